@@ -1,4 +1,5 @@
-"""Names beyond the standard, each beside the formula of the standard's functions that one would write without it, and beside PyTorch's.
+"""Names beyond the standard, each beside the formula of the standard's functions that one would
+write without it, and beside PyTorch's.
 
 A run is a forward and a backward pass: the gradient of sum(f(x) * c) by x, float64.
 """
@@ -39,26 +40,65 @@ def covariance(xp: Any, x: Any) -> Any:
     return x @ xp.matrix_transpose(x) / (x.shape[1] - 1)
 
 
-# The name, the formula, PyTorch's, and at most how many times the formula's time it may take, small and large.
+# The name, the formula, PyTorch's, and at most how many times the formula's time it may take, small
+# and large.
 ROWS: dict[str, tuple[Function, Function, Function, float, float]] = {
-    "softmax": (lambda xp, x: xp.softmax(x, axis=-1), softmax, lambda torch, x: torch.softmax(x, -1), 1.0, 1.0),
-    "logsumexp": (lambda xp, x: xp.logsumexp(x, axis=-1), logsumexp, lambda torch, x: torch.logsumexp(x, -1), 1.2, 1.0),
-    "sigmoid": (lambda xp, x: xp.sigmoid(x), lambda xp, x: 1 / (1 + xp.exp(-x)), lambda torch, x: torch.sigmoid(x), 1.2, 1.0),
-    "median": (lambda xp, x: xp.median(x, axis=-1), median, lambda torch, x: torch.quantile(x, 0.5, -1), 2.5, 0.3),
+    "softmax": (
+        lambda xp, x: xp.softmax(x, axis=-1),
+        softmax,
+        lambda torch, x: torch.softmax(x, -1),
+        1.0,
+        1.0,
+    ),
+    "logsumexp": (
+        lambda xp, x: xp.logsumexp(x, axis=-1),
+        logsumexp,
+        lambda torch, x: torch.logsumexp(x, -1),
+        1.2,
+        1.0,
+    ),
+    "sigmoid": (
+        lambda xp, x: xp.sigmoid(x),
+        lambda xp, x: 1 / (1 + xp.exp(-x)),
+        lambda torch, x: torch.sigmoid(x),
+        1.2,
+        1.0,
+    ),
+    "median": (
+        lambda xp, x: xp.median(x, axis=-1),
+        median,
+        lambda torch, x: torch.quantile(x, 0.5, -1),
+        2.5,
+        0.3,
+    ),
     "cov": (lambda xp, x: xp.cov(x), covariance, lambda torch, x: torch.cov(x), 1.5, 1.1),
-    "einsum ij,kj->ik": (lambda xp, x: xp.einsum("ij,kj->ik", x, x), lambda xp, x: x @ xp.matrix_transpose(x),
-                         lambda torch, x: torch.einsum("ij,kj->ik", x, x), 2.0, 1.1),
+    "einsum ij,kj->ik": (
+        lambda xp, x: xp.einsum("ij,kj->ik", x, x),
+        lambda xp, x: x @ xp.matrix_transpose(x),
+        lambda torch, x: torch.einsum("ij,kj->ik", x, x),
+        2.0,
+        1.1,
+    ),
 }
 
 
-def beyond_cases(peers: Peers, shapes: tuple[tuple[int, int], ...] = (SMALL, LARGE)) -> Iterator[Case]:
+def beyond_cases(
+    peers: Peers, shapes: tuple[tuple[int, int], ...] = (SMALL, LARGE)
+) -> Iterator[Case]:
     for name, (ours, formula, theirs, *limits) in ROWS.items():
         for shape, limit in zip(shapes, limits, strict=False):
             data = np.random.default_rng(0).normal(size=shape)
             runs = {OURS: _of_ours(ours, data), FORMULA: _of_ours(formula, data)}
             if peers.torch:
                 runs[TORCH] = _of_torch(peers.torch, theirs, data)
-            yield Case(WORKLOAD, f"{name}, {shape[0]:,} x {shape[1]:,}", 1, runs, [Aim(FORMULA, limit)], tolerance=1e-6)
+            yield Case(
+                WORKLOAD,
+                f"{name}, {shape[0]:,} x {shape[1]:,}",
+                1,
+                runs,
+                [Aim(FORMULA, limit)],
+                tolerance=1e-6,
+            )
 
 
 def _weights(shape: Any) -> Any:

@@ -1,13 +1,17 @@
-"""This checkout beside another one of multigrad, on every row of paths.py: what a change of the engine costs or gains.
+"""This checkout beside another one of multigrad, on every row of paths.py: what a change of the
+engine costs or gains.
 
     git worktree add ../before HEAD~1
     python benchmarks/compare.py ../before                      every row; --only WORD chooses some
-    python benchmarks/compare.py ../before --check              exit status 1 if Tensor * Tensor takes more than 1.05 times as long
+    python benchmarks/compare.py ../before --check              exit status 1 if Tensor * Tensor
+                                                                takes more than 1.05 times as long
 
-Both run the benchmarks of this checkout, each with its own multigrad in a process of its own. The two processes take turns,
-sample by sample, on the same core (cores that share their units with other work differ by a factor of two), so both see the
-same machine. Several pairs are started one after the other, since where a process happens to lie in memory makes a few
-percent. The ratio is the median over pairs of the median over turns. A row that one of them cannot run is left out, and named.
+Both run the benchmarks of this checkout, each with its own multigrad in a process of its own. The
+two processes take turns, sample by sample, on the same core (cores that share their units with
+other work differ by a factor of two), so both see the same machine. Several pairs are started one
+after the other, since where a process happens to lie in memory makes a few percent. The ratio is
+the median over pairs of the median over turns. A row that one of them cannot run is left out, and
+named.
 """
 
 from __future__ import annotations
@@ -37,17 +41,26 @@ PAIRS, TURNS, SAMPLE = 5, 7, 10e-3
 
 
 class Worker:
-    """A process that runs rows of paths.py with the multigrad of one checkout, as often as it is told to."""
+    """A process that runs rows of paths.py with the multigrad of one checkout, as often as it is
+    told to.
+    """
 
     def __init__(self, checkout: Path, pair: int) -> None:
         search = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH", "")]))
-        self.process = subprocess.Popen([sys.executable, str(HERE), "--worker", str(pair)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=os.environ | {"PYTHONPATH": search})
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE), "--worker", str(pair)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": search},
+        )
         hello = self.read()
         self.rows: list[str] = hello["rows"]
         if not Path(hello["multigrad"]).resolve().is_relative_to(checkout):
             self.close()
-            raise RuntimeError(f"{checkout} has no multigrad; the process imported {hello['multigrad']}")
+            raise RuntimeError(
+                f"{checkout} has no multigrad; the process imported {hello['multigrad']}"
+            )
 
     def read(self) -> Any:
         assert self.process.stdout is not None
@@ -79,7 +92,11 @@ def work(pair: int) -> None:
 
     import multigrad
 
-    cases = {case.label: case for case in [*paths.path_cases(paths.Peers()), *workloads.tiny_cases()] if runs(case)}
+    cases = {
+        case.label: case
+        for case in [*paths.path_cases(paths.Peers()), *workloads.tiny_cases()]
+        if runs(case)
+    }
     print(json.dumps({"rows": list(cases), "multigrad": multigrad.__file__}), flush=True)
     gc.collect()
     gc.freeze()
@@ -102,8 +119,12 @@ def runs(case: Case) -> bool:
     return True
 
 
-def compare(other: Path, words: list[str], pairs: int = PAIRS) -> dict[str, list[tuple[float, float, float]]]:
-    """For each row and pair of processes: seconds an operation here and there, and the median of the ratios of each turn."""
+def compare(
+    other: Path, words: list[str], pairs: int = PAIRS
+) -> dict[str, list[tuple[float, float, float]]]:
+    """For each row and pair of processes: seconds an operation here and there, and the median of
+    the ratios of each turn.
+    """
     found: dict[str, list[tuple[float, float, float]]] = {}
     for pair in range(pairs):
         workers: list[Worker] = []
@@ -132,11 +153,29 @@ def _turns(row: str, workers: list[Worker], pair: int) -> tuple[float, float, fl
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("other", type=Path, help="a checkout of multigrad, such as a git worktree of the commit before")
-    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only rows whose name contains it; repeatable")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help=f"pairs of processes, {PAIRS} unless given")
-    parser.add_argument("--check", action="store_true", help=f"judge {CHECKED}: at most {LIMIT} times the other's time")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "other",
+        type=Path,
+        help="a checkout of multigrad, such as a git worktree of the commit before",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="only rows whose name contains it; repeatable",
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=PAIRS, help=f"pairs of processes, {PAIRS} unless given"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=f"judge {CHECKED}: at most {LIMIT} times the other's time",
+    )
     return parser.parse_args(arguments)
 
 
@@ -145,13 +184,19 @@ def shown(found: dict[str, list[tuple[float, float, float]]], other: Path) -> st
     for row, turns in found.items():
         ratios = [ratio for _, _, ratio in turns]
         here, there = (duration(median(turn[side] for turn in turns)) for side in (0, 1))
-        rows.append([row, here, there, f"{median(ratios):.3f}", f"{min(ratios):.2f} to {max(ratios):.2f}"])
+        rows.append(
+            [row, here, there, f"{median(ratios):.3f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+        )
     return table(["path", "this checkout", str(other), "ratio", "of single pairs"], rows)
 
 
 def verdicts(found: dict[str, list[tuple[float, float, float]]]) -> list[judging.Verdict]:
-    ratio = [median(ratio for _, _, ratio in turns) for row, turns in found.items() if row == CHECKED]
-    return [judging.limit("compare", CHECKED, value, LIMIT, "x the other checkout") for value in ratio]
+    ratio = [
+        median(ratio for _, _, ratio in turns) for row, turns in found.items() if row == CHECKED
+    ]
+    return [
+        judging.limit("compare", CHECKED, value, LIMIT, "x the other checkout") for value in ratio
+    ]
 
 
 def main(arguments: list[str]) -> int:

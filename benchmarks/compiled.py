@@ -1,7 +1,9 @@
-"""func.compile: recorded once and replayed, beside NumPy by hand, multigrad without it, PyTorch eager, HIPS autograd and jax.jit.
+"""func.compile: recorded once and replayed, beside NumPy by hand, multigrad without it, PyTorch
+eager, HIPS autograd and jax.jit.
 
-One formula serves all but `hand`. What multigrad compiles is the whole step: the gradient, the trajectory, the update of the parameters. jax.jit is
-left out where a loop is so long, unrolled, that XLA compiles it for minutes. Recording is not timed here; see compiled_costs.py.
+One formula serves all but `hand`. What multigrad compiles is the whole step: the gradient, the
+trajectory, the update of the parameters. jax.jit is left out where a loop is so long, unrolled,
+that XLA compiles it for minutes. Recording is not timed here; see compiled_costs.py.
 """
 
 from __future__ import annotations
@@ -14,7 +16,17 @@ import numpy as np
 import peers as installed_peers
 from measure import HAND, OURS, Aim, Case
 from paths import HIPS, TORCH, Peers, of_torch
-from programs import DIMENSIONS, LEAPS, STATES, STEP, gradients, kutta_by_hand, kutta_loss, potential, potential_by_hand
+from programs import (
+    DIMENSIONS,
+    LEAPS,
+    STATES,
+    STEP,
+    gradients,
+    kutta_by_hand,
+    kutta_loss,
+    potential,
+    potential_by_hand,
+)
 from workloads import SCALE, tiny_inputs, tiny_loss
 
 import multigrad as mg
@@ -43,12 +55,18 @@ def compiled_cases(peers: Peers, steps: int = 1000) -> Iterator[Case]:
     yield flow(peers)
 
 
-def case(label: str, runs: dict[str, Run], most: float | None, *aims: Aim, tolerance: float = 1e-8) -> Case:
-    return Case(WORKLOAD, label, 1, runs, [*([] if most is None else [Aim(HAND, most)]), *aims], tolerance)
+def case(
+    label: str, runs: dict[str, Run], most: float | None, *aims: Aim, tolerance: float = 1e-8
+) -> Case:
+    return Case(
+        WORKLOAD, label, 1, runs, [*([] if most is None else [Aim(HAND, most)]), *aims], tolerance
+    )
 
 
 def both(function: Callable[..., Any], *arguments: Callable[[], Any]) -> dict[str, Run]:
-    """The function compiled, and called often enough to be replayed, and as it is; on arguments of their own."""
+    """The function compiled, and called often enough to be replayed, and as it is; on arguments of
+    their own.
+    """
     replayed = func.compile(function)
     first, second, recorded = ([make() for make in arguments] for _ in range(3))
     for _ in range(CALLS):
@@ -60,24 +78,42 @@ def leaves(x: Any) -> list[Any]:
     return [z for y in x for z in leaves(y)] if isinstance(x, (tuple, list)) else [x]
 
 
-def of_gradients(peers: Peers, loss: Loss, params: list[Any], data: list[Any], by_hand: Callable[..., Any], *, jit: bool = True,
-                 **own: Any) -> dict[str, Run]:
+def of_gradients(
+    peers: Peers,
+    loss: Loss,
+    params: list[Any],
+    data: list[Any],
+    by_hand: Callable[..., Any],
+    *,
+    jit: bool = True,
+    **own: Any,
+) -> dict[str, Run]:
     """The value and the gradients of a loss, by each peer."""
     functions = gradients(peers, loss, params, data, module=True, **own)
     runs: dict[str, Run] = {HAND: lambda: leaves(by_hand(*params))}
     runs |= both(functions[OURS], *(lambda x=x: x.copy() for x in params))
-    for peer, arguments in ((TORCH, of_torch(peers.torch, *params) if peers.torch else ()), (HIPS, params)):
+    for peer, arguments in (
+        (TORCH, of_torch(peers.torch, *params) if peers.torch else ()),
+        (HIPS, params),
+    ):
         if peer in functions:
             runs[peer] = lambda f=functions[peer], arguments=arguments: leaves(f(*arguments))
     if jit and installed_peers.installed("jax"):
         extra = [own["jax"]] if "jax" in own else []
         numbers = tuple(range(len(params)))
-        runs[JIT] = jitted(lambda jnp, value_and_grad, *p: value_and_grad(lambda *p: loss(jnp, p, *data, *extra), numbers)(*p), params)
+        runs[JIT] = jitted(
+            lambda jnp, value_and_grad, *p: value_and_grad(
+                lambda *p: loss(jnp, p, *data, *extra), numbers
+            )(*p),
+            params,
+        )
     return runs
 
 
 def jitted(function: Callable[..., Any], arguments: list[Any]) -> Run:
-    """`function(jnp, value_and_grad, *arguments)` under jax.jit, in float64 where the arguments are."""
+    """`function(jnp, value_and_grad, *arguments)` under jax.jit, in float64 where the arguments
+    are.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -148,12 +184,18 @@ def loop(peers: Peers, turns: int) -> Case:
             gx -= g * q
         return value, gx, gy, g
 
-    return case(f"z = (z / x) * y, {turns:,} times", of_gradients(peers, loss, params, [], by_hand, jit=False), 1.2)
+    return case(
+        f"z = (z / x) * y, {turns:,} times",
+        of_gradients(peers, loss, params, [], by_hand, jit=False),
+        1.2,
+    )
 
 
 # -- TinyModel
 
-RATE = 1e-7  # so small that no peer, however often it runs, comes to gradients that are too small for fast arithmetic
+# so small that no peer, however often it runs, comes to gradients that are too small for fast
+# arithmetic
+RATE = 1e-7
 
 
 def tiny_by_hand(weights: Any, x: Any, ideal: Any) -> Run:
@@ -186,9 +228,14 @@ def tiny(peers: Peers) -> Case:
             w -= RATE * g
         return loss
 
-    runs: dict[str, Run] = {HAND: tiny_by_hand(weights, x, ideal)} | both(step, lambda: [w.copy() for w in weights], lambda: x, lambda: ideal)
+    runs: dict[str, Run] = {HAND: tiny_by_hand(weights, x, ideal)} | both(
+        step, lambda: [w.copy() for w in weights], lambda: x, lambda: ideal
+    )
     if peers.torch:
-        torch, theirs = peers.torch, [t.requires_grad_() for t in of_torch(peers.torch, *(w.copy() for w in weights))]
+        torch, theirs = (
+            peers.torch,
+            [t.requires_grad_() for t in of_torch(peers.torch, *(w.copy() for w in weights))],
+        )
         data = of_torch(torch, x, ideal)
 
         def torch_step() -> list[Any]:
@@ -202,7 +249,9 @@ def tiny(peers: Peers) -> Case:
         runs[TORCH] = torch_step
     if installed_peers.installed("jax"):
         runs[JIT] = tiny_of_jax(weights, x, ideal)
-    return case("a training step of TinyModel, 1000-100-10, batch 16, float32", runs, 1.0, tolerance=1e-3)
+    return case(
+        "a training step of TinyModel, 1000-100-10, batch 16, float32", runs, 1.0, tolerance=1e-3
+    )
 
 
 def tiny_of_jax(weights: Any, x: Any, ideal: Any) -> Run:
@@ -244,7 +293,9 @@ def leapfrog(peers: Peers) -> Case:
     given = [rng.normal(size=DIMENSIONS) / 2, rng.normal(size=DIMENSIONS)]
     by_hand = trajectory(lambda q: potential_by_hand(q)[1][0])
     runs: dict[str, Run] = {HAND: lambda: by_hand(*given)}
-    runs |= both(trajectory(func.grad(lambda q: potential(mg, [q]))), *(lambda x=x: x for x in given))
+    runs |= both(
+        trajectory(func.grad(lambda q: potential(mg, [q]))), *(lambda x=x: x for x in given)
+    )
     if peers.torch:
         torch = peers.torch
 
@@ -258,7 +309,12 @@ def leapfrog(peers: Peers) -> Case:
         of_hips = trajectory(peers.autograd.grad(lambda q: potential(peers.autograd.numpy, [q])))
         runs[HIPS] = lambda: of_hips(*given)
     if installed_peers.installed("jax"):
-        runs[JIT] = jitted(lambda jnp, vag, q, p: trajectory(lambda q: vag(lambda q: potential(jnp, [q]))(q)[1])(q, p), given)
+        runs[JIT] = jitted(
+            lambda jnp, vag, q, p: trajectory(lambda q: vag(lambda q: potential(jnp, [q]))(q)[1])(
+                q, p
+            ),
+            given,
+        )
     return case(f"Hamiltonian Monte Carlo, {LEAPS} leapfrog steps", runs, 1.0)
 
 
@@ -280,7 +336,13 @@ def recurrent_by_hand(sequence: Any, zeros: Any) -> Callable[..., Any]:
         for t in range(LENGTH):
             states.append(np.tanh(states[-1] @ w + sequence[t] @ u + b))
         h = states.pop()
-        value, g, gw, gu, gb = np.sum(h * h), 2 * h, np.zeros_like(w), np.zeros_like(u), np.zeros_like(b)
+        value, g, gw, gu, gb = (
+            np.sum(h * h),
+            2 * h,
+            np.zeros_like(w),
+            np.zeros_like(u),
+            np.zeros_like(b),
+        )
         for t in range(LENGTH - 1, -1, -1):
             ga = g * (1 - h * h)
             h = states.pop()
@@ -295,7 +357,11 @@ def recurrent_by_hand(sequence: Any, zeros: Any) -> Callable[..., Any]:
 
 def recurrent(peers: Peers) -> Case:
     rng = np.random.default_rng(6)
-    params = [rng.normal(size=(UNITS, UNITS)) / 5, rng.normal(size=(UNITS, UNITS)) / 5, rng.normal(size=UNITS)]
+    params = [
+        rng.normal(size=(UNITS, UNITS)) / 5,
+        rng.normal(size=(UNITS, UNITS)) / 5,
+        rng.normal(size=UNITS),
+    ]
     data = [rng.normal(size=(LENGTH, BATCH, UNITS)), np.zeros((BATCH, UNITS))]
     runs = of_gradients(peers, recurrent_loss, params, data, recurrent_by_hand(*data))
     return case(f"a recurrent network, {LENGTH} steps, batch {BATCH}, {UNITS} units", runs, 1.0)
@@ -306,7 +372,10 @@ def recurrent(peers: Peers) -> Case:
 
 def runge_kutta(peers: Peers, steps: int) -> Case:
     rng = np.random.default_rng(5)
-    params, start = [rng.normal(size=(STATES, STATES)), rng.normal(size=STATES)], rng.normal(size=STATES)
+    params, start = (
+        [rng.normal(size=(STATES, STATES)), rng.normal(size=STATES)],
+        rng.normal(size=STATES),
+    )
 
     def loss(xp: Any, params: Any, start: Any) -> Any:
         return kutta_loss(xp, params, start, steps)
@@ -331,8 +400,12 @@ def adam_step(xp: Any, parameters: Any, means: Any, squares: Any, found: Any, ra
 
 def adam(peers: Peers) -> Case:
     rng = np.random.default_rng(7)
-    lists = [[rng.normal(size=(SIDE, SIDE)) for _ in range(PARAMETERS)], [np.zeros((SIDE, SIDE)) for _ in range(PARAMETERS)],
-             [np.zeros((SIDE, SIDE)) for _ in range(PARAMETERS)], [rng.normal(size=(SIDE, SIDE)) for _ in range(PARAMETERS)]]
+    lists = [
+        [rng.normal(size=(SIDE, SIDE)) for _ in range(PARAMETERS)],
+        [np.zeros((SIDE, SIDE)) for _ in range(PARAMETERS)],
+        [np.zeros((SIDE, SIDE)) for _ in range(PARAMETERS)],
+        [rng.normal(size=(SIDE, SIDE)) for _ in range(PARAMETERS)],
+    ]
 
     def stepping(xp: Any, step: Callable[..., Any], held: list[Any]) -> Run:
         def run() -> list[Any]:
@@ -346,9 +419,14 @@ def adam(peers: Peers) -> Case:
     recorded = held()
     for _ in range(CALLS):
         replayed(*recorded, 1e-3)
-    runs = {HAND: stepping(np, adam_step, held()), OURS: stepping(mg, lambda xp, *given: replayed(*given), held())}
+    runs = {
+        HAND: stepping(np, adam_step, held()),
+        OURS: stepping(mg, lambda xp, *given: replayed(*given), held()),
+    }
     if peers.torch:
-        runs[TORCH] = stepping(peers.torch, adam_step, [of_torch(peers.torch, *arrays) for arrays in held()])
+        runs[TORCH] = stepping(
+            peers.torch, adam_step, [of_torch(peers.torch, *arrays) for arrays in held()]
+        )
     return case(f"a step of Adam, {PARAMETERS} parameters of {SIDE} x {SIDE}", runs, 1.0)
 
 
@@ -363,7 +441,9 @@ def hessian(peers: Peers) -> Case:
         t = np.tanh(w @ x)
         return [(w.T * (-2 * t * (1 - t * t))) @ w]
 
-    runs: dict[str, Run] = {HAND: by_hand} | both(func.hessian(lambda x: mg.sum(mg.tanh(mg.matmul(w, x)))), lambda: x)
+    runs: dict[str, Run] = {HAND: by_hand} | both(
+        func.hessian(lambda x: mg.sum(mg.tanh(mg.matmul(w, x)))), lambda: x
+    )
     if peers.torch:
         torch, (tx, tw) = peers.torch, of_torch(peers.torch, x, w)
         theirs = torch.func.hessian(lambda x: torch.tanh(tw @ x).sum())
@@ -376,7 +456,9 @@ def hessian(peers: Peers) -> Case:
         import jax
         import jax.numpy as jnp
 
-        runs[JIT] = jitted(lambda jnp_, vag, x: jax.hessian(lambda x: jnp.sum(jnp.tanh(w @ x)))(x), [x])
+        runs[JIT] = jitted(
+            lambda jnp_, vag, x: jax.hessian(lambda x: jnp.sum(jnp.tanh(w @ x)))(x), [x]
+        )
     return case("the Hessian of sum(tanh(w @ x)), 50 variables", runs, 2.0)
 
 

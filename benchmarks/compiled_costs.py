@@ -1,10 +1,13 @@
-"""What func.compile costs besides its replays: the first calls, what a call adds to NumPy's own work, and memory.
+"""What func.compile costs besides its replays: the first calls, what a call adds to NumPy's own
+work, and memory.
 
     python benchmarks/compiled_costs.py
 
-The first call of a function records it, the second compares it with what was recorded and writes the code. Both are given per operation of the
-program, for a gradient of 1,000 and of 10,000 operations. A call's overhead is what 200 arguments add to a function that computes with two of them.
-Times are those of the processor. The peak is counted by tracemalloc, in arrays of the argument's size, for a replay without an arena and the tape.
+The first call of a function records it, the second compares it with what was recorded and writes
+the code. Both are given per operation of the program, for a gradient of 1,000 and of 10,000
+operations. A call's overhead is what 200 arguments add to a function that computes with two of
+them. Times are those of the processor. The peak is counted by tracemalloc, in arrays of the
+argument's size, for a replay without an arena and the tape.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ SIZE, LAYERS = 500_000, 12
 
 
 def gradient(operations: int) -> Callable[..., Any]:
-    """A gradient whose program has about so many operations, twelve for a turn of forward and backward."""
+    """A gradient whose program has about so many operations, twelve for a turn of forward and
+    backward.
+    """
 
     def loss(x: Any, y: Any) -> Any:
         for _ in range(operations // 12):
@@ -57,11 +62,17 @@ def first_calls(operations: int, rounds: int) -> tuple[float, float]:
 
 
 def overhead(rounds: int) -> tuple[float, float]:
-    """Microseconds that a call adds to the product of two arrays, and that each further argument adds."""
+    """Microseconds that a call adds to the product of two arrays, and that each further argument
+    adds.
+    """
     arrays = [np.linspace(0.0, 1.0, 10) for _ in range(ARGUMENTS)]
     compiled = func.compile(lambda *xs: xs[0] * xs[-1])
     few = func.compile(lambda *xs: xs[0] * xs[-1])
-    runs: list[Callable[[], Any]] = [lambda: arrays[0] * arrays[-1], lambda: few(arrays[0], arrays[-1]), lambda: compiled(*arrays)]
+    runs: list[Callable[[], Any]] = [
+        lambda: arrays[0] * arrays[-1],
+        lambda: few(arrays[0], arrays[-1]),
+        lambda: compiled(*arrays),
+    ]
     for run in runs * 4:
         run()
     times: list[list[float]] = []
@@ -72,11 +83,15 @@ def overhead(rounds: int) -> tuple[float, float]:
             for _ in range(CALLS):
                 run()
             times[-1].append((time.process_time() - start) / CALLS * 1e6)
-    return median(t[1] - t[0] for t in times), median((t[2] - t[1]) / (ARGUMENTS - 2) for t in times)
+    return median(t[1] - t[0] for t in times), median(
+        (t[2] - t[1]) / (ARGUMENTS - 2) for t in times
+    )
 
 
 def peaks() -> tuple[float, float]:
-    """Arrays at the peak of a replay and of the tape: the results that the gradient needs, and what there is besides."""
+    """Arrays at the peak of a replay and of the tape: the results that the gradient needs, and what
+    there is besides.
+    """
     x = np.linspace(0.0, 1.0, SIZE)
     compiled = func.compile(func.grad(lambda x: mg.sum(layers(mg.tanh, x, LAYERS))), arena=0)
 
@@ -106,8 +121,16 @@ def measure(rounds: int = 3) -> dict[str, float]:
     few, many = first_calls(FEW, rounds), first_calls(MANY, rounds)
     call, argument = overhead(rounds)
     replay, tape = peaks()
-    return {"record": few[0], "second": few[1], "record, long": many[0], "second, long": many[1], "call": call, "argument": argument,
-            "peak": replay, "peak of the tape": tape}
+    return {
+        "record": few[0],
+        "second": few[1],
+        "record, long": many[0],
+        "second, long": many[1],
+        "call": call,
+        "argument": argument,
+        "peak": replay,
+        "peak of the tape": tape,
+    }
 
 
 if __name__ == "__main__":

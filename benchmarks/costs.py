@@ -1,14 +1,16 @@
 """What multigrad costs once: importing it, the first expression, and the memory of a node.
 
-    python benchmarks/costs.py import|numpy|expression|node      one measurement, in this process: one JSON number
+    python benchmarks/costs.py import|numpy|expression|node      one measurement, in this process:
+                                                                 one JSON number
 
 Each measurement has a process of its own, and the kinds run in turn, in rounds.
 
 - import: `import multigrad`, beside `import numpy`, each from files that are compiled.
-- first expression: `x * y + xp.sin(x)`, recorded, once multigrad is imported and the Tensors are there. Three operations are
-  generated and looked up for it. Making the first Tensor, which finds the plugins that are installed, is not part of it.
-- node: a chain of 100,000 additions of a constant. The derivative of a sum needs no values, so no array is kept: what is
-  allocated, by tracemalloc, is the nodes.
+- first expression: `x * y + xp.sin(x)`, recorded, once multigrad is imported and the Tensors are
+  there. Three operations are generated and looked up for it. Making the first Tensor, which finds
+  the plugins that are installed, is not part of it.
+- node: a chain of 100,000 additions of a constant. The derivative of a sum needs no values, so no
+  array is kept: what is allocated, by tracemalloc, is the nodes.
 """
 
 from __future__ import annotations
@@ -79,18 +81,32 @@ KINDS: dict[str, Callable[[], float]] = {
 
 
 def measure(rounds: int = ROUNDS) -> dict[str, float]:
-    """Medians over rounds: seconds of the imports and of the expression, the ratio of the imports within rounds, bytes of a node."""
+    """Medians over rounds: seconds of the imports and of the expression, the ratio of the imports
+    within rounds, bytes of a node.
+    """
     with tempfile.TemporaryDirectory() as compiled:
         for kind in KINDS:
             _in_process(kind, compiled)  # compiles what it imports
-        found = [{kind: _in_process(kind, compiled) for kind in ("import", "numpy", "expression")} for _ in range(rounds)]
+        found = [
+            {kind: _in_process(kind, compiled) for kind in ("import", "numpy", "expression")}
+            for _ in range(rounds)
+        ]
         seconds = {kind: median(turn[kind] for turn in found) for kind in found[0]}
-        return seconds | {"import / numpy": median(turn["import"] / turn["numpy"] for turn in found), "node": _in_process("node", compiled)}
+        return seconds | {
+            "import / numpy": median(turn["import"] / turn["numpy"] for turn in found),
+            "node": _in_process("node", compiled),
+        }
 
 
 def _in_process(kind: str, compiled: str) -> float:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run([sys.executable, __file__, kind], capture_output=True, text=True, timeout=300, env=kept | {"PYTHONPYCACHEPREFIX": compiled})
+    done = subprocess.run(
+        [sys.executable, __file__, kind],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=kept | {"PYTHONPYCACHEPREFIX": compiled},
+    )
     if done.returncode:
         raise RuntimeError(f"{kind}: {done.stderr.strip().splitlines()[-1]}")
     return float(json.loads(done.stdout))

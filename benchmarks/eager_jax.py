@@ -1,7 +1,9 @@
-"""Eager arrays of JAX, without jit: the tape and func's transformations beside `jax.grad` and `jax.vmap(jax.grad)`.
+"""Eager arrays of JAX, without jit: the tape and func's transformations beside `jax.grad` and
+`jax.vmap(jax.grad)`.
 
-The program is `mix` of paths.py, 25 times its four operations, in float32, as JAX comes. The tape's row and that of vmap(grad)
-have aims that keep it ahead. Under jax.jit, transformations.py compares a whole training step.
+The program is `mix` of paths.py, 25 times its four operations, in float32, as JAX comes. The tape's
+row and that of vmap(grad) have aims that keep it ahead. Under jax.jit, transformations.py compares
+a whole training step.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def eager_cases() -> Iterator[Case]:
     yield _case("tape, beside jax.grad", {OURS: waiting(tape), JAX: of_jax}, Aim(JAX, KEPT))
     yield _case("func.grad, beside jax.grad", {OURS: waiting(lambda: [*ours(x, w)]), JAX: of_jax})
     both = {OURS: waiting(lambda: [*each(rows, w)]), JAX: waiting(lambda: [*their_each(rows, w)])}
-    yield _case("vmap(grad), beside jax.vmap(jax.grad), 4 examples", both, Aim(JAX, KEPT_OF_BATCHES))
+    yield _case(
+        "vmap(grad), beside jax.vmap(jax.grad), 4 examples", both, Aim(JAX, KEPT_OF_BATCHES)
+    )
 
 
 def _case(label: str, runs: dict[str, Run], *aims: Aim) -> Case:

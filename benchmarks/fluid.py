@@ -1,7 +1,9 @@
-"""A fluid on a square with periodic edges: smoke that is carried along by an incompressible flow, and the gradient by the flow at the beginning.
+"""A fluid on a square with periodic edges: smoke that is carried along by an incompressible flow,
+and the gradient by the flow at the beginning.
 
-A step makes the flow free of divergence, by Jacobi's iterations for the pressure, and carries flow and smoke back along it, with bilinear weights.
-The loss is the squared distance of the smoke at the end from a picture.
+A step makes the flow free of divergence, by Jacobi's iterations for the pressure, and carries flow
+and smoke back along it, with bilinear weights. The loss is the squared distance of the smoke at the
+end from a picture.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ Index = Callable[[Any], Any]  # whole numbers of floating dtype as indices into 
 def inputs() -> tuple[list[Any], list[Any]]:
     """The flow in both directions; rows and columns, the smoke, and the picture."""
     rng = np.random.default_rng(9)
-    rows, columns = (x.astype(np.float64) for x in np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij"))
+    rows, columns = (
+        x.astype(np.float64) for x in np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
+    )
     smoke = (np.hypot(rows - 16, columns - 12) < 6).astype(np.float64)
     picture = (np.hypot(rows - 16, columns - 20) < 6).astype(np.float64)
     return [rng.normal(size=(SIDE, SIDE)) * 0.7 for _ in range(2)], [rows, columns, smoke, picture]
@@ -44,11 +48,17 @@ def index_of_jax(x: Any) -> Any:
 
 
 def project(xp: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    divergence = -0.5 * (xp.roll(u, -1, 1) - xp.roll(u, 1, 1) + xp.roll(v, -1, 0) - xp.roll(v, 1, 0))
+    divergence = -0.5 * (
+        xp.roll(u, -1, 1) - xp.roll(u, 1, 1) + xp.roll(v, -1, 0) - xp.roll(v, 1, 0)
+    )
     p = divergence * 0.25
     for _ in range(JACOBI - 1):
-        p = (divergence + xp.roll(p, 1, 1) + xp.roll(p, -1, 1) + xp.roll(p, 1, 0) + xp.roll(p, -1, 0)) * 0.25
-    return u - 0.5 * (xp.roll(p, -1, 1) - xp.roll(p, 1, 1)), v - 0.5 * (xp.roll(p, -1, 0) - xp.roll(p, 1, 0))
+        p = (
+            divergence + xp.roll(p, 1, 1) + xp.roll(p, -1, 1) + xp.roll(p, 1, 0) + xp.roll(p, -1, 0)
+        ) * 0.25
+    return u - 0.5 * (xp.roll(p, -1, 1) - xp.roll(p, 1, 1)), v - 0.5 * (
+        xp.roll(p, -1, 0) - xp.roll(p, 1, 0)
+    )
 
 
 class _Ours:
@@ -72,10 +82,14 @@ def places(xp: Any, u: Any, v: Any, rows: Any, columns: Any, index: Index) -> tu
 
 def carried(f: Any, at: tuple[Any, ...]) -> Any:
     j0, j1, i0, i1, y, x = at
-    return (1 - x) * ((1 - y) * f[j0, i0] + y * f[j1, i0]) + x * ((1 - y) * f[j0, i1] + y * f[j1, i1])
+    return (1 - x) * ((1 - y) * f[j0, i0] + y * f[j1, i0]) + x * (
+        (1 - y) * f[j0, i1] + y * f[j1, i1]
+    )
 
 
-def loss(xp: Any, params: Any, rows: Any, columns: Any, smoke: Any, picture: Any, index: Index) -> Any:
+def loss(
+    xp: Any, params: Any, rows: Any, columns: Any, smoke: Any, picture: Any, index: Index
+) -> Any:
     u, v = params
     xp = xp if xp.__name__.startswith("torch") else _Ours(xp)
     s = xp.asarray(smoke)
@@ -114,7 +128,12 @@ def back_carried(f: Any, g: Any, at: tuple[Any, ...], gy: Any, gx: Any) -> Any:
     """The gradient of `carried` by the field; those by the place are added up."""
     j0, j1, i0, i1, y, x = at
     found = np.zeros(SIDE * SIDE)
-    parts = ((j0, i0, (1 - x) * (1 - y)), (j1, i0, (1 - x) * y), (j0, i1, x * (1 - y)), (j1, i1, x * y))
+    parts = (
+        (j0, i0, (1 - x) * (1 - y)),
+        (j1, i0, (1 - x) * y),
+        (j0, i1, x * (1 - y)),
+        (j1, i1, x * y),
+    )
     for j, i, weight in parts:
         found += np.bincount((j * SIDE + i).reshape(-1), (g * weight).reshape(-1), SIDE * SIDE)
     f00, f10, f01, f11 = (f[j, i] for j, i, _ in parts)
@@ -131,5 +150,7 @@ def back_projected(gu: Any, gv: Any) -> tuple[Any, Any]:
         divergence += q
         gp = np.roll(q, -1, 1) + np.roll(q, 1, 1) + np.roll(q, -1, 0) + np.roll(q, 1, 0)
     divergence += gp * 0.25
-    return (gu - 0.5 * (np.roll(divergence, 1, 1) - np.roll(divergence, -1, 1)),
-            gv - 0.5 * (np.roll(divergence, 1, 0) - np.roll(divergence, -1, 0)))
+    return (
+        gu - 0.5 * (np.roll(divergence, 1, 1) - np.roll(divergence, -1, 1)),
+        gv - 0.5 * (np.roll(divergence, 1, 0) - np.roll(divergence, -1, 0)),
+    )

@@ -1,7 +1,8 @@
 """What `run.py --check` says of a run: which aims are met, within a tolerance, and the exit status.
 
-A measured ratio differs from run to run, so a timing may exceed its aim by `TOLERANCE`. What is counted (bytes) may not.
-An aim beside a peer that is not installed cannot be judged; it is named, and does not change the status.
+A measured ratio differs from run to run, so a timing may exceed its aim by `TOLERANCE`. What is
+counted (bytes) may not. An aim beside a peer that is not installed cannot be judged; it is named,
+and does not change the status.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ NEXT_TO_HAND = 1.15  # where NumPy by hand takes over half of our time
 
 @dataclass(frozen=True)
 class Verdict:
-    """One aim: what was measured, and how much of what the aim allows that is (1 is exactly at the aim)."""
+    """One aim: what was measured, and how much of what the aim allows that is (1 is exactly at the
+    aim).
+    """
 
     workload: str
     label: str
@@ -37,42 +40,75 @@ class Verdict:
 
 def of_result(result: Result) -> list[Verdict]:
     """The verdicts on the aims of a case whose peers were measured."""
-    return [_of_aim(result, aim) for aim in result.case.aims if aim.peer in result.rounds and OURS in result.rounds]
+    return [
+        _of_aim(result, aim)
+        for aim in result.case.aims
+        if aim.peer in result.rounds and OURS in result.rounds
+    ]
 
 
 def _of_aim(result: Result, aim: Aim) -> Verdict:
-    case, times = result.case, f"{duration(result.seconds(OURS))}, {duration(result.seconds(aim.peer))}"
+    case, times = (
+        result.case,
+        f"{duration(result.seconds(OURS))}, {duration(result.seconds(aim.peer))}",
+    )
     measured = f"{result.ratio(OURS, aim.peer):.2f} x ({times})"
     return Verdict(case.workload, case.label, measured, str(aim), result.share(aim))
 
 
 def skipped(case: Case) -> list[str]:
     """The aims of a case whose peer is not there, in words."""
-    return [f"{case.workload}, {case.label}: {aim.peer} is not installed" for aim in case.aims if aim.peer not in case.peers]
+    return [
+        f"{case.workload}, {case.label}: {aim.peer} is not installed"
+        for aim in case.aims
+        if aim.peer not in case.peers
+    ]
 
 
-def of_programs(results: Sequence[Result], hand: str, most: Mapping[str, float]) -> tuple[list[Verdict], list[str]]:
-    """The median over programs of the ratio to each peer; and those next to the gradient by hand that it takes over half of the time in."""
+def of_programs(
+    results: Sequence[Result], hand: str, most: Mapping[str, float]
+) -> tuple[list[Verdict], list[str]]:
+    """The median over programs of the ratio to each peer; and those next to the gradient by hand
+    that it takes over half of the time in.
+    """
     verdicts, named = [], []
     for peer, largest in most.items():
         ratios = [r.ratio(OURS, peer) for r in results if peer in r.rounds]
         if ratios:
-            verdicts.append(limit(PROGRAMS, f"median of {len(ratios)}", median(ratios), largest, f"x {peer}"))
+            verdicts.append(
+                limit(PROGRAMS, f"median of {len(ratios)}", median(ratios), largest, f"x {peer}")
+            )
         else:
             named.append(f"{PROGRAMS}, the median: {peer} is not installed")
     for result in results:
         if hand in result.rounds and result.ratio(OURS, hand) < 2:
-            verdicts.append(limit(PROGRAMS, result.case.label, result.ratio(OURS, hand), NEXT_TO_HAND, f"x {hand}"))
+            verdicts.append(
+                limit(
+                    PROGRAMS, result.case.label, result.ratio(OURS, hand), NEXT_TO_HAND, f"x {hand}"
+                )
+            )
     return verdicts, named
 
 
-def limit(workload: str, label: str, value: float, most: float, unit: str, *, tolerance: float = TOLERANCE) -> Verdict:
+def limit(
+    workload: str, label: str, value: float, most: float, unit: str, *, tolerance: float = TOLERANCE
+) -> Verdict:
     """The verdict on one number that has a largest value."""
-    return Verdict(workload, label, f"{value:.3g} {unit}".strip(), f"<= {most:g} {unit}".strip(), value / most, tolerance)
+    return Verdict(
+        workload,
+        label,
+        f"{value:.3g} {unit}".strip(),
+        f"<= {most:g} {unit}".strip(),
+        value / most,
+        tolerance,
+    )
 
 
 def status(verdicts: Iterable[Verdict]) -> int:
-    """The exit status: 0 if every aim that could be judged is met, else 1. A run that judged nothing has shown nothing."""
+    """The exit status: 0 if every aim that could be judged is met, else 1.
+
+    A run that judged nothing has shown nothing.
+    """
     judged = list(verdicts)
     return 0 if judged and all(v.met for v in judged) else 1
 
@@ -80,14 +116,20 @@ def status(verdicts: Iterable[Verdict]) -> int:
 def rows(verdicts: Iterable[Verdict]) -> tuple[list[str], list[list[str]]]:
     """The header and the lines of the table."""
     header = ["workload", "case", "measured", "aim", "of the aim", "verdict"]
-    return header, [[v.workload, v.label, v.measured, v.aim, f"{v.share:.2f}", "met" if v.met else "NOT met"] for v in verdicts]
+    return header, [
+        [v.workload, v.label, v.measured, v.aim, f"{v.share:.2f}", "met" if v.met else "NOT met"]
+        for v in verdicts
+    ]
 
 
 def summary(verdicts: Iterable[Verdict], left_out: Iterable[str]) -> str:
     """What the table comes to, and what could not be judged."""
     judged, named = list(verdicts), list(left_out)
     missed = [v for v in judged if not v.met]
-    lines = [f"{len(judged) - len(missed)} of {len(judged)} aims met, with a tolerance of {TOLERANCE:.0%} for times."]
+    lines = [
+        f"{len(judged) - len(missed)} of {len(judged)} aims met, with a tolerance of "
+        f"{TOLERANCE:.0%} for times."
+    ]
     if named:
         lines.append(f"Not judged, {len(named)}:\n" + "\n".join(f"- {name}" for name in named))
     return "\n\n".join(lines)

@@ -1,8 +1,9 @@
 """Timing of peers side by side: one round runs each peer once, and ratios are taken within rounds.
 
-A machine's speed drifts by tens of percent within seconds, so times taken one peer after the other do not compare.
-Within a round all peers see the same machine; the median over rounds drops the disturbed ones. The order rotates from
-round to round, so that no peer always runs after the one that empties the caches.
+A machine's speed drifts by tens of percent within seconds, so times taken one peer after the other
+do not compare. Within a round all peers see the same machine; the median over rounds drops the
+disturbed ones. The order rotates from round to round, so that no peer always runs after the one
+that empties the caches.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class Aim:
     plus: float = 0.0
 
     def __str__(self) -> str:
-        return f"<= {self.limit:g} x {self.peer}" + (f" + {self.plus * 1e6:g} us" if self.plus else "")
+        return f"<= {self.limit:g} x {self.peer}" + (
+            f" + {self.plus * 1e6:g} us" if self.plus else ""
+        )
 
     def share(self, ours: float, theirs: float) -> float:
         """How much of what the aim allows was used: 1 is exactly at the aim."""
@@ -39,7 +42,10 @@ class Aim:
 
 @dataclass
 class Case:
-    """One row of the table. Each peer is a function that runs the whole workload once and returns its gradients."""
+    """One row of the table.
+
+    Each peer is a function that runs the whole workload once and returns its gradients.
+    """
 
     workload: str
     label: str
@@ -47,12 +53,15 @@ class Case:
     peers: dict[str, Callable[[], Any]]
     aims: list[Aim] = field(default_factory=list)
     tolerance: float = 1e-9
-    yardsticks: Collection[str] = ()  # peers that compute something else, whose values are not compared
+    # peers that compute something else, whose values are not compared
+    yardsticks: Collection[str] = ()
 
 
 @dataclass
 class Result:
-    """Seconds per operation (or step) of each peer, round by round, and what is derived from them."""
+    """Seconds per operation (or step) of each peer, round by round, and what is derived from
+    them.
+    """
 
     case: Case
     rounds: dict[str, list[float]]
@@ -66,7 +75,9 @@ class Result:
 
     def share(self, aim: Aim) -> float:
         """The median over rounds of how much of what the aim allows was used."""
-        return median(aim.share(a, b) for a, b in zip(self.rounds[OURS], self.rounds[aim.peer], strict=True))
+        return median(
+            aim.share(a, b) for a, b in zip(self.rounds[OURS], self.rounds[aim.peer], strict=True)
+        )
 
     def verdicts(self) -> list[tuple[Aim, float, bool]]:
         present = [aim for aim in self.case.aims if aim.peer in self.rounds and OURS in self.rounds]
@@ -80,17 +91,26 @@ class Result:
             "rounds": len(self.rounds[peers[0]]),
             "seconds": {p: self.seconds(p) for p in peers},
             "ratio_to_hand": {p: self.ratio(p, HAND) for p in peers} if HAND in peers else {},
-            "aims": [{"peer": a.peer, "limit": a.limit, "ratio": r, "met": met} for a, r, met in self.verdicts()],
+            "aims": [
+                {"peer": a.peer, "limit": a.limit, "ratio": r, "met": met}
+                for a, r, met in self.verdicts()
+            ],
         }
 
 
-def measure(case: Case, budget: float, *, least: int = 7, most: int = 400, sample: float = SHORTEST) -> Result:
-    """Time the peers of a case in rounds for about `budget` seconds, after checking that they agree.
+def measure(
+    case: Case, budget: float, *, least: int = 7, most: int = 400, sample: float = SHORTEST
+) -> Result:
+    """Time the peers of a case in rounds for about `budget` seconds, after checking that they
+    agree.
 
     A round runs each peer as often as makes `sample` seconds.
     """
     times = check_agreement(case.peers, case.tolerance, case.yardsticks)
-    numbers = {p: max(1, round(sample / (t if t > 10 * sample else min(t, _time(case.peers[p], 1))))) for p, t in times.items()}
+    numbers = {
+        p: max(1, round(sample / (t if t > 10 * sample else min(t, _time(case.peers[p], 1)))))
+        for p, t in times.items()
+    }
     rounds: dict[str, list[float]] = {peer: [] for peer in case.peers}
     order = list(case.peers)
     gc.collect()
@@ -98,7 +118,7 @@ def measure(case: Case, budget: float, *, least: int = 7, most: int = 400, sampl
     start = time.perf_counter()
     try:
         for turn in range(most):
-            for peer in order[turn % len(order):] + order[: turn % len(order)]:
+            for peer in order[turn % len(order) :] + order[: turn % len(order)]:
                 rounds[peer].append(_time(case.peers[peer], numbers[peer]) / case.count)
             spent = time.perf_counter() - start
             if spent > budget and (turn + 1 >= least or (turn + 1 >= 3 and spent > 5 * budget)):
@@ -115,7 +135,9 @@ def _time(fn: Callable[[], Any], number: int) -> float:
     return (time.perf_counter() - start) / number
 
 
-def check_agreement(peers: Mapping[str, Callable[[], Any]], tolerance: float, yardsticks: Collection[str] = ()) -> dict[str, float]:
+def check_agreement(
+    peers: Mapping[str, Callable[[], Any]], tolerance: float, yardsticks: Collection[str] = ()
+) -> dict[str, float]:
     """Run each peer once: a fast wrong answer is not a result. Return the times."""
     found, times = {}, {}
     for peer, fn in peers.items():
@@ -128,9 +150,14 @@ def check_agreement(peers: Mapping[str, Callable[[], Any]], tolerance: float, ya
     for peer, values in found.items():
         for expected, got in zip(reference, values, strict=True):
             if got.shape != expected.shape:
-                raise AssertionError(f"{peer} and {reference_name} disagree in shape: {got.shape} and {expected.shape}")
+                raise AssertionError(
+                    f"{peer} and {reference_name} disagree in shape: {got.shape} and "
+                    f"{expected.shape}"
+                )
             if not np.allclose(got, expected, rtol=tolerance, atol=tolerance):
-                raise AssertionError(f"{peer} and {reference_name} disagree by {np.max(np.abs(got - expected)):.3g}")
+                raise AssertionError(
+                    f"{peer} and {reference_name} disagree by {np.max(np.abs(got - expected)):.3g}"
+                )
     return times
 
 

@@ -1,8 +1,10 @@
-"""One row for each path that an operation can take, with its aim: the tape, func's transformations, hooks, and single operations.
+"""One row for each path that an operation can take, with its aim: the tape, func's transformations,
+hooks, and single operations.
 
-The program of the rows that have a backward pass is `mix`: a hundred times `sin(x * w + b) * 0.98`, four operations, on
-arrays of four elements. `x` and `w` are differentiated, `b` is data. On the tape `b` is a Tensor (of torch's in torch); in
-multigrad.func it is the raw array, held by the closure, as a library has it. Times are per operation of the program.
+The program of the rows that have a backward pass is `mix`: a hundred times `sin(x * w + b) * 0.98`,
+four operations, on arrays of four elements. `x` and `w` are differentiated, `b` is data. On the
+tape `b` is a Tensor (of torch's in torch); in multigrad.func it is the raw array, held by the
+closure, as a library has it. Times are per operation of the program.
 
 The rows of single operations time the operation alone: forward, recorded, its result dropped.
 """
@@ -43,7 +45,10 @@ class Peers:
     @classmethod
     def found(cls) -> Peers:
         torch = installed_peers.torch() if installed_peers.installed("torch") else None
-        return cls(torch, importlib.import_module("autograd") if installed_peers.installed("autograd") else None)
+        return cls(
+            torch,
+            importlib.import_module("autograd") if installed_peers.installed("autograd") else None,
+        )
 
 
 def path_cases(peers: Peers) -> Iterator[Case]:
@@ -60,6 +65,7 @@ def path_cases(peers: Peers) -> Iterator[Case]:
 
 
 # -- the program, and its inputs
+
 
 def mix(xp: Any, x: Any, w: Any, b: Any, turns: int = TURNS) -> Any:
     for _ in range(turns):
@@ -113,6 +119,7 @@ def hips_run(hips: Any) -> Run:
 
 # -- the tape, and the gradient of raw arrays
 
+
 def tape(peers: Peers) -> Case:
     runs = {OURS: tape_run()}
     if peers.torch:
@@ -132,14 +139,19 @@ def gradient(peers: Peers) -> Case:
         runs["torch.func"] = lambda: [*theirs(tx, tw)]
     if peers.autograd:
         runs[HIPS] = hips_run(peers.autograd)
-    return _passes("func.grad of raw arrays", runs, [Aim(TAPE, 1.9), Aim("torch.func", 0.5), Aim(HIPS, 0.4)])
+    return _passes(
+        "func.grad of raw arrays", runs, [Aim(TAPE, 1.9), Aim("torch.func", 0.5), Aim(HIPS, 0.4)]
+    )
 
 
-def _passes(label: str, runs: dict[str, Run], aims: list[Aim], yardsticks: tuple[str, ...] = ()) -> Case:
+def _passes(
+    label: str, runs: dict[str, Run], aims: list[Aim], yardsticks: tuple[str, ...] = ()
+) -> Case:
     return Case("paths", label, OPERATIONS, runs, aims, yardsticks=yardsticks)
 
 
 # -- batches
+
 
 def batches(peers: Peers) -> Iterator[Case]:
     (_, w, b), xp = inputs(), namespace()
@@ -160,24 +172,39 @@ def batches(peers: Peers) -> Iterator[Case]:
 
 # -- tangents, and second derivatives: their aims are multiples of the tape's first
 
+
 def forward_mode(peers: Peers) -> Iterator[Case]:
     """Beside HIPS autograd where it can do the same, for the values."""
     (x, w, b), xp = inputs(), namespace()
     vx, vw = np.random.default_rng(2).normal(size=(2, SIZE))
     of_w = lambda w: xp.sum(mix(xp, x, w, b))
     slope, second = func.grad(of_w), func.hessian(of_w)
-    jvp: dict[str, Run] = {OURS: lambda: [*func.jvp(lambda x, w: mix(xp, x, w, b), (x, w), (vx, vw))]}
+    jvp: dict[str, Run] = {
+        OURS: lambda: [*func.jvp(lambda x, w: mix(xp, x, w, b), (x, w), (vx, vw))]
+    }
     nested: dict[str, Run] = {OURS: lambda: [func.jvp(slope, (w,), (vw,))[1]]}
     product: dict[str, Run] = {OURS: lambda: [func.hvp(of_w, (w,), (vw,))[1][0]]}
     hessian: dict[str, Run] = {OURS: lambda: [second(w)]}
     if peers.autograd:
         hips, np_of_hips = peers.autograd, peers.autograd.numpy
-        of_both, of_hw = (lambda xw: mix(np_of_hips, xw[0], xw[1], b)), (lambda w: np_of_hips.sum(mix(np_of_hips, x, w, b)))
-        push, times, their_second = hips.make_jvp(of_both), hips.hessian_vector_product(of_hw), hips.hessian(of_hw)
+        of_both, of_hw = (
+            (lambda xw: mix(np_of_hips, xw[0], xw[1], b)),
+            (lambda w: np_of_hips.sum(mix(np_of_hips, x, w, b))),
+        )
+        push, times, their_second = (
+            hips.make_jvp(of_both),
+            hips.hessian_vector_product(of_hw),
+            hips.hessian(of_hw),
+        )
         jvp[HIPS] = lambda: [*push(np.stack([x, w]))(np.stack([vx, vw]))]
         nested[HIPS] = product[HIPS] = lambda: [times(w, vw)]
         hessian[HIPS] = lambda: [their_second(w)]
-    named = [("jvp", jvp, 2.5), ("hvp: jvp(grad)", nested, 8.0), ("hvp: func.hvp", product, 8.0), ("hessian, 4 x 4", hessian, 12.0)]
+    named = [
+        ("jvp", jvp, 2.5),
+        ("hvp: jvp(grad)", nested, 8.0),
+        ("hvp: func.hvp", product, 8.0),
+        ("hessian, 4 x 4", hessian, 12.0),
+    ]
     for label, runs, most in named:
         runs[TAPE] = tape_run()
         yield Case("paths", label, OPERATIONS, runs, [Aim(TAPE, most)], yardsticks=(TAPE,))
@@ -185,11 +212,19 @@ def forward_mode(peers: Peers) -> Iterator[Case]:
 
 # -- hooks on saved arrays, and checkpoints
 
+
 def watched(peers: Peers) -> Iterator[Case]:
     yield _passes("saved_tensors_hooks, identity", _hooked(peers), [Aim(TORCH, 1.5)])
     yield _passes("checkpoint of the whole program", _checkpointed(peers), [Aim(TORCH, 1.3)])
-    yield _passes("writes allowed, none made", _allowed(peers, mix) | {TAPE: tape_run()}, [Aim(TAPE, 1.25)], (TAPE,))
-    yield _passes("writes allowed, one in four operations", _allowed(peers, mix_written), [Aim(TORCH, 0.5)])
+    yield _passes(
+        "writes allowed, none made",
+        _allowed(peers, mix) | {TAPE: tape_run()},
+        [Aim(TAPE, 1.25)],
+        (TAPE,),
+    )
+    yield _passes(
+        "writes allowed, one in four operations", _allowed(peers, mix_written), [Aim(TORCH, 0.5)]
+    )
     yield _training_step()
 
 
@@ -235,6 +270,7 @@ def _allowed(peers: Peers, program: Callable[..., Any]) -> dict[str, Run]:
 
 def _training_step() -> Case:
     """The step of TinyModel where writes are allowed, beside the same where they are not."""
+
     def step(allowed: bool) -> Run:
         given, x, ideal = tiny_inputs()
         weights = [mg.asarray(w, requires_grad=True) for w in given]
@@ -249,31 +285,56 @@ def _training_step() -> Case:
 
         return inside if allowed else train
 
-    return Case("paths", "writes allowed, a training step of TinyModel", STEPS, {OURS: step(True), TAPE: step(False)}, [Aim(TAPE, 1.1)],
-                tolerance=1e-3, yardsticks=(TAPE,))
+    return Case(
+        "paths",
+        "writes allowed, a training step of TinyModel",
+        STEPS,
+        {OURS: step(True), TAPE: step(False)},
+        [Aim(TAPE, 1.1)],
+        tolerance=1e-3,
+        yardsticks=(TAPE,),
+    )
 
 
 def _checkpointed(peers: Peers) -> dict[str, Run]:
     def checkpointed(module: Any, xp: Any, checkpoint: Any, x: Any, w: Any, b: Any) -> Run:
         def run() -> list[Any]:
             leaves = [x.detach().requires_grad_(), w.detach().requires_grad_()]
-            return [*module.autograd.grad(xp.sum(checkpoint(lambda x, w: mix(xp, x, w, b), *leaves)), leaves)]
+            return [
+                *module.autograd.grad(
+                    xp.sum(checkpoint(lambda x, w: mix(xp, x, w, b), *leaves)), leaves
+                )
+            ]
 
         return run
 
-    runs = {OURS: checkpointed(mg, namespace(), lambda f, *xs: func.checkpoint(f)(*xs), *(mg.asarray(a) for a in inputs()))}
+    runs = {
+        OURS: checkpointed(
+            mg,
+            namespace(),
+            lambda f, *xs: func.checkpoint(f)(*xs),
+            *(mg.asarray(a) for a in inputs()),
+        )
+    }
     if peers.torch:
         from torch.utils.checkpoint import checkpoint
 
-        runs[TORCH] = checkpointed(peers.torch, peers.torch, lambda f, *xs: checkpoint(f, *xs, use_reentrant=False),
-                                   *of_torch(peers.torch, *inputs()))
+        runs[TORCH] = checkpointed(
+            peers.torch,
+            peers.torch,
+            lambda f, *xs: checkpoint(f, *xs, use_reentrant=False),
+            *of_torch(peers.torch, *inputs()),
+        )
     return runs
 
 
 # -- single operations, forward, recorded
 
+
 def repeated(expression: str, **names: Any) -> Run:
-    """The expression CALLS times in a loop of its own, as timeit has it: a call around it would be a tenth of the smaller times."""
+    """The expression CALLS times in a loop of its own, as timeit has it: a call around it would be
+    a tenth of the smaller times.
+    """
     scope = {"turns": range(CALLS - 1), **names}
     exec(f"def run():\n    for _ in turns:\n        {expression}\n    return [{expression}]", scope)
     run: Run = scope["run"]
@@ -303,15 +364,35 @@ def products(peers: Peers) -> Iterator[Case]:
         tx, ty, _ = torch_leaves(peers.torch)
         runs[TORCH] = repeated("x * y", x=tx, y=ty)
     yield _single(TENSORS, runs, [])
-    yield _single("Tensor * raw array", {OURS: repeated("x * y", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.25)])
+    yield _single(
+        "Tensor * raw array",
+        {OURS: repeated("x * y", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)},
+        [Aim(TENSORS, 1.25)],
+    )
     # NumPy's own multiplication begins, and asks the Tensor by NumPy's protocol
-    yield _single("raw array * Tensor", {OURS: repeated("y * x", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.7)])
-    for label, ours in (("np.multiply(Tensor, Tensor)", "np.multiply(x, y)"), ("np.sin(Tensor)", "np.sin(x)"), ("np.sum(Tensor)", "np.sum(x)"),
-                        ("np.concatenate of 2 Tensors", "np.concatenate([x, y])")):
+    yield _single(
+        "raw array * Tensor",
+        {OURS: repeated("y * x", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)},
+        [Aim(TENSORS, 1.7)],
+    )
+    for label, ours in (
+        ("np.multiply(Tensor, Tensor)", "np.multiply(x, y)"),
+        ("np.sin(Tensor)", "np.sin(x)"),
+        ("np.sum(Tensor)", "np.sum(x)"),
+        ("np.concatenate of 2 Tensors", "np.concatenate([x, y])"),
+    ):
         named = {"x": x, "y": y, "np": np, "xp": namespace()}
         theirs = ours.replace("np.concatenate", "xp.concat").replace("np.", "xp.")
-        yield _single(label, {OURS: repeated(ours, **named), TENSORS: repeated(theirs, **named)}, [Aim(TENSORS, 2.0)])
-    yield _single("Tensor * np.float64", {OURS: repeated("x * y", x=x, y=number), TENSORS: repeated("x * y", x=x, y=numbers)}, [Aim(TENSORS, 1.4)])
+        yield _single(
+            label,
+            {OURS: repeated(ours, **named), TENSORS: repeated(theirs, **named)},
+            [Aim(TENSORS, 2.0)],
+        )
+    yield _single(
+        "Tensor * np.float64",
+        {OURS: repeated("x * y", x=x, y=number), TENSORS: repeated("x * y", x=x, y=numbers)},
+        [Aim(TENSORS, 1.4)],
+    )
 
 
 def conversions(peers: Peers) -> Iterator[Case]:
@@ -333,19 +414,34 @@ def conversions(peers: Peers) -> Iterator[Case]:
 
 
 def gathers(peers: Peers) -> Iterator[Case]:
-    named = [("stack of 3", "xp.stack([x, y, z])", Aim(NUMPY, 2.5, 1e-6)), ("concat of 2", "xp.concat([x, y])", Aim(NUMPY, 7.0, 0.5e-6))]
+    named = [
+        ("stack of 3", "xp.stack([x, y, z])", Aim(NUMPY, 2.5, 1e-6)),
+        ("concat of 2", "xp.concat([x, y])", Aim(NUMPY, 7.0, 0.5e-6)),
+    ]
     for label, expression, aim in named:
         operands = {OURS: (namespace(), leaves()), NUMPY: (np, inputs())}
         if peers.torch:
             operands[TORCH] = (peers.torch, torch_leaves(peers.torch))
-        yield _single(label, {p: repeated(expression, xp=xp, x=x, y=y, z=z) for p, (xp, (x, y, z)) in operands.items()}, [aim])
+        yield _single(
+            label,
+            {
+                p: repeated(expression, xp=xp, x=x, y=y, z=z)
+                for p, (xp, (x, y, z)) in operands.items()
+            },
+            [aim],
+        )
 
 
 def module_functions() -> Iterator[Case]:
-    """The functions of the module `multigrad`, which find the library by their operands, beside those of its namespace."""
+    """The functions of the module `multigrad`, which find the library by their operands, beside
+    those of its namespace.
+    """
     x, y, _ = leaves()
     for call in ("sum(x)", "exp(x)", "multiply(x, y)"):
-        runs = {OURS: repeated(f"xp.{call}", xp=mg, x=x, y=y), BOUND: repeated(f"xp.{call}", xp=namespace(), x=x, y=y)}
+        runs = {
+            OURS: repeated(f"xp.{call}", xp=mg, x=x, y=y),
+            BOUND: repeated(f"xp.{call}", xp=namespace(), x=x, y=y),
+        }
         yield _single(f"mg.{call}", runs, [Aim(BOUND, 1.1)])
 
 
@@ -364,7 +460,11 @@ def observed() -> Iterator[Case]:
     for label, context, aim in named:
         yield _single(f"in {label}", {OURS: within(context, run), TENSORS: run}, [aim])
     for label, context, _ in named:
-        yield _single(f"{label}, another thread", {OURS: within(context, elsewhere(run)), ALONE: elsewhere(run)}, [Aim(ALONE, 1.1)])
+        yield _single(
+            f"{label}, another thread",
+            {OURS: within(context, elsewhere(run)), ALONE: elsewhere(run)},
+            [Aim(ALONE, 1.1)],
+        )
 
 
 def within(context: Callable[[], Any], run: Run) -> Run:

@@ -1,11 +1,13 @@
-"""Peak memory: a chain of 12 layers on five million float64, forward and backward, counted in arrays of that size.
+"""Peak memory: a chain of 12 layers on five million float64, forward and backward, counted in
+arrays of that size.
 
     python benchmarks/peak.py PEER [LAYERS]       one peer, in this process: one JSON object
 
-Each peer has a process of its own. Its peak is the largest resident memory of the process, less what the process held before the input was
-made. The peak counts the input, the arrays kept for the backward pass, the gradient, and every temporary array. A layer is
-`tanh(x * 0.9 + 0.1)`, whose derivative needs one array, its result, and the gradient is that of the sum. So 12 results, the input
-and the gradient are 14 arrays.
+Each peer has a process of its own. Its peak is the largest resident memory of the process, less
+what the process held before the input was made. The peak counts the input, the arrays kept for the
+backward pass, the gradient, and every temporary array. A layer is `tanh(x * 0.9 + 0.1)`, whose
+derivative needs one array, its result, and the gradient is that of the sum. So 12 results, the
+input and the gradient are 14 arrays.
 """
 
 from __future__ import annotations
@@ -68,7 +70,12 @@ def of_hips(x: Any, count: int) -> Any:
     return autograd.grad(lambda x: anp.sum(layers(anp.tanh, x, count)))(x)
 
 
-RUNS: dict[str, Callable[[Any, int], Any]] = {"hand": by_hand, "multigrad": of_multigrad, "torch": of_torch, "HIPS autograd": of_hips}
+RUNS: dict[str, Callable[[Any, int], Any]] = {
+    "hand": by_hand,
+    "multigrad": of_multigrad,
+    "torch": of_torch,
+    "HIPS autograd": of_hips,
+}
 
 
 def highest() -> int:
@@ -78,10 +85,19 @@ def highest() -> int:
     """
     status = Path("/proc/self/status")
     if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM:")) * 1024
+        return (
+            next(
+                int(line.split()[1])
+                for line in status.read_text().splitlines()
+                if line.startswith("VmHWM:")
+            )
+            * 1024
+        )
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def one_run(peer: str, count: int) -> dict[str, float]:
@@ -93,15 +109,23 @@ def one_run(peer: str, count: int) -> dict[str, float]:
 
 def measure(count: int = LAYERS) -> dict[str, float]:
     """Arrays at the peak, of each peer that is installed."""
-    found = {peer: in_process(peer, count) for peer, module in PEERS.items() if installed_peers.installed(module)}
+    found = {
+        peer: in_process(peer, count)
+        for peer, module in PEERS.items()
+        if installed_peers.installed(module)
+    }
     for peer, row in found.items():
         if not np.isclose(row["checksum"], found["hand"]["checksum"], rtol=1e-9):
-            raise AssertionError(f"{peer} and hand disagree: {row['checksum']} and {found['hand']['checksum']}")
+            raise AssertionError(
+                f"{peer} and hand disagree: {row['checksum']} and {found['hand']['checksum']}"
+            )
     return {peer: row["arrays"] for peer, row in found.items()}
 
 
 def in_process(peer: str, count: int) -> dict[str, float]:
-    done = subprocess.run([sys.executable, __file__, peer, str(count)], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, __file__, peer, str(count)], capture_output=True, text=True, timeout=600
+    )
     if done.returncode:
         raise RuntimeError(f"{peer}: {done.stderr.strip().splitlines()[-1]}")
     found: dict[str, float] = json.loads(done.stdout)

@@ -8,7 +8,13 @@ import os
 import platform
 from typing import Any
 
-DISTRIBUTIONS = {"multigrad": "multigrad-array", "numpy": "numpy", "torch": "torch", "autograd": "autograd", "jax": "jax"}
+DISTRIBUTIONS = {
+    "multigrad": "multigrad-array",
+    "numpy": "numpy",
+    "torch": "torch",
+    "autograd": "autograd",
+    "jax": "jax",
+}
 
 
 def installed(name: str) -> bool:
@@ -25,7 +31,11 @@ def torch() -> Any:
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "machine": platform.machine(), "cores": str(os.cpu_count())}
+    found = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
     for name, distribution in DISTRIBUTIONS.items():
         try:
             found[name] = importlib.metadata.version(distribution)

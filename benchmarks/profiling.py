@@ -2,8 +2,9 @@
 
     python benchmarks/profiling.py
 
-The times are microseconds an operation, medians over rounds in which every variant runs once, so that all see the same machine. The aim is
-at most 4 us an operation with default arguments, recorded and differentiated, on the CPU.
+The times are microseconds an operation, medians over rounds in which every variant runs once, so
+that all see the same machine. The aim is at most 4 us an operation with default arguments, recorded
+and differentiated, on the CPU.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def programs() -> dict[str, Callable[[], Any]]:
     xp = mg.namespace("numpy")
     sin, tanh, total = xp.sin, xp.tanh, xp.sum
-    x, w = mg.asarray(np.linspace(0.1, 1, 10), requires_grad=True), mg.asarray(np.linspace(0.2, 1, 10))
+    x, w = (
+        mg.asarray(np.linspace(0.1, 1, 10), requires_grad=True),
+        mg.asarray(np.linspace(0.2, 1, 10)),
+    )
 
     def forward(y: Any = x) -> Any:
         for _ in range(LENGTH):
@@ -69,10 +73,16 @@ def main() -> None:
                 if number >= 3:
                     times[variant].append(taken)
         off = median(times["off"])
-        more = {variant: median(b - a for a, b in zip(times["off"], times[variant], strict=True)) for variant in OPTIONS}
+        more = {
+            variant: median(b - a for a, b in zip(times["off"], times[variant], strict=True))
+            for variant in OPTIONS
+        }
         worst = max(worst, more["defaults"])
         print(f"{name:24}{off:8.2f}" + "".join(f"{more[variant]:18.2f}" for variant in OPTIONS))
-    print(f"the aim, at most {AIM} us with defaults: {'met' if worst <= AIM else 'missed'} ({worst:.2f} us)")
+    print(
+        f"the aim, at most {AIM} us with defaults: {'met' if worst <= AIM else 'missed'} "
+        f"({worst:.2f} us)"
+    )
 
 
 if __name__ == "__main__":

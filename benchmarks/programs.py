@@ -1,9 +1,11 @@
-"""Real programs: what one differentiates in practice, beside HIPS autograd, PyTorch eager and the gradient written by hand.
+"""Real programs: what one differentiates in practice, beside HIPS autograd, PyTorch eager and the
+gradient written by hand.
 
-multigrad is used as the README tells authors of libraries: `func.grad` or `func.value_and_grad` of raw arrays, raw data held
-by the closure, functions of the arrays' own namespace or of the module. torch uses leaves and `torch.autograd.grad`, HIPS
-autograd its `value_and_grad`. One formula serves all three, but where a peer has a better idiom (logsumexp). Values and
-gradients are compared before anything is timed.
+multigrad is used as the README tells authors of libraries: `func.grad` or `func.value_and_grad` of
+raw arrays, raw data held by the closure, functions of the arrays' own namespace or of the module.
+torch uses leaves and `torch.autograd.grad`, HIPS autograd its `value_and_grad`. One formula serves
+all three, but where a peer has a better idiom (logsumexp). Values and gradients are compared before
+anything is timed.
 """
 
 from __future__ import annotations
@@ -42,11 +44,20 @@ def _case(label: str, runs: dict[str, Run], count: int = 1, tolerance: float = 1
     return Case(PROGRAMS, label, count, runs, tolerance=tolerance)
 
 
-def gradients(peers: Peers, loss: Loss, params: list[Any], data: list[Any], *, module: bool = False, **own: Any) -> dict[str, Callable[..., Any]]:
-    """For each peer, a function of the parameters (raw arrays; torch's for torch) that returns the value and the gradients.
+def gradients(
+    peers: Peers,
+    loss: Loss,
+    params: list[Any],
+    data: list[Any],
+    *,
+    module: bool = False,
+    **own: Any,
+) -> dict[str, Callable[..., Any]]:
+    """For each peer, a function of the parameters (raw arrays; torch's for torch) that returns the
+    value and the gradients.
 
-    `module` takes our functions from the module rather than from the arrays' namespace; `own` has functions that a peer
-    writes in its own way, by the peer's name.
+    `module` takes our functions from the module rather than from the arrays' namespace; `own` has
+    functions that a peer writes in its own way, by the peer's name.
     """
     numbers = tuple(range(len(params)))
     extra = lambda peer: [own[peer]] if peer in own else []
@@ -66,11 +77,15 @@ def gradients(peers: Peers, loss: Loss, params: list[Any], data: list[Any], *, m
         found[TORCH] = theirs
     if peers.autograd:
         np_of_hips = peers.autograd.numpy
-        found[HIPS] = peers.autograd.value_and_grad(lambda *p: loss(np_of_hips, p, *data, *extra("hips")), numbers)
+        found[HIPS] = peers.autograd.value_and_grad(
+            lambda *p: loss(np_of_hips, p, *data, *extra("hips")), numbers
+        )
     return found
 
 
-def once(peers: Peers, functions: dict[str, Callable[..., Any]], params: list[Any]) -> dict[str, Run]:
+def once(
+    peers: Peers, functions: dict[str, Callable[..., Any]], params: list[Any]
+) -> dict[str, Run]:
     """The value and the gradients, once."""
 
     def run_of(gradient: Callable[..., Any], arguments: list[Any]) -> Run:
@@ -80,7 +95,10 @@ def once(peers: Peers, functions: dict[str, Callable[..., Any]], params: list[An
 
         return run
 
-    return {p: run_of(f, of_torch(peers.torch, *params) if p == TORCH else params) for p, f in functions.items()}
+    return {
+        p: run_of(f, of_torch(peers.torch, *params) if p == TORCH else params)
+        for p, f in functions.items()
+    }
 
 
 # -- logistic regression: ten steps of gradient descent on 50,000 rows of 50
@@ -106,7 +124,9 @@ def logistic_regression(peers: Peers) -> Case:
     rng = np.random.default_rng(0)
     features, start = rng.normal(size=(ROWS, FEATURES)), np.zeros(FEATURES)
     signs = np.sign(features @ rng.normal(size=FEATURES) + rng.normal(size=ROWS))
-    functions = {HAND: logistic_by_hand(features, signs)} | gradients(peers, logistic_loss, [start], [features, signs], module=True)
+    functions = {HAND: logistic_by_hand(features, signs)} | gradients(
+        peers, logistic_loss, [start], [features, signs], module=True
+    )
 
     def descent(gradient: Callable[..., Any], w: Any) -> Run:
         def run() -> list[Any]:
@@ -118,7 +138,10 @@ def logistic_regression(peers: Peers) -> Case:
 
         return run
 
-    runs = {p: descent(f, peers.torch.tensor(start) if p == TORCH else start) for p, f in functions.items()}
+    runs = {
+        p: descent(f, peers.torch.tensor(start) if p == TORCH else start)
+        for p, f in functions.items()
+    }
     return _case(f"logistic regression, {ROWS:,} x {FEATURES}, a step", runs, STEPS)
 
 
@@ -158,7 +181,15 @@ def lstm_by_hand(sequence: Any, zeros: Any, target: Any) -> Callable[..., Any]:
         for t in range(LENGTH - 1, -1, -1):
             h, c, i, f, o, g, tanh = saved[t]
             gc = gc + gh * o * (1 - tanh * tanh)
-            gz = np.concat([gc * g * i * (1 - i), gc * c * f * (1 - f), gh * tanh * o * (1 - o), gc * i * (1 - g * g)], axis=1)
+            gz = np.concat(
+                [
+                    gc * g * i * (1 - i),
+                    gc * c * f * (1 - f),
+                    gh * tanh * o * (1 - o),
+                    gc * i * (1 - g * g),
+                ],
+                axis=1,
+            )
             gwx += sequence[t].T @ gz
             gwh += h.T @ gz
             gb += gz.sum(axis=0)
@@ -170,18 +201,30 @@ def lstm_by_hand(sequence: Any, zeros: Any, target: Any) -> Callable[..., Any]:
 
 def lstm(peers: Peers) -> Case:
     rng = np.random.default_rng(1)
-    params = [rng.normal(size=shape) / 4 for shape in ((INPUTS, 4 * UNITS), (UNITS, 4 * UNITS), (4 * UNITS,))]
-    data = [rng.normal(size=(LENGTH, BATCH, INPUTS)), np.zeros((BATCH, UNITS)), rng.normal(size=(BATCH, UNITS))]
+    params = [
+        rng.normal(size=shape) / 4
+        for shape in ((INPUTS, 4 * UNITS), (UNITS, 4 * UNITS), (4 * UNITS,))
+    ]
+    data = [
+        rng.normal(size=(LENGTH, BATCH, INPUTS)),
+        np.zeros((BATCH, UNITS)),
+        rng.normal(size=(BATCH, UNITS)),
+    ]
     functions = {HAND: lstm_by_hand(*data)} | gradients(peers, lstm_loss, params, data)
-    return _case(f"LSTM, {LENGTH} steps, batch {BATCH}, {UNITS} units", once(peers, functions, params))
+    return _case(
+        f"LSTM, {LENGTH} steps, batch {BATCH}, {UNITS} units", once(peers, functions, params)
+    )
 
 
-# -- a Gaussian process: the marginal likelihood of 50 points by Cholesky, and its gradient by three logarithms
+# -- a Gaussian process: the marginal likelihood of 50 points by Cholesky, and its gradient by three
+# logarithms
 
 POINTS = 50
 
 
-def process_loss(xp: Any, params: Any, squares: Any, eye: Any, y: Any, diagonal: Callable[[Any], Any]) -> Any:
+def process_loss(
+    xp: Any, params: Any, squares: Any, eye: Any, y: Any, diagonal: Callable[[Any], Any]
+) -> Any:
     length, variance, noise = (xp.exp(params[0][n]) for n in range(3))
     factor = xp.linalg.cholesky(variance * xp.exp(squares / (-2 * length**2)) + noise * eye)
     white = xp.linalg.solve(factor, y)
@@ -198,7 +241,11 @@ def process_by_hand(squares: Any, eye: Any, y: Any) -> Callable[[Any], Any]:
         value = 0.5 * np.sum(white * white) + np.sum(np.log(np.diagonal(factor)))
         weights = np.linalg.solve(factor.T, white)
         slope = 0.5 * (np.linalg.inv(covariance) - np.outer(weights, weights))
-        found = [np.sum(slope * smooth * squares) / length**2, np.sum(slope * smooth), noise * np.trace(slope)]
+        found = [
+            np.sum(slope * smooth * squares) / length**2,
+            np.sum(slope * smooth),
+            noise * np.trace(slope),
+        ]
         return value, [np.array(found)]
 
     return gradient
@@ -207,7 +254,11 @@ def process_by_hand(squares: Any, eye: Any, y: Any) -> Callable[[Any], Any]:
 def gaussian_process(peers: Peers) -> Case:
     rng = np.random.default_rng(2)
     at = np.sort(rng.uniform(0, 10, size=POINTS))
-    data = [(at[:, None] - at[None, :]) ** 2, np.eye(POINTS), np.sin(at) + 0.1 * rng.normal(size=POINTS)]
+    data = [
+        (at[:, None] - at[None, :]) ** 2,
+        np.eye(POINTS),
+        np.sin(at) + 0.1 * rng.normal(size=POINTS),
+    ]
     params = [np.log([1.0, 1.5, 0.1])]
     own: dict[str, Any] = {"ours": lambda a: mg.linalg.diagonal(a)}
     if peers.torch:
@@ -251,7 +302,11 @@ def mixture_by_hand(points: Any) -> Callable[..., Any]:
         whole, part = of(-0.5 * np.sum(z * z, axis=-1) - np.sum(scales, axis=-1) + weights - norm)
         part = part / -SAMPLES
         gz = part[..., None] * z
-        return -np.mean(whole), [part.sum(axis=0) + share, np.sum(gz, axis=0) * narrow, np.sum(gz * z, axis=0) - part.sum(axis=0)[:, None]]
+        return -np.mean(whole), [
+            part.sum(axis=0) + share,
+            np.sum(gz, axis=0) * narrow,
+            np.sum(gz * z, axis=0) - part.sum(axis=0)[:, None],
+        ]
 
     return gradient
 
@@ -259,15 +314,23 @@ def mixture_by_hand(points: Any) -> Callable[..., Any]:
 def mixture(peers: Peers) -> Case:
     rng = np.random.default_rng(3)
     points = rng.normal(size=(SAMPLES, 1, 2)) + rng.integers(-2, 3, size=(SAMPLES, 1, 2))
-    params = [rng.normal(size=COMPONENTS), rng.normal(size=(COMPONENTS, 2)), rng.normal(size=(COMPONENTS, 2)) / 4]
+    params = [
+        rng.normal(size=COMPONENTS),
+        rng.normal(size=(COMPONENTS, 2)),
+        rng.normal(size=(COMPONENTS, 2)) / 4,
+    ]
     own: dict[str, Any] = {"ours": logsumexp}
     if peers.torch:
         own["torch"] = lambda z: peers.torch.logsumexp(z, -1)
     if peers.autograd:
         special = importlib.import_module("autograd.scipy.special")
         own["hips"] = lambda z: special.logsumexp(z, axis=-1)
-    functions = {HAND: mixture_by_hand(points)} | gradients(peers, mixture_loss, params, [points], module=True, **own)
-    return _case(f"mixture of {COMPONENTS} Gaussians, {SAMPLES} points", once(peers, functions, params))
+    functions = {HAND: mixture_by_hand(points)} | gradients(
+        peers, mixture_loss, params, [points], module=True, **own
+    )
+    return _case(
+        f"mixture of {COMPONENTS} Gaussians, {SAMPLES} points", once(peers, functions, params)
+    )
 
 
 # -- Hamiltonian Monte Carlo: one trajectory of 25 leapfrog steps in ten dimensions
@@ -295,7 +358,9 @@ def leapfrog(peers: Peers) -> Case:
     functions = {HAND: potential_by_hand} | gradients(peers, potential, [start], [])
     functions[OURS] = _with_no_value(func.grad(lambda q: potential(q.__array_namespace__(), [q])))
     if peers.autograd:
-        functions[HIPS] = _with_no_value(peers.autograd.grad(lambda q: potential(peers.autograd.numpy, [q])))
+        functions[HIPS] = _with_no_value(
+            peers.autograd.grad(lambda q: potential(peers.autograd.numpy, [q]))
+        )
 
     def trajectory(gradient: Callable[..., Any], q0: Any, p0: Any) -> Run:
         def run() -> list[Any]:
@@ -308,7 +373,12 @@ def leapfrog(peers: Peers) -> Case:
 
         return run
 
-    runs = {p: trajectory(f, *(of_torch(peers.torch, start, momentum) if p == TORCH else (start, momentum))) for p, f in functions.items()}
+    runs = {
+        p: trajectory(
+            f, *(of_torch(peers.torch, start, momentum) if p == TORCH else (start, momentum))
+        )
+        for p, f in functions.items()
+    }
     return _case(f"Hamiltonian Monte Carlo, {LEAPS} leapfrog steps, a gradient", runs, LEAPS + 1)
 
 
@@ -316,7 +386,8 @@ def _with_no_value(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *params: (None, [gradient(*params)])
 
 
-# -- Runge and Kutta's method of order four, the gradient through all steps by the matrix and the offset of the equation
+# -- Runge and Kutta's method of order four, the gradient through all steps by the matrix and the
+# offset of the equation
 
 STATES, TIME = 4, 5.0
 
@@ -353,7 +424,12 @@ def kutta_by_hand(start: Any, steps: int) -> Callable[..., Any]:
         while saved:
             points, tanhs = saved.pop()
             total, back = g, 0.0
-            for n, share, part in ((3, dt / 6, dt), (2, dt / 3, 0.5 * dt), (1, dt / 3, 0.5 * dt), (0, dt / 6, 0.0)):
+            for n, share, part in (
+                (3, dt / 6, dt),
+                (2, dt / 3, 0.5 * dt),
+                (1, dt / 3, 0.5 * dt),
+                (0, dt / 6, 0.0),
+            ):
                 gk = share * g + back
                 d = gk * (1 - tanhs[n] * tanhs[n])
                 ga += d[:, None] * points[n]
@@ -369,13 +445,19 @@ def kutta_by_hand(start: Any, steps: int) -> Callable[..., Any]:
 
 def runge_kutta(peers: Peers, steps: int) -> Case:
     rng = np.random.default_rng(5)
-    params, start = [rng.normal(size=(STATES, STATES)), rng.normal(size=STATES)], rng.normal(size=STATES)
+    params, start = (
+        [rng.normal(size=(STATES, STATES)), rng.normal(size=STATES)],
+        rng.normal(size=STATES),
+    )
     loss = lambda xp, params, start: kutta_loss(xp, params, start, steps)
-    functions = {HAND: kutta_by_hand(start, steps)} | gradients(peers, loss, params, [start], module=True)
+    functions = {HAND: kutta_by_hand(start, steps)} | gradients(
+        peers, loss, params, [start], module=True
+    )
     return _case(f"Runge-Kutta, {steps:,} steps, a step", once(peers, functions, params), steps)
 
 
 # -- scipy.optimize.minimize with value_and_grad: 40 iterations of L-BFGS-B down Rosenbrock's valley
+
 
 def minimizing(peers: Peers) -> Case:
     from scipy.optimize import minimize
@@ -388,7 +470,9 @@ def minimizing(peers: Peers) -> Case:
             value, (g,) = gradient(q if torch is None else torch.from_numpy(q))
             return (value, g) if torch is None else (value.item(), g.numpy())
 
-        return lambda: [minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": 40}).x]
+        return lambda: [
+            minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": 40}).x
+        ]
 
     runs = {p: minimized(f, peers.torch if p == TORCH else None) for p, f in functions.items()}
     return _case("scipy.optimize.minimize, 40 iterations of L-BFGS-B", runs, 1, 1e-5)

@@ -1,11 +1,14 @@
-"""The million-node recurrence h = tanh(h * w + b) on 8 float64: time per node, and bytes per node of the tape itself.
+"""The million-node recurrence h = tanh(h * w + b) on 8 float64: time per node, and bytes per node
+of the tape itself.
 
-Each peer runs in a process of its own. `python benchmarks/recurrence.py PEER NODES` prints one JSON object.
+Each peer runs in a process of its own. `python benchmarks/recurrence.py PEER NODES` prints one JSON
+object.
 
-Bytes per node: the growth of the process's resident memory over the forward pass, less the growth of the `hand` run,
-which keeps the arrays that a gradient written by hand needs (each tanh's result) in a list. So "the arrays apart" is
-exact: an array that a tape keeps beyond those counts against the tape. For multigrad the count is checked with
-tracemalloc, in a second process, since tracing slows the forward pass several times.
+Bytes per node: the growth of the process's resident memory over the forward pass, less the growth
+of the `hand` run, which keeps the arrays that a gradient written by hand needs (each tanh's result)
+in a list. So "the arrays apart" is exact: an array that a tape keeps beyond those counts against
+the tape. For multigrad the count is checked with tracemalloc, in a second process, since tracing
+slows the forward pass several times.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ PER_STEP = 3  # multiply, add, tanh
 SIZE = 8
 PEERS = {"hand": "numpy", "multigrad": "multigrad", "torch": "torch", "HIPS autograd": "autograd"}
 
-Run = tuple[Callable[[], Any], Callable[[Any], Any]]  # forward, and backward of what forward returned
+# forward, and backward of what forward returned
+Run = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 def inputs() -> tuple[Any, Any, Any]:
@@ -73,7 +77,9 @@ def of_multigrad(steps: int) -> Run:
     h, ones = mg.asarray(h0), mg.asarray(np.ones(SIZE))
     w, b = (mg.asarray(v, requires_grad=True) for v in rest)
     tanh = h.__array_namespace__().tanh
-    return lambda: recurrence(tanh, steps, h, w, b), lambda last: mg.autograd.grad(last, (w, b), ones, retain_graph=True)
+    return lambda: recurrence(tanh, steps, h, w, b), lambda last: mg.autograd.grad(
+        last, (w, b), ones, retain_graph=True
+    )
 
 
 def of_torch(steps: int) -> Run:
@@ -81,7 +87,9 @@ def of_torch(steps: int) -> Run:
     h0, *rest = inputs()
     h, ones = torch.asarray(h0), torch.ones(SIZE, dtype=torch.float64)
     w, b = (torch.asarray(v).requires_grad_() for v in rest)
-    return lambda: recurrence(torch.tanh, steps, h, w, b), lambda last: torch.autograd.grad(last, (w, b), ones, retain_graph=True)
+    return lambda: recurrence(torch.tanh, steps, h, w, b), lambda last: torch.autograd.grad(
+        last, (w, b), ones, retain_graph=True
+    )
 
 
 def of_hips(steps: int) -> Run:
@@ -91,7 +99,9 @@ def of_hips(steps: int) -> Run:
     h, *rest = inputs()
 
     def forward() -> Any:
-        return autograd.make_vjp(lambda leaves: recurrence(anp.tanh, steps, h, *leaves))(tuple(rest))
+        return autograd.make_vjp(lambda leaves: recurrence(anp.tanh, steps, h, *leaves))(
+            tuple(rest)
+        )
 
     return forward, lambda made: made[0](np.ones(SIZE))
 
@@ -106,11 +116,15 @@ def resident() -> int:
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def one_run(peer: str, nodes: int, traced: bool = False) -> dict[str, Any]:
-    """Build, differentiate and free the recurrence once, with the graph kept so that freeing it is timed apart."""
+    """Build, differentiate and free the recurrence once, with the graph kept so that freeing it is
+    timed apart.
+    """
     steps = nodes // PER_STEP
     forward, backward = MAKERS[peer](steps)
     warm_forward, warm_backward = MAKERS[peer](10)
@@ -125,9 +139,18 @@ def one_run(peer: str, nodes: int, traced: bool = False) -> dict[str, Any]:
     gradients, backward_time = timed(backward, result)
     start = time.perf_counter()
     del result
-    total = {"forward": forward_time, "backward": backward_time, "free": time.perf_counter() - start, "bytes": grown}
-    checksum = float(sum(float(np.sum(np.asarray(getattr(g, "array", g)))) for g in flatten(gradients)))
-    return {key: value / (steps * PER_STEP) for key, value in total.items()} | {"checksum": checksum}
+    total = {
+        "forward": forward_time,
+        "backward": backward_time,
+        "free": time.perf_counter() - start,
+        "bytes": grown,
+    }
+    checksum = float(
+        sum(float(np.sum(np.asarray(getattr(g, "array", g)))) for g in flatten(gradients))
+    )
+    return {key: value / (steps * PER_STEP) for key, value in total.items()} | {
+        "checksum": checksum
+    }
 
 
 def timed(fn: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
@@ -151,8 +174,12 @@ def in_process(peer: str, nodes: int, *flags: str) -> dict[str, Any]:
 
 
 def measure(nodes: int, rounds: int) -> dict[str, dict[str, float]]:
-    """The medians over `rounds` rounds, each running every installed peer once; bytes are those beyond `hand`."""
-    found: dict[str, list[dict[str, Any]]] = {p: [] for p, module in PEERS.items() if installed_peers.installed(module)}
+    """The medians over `rounds` rounds, each running every installed peer once; bytes are those
+    beyond `hand`.
+    """
+    found: dict[str, list[dict[str, Any]]] = {
+        p: [] for p, module in PEERS.items() if installed_peers.installed(module)
+    }
     for _ in range(rounds):
         for peer, runs in found.items():
             runs.append(in_process(peer, nodes))
@@ -161,11 +188,16 @@ def measure(nodes: int, rounds: int) -> dict[str, dict[str, float]]:
     for peer, runs in found.items():
         if not np.isclose(runs[0]["checksum"], checksum, rtol=1e-9):
             raise AssertionError(f"{peer} and hand disagree: {runs[0]['checksum']} and {checksum}")
-        table[peer] = {key: median(run[key] for run in runs) for key in ("forward", "backward", "free", "bytes")}
+        table[peer] = {
+            key: median(run[key] for run in runs)
+            for key in ("forward", "backward", "free", "bytes")
+        }
     arrays = table["hand"]["bytes"]
     for peer, row in table.items():
         row["tape bytes"] = 0.0 if peer == "hand" else row["bytes"] - arrays
-    traced = {p: in_process(p, min(nodes, 100_000), "--traced")["bytes"] for p in ("hand", "multigrad")}
+    traced = {
+        p: in_process(p, min(nodes, 100_000), "--traced")["bytes"] for p in ("hand", "multigrad")
+    }
     table["multigrad"]["tape bytes, traced"] = traced["multigrad"] - traced["hand"]
     return table
 

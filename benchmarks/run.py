@@ -1,26 +1,34 @@
-"""What multigrad costs, next to NumPy by hand, PyTorch eager, HIPS autograd and JAX, in one run on one machine.
+"""What multigrad costs, next to NumPy by hand, PyTorch eager, HIPS autograd and JAX, in one run on
+one machine.
 
     python benchmarks/run.py                     everything, about fifteen minutes
-    python benchmarks/run.py --quick             the same in about a minute, less steady, without the large sizes
-    python benchmarks/run.py --only chain        workloads whose name contains the word, or else cases whose name does
-    python benchmarks/run.py --check             judge the aims, in three to four minutes; the exit status is 1 if one is missed
-    python benchmarks/run.py --check --before ../before       the commit before as well, from a checkout of it
+    python benchmarks/run.py --quick             the same in about a minute, less steady, without
+                                                 the large sizes
+    python benchmarks/run.py --only chain        workloads whose name contains the word, or else
+                                                 cases whose name does
+    python benchmarks/run.py --check             judge the aims, in three to four minutes; the exit
+                                                 status is 1 if one is missed
+    python benchmarks/run.py --check --before DIR    another checkout as well, the commit before
     python benchmarks/run.py --markdown          the tables as they stand in benchmarks/README.md
     python benchmarks/run.py --json results.json every number
 
-A peer that is not installed is left out. Times are medians; ratios are medians of the ratios within one round, in which
-every peer runs once (see measure.py). Every peer's gradient is compared before anything is timed. `--check` takes seven
-rounds of every case that has an aim, and allows five percent (see judging.py).
+A peer that is not installed is left out. Times are medians; ratios are medians of the ratios within
+one round, in which every peer runs once (see measure.py). Every peer's gradient is compared before
+anything is timed. `--check` takes seven rounds of every case that has an aim, and allows five
+percent (see judging.py).
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: its threads make small products erratic
+# before NumPy is imported: its threads make small products erratic
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+)
 
 import argparse
 import json
@@ -78,7 +86,9 @@ QUICK_CHECK = Effort(math.inf, 4e-3, judging.ROUNDS, judging.ROUNDS, SIZES[:1], 
 
 @dataclass
 class Part:
-    """What one group of workloads comes to: tables, verdicts, what was left out, and every number."""
+    """What one group of workloads comes to: tables, verdicts, what was left out, and every
+    number.
+    """
 
     text: list[str] = field(default_factory=list)
     verdicts: list[judging.Verdict] = field(default_factory=list)
@@ -88,8 +98,11 @@ class Part:
 
 # -- timed cases
 
+
 def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]]:
-    """Workloads: their name, the peer without which they are nothing, and what makes their cases."""
+    """Workloads: their name, the peer without which they are nothing, and what makes their
+    cases.
+    """
     return [
         ("chain, forward + backward", "", lambda: workloads.chain_cases(effort.sizes)),
         ("chain, forward only", "", lambda: workloads.forward_cases(effort.sizes[:4])),
@@ -109,7 +122,9 @@ def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]
 
 
 def cases(words: list[str], effort: Effort, skipped: list[str]) -> Iterator[Case]:
-    """The cases that are wanted: of the workloads that a word names, or else those that one names themselves."""
+    """The cases that are wanted: of the workloads that a word names, or else those that one names
+    themselves.
+    """
     offered = makers(effort)
     named = [maker for maker in offered if wanted(maker[0], words)]
     for name, needs, make in named or offered:
@@ -127,15 +142,34 @@ def timed(options: argparse.Namespace, effort: Effort) -> Part:
     part, results = Part(), []
     for case in cases(options.only, effort, part.skipped):
         part.skipped += judging.skipped(case)
-        if options.check and case.workload != judging.PROGRAMS and not any(aim.peer in case.peers for aim in case.aims):
+        if (
+            options.check
+            and case.workload != judging.PROGRAMS
+            and not any(aim.peer in case.peers for aim in case.aims)
+        ):
             continue
         announce(options, f"{case.workload}, {case.label}")
-        results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
+        results.append(
+            measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample)
+        )
         part.verdicts += judging.of_result(results[-1])
-    beside = ("paths", compiled.WORKLOAD, scanned.WORKLOAD, beyond.WORKLOAD, special.SPECIAL, special.SOLVERS)
-    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(beside)]
+    beside = (
+        "paths",
+        compiled.WORKLOAD,
+        scanned.WORKLOAD,
+        beyond.WORKLOAD,
+        special.SPECIAL,
+        special.SOLVERS,
+    )
+    wide = [
+        r
+        for r in results
+        if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(beside)
+    ]
     narrow = [r for r in results if r not in wide]
-    part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
+    part.text = [
+        make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen
+    ]
     together = [r for r in results if r.case.workload == judging.PROGRAMS]
     if together:
         verdicts, named = judging.of_programs(together, HAND, programs.MOST)
@@ -152,6 +186,7 @@ def announce(options: argparse.Namespace, what: str) -> None:
 
 
 # -- tables
+
 
 def timing_table(results: list[Result]) -> str:
     """Times per operation or step, our ratio to each peer, and the aims."""
@@ -174,37 +209,74 @@ def beside_table(results: list[Result]) -> str:
         first = [r.case.label, duration(r.seconds(OURS))]
         for peer in r.rounds:
             if peer != OURS:
-                rows.append([*first, peer, duration(r.seconds(peer)), f"{r.ratio(OURS, peer):.2f}", aims.get(peer, "")])
+                rows.append(
+                    [
+                        *first,
+                        peer,
+                        duration(r.seconds(peer)),
+                        f"{r.ratio(OURS, peer):.2f}",
+                        aims.get(peer, ""),
+                    ]
+                )
                 first = ["", ""]
     return table(["path", OURS, "beside", "its time", "ratio", "aim"], rows)
 
 
 # -- what has processes of its own
 
+
 def recurrence_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, RECURRENCE)
     found = recurrence.measure(effort.nodes, effort.processes)
-    verdict = judging.limit(RECURRENCE, "bytes a node, the arrays apart", found[OURS]["tape bytes"], BYTES_A_NODE, "bytes", tolerance=0)
+    verdict = judging.limit(
+        RECURRENCE,
+        "bytes a node, the arrays apart",
+        found[OURS]["tape bytes"],
+        BYTES_A_NODE,
+        "bytes",
+        tolerance=0,
+    )
     record = {"recurrence": {"nodes": effort.nodes, "per node": found}}
     return Part([recurrence_table(found, effort.nodes, verdict)], [verdict], [], record)
 
 
-def recurrence_table(found: dict[str, dict[str, float]], nodes: int, verdict: judging.Verdict) -> str:
+def recurrence_table(
+    found: dict[str, dict[str, float]], nodes: int, verdict: judging.Verdict
+) -> str:
     rows = []
     for peer, row in found.items():
         times = [duration(row[key]) for key in ("forward", "backward", "free")]
-        rows.append([peer, *times, f"{row['tape bytes']:.0f}", f"{row.get('tape bytes, traced', float('nan')):.0f}".replace("nan", "")])
-    header = [f"{RECURRENCE}, {nodes:,} nodes", "forward", "backward", "free", "bytes of tape (resident)", "(traced)"]
-    judged = f"Aim: at most {BYTES_A_NODE} bytes a node, the arrays apart: {'met' if verdict.met else 'NOT met'}."
+        rows.append(
+            [
+                peer,
+                *times,
+                f"{row['tape bytes']:.0f}",
+                f"{row.get('tape bytes, traced', float('nan')):.0f}".replace("nan", ""),
+            ]
+        )
+    header = [
+        f"{RECURRENCE}, {nodes:,} nodes",
+        "forward",
+        "backward",
+        "free",
+        "bytes of tape (resident)",
+        "(traced)",
+    ]
+    judged = (
+        f"Aim: at most {BYTES_A_NODE} bytes a node, the arrays apart: "
+        f"{'met' if verdict.met else 'NOT met'}."
+    )
     return f"{table(header, rows)}\n\nPer node. {judged}"
 
 
 def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COSTS)
     found = costs.measure(judging.ROUNDS if effort.processes > 1 else 3)
-    aims = [judging.limit("costs", "bytes a node", found["node"], 130, "bytes", tolerance=0),
-            judging.limit("costs", "first expression", found["expression"] * 1e3, 7, "ms"),
-            judging.limit("costs", "import", found["import / numpy"], 1.1, "x numpy's import")]
+    aims = [
+        judging.limit("costs", "bytes a node", found["node"], 130, "bytes", tolerance=0),
+        judging.limit("costs", "first expression", found["expression"] * 1e3, 7, "ms"),
+        judging.limit("costs", "import", found["import / numpy"], 1.1, "x numpy's import"),
+    ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
     return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": found})
 
@@ -212,15 +284,30 @@ def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
 def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COMPILING)
     found = compiled_costs.measure(3 if effort.processes > 1 else 1)
-    longer = f"the same of {compiled_costs.MANY:,} operations, beside that of {compiled_costs.FEW:,}"
-    aims = [judging.limit(COMPILING, "the call that records, an operation", found["record"], 60, "us"),
-            judging.limit(COMPILING, longer, found["record, long"] / found["record"], 1.3, "x"),
-            judging.limit(COMPILING, "a call, each argument", found["argument"], 1, "us"),
-            judging.limit(COMPILING, "peak memory of a replay without an arena", found["peak"] / found["peak of the tape"], 1.1, "x the tape's")]
+    longer = (
+        f"the same of {compiled_costs.MANY:,} operations, beside that of {compiled_costs.FEW:,}"
+    )
+    aims = [
+        judging.limit(COMPILING, "the call that records, an operation", found["record"], 60, "us"),
+        judging.limit(COMPILING, longer, found["record, long"] / found["record"], 1.3, "x"),
+        judging.limit(COMPILING, "a call, each argument", found["argument"], 1, "us"),
+        judging.limit(
+            COMPILING,
+            "peak memory of a replay without an arena",
+            found["peak"] / found["peak of the tape"],
+            1.1,
+            "x the tape's",
+        ),
+    ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
-    rows += [[label, f"{found[key]:.3g} {unit}", "", ""] for label, key, unit in (
-        ("the second call, which compares and writes the code, an operation", "second", "us"),
-        (f"that of {compiled_costs.MANY:,} operations", "second, long", "us"), ("what a call adds to a product", "call", "us"))]
+    rows += [
+        [label, f"{found[key]:.3g} {unit}", "", ""]
+        for label, key, unit in (
+            ("the second call, which compares and writes the code, an operation", "second", "us"),
+            (f"that of {compiled_costs.MANY:,} operations", "second, long", "us"),
+            ("what a call adds to a product", "call", "us"),
+        )
+    ]
     return Part([table([COMPILING, "measured", "aim", ""], rows)], aims, [], {"compiling": found})
 
 
@@ -228,12 +315,34 @@ def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, SCANNING)
     found = scanned.measure(3 if effort.processes > 1 else 1)
     beside = f"of {scanned.MANY:,} steps, beside those of {scanned.FEW}"
-    aims = [judging.limit(SCANNING, f"calls of the body in the gradient {beside}", found["calls, long"] / found["calls"], 1, "x", tolerance=0),
-            judging.limit(SCANNING, "memory that a further step takes", found["memory, scan"], 1.05, "x a carry", tolerance=0)]
+    aims = [
+        judging.limit(
+            SCANNING,
+            f"calls of the body in the gradient {beside}",
+            found["calls, long"] / found["calls"],
+            1,
+            "x",
+            tolerance=0,
+        ),
+        judging.limit(
+            SCANNING,
+            "memory that a further step takes",
+            found["memory, scan"],
+            1.05,
+            "x a carry",
+            tolerance=0,
+        ),
+    ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
-    rows += [[label, f"{found[key]:.3g} {unit}", "", ""] for label, key, unit in (
-        ("the same by the binomial schedule", "memory, binomial", "x a carry"), ("by the tape", "memory, tape", "x a carry"),
-        ("a step, with its part of the gradient", "step", "us"), ("what the gradient takes besides its steps, to record", "besides", "ms"))]
+    rows += [
+        [label, f"{found[key]:.3g} {unit}", "", ""]
+        for label, key, unit in (
+            ("the same by the binomial schedule", "memory, binomial", "x a carry"),
+            ("by the tape", "memory, tape", "x a carry"),
+            ("a step, with its part of the gradient", "step", "us"),
+            ("what the gradient takes besides its steps, to record", "besides", "ms"),
+        )
+    ]
     return Part([table([SCANNING, "measured", "aim", ""], rows)], aims, [], {"scanning": found})
 
 
@@ -244,7 +353,22 @@ def peak_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, PEAK)
     found = peak.measure()
     header = [f"{PEAK}, {peak.LAYERS} layers on {peak.SIZE:,} float64", *found]
-    return Part([table(header, [["arrays of that size at the peak", *(f"{arrays:.1f}" for arrays in found.values())]])], [], [], {"peak": found})
+    return Part(
+        [
+            table(
+                header,
+                [
+                    [
+                        "arrays of that size at the peak",
+                        *(f"{arrays:.1f}" for arrays in found.values()),
+                    ]
+                ],
+            )
+        ],
+        [],
+        [],
+        {"peak": found},
+    )
 
 
 def before_part(options: argparse.Namespace, effort: Effort) -> Part:
@@ -252,46 +376,104 @@ def before_part(options: argparse.Namespace, effort: Effort) -> Part:
     if options.before is None:
         return Part([], [], ["compare, Tensor * Tensor: no --before CHECKOUT to compare with"])
     announce(options, f"{BEFORE}, {options.before}")
-    found = compare.compare(options.before, [compare.CHECKED] if options.check else [], judging.ROUNDS if options.check else effort.processes)
-    return Part([compare.shown(found, options.before)], compare.verdicts(found), [], {"compare": found})
+    found = compare.compare(
+        options.before,
+        [compare.CHECKED] if options.check else [],
+        judging.ROUNDS if options.check else effort.processes,
+    )
+    return Part(
+        [compare.shown(found, options.before)], compare.verdicts(found), [], {"compare": found}
+    )
 
 
-COSTS, PEAK, BEFORE = "import, first expression, bytes of a node", "peak memory", "compare with the checkout before"
+COSTS, PEAK, BEFORE = (
+    "import, first expression, bytes of a node",
+    "peak memory",
+    "compare with the checkout before",
+)
 COMPILING, SCANNING = "costs of func.compile", "costs of func.scan"
 PARTS: list[tuple[str, Callable[[argparse.Namespace, Effort], Part]]] = [
-    (RECURRENCE, recurrence_part), (COSTS, costs_part), (COMPILING, compiling_part), (SCANNING, scanning_part), (PEAK, peak_part),
+    (RECURRENCE, recurrence_part),
+    (COSTS, costs_part),
+    (COMPILING, compiling_part),
+    (SCANNING, scanning_part),
+    (PEAK, peak_part),
     (BEFORE, before_part),
 ]
 
 
 # -- the command
 
+
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only workloads (or cases) whose name contains it; repeatable")
-    parser.add_argument("--quick", action="store_true", help="less time a case, fewer nodes and rounds, no sizes above 1,000")
-    parser.add_argument("--check", action="store_true", help="judge the aims; the exit status is 1 if one is missed")
-    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="compare with another checkout as well; see compare.py")
-    parser.add_argument("--markdown", action="store_true", help="print nothing but the tables and where they come from")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="only workloads (or cases) whose name contains it; repeatable",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="less time a case, fewer nodes and rounds, no sizes above 1,000",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="judge the aims; the exit status is 1 if one is missed"
+    )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="compare with another checkout as well; see compare.py",
+    )
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print nothing but the tables and where they come from",
+    )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every number there")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    effort = (QUICK_CHECK if options.quick else CHECK) if options.check else QUICK if options.quick else FULL
+    effort = (
+        (QUICK_CHECK if options.quick else CHECK)
+        if options.check
+        else QUICK
+        if options.quick
+        else FULL
+    )
     named = [make for name, make in PARTS if wanted(name, options.only)]
-    found = [timed(options, effort)] if not named or not options.only or any(wanted(m[0], options.only) for m in makers(effort)) else []
+    found = (
+        [timed(options, effort)]
+        if not named or not options.only or any(wanted(m[0], options.only) for m in makers(effort))
+        else []
+    )
     found += [make(options, effort) for make in named]
     verdicts = [v for part in found for v in part.verdicts]
     text = [t for part in found for t in part.text]
     if options.check:
-        text = [table(*judging.rows(verdicts)), judging.summary(verdicts, (s for part in found for s in part.skipped))]
-    text.append("Taken with " + ", ".join(f"{name} {version}" for name, version in peers.versions().items()) + "; one thread each.")
+        text = [
+            table(*judging.rows(verdicts)),
+            judging.summary(verdicts, (s for part in found for s in part.skipped)),
+        ]
+    text.append(
+        "Taken with "
+        + ", ".join(f"{name} {version}" for name, version in peers.versions().items())
+        + "; one thread each."
+    )
     print("\n\n".join(text))
     if options.json:
         record = {"versions": peers.versions(), "quick": options.quick, "cases": []}
-        write(options.json, record | {key: value for part in found for key, value in part.record.items()})
+        write(
+            options.json,
+            record | {key: value for part in found for key, value in part.record.items()},
+        )
     return judging.status(verdicts) if options.check else 0
 
 

@@ -1,9 +1,11 @@
-"""func.scan: loops of 1,000 steps with their gradients, beside NumPy by hand, the tape, PyTorch eager, HIPS autograd and jax.jit over lax.scan.
+"""func.scan: loops of 1,000 steps with their gradients, beside NumPy by hand, the tape, PyTorch
+eager, HIPS autograd and jax.jit over lax.scan.
 
     python benchmarks/scanned.py
 
-The loops are those of compiled.py, longer, with a function for the body: what the peers but JAX do in a Python loop. Run by itself, the file prints
-what a longer loop costs besides its steps: how often the body is called, the time of recording, and memory, at 100 and at 10,000 steps.
+The loops are those of compiled.py, longer, with a function for the body: what the peers but JAX do
+in a Python loop. Run by itself, the file prints what a longer loop costs besides its steps: how
+often the body is called, the time of recording, and memory, at 100 and at 10,000 steps.
 """
 
 from __future__ import annotations
@@ -46,20 +48,38 @@ def unrolled(body: Callable[..., Any], carry: Any, xs: Any, length: int | None =
     return carry, None
 
 
-def of_loss(peers: Peers, label: str, loss: Callable[..., Any], params: list[Any], data: list[Any], by_hand: Callable[..., Any]) -> Case:
+def of_loss(
+    peers: Peers,
+    label: str,
+    loss: Callable[..., Any],
+    params: list[Any],
+    data: list[Any],
+    by_hand: Callable[..., Any],
+) -> Case:
     """The value and the gradients of `loss(scan, xp, params, *data)` by each peer."""
-    functions = gradients(peers, lambda xp, p, *data: loss(unrolled, xp, p, *data), params, data, module=True)
+    functions = gradients(
+        peers, lambda xp, p, *data: loss(unrolled, xp, p, *data), params, data, module=True
+    )
     ours = func.value_and_grad(lambda *p: loss(func.scan, mg, p, *data), tuple(range(len(params))))
-    runs: dict[str, Run] = {HAND: lambda: leaves(by_hand(*params)), OURS: lambda: leaves(ours(*params)),
-                            EAGER: lambda: leaves(functions[OURS](*params))}
-    for peer, arguments in ((TORCH, of_torch(peers.torch, *params) if peers.torch else ()), (HIPS, params)):
+    runs: dict[str, Run] = {
+        HAND: lambda: leaves(by_hand(*params)),
+        OURS: lambda: leaves(ours(*params)),
+        EAGER: lambda: leaves(functions[OURS](*params)),
+    }
+    for peer, arguments in (
+        (TORCH, of_torch(peers.torch, *params) if peers.torch else ()),
+        (HIPS, params),
+    ):
         if peer in functions:
             runs[peer] = lambda f=functions[peer], arguments=arguments: leaves(f(*arguments))
     if installed_peers.installed("jax"):
         import jax
 
         numbers = tuple(range(len(params)))
-        runs[JIT] = jitted(lambda jnp, vag, *p: vag(lambda *p: loss(jax.lax.scan, jnp, p, *data), numbers)(*p), params)
+        runs[JIT] = jitted(
+            lambda jnp, vag, *p: vag(lambda *p: loss(jax.lax.scan, jnp, p, *data), numbers)(*p),
+            params,
+        )
     return Case(WORKLOAD, label, 1, runs, [Aim(HAND, MOST)], 1e-8)
 
 
@@ -78,7 +98,13 @@ def recurrent_by_hand(sequence: Any, start: Any) -> Callable[..., Any]:
         for x in sequence:
             states.append(np.tanh(states[-1] @ w + x @ u + b))
         h = states.pop()
-        value, g, gw, gu, gb = np.sum(h * h), 2 * h, np.zeros_like(w), np.zeros_like(u), np.zeros_like(b)
+        value, g, gw, gu, gb = (
+            np.sum(h * h),
+            2 * h,
+            np.zeros_like(w),
+            np.zeros_like(u),
+            np.zeros_like(b),
+        )
         for x in sequence[::-1]:
             ga = g * (1 - h * h)
             h = states.pop()
@@ -93,14 +119,24 @@ def recurrent_by_hand(sequence: Any, start: Any) -> Callable[..., Any]:
 
 def recurrent_inputs(steps: int) -> tuple[list[Any], list[Any]]:
     rng = np.random.default_rng(6)
-    params = [rng.normal(size=(UNITS, UNITS)) / 5, rng.normal(size=(UNITS, UNITS)) / 5, rng.normal(size=UNITS)]
+    params = [
+        rng.normal(size=(UNITS, UNITS)) / 5,
+        rng.normal(size=(UNITS, UNITS)) / 5,
+        rng.normal(size=UNITS),
+    ]
     return params, [rng.normal(size=(steps, BATCH, UNITS)), np.zeros((BATCH, UNITS))]
 
 
 def recurrent(peers: Peers, steps: int) -> Case:
     params, data = recurrent_inputs(steps)
-    return of_loss(peers, f"a recurrent network, {steps:,} steps, batch {BATCH}, {UNITS} units", recurrent_loss, params, data,
-                   recurrent_by_hand(*data))
+    return of_loss(
+        peers,
+        f"a recurrent network, {steps:,} steps, batch {BATCH}, {UNITS} units",
+        recurrent_loss,
+        params,
+        data,
+        recurrent_by_hand(*data),
+    )
 
 
 # -- Runge and Kutta's method
@@ -108,7 +144,10 @@ def recurrent(peers: Peers, steps: int) -> Case:
 
 def runge_kutta(peers: Peers, steps: int) -> Case:
     rng = np.random.default_rng(5)
-    params, start = [rng.normal(size=(STATES, STATES)), rng.normal(size=STATES)], rng.normal(size=STATES)
+    params, start = (
+        [rng.normal(size=(STATES, STATES)), rng.normal(size=STATES)],
+        rng.normal(size=STATES),
+    )
     dt = TIME / steps
 
     def loss(scan: Loop, xp: Any, params: Any, start: Any) -> Any:
@@ -124,7 +163,14 @@ def runge_kutta(peers: Peers, steps: int) -> Case:
         y, _ = scan(body, start, None, length=steps)
         return xp.sum(y * y)
 
-    return of_loss(peers, f"Runge-Kutta, {steps:,} steps and the gradient", loss, params, [start], kutta_by_hand(start, steps))
+    return of_loss(
+        peers,
+        f"Runge-Kutta, {steps:,} steps and the gradient",
+        loss,
+        params,
+        [start],
+        kutta_by_hand(start, steps),
+    )
 
 
 # -- what a longer loop costs besides its steps
@@ -166,16 +212,29 @@ def peak(steps: int, scan: Loop) -> float:
 
 
 def measure(rounds: int = 3) -> dict[str, float]:
-    """Microseconds of a step, and milliseconds that a gradient takes besides its steps; calls of the body; bytes of a further step, in carries."""
+    """Microseconds of a step, and milliseconds that a gradient takes besides its steps; calls of
+    the body; bytes of a further step, in carries.
+    """
     calls(FEW)  # imports, and what is made once
     rows = [(calls(FEW), calls(MANY)) for _ in range(rounds)]
     step = median((many - few) / (MANY - FEW) for (few, _), (many, _) in rows)
     carry = 8 * BATCH * UNITS
-    memory = {name: (peak(MANY, scan) - peak(FEW, scan)) / (MANY - FEW) / carry for name, scan in (
-        ("scan", func.scan), ("binomial", lambda *given: func.scan(*given, checkpoint="binomial")), ("tape", unrolled))}
+    memory = {
+        name: (peak(MANY, scan) - peak(FEW, scan)) / (MANY - FEW) / carry
+        for name, scan in (
+            ("scan", func.scan),
+            ("binomial", lambda *given: func.scan(*given, checkpoint="binomial")),
+            ("tape", unrolled),
+        )
+    }
     (_, few), (_, many) = rows[0]
-    return {"step": step * 1e6, "besides": (median(few for (few, _), _ in rows) - FEW * step) * 1e3, "calls": few, "calls, long": many,
-            **{f"memory, {name}": x for name, x in memory.items()}}
+    return {
+        "step": step * 1e6,
+        "besides": (median(few for (few, _), _ in rows) - FEW * step) * 1e3,
+        "calls": few,
+        "calls, long": many,
+        **{f"memory, {name}": x for name, x in memory.items()},
+    }
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """The plugins multigrad-special and multigrad-scipy, each beside what one writes with SciPy alone.
 
-Special functions: a forward and a backward pass, the gradient of sum(f(x) * c) by one argument, float64, beside SciPy's function
-and the derivative in closed form by SciPy's functions. Densities by hand are short and lose digits where parameters are large; those of the
-rules keep them, which is what their higher factors pay for. Where there is no closed form, beside SciPy's function evaluated three times:
-the value and a central difference, which has half of the digits.
+Special functions: a forward and a backward pass, the gradient of sum(f(x) * c) by one argument,
+float64, beside SciPy's function and the derivative in closed form by SciPy's functions. Densities
+by hand are short and lose digits where parameters are large; those of the rules keep them, which is
+what their higher factors pay for. Where there is no closed form, beside SciPy's function evaluated
+three times: the value and a central difference, which has half of the digits.
 
-Solvers: beside SciPy's with the derivatives written by hand, and with SciPy's differences of two points.
+Solvers: beside SciPy's with the derivatives written by hand, and with SciPy's differences of two
+points.
 """
 
 from __future__ import annotations
@@ -27,30 +29,79 @@ Run = Callable[[], list[Any]]
 
 
 def special_cases(count: int = COUNT) -> Iterator[Case]:
-    """The special functions: by name, the position of the argument to differentiate by, the derivative by hand, the arguments."""
+    """The special functions: by name, the position of the argument to differentiate by, the
+    derivative by hand, the arguments.
+    """
     s = importlib.import_module("scipy.special")
     random = np.random.default_rng(0)
-    x, a, p = random.uniform(0.5, 6.0, count), random.uniform(0.5, 6.0, count), random.uniform(0.05, 0.95, count)
+    x, a, p = (
+        random.uniform(0.5, 6.0, count),
+        random.uniform(0.5, 6.0, count),
+        random.uniform(0.05, 0.95, count),
+    )
     rows: list[tuple[str, int, Any, tuple[Any, ...], float]] = [
         ("erf", 0, lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x), (x,), 1.3),
         ("gammaln", 0, lambda x: s.digamma(x), (x,), 1.2),
         ("xlogy", 0, lambda x, y: np.log(y), (x, a), 2.5),
         ("j0", 0, lambda x: -s.j1(x), (x,), 1.4),
-        ("ive", 1, lambda v, x: 0.5 * (s.ive(v - 1, x) + s.ive(v + 1, x)) - np.sign(x) * s.ive(v, x), (2.0, x), 2.5),
+        (
+            "ive",
+            1,
+            lambda v, x: 0.5 * (s.ive(v - 1, x) + s.ive(v + 1, x)) - np.sign(x) * s.ive(v, x),
+            (2.0, x),
+            2.5,
+        ),
         ("gammainc", 1, lambda a, x: np.exp((a - 1) * np.log(x) - x - s.gammaln(a)), (a, x), 2.2),
-        ("betainc", 2, lambda a, b, x: np.exp((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - s.betaln(a, b)), (a, x, p), 4.0),
-        ("gammaincinv", 1, lambda a, y: np.exp(s.gammaln(a) + (z := s.gammaincinv(a, y)) - (a - 1) * np.log(z)), (a, p), 6.0),
+        (
+            "betainc",
+            2,
+            lambda a, b, x: np.exp((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - s.betaln(a, b)),
+            (a, x, p),
+            4.0,
+        ),
+        (
+            "gammaincinv",
+            1,
+            lambda a, y: np.exp(s.gammaln(a) + (z := s.gammaincinv(a, y)) - (a - 1) * np.log(z)),
+            (a, p),
+            6.0,
+        ),
     ]
     for name, i, slope, arguments, limit in rows:
-        yield _case(name, i, arguments, {HAND: partial(_by_hand, getattr(s, name), slope, arguments)}, [Aim(HAND, limit)])
-    for name, i, arguments, limit in (("gammainc", 0, (a, x), 60.0), ("betainc", 0, (a, x, p), 60.0)):
+        yield _case(
+            name,
+            i,
+            arguments,
+            {HAND: partial(_by_hand, getattr(s, name), slope, arguments)},
+            [Aim(HAND, limit)],
+        )
+    for name, i, arguments, limit in (
+        ("gammainc", 0, (a, x), 60.0),
+        ("betainc", 0, (a, x, p), 60.0),
+    ):
         peer = partial(_by_difference, getattr(s, name), i, arguments)
-        yield _case(name, i, arguments, {DIFFERENCES: peer}, [Aim(DIFFERENCES, limit)], tolerance=1e-6)
+        yield _case(
+            name, i, arguments, {DIFFERENCES: peer}, [Aim(DIFFERENCES, limit)], tolerance=1e-6
+        )
 
 
-def _case(name: str, i: int, arguments: tuple[Any, ...], peers: dict[str, Run], aims: list[Aim], tolerance: float = 1e-9) -> Case:
+def _case(
+    name: str,
+    i: int,
+    arguments: tuple[Any, ...],
+    peers: dict[str, Run],
+    aims: list[Aim],
+    tolerance: float = 1e-9,
+) -> Case:
     parameter = list(mg.registry.OPS[f"special.{name}"].roles)[i] if mg.namespace("numpy") else ""
-    return Case(SPECIAL, f"{name} by {parameter}, {len(arguments[i]):,} elements", 1, {OURS: _by_rule(name, i, arguments), **peers}, aims, tolerance)
+    return Case(
+        SPECIAL,
+        f"{name} by {parameter}, {len(arguments[i]):,} elements",
+        1,
+        {OURS: _by_rule(name, i, arguments), **peers},
+        aims,
+        tolerance,
+    )
 
 
 def _by_rule(name: str, i: int, arguments: tuple[Any, ...]) -> Run:
@@ -72,7 +123,9 @@ def _by_hand(function: Any, slope: Any, arguments: tuple[Any, ...]) -> list[Any]
 def _by_difference(function: Any, i: int, arguments: tuple[Any, ...]) -> list[Any]:
     step = 6e-6 * arguments[i]
     np.sum(function(*arguments))
-    above, below = (function(*arguments[:i], arguments[i] + d, *arguments[i + 1:]) for d in (step, -step))
+    above, below = (
+        function(*arguments[:i], arguments[i] + d, *arguments[i + 1 :]) for d in (step, -step)
+    )
     return [(above - below) / (2 * step)]
 
 
@@ -80,15 +133,36 @@ def _by_difference(function: Any, i: int, arguments: tuple[Any, ...]) -> list[An
 
 
 def solver_cases(size: int = 20) -> Iterator[Case]:
-    optimize, ours = importlib.import_module("scipy.optimize"), importlib.import_module("multigrad_scipy")
+    optimize, ours = (
+        importlib.import_module("scipy.optimize"),
+        importlib.import_module("multigrad_scipy"),
+    )
     start = np.full(size, 0.3)
     for method in ("BFGS", "Newton-CG"):
-        peers = {HAND: lambda method=method: [optimize.minimize(optimize.rosen, start, method=method, jac=optimize.rosen_der,
-                                                                hess=optimize.rosen_hess if method == "Newton-CG" else None).x],
-                 OURS: lambda method=method: [np.asarray(ours.minimize(_rosenbrock, start, method=method).x)]}
+        peers = {
+            HAND: lambda method=method: [
+                optimize.minimize(
+                    optimize.rosen,
+                    start,
+                    method=method,
+                    jac=optimize.rosen_der,
+                    hess=optimize.rosen_hess if method == "Newton-CG" else None,
+                ).x
+            ],
+            OURS: lambda method=method: [
+                np.asarray(ours.minimize(_rosenbrock, start, method=method).x)
+            ],
+        }
         if method == "BFGS":
             peers[DIFFERENCES] = lambda: [optimize.minimize(optimize.rosen, start, method="BFGS").x]
-        yield Case(SOLVERS, f"minimize, {method}, Rosenbrock of {size}", 1, peers, [Aim(HAND, 6.0 if method == "BFGS" else 10.0)], tolerance=1e-3)
+        yield Case(
+            SOLVERS,
+            f"minimize, {method}, Rosenbrock of {size}",
+            1,
+            peers,
+            [Aim(HAND, 6.0 if method == "BFGS" else 10.0)],
+            tolerance=1e-3,
+        )
     yield _ridge(optimize, ours)
 
 
@@ -98,7 +172,9 @@ def _rosenbrock(x: Any) -> Any:
 
 
 def _ridge(optimize: Any, ours: Any) -> Case:
-    """The derivative of a solution: of a penalized least-squares fit, by the penalty, beside a central difference of the solver."""
+    """The derivative of a solution: of a penalized least-squares fit, by the penalty, beside a
+    central difference of the solver.
+    """
     random = np.random.default_rng(0)
     matrix, target = random.normal(size=(200, 10)), random.normal(size=200)
 
@@ -110,12 +186,26 @@ def _ridge(optimize: Any, ours: Any) -> Case:
         return 2 * matrix.T @ (matrix @ w - target) + 2 * penalty * w
 
     def solved(penalty: float) -> Any:
-        return optimize.minimize(loss, np.zeros(10), args=(penalty,), jac=slope, method="BFGS", tol=1e-10).x
+        return optimize.minimize(
+            loss, np.zeros(10), args=(penalty,), jac=slope, method="BFGS", tol=1e-10
+        ).x
 
     def derivative(penalty: Any) -> Any:
         x = ours.minimize(loss, np.zeros(10), args=(penalty,), method="BFGS", tol=1e-10).x
         return x @ x
 
-    peers = {DIFFERENCES: lambda: [(solved(2.0 + 1e-3) @ solved(2.0 + 1e-3) - solved(2.0 - 1e-3) @ solved(2.0 - 1e-3)) / 2e-3],
-             OURS: lambda: [np.asarray(mg.func.grad(derivative)(np.asarray(2.0)))]}
-    return Case(SOLVERS, "the derivative of a ridge fit by its penalty", 1, peers, [Aim(DIFFERENCES, 2.0)], tolerance=1e-4)
+    peers = {
+        DIFFERENCES: lambda: [
+            (solved(2.0 + 1e-3) @ solved(2.0 + 1e-3) - solved(2.0 - 1e-3) @ solved(2.0 - 1e-3))
+            / 2e-3
+        ],
+        OURS: lambda: [np.asarray(mg.func.grad(derivative)(np.asarray(2.0)))],
+    }
+    return Case(
+        SOLVERS,
+        "the derivative of a ridge fit by its penalty",
+        1,
+        peers,
+        [Aim(DIFFERENCES, 2.0)],
+        tolerance=1e-4,
+    )

@@ -16,6 +16,9 @@ def table(header: list[str], rows: Iterable[list[str]]) -> str:
     """Aligned Markdown, which a terminal shows well enough."""
     lines = [header, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    text = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
+    text = [
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
+        for line in lines
+    ]
     text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
     return "\n".join(text)

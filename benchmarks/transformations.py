@@ -1,6 +1,8 @@
-"""The workloads of multigrad.func: Hessians, Jacobians, per-sample gradients, and what is left of our tape under jax.jit.
+"""The workloads of multigrad.func: Hessians, Jacobians, per-sample gradients, and what is left of
+our tape under jax.jit.
 
-The first three run next to torch.func and torch.autograd.functional, the last next to jax.grad, all from the same formulas.
+The first three run next to torch.func and torch.autograd.functional, the last next to jax.grad, all
+from the same formulas.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def transformation_cases() -> Iterator[Case]:
         yield _compiled()
 
 
-def _case(label: str, peers: dict[str, Callable[[], Any]], aims: list[Aim], tolerance: float = 1e-9) -> Case:
+def _case(
+    label: str, peers: dict[str, Callable[[], Any]], aims: list[Aim], tolerance: float = 1e-9
+) -> Case:
     return Case("transformations", label, 1, peers, aims, tolerance)
 
 
@@ -44,20 +48,28 @@ def _hessian(torch: Any) -> Case:
     if torch is not None:
         t, of_torch = torch.tensor(x), torch.func.hessian(lambda x: (x**3).sum())
         peers[TORCH] = lambda: [of_torch(t)]
-    return _case("Hessian of sum(x**3), 100 variables; torch.func.hessian", peers, [Aim(TORCH, 2.0)])
+    return _case(
+        "Hessian of sum(x**3), 100 variables; torch.func.hessian", peers, [Aim(TORCH, 2.0)]
+    )
 
 
 def _jacobians(torch: Any) -> Iterator[Case]:
     rng = np.random.default_rng(1)
     w, x = rng.normal(size=(200, 200)) / 14, rng.normal(size=200)
-    programs = {"tanh(w @ x)": (lambda x: mg.tanh(mg.matmul(w, x)), lambda torch, w, x: torch.tanh(w @ x)),
-                "x**3": (lambda x: x**3, lambda torch, w, x: x**3)}
+    programs = {
+        "tanh(w @ x)": (lambda x: mg.tanh(mg.matmul(w, x)), lambda torch, w, x: torch.tanh(w @ x)),
+        "x**3": (lambda x: x**3, lambda torch, w, x: x**3),
+    }
     for name, (ours, theirs) in programs.items():
         jacobian = func.jacrev(ours)
         t = mg.asarray(x)
-        functional = lambda ours=ours, t=t: [mg.autograd.functional.jacobian(ours, t, vectorize=True)]
-        both: list[tuple[str, Callable[[], Any], Any]] = [(f"func.jacrev of {name}, 200 x 200", lambda j=jacobian: [j(x)], "func"),
-                                                          (f"functional.jacobian(vectorize=True) of {name}", functional, "functional")]
+        functional = lambda ours=ours, t=t: [
+            mg.autograd.functional.jacobian(ours, t, vectorize=True)
+        ]
+        both: list[tuple[str, Callable[[], Any], Any]] = [
+            (f"func.jacrev of {name}, 200 x 200", lambda j=jacobian: [j(x)], "func"),
+            (f"functional.jacobian(vectorize=True) of {name}", functional, "functional"),
+        ]
         for label, run, kind in both:
             peers = {OURS: run}
             if torch is not None:
@@ -67,7 +79,9 @@ def _jacobians(torch: Any) -> Iterator[Case]:
                     of_torch = torch.func.jacrev(f)
                     peers[TORCH] = lambda j=of_torch, tx=tx: [j(tx)]
                 else:
-                    peers[TORCH] = lambda f=f, tx=tx: [torch.autograd.functional.jacobian(f, tx, vectorize=True)]
+                    peers[TORCH] = lambda f=f, tx=tx: [
+                        torch.autograd.functional.jacobian(f, tx, vectorize=True)
+                    ]
             yield _case(label, peers, [Aim(TORCH, 1.25)])
 
 
@@ -92,7 +106,10 @@ def _per_sample(torch: Any) -> Case:
         return [gh[:, :, None] * x[:, None, :], gh, d[:, :, None] * r[:, None, :], d]
 
     gradients = func.vmap(func.grad(loss), in_axes=(None, 0, 0))
-    peers: dict[str, Callable[[], Any]] = {HAND: by_hand, OURS: lambda: gradients([w1, b1, w2, b2], x, y)}
+    peers: dict[str, Callable[[], Any]] = {
+        HAND: by_hand,
+        OURS: lambda: gradients([w1, b1, w2, b2], x, y),
+    }
     if torch is not None:
         p, tx, ty = [torch.tensor(a) for a in (w1, b1, w2, b2)], torch.tensor(x), torch.tensor(y)
 
@@ -103,11 +120,15 @@ def _per_sample(torch: Any) -> Case:
 
         of_torch = torch.func.vmap(torch.func.grad(torch_loss), in_dims=(None, 0, 0))
         peers[TORCH] = lambda: of_torch(p, tx, ty)
-    return _case("per-sample gradients of TinyModel, batch 16, float32", peers, [Aim(TORCH, 1.2)], 1e-3)
+    return _case(
+        "per-sample gradients of TinyModel, batch 16, float32", peers, [Aim(TORCH, 1.2)], 1e-3
+    )
 
 
 def _compiled() -> Case:
-    """A step of a network of 784-256-256-10 units on a batch of 128, under jax.jit: what is left of our tape is what XLA runs."""
+    """A step of a network of 784-256-256-10 units on a batch of 128, under jax.jit: what is left of
+    our tape is what XLA runs.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -122,7 +143,9 @@ def _compiled() -> Case:
             x = xp.matmul(x, w) + b
             x = xp.maximum(x, 0.0) if i < len(p) - 1 else x
         z = x - xp.max(x, axis=-1, keepdims=True)
-        return -xp.mean(xp.sum(y * (z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))), axis=-1))
+        return -xp.mean(
+            xp.sum(y * (z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))), axis=-1)
+        )
 
     def stepping(gradient: Any) -> Callable[[], Any]:
         @jax.jit
@@ -132,5 +155,13 @@ def _compiled() -> Case:
         return lambda: jax.tree_util.tree_leaves(jax.block_until_ready(step(p, x, y)))
 
     xp = mg.namespace("jax")
-    peers = {JIT: stepping(jax.grad(lambda p, x, y: loss(jnp, p, x, y))), OURS: stepping(func.grad(lambda p, x, y: loss(xp, p, x, y)))}
-    return _case("a training step of 784-256-256-10, batch 128, jax.jit of func.grad", peers, [Aim(JIT, 1.05)], 1e-4)
+    peers = {
+        JIT: stepping(jax.grad(lambda p, x, y: loss(jnp, p, x, y))),
+        OURS: stepping(func.grad(lambda p, x, y: loss(xp, p, x, y))),
+    }
+    return _case(
+        "a training step of 784-256-256-10, batch 128, jax.jit of func.grad",
+        peers,
+        [Aim(JIT, 1.05)],
+        1e-4,
+    )

@@ -1,7 +1,7 @@
 """The workloads, each written for every peer in that peer's own idiom and with the same arithmetic.
 
-`hand` is the forward pass and the gradient as one would write them in NumPy without any tool, keeping what the gradient
-needs and nothing else. multigrad is used through its public names only.
+`hand` is the forward pass and the gradient as one would write them in NumPy without any tool,
+keeping what the gradient needs and nothing else. multigrad is used through its public names only.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ import multigrad as mg
 
 TORCH = "torch"
 HIPS = "HIPS autograd"
-CHAIN = 1000  # elementwise operations: 200 times sin, multiply by array, add array, tanh, multiply by scalar
+# elementwise operations: 200 times sin, multiply by array, add array, tanh, multiply by scalar
+CHAIN = 1000
 SCALE = 0.98
 
 
 # -- a chain of 1000 elementwise operations
 
+
 def chain(xp: Any, x: Any, a: Any, b: Any) -> Any:
-    """The chain in terms of a namespace that has sin and tanh; every peer but `hand` runs this very function."""
+    """The chain in terms of a namespace that has sin and tanh; every peer but `hand` runs this very
+    function.
+    """
     for _ in range(CHAIN // 5):
         x = xp.tanh(xp.sin(x) * a + b) * SCALE
     return x
@@ -44,18 +48,28 @@ def chain_by_hand(np: Any, x: Any, a: Any, b: Any, g: Any) -> Any:
 
 def chain_inputs(size: int) -> tuple[Any, Any, Any, Any]:
     rng = np.random.default_rng(0)
-    return rng.normal(size=size), rng.uniform(0.9, 1.1, size=size), rng.normal(size=size), np.ones(size)
+    return (
+        rng.normal(size=size),
+        rng.uniform(0.9, 1.1, size=size),
+        rng.normal(size=size),
+        np.ones(size),
+    )
 
 
 def chain_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
     for size in sizes:
         x, a, b, g = chain_inputs(size)
-        peers = {HAND: lambda x=x, a=a, b=b, g=g: [chain_by_hand(np, x, a, b, g)], OURS: chain_of_ours(x, a, b, g)}
+        peers = {
+            HAND: lambda x=x, a=a, b=b, g=g: [chain_by_hand(np, x, a, b, g)],
+            OURS: chain_of_ours(x, a, b, g),
+        }
         if installed_peers.installed("torch"):
             peers[TORCH] = chain_of_torch("cpu", x, a, b, g)
         if installed_peers.installed("autograd"):
             peers[HIPS] = chain_of_hips(x, a, b, g)
-        aims = {1: [Aim(TORCH, 0.5), Aim(HIPS, 0.25)]}.get(size, [Aim(HAND, 1.08)] if size >= 100_000 else [])
+        aims = {1: [Aim(TORCH, 0.5), Aim(HIPS, 0.25)]}.get(
+            size, [Aim(HAND, 1.08)] if size >= 100_000 else []
+        )
         yield Case("chain, forward + backward", f"size {size:,}", CHAIN, peers, aims)
 
 
@@ -98,7 +112,10 @@ def forward_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
         x, a, b, _ = chain_inputs(size)
         tx, ta, tb = (mg.asarray(v) for v in (x, a, b))
         xp = tx.__array_namespace__()
-        peers = {HAND: lambda x=x, a=a, b=b: [chain(np, x, a, b)], OURS: lambda tx=tx, ta=ta, tb=tb, xp=xp: [chain(xp, tx, ta, tb)]}
+        peers = {
+            HAND: lambda x=x, a=a, b=b: [chain(np, x, a, b)],
+            OURS: lambda tx=tx, ta=ta, tb=tb, xp=xp: [chain(xp, tx, ta, tb)],
+        }
         if installed_peers.installed("torch"):
             torch = installed_peers.torch()
             ux, ua, ub = (torch.asarray(v) for v in (x, a, b))
@@ -111,6 +128,7 @@ def forward_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
 
 
 # -- the tutorial's loop z = (z / x) * y
+
 
 def loop(x: Any, y: Any, z: Any) -> Any:
     for _ in range(CHAIN):
@@ -139,7 +157,10 @@ def loop_cases() -> Iterator[Case]:
     arrays = (x, x * rng.uniform(0.9995, 1.0005, size=10), rng.normal(size=10))
     g = np.ones(10)
     ours, our_g = [mg.asarray(v, requires_grad=True) for v in arrays], mg.asarray(g)
-    peers = {HAND: lambda: loop_by_hand(*arrays, g), OURS: lambda: mg.autograd.grad(loop(*ours), ours, our_g)}
+    peers = {
+        HAND: lambda: loop_by_hand(*arrays, g),
+        OURS: lambda: mg.autograd.grad(loop(*ours), ours, our_g),
+    }
     if installed_peers.installed("torch"):
         torch = installed_peers.torch()
         theirs, their_g = [torch.asarray(v).requires_grad_() for v in arrays], torch.asarray(g)
@@ -152,7 +173,9 @@ def loop_cases() -> Iterator[Case]:
             return vjp(g)
 
         peers[HIPS] = hips
-    yield Case("z = (z / x) * y", "1000 times, size 10, forward + backward", CHAIN, peers, tolerance=1e-8)
+    yield Case(
+        "z = (z / x) * y", "1000 times, size 10, forward + backward", CHAIN, peers, tolerance=1e-8
+    )
 
 
 # -- the tutorial's TinyModel: 1000-100-10, batch 16, float32, one whole training step
@@ -163,8 +186,14 @@ RATE = 1e-6
 def tiny_inputs() -> tuple[list[Any], Any, Any]:
     rng = np.random.default_rng(2)
     shapes = [(1000, 100), (100,), (100, 10), (10,)]
-    weights = [rng.uniform(-1, 1, size=s).astype(np.float32) / np.float32(np.sqrt(s[0])) for s in shapes]
-    return weights, rng.normal(size=(16, 1000)).astype(np.float32), rng.normal(size=(16, 10)).astype(np.float32)
+    weights = [
+        rng.uniform(-1, 1, size=s).astype(np.float32) / np.float32(np.sqrt(s[0])) for s in shapes
+    ]
+    return (
+        weights,
+        rng.normal(size=(16, 1000)).astype(np.float32),
+        rng.normal(size=(16, 10)).astype(np.float32),
+    )
 
 
 def tiny_by_hand() -> Any:
@@ -231,19 +260,35 @@ def tiny_cases() -> Iterator[Case]:
             return [loss]
 
         peers[HIPS] = hips
-    yield Case("TinyModel", "a training step, 1000-100-10, batch 16, float32", 1, peers, [Aim(HAND, 1.5)], tolerance=1e-3)
+    yield Case(
+        "TinyModel",
+        "a training step, 1000-100-10, batch 16, float32",
+        1,
+        peers,
+        [Aim(HAND, 1.5)],
+        tolerance=1e-3,
+    )
 
 
 # -- lists of Python numbers, to arrays and back
 
+
 def list_cases() -> Iterator[Case]:
-    for label, array in (("10,000", np.linspace(0.0, 1.0, 10_000)), ("100 x 100", np.linspace(0.0, 1.0, 10_000).reshape(100, 100))):
+    for label, array in (
+        ("10,000", np.linspace(0.0, 1.0, 10_000)),
+        ("100 x 100", np.linspace(0.0, 1.0, 10_000).reshape(100, 100)),
+    ):
         numbers, t = array.tolist(), mg.asarray(array)
-        peers = {HAND: lambda numbers=numbers: [np.asarray(numbers)], OURS: lambda numbers=numbers: [mg.asarray(numbers)]}
+        peers = {
+            HAND: lambda numbers=numbers: [np.asarray(numbers)],
+            OURS: lambda numbers=numbers: [mg.asarray(numbers)],
+        }
         back = {HAND: lambda array=array: [array.tolist()], OURS: lambda t=t: [t.tolist()]}
         if installed_peers.installed("torch"):
             torch = installed_peers.torch()
-            peers[TORCH] = lambda numbers=numbers, torch=torch: [torch.asarray(numbers, dtype=torch.float64)]
+            peers[TORCH] = lambda numbers=numbers, torch=torch: [
+                torch.asarray(numbers, dtype=torch.float64)
+            ]
             u = torch.asarray(array)
             back[TORCH] = lambda u=u: [u.tolist()]
         yield Case("lists", f"asarray of {label} floats", 1, peers, [Aim(HAND, 2.0)])

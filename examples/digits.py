@@ -1,23 +1,26 @@
 """One array-agnostic function, trained on every array library that works here.
 
-`loss` is written against the Array API standard and knows nothing of multigrad, NumPy, JAX or CuPy. It classifies the
-1,797 handwritten digits that scikit-learn ships with a network of 64-128-10 units. Every backend starts from the same
-weights and sees the same batches, so in float64 their losses must agree to rounding.
+`loss` is written against the Array API standard and knows nothing of multigrad, NumPy, JAX or CuPy.
+It classifies the 1,797 handwritten digits that scikit-learn ships with a network of 64-128-10
+units. Every backend starts from the same weights and sees the same batches, so in float64 their
+losses must agree to rounding.
 
     python examples/digits.py                     every backend that works here
     python examples/digits.py --backend numpy     only that one; repeatable
     python examples/digits.py --file-order        test on the last 360 images of the file
 
-The fixed seed shuffles the images before the first 1,437 are taken to train and the last 360 to test. In the order of the
-file the last 360 were drawn by people who wrote none of the others, which is another, harder question: there this network
-and plain descent end near 91 %, whatever the seed, as `--file-order` shows.
+The fixed seed shuffles the images before the first 1,437 are taken to train and the last 360 to
+test. In the order of the file the last 360 were drawn by people who wrote none of the others, which
+is another, harder question: there this network and plain descent end near 91 %, whatever the seed,
+as `--file-order` shows.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads of BLAS make these small products slower and erratic
+# threads of BLAS make these small products slower and erratic
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX turns float64 into float32 unless told otherwise
 
 import argparse
@@ -46,6 +49,7 @@ ACCURACY, ACCURACY_IN_FILE_ORDER = 0.95, 0.88
 
 
 # -- what a user writes
+
 
 def logits(weights: Any, images: Any) -> Any:
     xp = images.__array_namespace__()
@@ -79,6 +83,7 @@ def gradient(x: Any) -> Any:
 
 # -- the same for every backend
 
+
 @dataclass
 class Digits:
     """The data and the first weights as NumPy arrays, and the order of the images in each epoch."""
@@ -93,7 +98,12 @@ def load(epochs: int, file_order: bool) -> Digits:
     data = load_digits()
     rng = np.random.default_rng(0)
     order = np.arange(len(data.target)) if file_order else rng.permutation(len(data.target))
-    weights = [rng.normal(size=(64, 128)) * np.sqrt(2 / 64), np.zeros(128), rng.normal(size=(128, 10)) * np.sqrt(1 / 128), np.zeros(10)]
+    weights = [
+        rng.normal(size=(64, 128)) * np.sqrt(2 / 64),
+        np.zeros(128),
+        rng.normal(size=(128, 10)) * np.sqrt(1 / 128),
+        np.zeros(10),
+    ]
     orders = [rng.permutation(TRAIN) for _ in range(epochs)]
     return Digits(data.data[order] / 16.0, np.eye(10)[data.target[order]], weights, orders)
 
@@ -107,8 +117,12 @@ class Outcome:
     accuracy: float
 
 
-def train(label: str, xp: Any, descend: Callable[..., Any], digits: Digits, tick: Callable[[], None]) -> Outcome:
-    """Train on the backend of the namespace `xp`, with `descend` as the step, and classify the images held back."""
+def train(
+    label: str, xp: Any, descend: Callable[..., Any], digits: Digits, tick: Callable[[], None]
+) -> Outcome:
+    """Train on the backend of the namespace `xp`, with `descend` as the step, and classify the
+    images held back.
+    """
     images, labels = xp.asarray(digits.images), xp.asarray(digits.labels)
     weights = [xp.asarray(w) for w in digits.weights]
     losses: list[float] = []
@@ -123,23 +137,35 @@ def train(label: str, xp: Any, descend: Callable[..., Any], digits: Digits, tick
             batch, target = shuffled[i:stop, :], targets[i:stop, :]
             value, weights = descend(weights, batch, target)
             total = total + value * batch.shape[0]
-        losses.append(float(total) / TRAIN)  # the only place where an asynchronous library is waited for
+        # the only place where an asynchronous library is waited for
+        losses.append(float(total) / TRAIN)
         rates.append(math.ceil(TRAIN / BATCH) / (time.perf_counter() - start))
         tick()
-    best = xp.argmax(logits(weights, images[TRAIN:, :]), axis=1) == xp.argmax(labels[TRAIN:, :], axis=1)
+    best = xp.argmax(logits(weights, images[TRAIN:, :]), axis=1) == xp.argmax(
+        labels[TRAIN:, :], axis=1
+    )
     named = re.search("'(.+)'", str(images.device))  # strict's devices print as a call
-    return Outcome(label, named[1] if named else str(images.device), median(rates), losses, float(xp.mean(xp.astype(best, xp.float64))))
+    return Outcome(
+        label,
+        named[1] if named else str(images.device),
+        median(rates),
+        losses,
+        float(xp.mean(xp.astype(best, xp.float64))),
+    )
 
 
 def usable(only: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """The names of the backends that work here, and those that are known but do not, with the reason."""
+    """The names of the backends that work here, and those that are known but do not, with the
+    reason.
+    """
     works, not_here = [], []
     for backend in mg.backends():
         if only and backend.name not in only:
             continue
         try:
             float(mg.namespace(backend.name).zeros(()))
-        except Exception as error:  # whatever a library raises when it, its driver or its device is absent
+        except Exception as error:
+            # whatever a library raises when it, its driver or its device is absent
             not_here.append((backend.name, str(error)))
         else:
             works.append(backend.name)
@@ -157,27 +183,61 @@ def variants(name: str) -> list[tuple[str, Callable[..., Any]]]:
 
 def train_all(console: Console, names: list[str], digits: Digits) -> list[Outcome]:
     runs = [(name, label, descend) for name in names for label, descend in variants(name)]
-    columns = (TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description:<20}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeRemainingColumn(),
+    )
     outcomes = []
     with Progress(*columns, console=console) as progress:
         for name, label, descend in runs:
             task = progress.add_task(label, total=len(digits.orders))
-            outcomes.append(train(label, mg.namespace(name), descend, digits, lambda task=task: progress.advance(task)))
+            outcomes.append(
+                train(
+                    label,
+                    mg.namespace(name),
+                    descend,
+                    digits,
+                    lambda task=task: progress.advance(task),
+                )
+            )
     return outcomes
 
 
 def report(console: Console, outcomes: list[Outcome]) -> float:
-    """Print the table; return the largest relative difference of any loss from the first backend's."""
-    table = Table(title="Training on handwritten digits: 64-128-10, float64, the same weights at the start", show_lines=True)
-    for heading, justify in (("backend", "left"), ("device", "left"), ("steps/s", "right"), ("loss by epoch", "left"),
-                             ("differs by", "right"), ("test accuracy", "right")):
+    """Print the table; return the largest relative difference of any loss from the first
+    backend's.
+    """
+    table = Table(
+        title="Training on handwritten digits: 64-128-10, float64, the same weights at the start",
+        show_lines=True,
+    )
+    for heading, justify in (
+        ("backend", "left"),
+        ("device", "left"),
+        ("steps/s", "right"),
+        ("loss by epoch", "left"),
+        ("differs by", "right"),
+        ("test accuracy", "right"),
+    ):
         table.add_column(heading, justify=justify)
     furthest = 0.0
     for outcome in outcomes:
-        apart = max(abs(a - b) / abs(b) for a, b in zip(outcome.losses, outcomes[0].losses, strict=True))
+        apart = max(
+            abs(a - b) / abs(b) for a, b in zip(outcome.losses, outcomes[0].losses, strict=True)
+        )
         furthest = max(furthest, apart)
         losses = " ".join(f"{value:.4f}" for value in outcome.losses)
-        table.add_row(outcome.label, outcome.device, f"{outcome.steps_per_second:,.0f}", losses, f"{apart:.0e}", f"{outcome.accuracy:.2%}")
+        table.add_row(
+            outcome.label,
+            outcome.device,
+            f"{outcome.steps_per_second:,.0f}",
+            losses,
+            f"{apart:.0e}",
+            f"{outcome.accuracy:.2%}",
+        )
     console.print(table)
     return furthest
 
@@ -187,19 +247,34 @@ def show_gradients(console: Console, names: list[str]) -> None:
     console.print(Syntax(inspect.getsource(gradient), "python", background_color="default"))
     for name in names:
         raw = mg.namespace(name).asarray([0.0, 0.5, 1.0], dtype="float64").array
-        console.print(f"{name:<8} {type(raw).__name__:<12} {gradient(raw)}", highlight=False, markup=False)
+        console.print(
+            f"{name:<8} {type(raw).__name__:<12} {gradient(raw)}", highlight=False, markup=False
+        )
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", action="append", default=[], metavar="NAME", help="only this backend; repeatable")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this backend; repeatable",
+    )
     parser.add_argument("--epochs", type=int, default=EPOCHS)
-    parser.add_argument("--file-order", action="store_true", help="do not shuffle the images before they are split")
+    parser.add_argument(
+        "--file-order", action="store_true", help="do not shuffle the images before they are split"
+    )
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     names, not_here = usable(options.backend)
     if not names:
-        console.print("no backend works here: " + "; ".join(f"{name}: {why}" for name, why in not_here) or "none is known")
+        console.print(
+            "no backend works here: " + "; ".join(f"{name}: {why}" for name, why in not_here)
+            or "none is known"
+        )
         return 1
     outcomes = train_all(console, names, load(options.epochs, options.file_order))
     furthest = report(console, outcomes)
@@ -208,7 +283,10 @@ def main(arguments: list[str]) -> int:
     show_gradients(console, names)
     least = ACCURACY_IN_FILE_ORDER if options.file_order else ACCURACY
     worst = min(outcome.accuracy for outcome in outcomes)
-    assert furthest <= AGREEMENT, f"the losses differ by {furthest:.1e} between backends; float64 rounding allows {AGREEMENT:.0e}"
+    assert furthest <= AGREEMENT, (
+        f"the losses differ by {furthest:.1e} between backends; float64 rounding allows "
+        f"{AGREEMENT:.0e}"
+    )
     assert worst > least, f"the accuracy is {worst:.2%}; more than {least:.0%} was expected"
     console.print(f"\nThe losses agree to {furthest:.0e}; every accuracy is above {least:.0%}.")
     return 0

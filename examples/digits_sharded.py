@@ -1,7 +1,9 @@
-"""The digits of examples/digits.py on several devices of JAX: the weights on each, the images of a batch shared out among them.
+"""The digits of examples/digits.py on several devices of JAX: the weights on each, the images of a
+batch shared out among them.
 
-Nothing in `loss` or `step` says so. Where an array lies is a property of the array; the gradient of a weight sums over images on all devices, so XLA
-puts an all-reduce there. The program compiled from multigrad's step has the same collectives as one that is written with jax.value_and_grad.
+Nothing in `loss` or `step` says so. Where an array lies is a property of the array; the gradient of
+a weight sums over images on all devices, so XLA puts an all-reduce there. The program compiled from
+multigrad's step has the same collectives as one that is written with jax.value_and_grad.
 
     python examples/digits_sharded.py                 8 devices, which XLA makes of one CPU
     python examples/digits_sharded.py --epochs 20
@@ -11,7 +13,8 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")  # read when JAX first looks for devices
+# read when JAX first looks for devices
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -52,8 +55,10 @@ def losses(digits: Digits, rows: Any, whole: Any) -> list[float]:
     values = []
     for order in digits.orders:
         for i in range(0, TRAIN - BATCH + 1, BATCH):  # whole batches, which the devices can share
-            chosen = order[i:i + BATCH]
-            batch, labels = (mg.asarray(jax.device_put(x[chosen], rows)) for x in (digits.images, digits.labels))
+            chosen = order[i : i + BATCH]
+            batch, labels = (
+                mg.asarray(jax.device_put(x[chosen], rows)) for x in (digits.images, digits.labels)
+            )
             value, weights = descend(weights, batch, labels)
             assert all(w.array.sharding.is_equivalent_to(whole, w.ndim) for w in weights)
             values.append(value)
@@ -67,7 +72,9 @@ def collectives(function: Any, *args: Any) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--epochs", type=int, default=3)
     digits = load(parser.parse_args().epochs, file_order=False)
     devices = jax.devices()
@@ -77,14 +84,23 @@ def main() -> None:
 
     alone, shared = losses(digits, one, one), losses(digits, rows, whole)
     apart = max(abs(a - b) / abs(a) for a, b in zip(alone, shared, strict=True))
-    print(f"{len(devices)} devices, {len(alone)} steps: the loss went from {shared[0]:.4f} to {shared[-1]:.4f}, "
-          f"as on one device to {apart:.0e}")
+    print(
+        f"{len(devices)} devices, {len(alone)} steps: the loss went from {shared[0]:.4f} to "
+        f"{shared[-1]:.4f}, as on one device to {apart:.0e}"
+    )
 
-    raw = [jax.device_put(w, whole) for w in digits.weights], *(jax.device_put(x[:BATCH], rows) for x in (digits.images, digits.labels))
-    ours = collectives(step, [mg.asarray(w) for w in raw[0]], mg.asarray(raw[1]), mg.asarray(raw[2]))
+    raw = (
+        [jax.device_put(w, whole) for w in digits.weights],
+        *(jax.device_put(x[:BATCH], rows) for x in (digits.images, digits.labels)),
+    )
+    ours = collectives(
+        step, [mg.asarray(w) for w in raw[0]], mg.asarray(raw[1]), mg.asarray(raw[2])
+    )
     theirs = collectives(jax_step, *raw)
     print(f"collectives of multigrad's step: {ours}; of JAX's: {theirs}")
-    assert apart <= AGREEMENT, f"the losses differ by {apart:.1e}; float64 rounding allows {AGREEMENT:.0e}"
+    assert apart <= AGREEMENT, (
+        f"the losses differ by {apart:.1e}; float64 rounding allows {AGREEMENT:.0e}"
+    )
     assert ours == theirs, "the compiled programs differ in their collectives"
 
 

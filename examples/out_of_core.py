@@ -1,13 +1,17 @@
 """A regression on an array that is larger than the memory of the workers that train on it.
 
-`loss` is written against the Array API standard and knows nothing of Dask. The array is made chunk by chunk, on the workers that need it; a pass
-holds a few chunks of it at a time. `dask.compute(loss, gradient)` takes one pass for both, since a chunk of the forward is one task of one graph.
+`loss` is written against the Array API standard and knows nothing of Dask. The array is made chunk
+by chunk, on the workers that need it; a pass holds a few chunks of it at a time.
+`dask.compute(loss, gradient)` takes one pass for both, since a chunk of the forward is one task of
+one graph.
 
     python examples/out_of_core.py                              3 GB on two workers of 1 GB each
     python examples/out_of_core.py --megabytes 300 --steps 5
-    python examples/out_of_core.py --scheduler threads          in this process, without dask.distributed
+    python examples/out_of_core.py --scheduler threads          in this process, without
+                                                                dask.distributed
 
-It needs multigrad-dask and, for the cluster, dask.distributed: pip install multigrad-dask "dask[distributed]".
+It needs multigrad-dask and, for the cluster, dask.distributed: pip install multigrad-dask
+"dask[distributed]".
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ COLUMNS, CHUNK, RATE = 250, 10_000, 0.4  # a chunk is 20 MB
 
 # -- what a user writes
 
+
 def loss(weights: Any, data: Any, targets: Any) -> Any:
     """The mean of the squared residuals."""
     xp = data.__array_namespace__()
@@ -40,7 +45,10 @@ def loss(weights: Any, data: Any, targets: Any) -> Any:
 
 
 def step(weights: Any, data: Any, targets: Any) -> Any:
-    """The weights after one step of descent, and the loss before it. Both come out of one pass over the data."""
+    """The weights after one step of descent, and the loss before it.
+
+    Both come out of one pass over the data.
+    """
     w = mg.asarray(da.from_array(weights), requires_grad=True)
     value = loss(w, data, targets)
     value.backward()
@@ -50,8 +58,11 @@ def step(weights: Any, data: Any, targets: Any) -> Any:
 
 # -- the data, and where it is computed
 
+
 def problem(megabytes: float) -> tuple[Any, Any, Any]:
-    """Rows of random numbers, what a linear model makes of them with a little noise, and the weights of that model."""
+    """Rows of random numbers, what a linear model makes of them with a little noise, and the
+    weights of that model.
+    """
     rows = max(int(megabytes * 1e6 / 8 / COLUMNS), 1)
     rng = da.random.default_rng(0)
     data = rng.standard_normal((rows, COLUMNS), chunks=(min(CHUNK, rows), COLUMNS))
@@ -75,13 +86,20 @@ def workers(scheduler: str, number: int, memory: str) -> Iterator[None]:
         print()
         return client.gather(futures)
 
-    with LocalCluster(n_workers=number, threads_per_worker=1, memory_limit=memory, dashboard_address=None) as cluster, Client(cluster) as client, \
-            dask.config.set(scheduler=compute):
+    with (
+        LocalCluster(
+            n_workers=number, threads_per_worker=1, memory_limit=memory, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+        dask.config.set(scheduler=compute),
+    ):
         yield
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--megabytes", type=float, default=3000)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
@@ -91,11 +109,17 @@ def main() -> None:
 
     with workers(options.scheduler, options.workers, options.memory):
         data, targets, truth = problem(options.megabytes)
-        print(f"{data.array.nbytes / 1e6:,.0f} MB in {data.array.npartitions} chunks of {data.array.nbytes / data.array.npartitions / 1e6:,.1f} MB")
+        print(
+            f"{data.array.nbytes / 1e6:,.0f} MB in {data.array.npartitions} chunks of "
+            f"{data.array.nbytes / data.array.npartitions / 1e6:,.1f} MB"
+        )
         weights = np.zeros(COLUMNS)
         for i in range(options.steps):
             weights, value = step(weights, data, targets)
-            print(f"step {i + 1}: the loss was {value:.6g}, the weights are {np.abs(weights - truth).max():.3g} from those of the model")
+            print(
+                f"step {i + 1}: the loss was {value:.6g}, the weights are "
+                f"{np.abs(weights - truth).max():.3g} from those of the model"
+            )
 
 
 if __name__ == "__main__":

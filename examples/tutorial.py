@@ -1,13 +1,16 @@
-"""PyTorch's introduction to autograd, on any array library: https://pytorch.org/tutorials/beginner/introyt/autogradyt_tutorial.html
+"""PyTorch's introduction to autograd, on any array library:
+https://pytorch.org/tutorials/beginner/introyt/autogradyt_tutorial.html
 
-Every number that the tutorial works out is worked out here and printed: the graph of a sine, a training step, switching
-the recording on and off, a vector-Jacobian product, the functions of `autograd.functional`. What the tutorial draws at
-random is drawn with a fixed seed here, so those numbers are others, but what it shows by them holds all the same. Names
-are those of the Array API standard: nodes are called `MultiplyBackward` and not `MulBackward0`.
+Every number that the tutorial works out is worked out here and printed: the graph of a sine, a
+training step, switching the recording on and off, a vector-Jacobian product, the functions of
+`autograd.functional`. What the tutorial draws at random is drawn with a fixed seed here, so those
+numbers are others, but what it shows by them holds all the same. Names are those of the Array API
+standard: nodes are called `MultiplyBackward` and not `MulBackward0`.
 
     python examples/tutorial.py                     on NumPy
     python examples/tutorial.py --backend jax       on any backend that works here
-    python examples/tutorial.py --plots FOLDER      where sin.png and gradient.png go (with matplotlib); default: here
+    python examples/tutorial.py --plots FOLDER      where sin.png and gradient.png go (with
+                                                    matplotlib); default: here
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ def heading(text: str) -> None:
 
 # -- a function with one input and one output
 
+
 def sine(xp: Any) -> dict[str, Any]:
     """out = sum(2 sin(a) + 1), its graph, and its gradient, 2 cos(a)."""
     heading("The graph of a sine")
@@ -47,20 +51,36 @@ def sine(xp: Any) -> dict[str, Any]:
     print("\nFrom d back to a, each node with the number of its output; (None, 0) is a constant:")
     node, chain = d.grad_fn, []
     while node is not None:
-        chain.append((node.name(), [(None if n is None else n.name(), i) for n, i in node.next_functions]))
+        chain.append(
+            (node.name(), [(None if n is None else n.name(), i) for n, i in node.next_functions])
+        )
         print(f"  {chain[-1][0]}.next_functions = {chain[-1][1]}")
         node = next((n for n, _ in node.next_functions if n is not None), None)
     print("c was made by", c.grad_fn.name(), "- b by", b.grad_fn.name(), "- a by", a.grad_fn)
 
     out.backward()
     print("\nAfter out.backward(), a.grad =", a.grad)
-    print("As it should be, that is 2 cos(a), whatever constant is added: the largest difference is",
-          f"{float(xp.max(xp.abs(a.grad - 2 * xp.cos(a.detach())))):.1e}")
+    print(
+        "As it should be, that is 2 cos(a), whatever constant is added: the largest difference is",
+        f"{float(xp.max(xp.abs(a.grad - 2 * xp.cos(a.detach())))):.1e}",
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         inner = c.grad
-    print(f"Only leaves have a gradient: c.grad is {inner}, with a warning: {str(caught[0].message)[:80]}...")
-    return {"a": a, "b": b, "c": c, "d": d, "out": out, "chain": chain, "inner": inner, "warned": len(caught)}
+    print(
+        f"Only leaves have a gradient: c.grad is {inner}, with a warning: "
+        f"{str(caught[0].message)[:80]}..."
+    )
+    return {
+        "a": a,
+        "b": b,
+        "c": c,
+        "d": d,
+        "out": out,
+        "chain": chain,
+        "inner": inner,
+        "warned": len(caught),
+    }
 
 
 def plot(folder: Path, a: Any, b: Any) -> list[Path]:
@@ -68,14 +88,19 @@ def plot(folder: Path, a: Any, b: Any) -> list[Path]:
     try:
         import matplotlib
     except ImportError:
-        print("No plots: matplotlib is not installed; `pip install multigrad-array[viz]` brings it.")
+        print(
+            "No plots: matplotlib is not installed; `pip install multigrad-array[viz]` brings it."
+        )
         return []
     matplotlib.use("Agg")  # files only, no window
     from matplotlib import pyplot
 
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for name, title, y in (("sin", "sin(a)", b.detach()), ("gradient", "the gradient of sum(2 sin(a) + 1)", a.grad)):
+    for name, title, y in (
+        ("sin", "sin(a)", b.detach()),
+        ("gradient", "the gradient of sum(2 sin(a) + 1)", a.grad),
+    ):
         figure, axes = pyplot.subplots()
         axes.plot(a.tolist(), y.tolist(), marker=".")
         axes.set(xlabel="a", title=title)
@@ -89,13 +114,16 @@ def plot(folder: Path, a: Any, b: Any) -> list[Path]:
 
 # -- training
 
+
 class TinyModel:
     """Linear(1000, 100), ReLU, Linear(100, 10): its parameters are leaves that require grad."""
 
     def __init__(self, xp: Any, rng: np.random.Generator) -> None:
         def parameter(rows: int, *shape: int) -> Any:
             bound = 1 / math.sqrt(rows)
-            return xp.asarray(rng.uniform(-bound, bound, shape).astype(np.float32), requires_grad=True)
+            return xp.asarray(
+                rng.uniform(-bound, bound, shape).astype(np.float32), requires_grad=True
+            )
 
         self.weight1, self.bias1 = parameter(1000, 100, 1000), parameter(1000, 100)
         self.weight2, self.bias2 = parameter(100, 10, 100), parameter(100, 10)
@@ -151,7 +179,11 @@ def training(xp: Any, rate: float = 0.001) -> dict[str, Any]:
     after_step = {"weight": part(weight), "grad": part(weight.grad)}
     print(f"After a step of {rate} down the gradient, the weight:", after_step["weight"])
     first = after_step["grad"]
-    print(f"e.g. {before['weight'][0]:.4f} - {rate} * {first[0]:.4f} = {after_step['weight'][0]:.4f}; the gradient is still", first)
+    print(
+        f"e.g. {before['weight'][0]:.4f} - {rate} * {first[0]:.4f} = "
+        f"{after_step['weight'][0]:.4f}; the gradient is still",
+        first,
+    )
 
     for _ in range(5):
         xp.sum((ideal_output - model(some_input)) ** 2).backward()
@@ -160,10 +192,18 @@ def training(xp: Any, rate: float = 0.001) -> dict[str, Any]:
     optimizer.zero_grad()
     zeroed = part(weight.grad)
     print("After zero_grad():", zeroed)
-    return {"before": before, "loss": loss, "after_backward": after_backward, "after_step": after_step, "accumulated": accumulated, "zeroed": zeroed}
+    return {
+        "before": before,
+        "loss": loss,
+        "after_backward": after_backward,
+        "after_step": after_step,
+        "accumulated": accumulated,
+        "zeroed": zeroed,
+    }
 
 
 # -- switching the recording off and on
+
 
 def recording(xp: Any) -> dict[str, Any]:
     """requires_grad, no_grad, enable_grad, detach, and the in-place operation that is refused."""
@@ -217,7 +257,17 @@ def recording(xp: Any) -> dict[str, Any]:
     except RuntimeError as error:
         refused = str(error)
     print("leaf.sin_() is refused:", refused)
-    return {"b1": b1, "b2": b2, "c1": c1, "c2": c2, "c3": c3, "sums": sums, "x": x, "y": y, "refused": refused}
+    return {
+        "b1": b1,
+        "b2": b2,
+        "c1": c1,
+        "c2": c2,
+        "c3": c3,
+        "sums": sums,
+        "x": x,
+        "y": y,
+        "refused": refused,
+    }
 
 
 def long_graph(xp: Any) -> dict[str, int]:
@@ -239,6 +289,7 @@ def long_graph(xp: Any) -> dict[str, int]:
 
 # -- vectors and Jacobians
 
+
 def do_some_doubling(x: Any) -> Any:
     y = x * 2
     while float(y.__array_namespace__().linalg.vector_norm(y.data)) < 1000:
@@ -251,7 +302,9 @@ def exp_adder(x: Any, y: Any) -> Any:
 
 
 def products(xp: Any) -> dict[str, Any]:
-    """The gradient of an output with several elements: v^T J, where v is the gradient of what is done with it later."""
+    """The gradient of an output with several elements: v^T J, where v is the gradient of what is
+    done with it later.
+    """
     heading("A vector-Jacobian product")
     start = xp.asarray([0.6, -0.9, 0.4], dtype=xp.float32)
     x = xp.asarray(start, copy=True, requires_grad=True)
@@ -275,8 +328,14 @@ def higher_level(xp: Any) -> dict[str, Any]:
     """jacobian, hessian, jvp, vhp and hvp."""
     heading("Jacobians, Hessians and their products with vectors")
     one = (xp.asarray([0.7212], dtype=xp.float32), xp.asarray([0.2079], dtype=xp.float32))
-    three = (xp.asarray([0.2080, 0.2604, 0.4415], dtype=xp.float32), xp.asarray([0.5220, 0.9867, 0.4288], dtype=xp.float32))
-    found: dict[str, Any] = {"one": functional.jacobian(exp_adder, one), "three": functional.jacobian(exp_adder, three)}
+    three = (
+        xp.asarray([0.2080, 0.2604, 0.4415], dtype=xp.float32),
+        xp.asarray([0.5220, 0.9867, 0.4288], dtype=xp.float32),
+    )
+    found: dict[str, Any] = {
+        "one": functional.jacobian(exp_adder, one),
+        "three": functional.jacobian(exp_adder, three),
+    }
     print("The Jacobian of 2 exp(x) + 3 y at one x and y:", *found["one"])
     print("and at three of each:", *found["three"], sep="\n")
 
@@ -284,11 +343,16 @@ def higher_level(xp: Any) -> dict[str, Any]:
         return xp.sum(exp_adder(x, y) * y)
 
     found["hessian"] = functional.hessian(scalar, one)
-    print("The Hessian of (2 exp(x) + 3 y) y:", *(block for row in found["hessian"] for block in row))
+    print(
+        "The Hessian of (2 exp(x) + 3 y) y:", *(block for row in found["hessian"] for block in row)
+    )
     v = (xp.ones(3, dtype=xp.float32), xp.ones(3, dtype=xp.float32))
     found["jvp"] = functional.jvp(exp_adder, three, v)[1]
     print("The Jacobian times a vector of ones:", found["jvp"])
-    found["vhp"], found["hvp"] = functional.vhp(scalar, three, v)[1], functional.hvp(scalar, three, v)[1]
+    found["vhp"], found["hvp"] = (
+        functional.vhp(scalar, three, v)[1],
+        functional.hvp(scalar, three, v)[1],
+    )
     print("That vector times the Hessian:", *found["vhp"])
     print("The Hessian times that vector:", *found["hvp"])
     return found
@@ -296,8 +360,18 @@ def higher_level(xp: Any) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--backend", default="numpy", help="the name of a backend, see `python -m multigrad backends`")
-    parser.add_argument("--plots", type=Path, default=Path(), metavar="FOLDER", help="where to write sin.png and gradient.png")
+    parser.add_argument(
+        "--backend",
+        default="numpy",
+        help="the name of a backend, see `python -m multigrad backends`",
+    )
+    parser.add_argument(
+        "--plots",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="where to write sin.png and gradient.png",
+    )
     options = parser.parse_args(arguments)
     xp = mg.namespace(options.backend)
     with np.printoptions(precision=4):

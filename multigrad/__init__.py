@@ -1,33 +1,41 @@
-"""multigrad: torch.autograd for every Python array library. Importing it imports no array library and reads no entry points.
+"""multigrad: torch.autograd for every Python array library.
+
+Importing it imports no array library and reads no entry points.
 
     import multigrad as mg
 
-    x = mg.asarray([1.0, 2.0, 3.0], requires_grad=True)   # or an array of NumPy, JAX, CuPy, or of any registered library
-    y = mg.sum(mg.sin(x) * x**2)                          # every function of the Python Array API standard, and many of NumPy's
-    y.backward()                                          # accumulates into the .grad of leaves
-    h = x.register_hook(lambda g: 2.0 * g); h.remove()    # what a backward pass does with a gradient
-    x.grad, x.grad.array, x.detach().numpy()              # a Tensor, the raw array in it, a NumPy array
-    xp = x.__array_namespace__()                          # the differentiable namespace, for array-agnostic code
-    (g,) = mg.autograd.grad(mg.sum(xp.exp(x)), x)         # gradients without touching .grad
-    with mg.no_grad(): x -= 0.1 * g                       # not recorded; also @mg.no_grad() before a function
+    # Tensors: of lists, or of arrays of NumPy, JAX, CuPy, or any registered library
+    x = mg.asarray([1.0, 2.0, 3.0], requires_grad=True)
+    y = mg.sum(mg.sin(x) * x**2)              # the Array API standard, and more of NumPy's
+    y.backward()                              # accumulates into the .grad of leaves
+    h = x.register_hook(lambda g: 2.0 * g)    # what a backward pass does with a gradient
+    h.remove()
+    x.grad, x.grad.array, x.detach().numpy()  # a Tensor, the raw array in it, a NumPy array
+    xp = x.__array_namespace__()              # the differentiable namespace of its library
+    (g,) = mg.autograd.grad(mg.sum(xp.exp(x)), x)  # gradients without touching .grad
+    with mg.no_grad(): x -= 0.1 * g           # not recorded; also @mg.no_grad() before a function
 
-    def loss(w, a): return mg.sum((w * a - 1.0) ** 2)     # transformations: raw arrays in, raw arrays out
+    # Transformations: raw arrays in, raw arrays out
+    def loss(w, a): return mg.sum((w * a - 1.0) ** 2)
     w, a = mg.ones(3).array, mg.ones(3).array
-    mg.func.value_and_grad(loss)(w, a)                    # func.grad, vjp, jvp, linearize; argnums chooses the arguments
-    mg.func.hessian(loss)(w, a)                           # jacrev, jacfwd, jacobian; hvp for products
-    mg.func.vmap(mg.func.grad(loss), (None, 0))(w, mg.eye(3).array)     # one gradient for each example
-    mg.func.compile(mg.func.grad(loss))(w, a)             # record a program once, replay it; also scan, cond, checkpoint
+    mg.func.value_and_grad(loss)(w, a)        # func.grad, vjp, jvp, linearize; argnums= chooses
+    mg.func.hessian(loss)(w, a)               # jacrev, jacfwd, jacobian; hvp for products
+    mg.func.vmap(mg.func.grad(loss), (None, 0))(w, mg.eye(3).array)  # a gradient per example
+    mg.func.compile(mg.func.grad(loss))(w, a) # recorded once, replayed; also scan, cond, checkpoint
 
-    mg.zeros((2, 3), requires_grad=True)                  # creation uses the default backend: mg.use_backend("jax")
-    mg.namespace("numpy"), mg.backends()                  # a backend's namespace; which there are, and why one is not
-    mg.autograd.gradcheck(loss, (mg.asarray(w, requires_grad=True), a))    # gradients beside finite differences
-    mg.autograd.graph.print_graph(mg.sum(x * x))          # what was recorded; draw() makes a picture
-    with mg.autograd.profiler.profile() as p: loss(x, a)  # where the time goes; autograd.detect_anomaly() finds a nan
+    # Backends, and what helps to find mistakes
+    mg.zeros((2, 3), requires_grad=True)      # of the default backend: mg.use_backend("jax")
+    mg.namespace("numpy"), mg.backends()      # a backend's namespace; which backends there are
+    mg.autograd.gradcheck(loss, (mg.asarray(w, requires_grad=True), a))  # finite differences
+    mg.autograd.graph.print_graph(mg.sum(x * x))  # what was recorded; draw() makes a picture
+    with mg.autograd.profiler.profile() as p: loss(x, a)  # where the time goes
+    with mg.autograd.detect_anomaly(): loss(x, a)         # where a nan comes from
 
-A Tensor follows the Array API standard, so array-agnostic code runs on it unchanged. What cannot be differentiated correctly raises.
-Functions of one's own: mg.autograd.Function, mg.func.custom_vjp. Operations: mg.registry. Libraries: mg.Backend. Layers: mg.extend.
-On the command line: python -m multigrad ops, backends, profile, new. In notebooks: with mg.profile_page("run.html").
-help(mg.sum) tells of an operation, mg.typing has names for annotations.
+A Tensor follows the Array API standard, so array-agnostic code runs on it unchanged. What cannot be
+differentiated correctly raises. Functions of one's own: mg.autograd.Function, mg.func.custom_vjp.
+Operations: mg.registry. Libraries: mg.Backend. Layers: mg.extend. On the command line: python -m
+multigrad ops, backends, profile, new. In notebooks: with mg.profile_page("run.html"). help(mg.sum)
+tells of an operation, mg.typing has names for annotations.
 """
 
 from __future__ import annotations
@@ -45,7 +53,13 @@ from .engine import element as _element
 from .engine.convert import asarray, default_host, tensor, use_backend
 from .engine.foreign import FUNCTIONS as _FUNCTIONS
 from .engine.foreign import hint as _hint
-from .engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .engine.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .engine.tensor import Tensor
 from .engine.tensor import element_of as _element_of
 from .namespace import Namespace as _Namespace
@@ -89,9 +103,11 @@ __all__ = [
 
 @_entry
 def namespace(backend: Any) -> NamespaceProtocol:
-    """Return the differentiable Array API namespace of a backend, given its name, one of its arrays, or a Tensor.
+    """Return the differentiable Array API namespace of a backend, given its name, one of its
+    arrays, or a Tensor.
 
-    Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a known library.
+    Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a
+    known library.
     """
     host = _element.host_named(backend) if isinstance(backend, str) else _element_of(backend).host
     bound: NamespaceProtocol = host.bound
@@ -101,7 +117,8 @@ def namespace(backend: Any) -> NamespaceProtocol:
 def backends(probe: bool = False) -> list[BackendInfo]:
     """List the known backends, with their state or error, importing no array library.
 
-    With `probe`, try each one and fill in its devices and dtypes. Each entry has name, distribution, version, state, error.
+    With `probe`, try each one and fill in its devices and dtypes. Each entry has name,
+    distribution, version, state, error.
     """
     from .backends import discovery
 
@@ -126,14 +143,21 @@ class _Dispatcher:
 
     def __dir__(self) -> list[str]:
         """What users call."""
-        return [name for name in dir(getattr(default_host().bound, self._prefix)) if not name.startswith("_")]
+        return [
+            name
+            for name in dir(getattr(default_host().bound, self._prefix))
+            if not name.startswith("_")
+        ]
 
     def __repr__(self) -> str:
         return f"<namespace {self.__name__!r}>"
 
 
 def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
-    """The function of that name. If it is the same for every default backend, it is kept in `place` from now on."""
+    """The function of that name.
+
+    If it is the same for every default backend, it is kept in `place` from now on.
+    """
     from .namespace import load
 
     load()
@@ -141,14 +165,17 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
     found, keep = _lookup(name)
     if keep:
         with registry.keeping:
-            if registry.OPS.get(name) is op and key not in place:  # another thread may have replaced it meanwhile
+            # another thread may have replaced it meanwhile
+            if registry.OPS.get(name) is op and key not in place:
                 place[key] = found
                 _kept.setdefault(name, []).append((place, key))
     return found
 
 
 def _lookup(name: str) -> tuple[Any, bool]:
-    """The function of that name, and whether it is the same for every default backend, so that it can be kept."""
+    """The function of that name, and whether it is the same for every default backend, so that it
+    can be kept.
+    """
     from .engine.fast import function_of
 
     op = registry.OPS.get(name)
@@ -161,7 +188,9 @@ def _lookup(name: str) -> tuple[Any, bool]:
 
 
 _kept: dict[str, list[tuple[dict[str, Any], str]]] = {}
-"""Where the function of an operation stands, or what the functions of a prefix are reached through: in this module, in dispatchers."""
+"""Where the function of an operation stands, or what the functions of a prefix are reached through:
+in this module, in dispatchers.
+"""
 
 
 def _forget(op: Any) -> None:
@@ -175,9 +204,11 @@ registry.on_declaration(_forget)
 
 
 def _attribute(name: str) -> Any:
-    """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend.
+    """Every function of the standard: those of arrays dispatch on their arguments, creation uses
+    the default backend.
 
-    What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum` costs.
+    What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum`
+    costs.
     """
     if name.startswith("_"):
         raise _missing(name)
@@ -197,7 +228,11 @@ if not TYPE_CHECKING:  # type checkers know every name from typing/functions.pyi
 
 
 def _missing(name: str) -> AttributeError:
-    return AttributeError(f"module 'multigrad' has no attribute {name!r}{_hint(_FUNCTIONS, name)}", name=name, obj=sys.modules[__name__])
+    return AttributeError(
+        f"module 'multigrad' has no attribute {name!r}{_hint(_FUNCTIONS, name)}",
+        name=name,
+        obj=sys.modules[__name__],
+    )
 
 
 def __dir__() -> list[str]:

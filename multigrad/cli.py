@@ -1,4 +1,6 @@
-"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile | new`, also installed as `multigrad`."""
+"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile | new`,
+also installed as `multigrad`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from typing import Any
 
 
 def program() -> int:
-    """Run one command as what this process is for: a script that it runs ends with the process, as under python."""
+    """Run one command as what this process is for: a script that it runs ends with the process, as
+    under python.
+    """
     return main(leaving=True)
 
 
@@ -33,7 +37,8 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
     try:
         status: int = options.run(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough; what is still buffered must not raise again at exit
+    except BrokenPipeError:
+        # `| head` has seen enough; what is still buffered must not raise again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
@@ -42,77 +47,196 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
 def _after(script: str, arguments: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
     """What follows the script, all of it: argparse takes away a `--` in front."""
     first = len(argv) - len(arguments)
-    return argv[first - 1:] if argv[first - 1:first] == ["--"] and argv[first - 2] == script else arguments
+    return (
+        argv[first - 1 :]
+        if argv[first - 1 : first] == ["--"] and argv[first - 2] == script
+        else arguments
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("multigrad", description="torch.autograd for every Python array library.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions of multigrad, of Python and of the array libraries here")
+    parser = argparse.ArgumentParser(
+        "multigrad", description="torch.autograd for every Python array library."
+    )
+    parser.add_argument(
+        "--version",
+        action=_Version,
+        nargs=0,
+        help="show the versions of multigrad, of Python and of the array libraries here",
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    backends = commands.add_parser("backends", help="the known array libraries: where each comes from, its state or error",
-                                   description="List the known backends. Imports no array library, unless --probe is given. A plugin is deferred "
-                                               "until its library is imported, or until it is asked for by name. Plugins that replace operations "
-                                               "of the standard are listed, too, with these.")
-    backends.add_argument("--probe", action="store_true", help="import each library and tell its devices and dtypes")
-    backends.add_argument("--traceback", action="store_true", help="show the whole traceback of what is broken")
+    backends = commands.add_parser(
+        "backends",
+        help="the known array libraries: where each comes from, its state or error",
+        description="List the known backends. Imports no array library, unless --probe is "
+        "given. A plugin is deferred until its library is imported, or until it is "
+        "asked for by name. Plugins that replace operations of the standard are "
+        "listed, too, with these.",
+    )
+    backends.add_argument(
+        "--probe", action="store_true", help="import each library and tell its devices and dtypes"
+    )
+    backends.add_argument(
+        "--traceback", action="store_true", help="show the whole traceback of what is broken"
+    )
     backends.set_defaults(run=_backends)
 
-    ops = commands.add_parser("ops", help="the known operations and how each is differentiated",
-                              description="List the operations: those of the standard, of the derivative rules, and of plugins. For each: its "
-                                     "kind; the arguments that a gradient can be taken by, with the arrays that the backward pass keeps for "
-                                     "it (ans: the result); its modes; the backends here that have a form of their own; where it is declared. On a "
-                                     "terminal that is too narrow for all of this, the last columns are left out.")
+    ops = commands.add_parser(
+        "ops",
+        help="the known operations and how each is differentiated",
+        description="List the operations: those of the standard, of the derivative rules, and "
+        "of plugins. For each: its kind; the arguments that a gradient can be taken "
+        "by, with the arrays that the backward pass keeps for it (ans: the result); "
+        "its modes; the backends here that have a form of their own; where it is "
+        "declared. On a terminal that is too narrow for all of this, the last "
+        "columns are left out.",
+    )
     ops.add_argument("pattern", nargs="?", default="", help="only names that contain this")
-    ops.add_argument("--grep", default="", metavar="REGEX", help="only those whose name or description this is found in, in upper or lower case")
-    ops.add_argument("--chapter", default="", help="only this chapter of the standard (elementwise, statistical, ...)")
+    ops.add_argument(
+        "--grep",
+        default="",
+        metavar="REGEX",
+        help="only those whose name or description this is found in, in upper or lower case",
+    )
+    ops.add_argument(
+        "--chapter",
+        default="",
+        help="only this chapter of the standard (elementwise, statistical, ...)",
+    )
     ops.set_defaults(run=_ops)
 
     conformance = commands.add_parser(
-        "conformance", help="test every operation on the installed backends (needs multigrad-conformance)",
-        description="Run the conformance suite, each backend in a process of its own, and print a table of operations by backends. A certificate is "
-                    "the JSON that --json writes; the other files are views of it. The exit status is 1 if a test failed or a backend died.")
-    conformance.add_argument("--backend", action="append", default=[], metavar="NAME", help="repeatable; default: every one that works here")
-    conformance.add_argument("--samples", choices=("short", "full", "random"), default="short",
-                             help="a few canonical shapes, every sample, or shapes and values that hypothesis draws")
-    conformance.add_argument("--limit", type=float, default=600.0, metavar="SECONDS",
-                             help="end a backend that takes longer for one test, and report it by name (default: 600; 0: never)")
-    conformance.add_argument("--json", metavar="PATH", help="write the certificate: the result of each test, versions, the device, the date")
-    conformance.add_argument("--report", metavar="PATH.md", help="write the table to a file, or between its markers where it has them")
-    conformance.add_argument("--html", metavar="PATH.html", help="write one page that needs nothing else, with search and filters")
-    conformance.add_argument("--badge", metavar="PATH.svg", help="write a badge: conformant, failed, died, or partial where tests were not run")
-    conformance.add_argument("--certificate", metavar="FOLDER", help="write all four there, as conformance.json, .md, .html and .svg")
-    conformance.add_argument("--from", dest="earlier", action="append", default=[], metavar="PATH",
-                             help="do not run: report an earlier certificate (repeatable; they are merged)")
-    conformance.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"),
-                             help="do not run: tell what is better and what is worse in the second certificate; exit status 1 if anything is worse")
-    conformance.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --")
+        "conformance",
+        help="test every operation on the installed backends (needs multigrad-conformance)",
+        description="Run the conformance suite, each backend in a process of its own, and print "
+        "a table of operations by backends. A certificate is the JSON that --json "
+        "writes; the other files are views of it. The exit status is 1 if a test "
+        "failed or a backend died.",
+    )
+    conformance.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="repeatable; default: every one that works here",
+    )
+    conformance.add_argument(
+        "--samples",
+        choices=("short", "full", "random"),
+        default="short",
+        help="a few canonical shapes, every sample, or shapes and values that hypothesis draws",
+    )
+    conformance.add_argument(
+        "--limit",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="end a backend that takes longer for one test, and report it by name (default: "
+        "600; 0: never)",
+    )
+    conformance.add_argument(
+        "--json",
+        metavar="PATH",
+        help="write the certificate: the result of each test, versions, the device, the date",
+    )
+    conformance.add_argument(
+        "--report",
+        metavar="PATH.md",
+        help="write the table to a file, or between its markers where it has them",
+    )
+    conformance.add_argument(
+        "--html",
+        metavar="PATH.html",
+        help="write one page that needs nothing else, with search and filters",
+    )
+    conformance.add_argument(
+        "--badge",
+        metavar="PATH.svg",
+        help="write a badge: conformant, failed, died, or partial where tests were not run",
+    )
+    conformance.add_argument(
+        "--certificate",
+        metavar="FOLDER",
+        help="write all four there, as conformance.json, .md, .html and .svg",
+    )
+    conformance.add_argument(
+        "--from",
+        dest="earlier",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="do not run: report an earlier certificate (repeatable; they are merged)",
+    )
+    conformance.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("OLD", "NEW"),
+        help="do not run: tell what is better and what is worse in the second certificate; exit "
+        "status 1 if anything is worse",
+    )
+    conformance.add_argument(
+        "pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --"
+    )
     conformance.set_defaults(run=_conformance)
 
-    breaks = commands.add_parser("breaks", help="run a script and tell on which lines a gradient is lost",
-                                 description="Run a script as Python does, then list each line on which a gradient is lost, and the leaves that "
-                                             "reached no loss, with the reason. Its exit status is that of the script.")
+    breaks = commands.add_parser(
+        "breaks",
+        help="run a script and tell on which lines a gradient is lost",
+        description="Run a script as Python does, then list each line on which a gradient is "
+        "lost, and the leaves that reached no loss, with the reason. Its exit "
+        "status is that of the script.",
+    )
     _takes_script(breaks)
     breaks.set_defaults(run=_breaks)
 
-    profile = commands.add_parser("profile", help="run a script and write a page that tells where its time and memory went",
-                                  description="Run a script as Python does, under the profiler, and write one HTML page that needs nothing else: "
-                                              "time by operation, a flame chart, memory over time with what holds it, the graph. The exit "
-                                              "status is that of the script.")
-    profile.add_argument("--output", default="multigrad-profile.html", metavar="PATH.html", help="default: %(default)s")
+    profile = commands.add_parser(
+        "profile",
+        help="run a script and write a page that tells where its time and memory went",
+        description="Run a script as Python does, under the profiler, and write one HTML page "
+        "that needs nothing else: time by operation, a flame chart, memory over "
+        "time with what holds it, the graph. The exit status is that of the script.",
+    )
+    profile.add_argument(
+        "--output",
+        default="multigrad-profile.html",
+        metavar="PATH.html",
+        help="default: %(default)s",
+    )
     _takes_script(profile)
     profile.set_defaults(run=_profile)
 
-    new = commands.add_parser("new", help="write the folder of a new plugin, with tests that pass as they are written",
-                              description="Write the folder multigrad-NAME into the current one: a plugin that installs, and whose tests pass.")
+    new = commands.add_parser(
+        "new",
+        help="write the folder of a new plugin, with tests that pass as they are written",
+        description="Write the folder multigrad-NAME into the current one: a plugin that "
+        "installs, and whose tests pass.",
+    )
     kinds = new.add_subparsers(title="plugins", required=True, metavar="PLUGIN")
-    backend = kinds.add_parser("backend", help="another array library",
-                               description="Write a plugin with a backend of that name. What its arrays can do is found by trying.")
-    backend.add_argument("name", metavar="NAME", help="of the backend: multigrad-NAME is the distribution, multigrad_NAME the package")
-    backend.add_argument("--module", default="", metavar="M", help="the library's Array API namespace; default: array_api_strict, as a stand-in")
+    backend = kinds.add_parser(
+        "backend",
+        help="another array library",
+        description="Write a plugin with a backend of that name. What its arrays can do is "
+        "found by trying.",
+    )
+    backend.add_argument(
+        "name",
+        metavar="NAME",
+        help="of the backend: multigrad-NAME is the distribution, multigrad_NAME the package",
+    )
+    backend.add_argument(
+        "--module",
+        default="",
+        metavar="M",
+        help="the library's Array API namespace; default: array_api_strict, as a stand-in",
+    )
     backend.set_defaults(run=_new, kind="backend")
-    rules = kinds.add_parser("rules", help="operations with derivatives, on every array library",
-                             description="Write a plugin with two operations, mg.NAME.softplus and mg.NAME.energy, their rules and samples.")
+    rules = kinds.add_parser(
+        "rules",
+        help="operations with derivatives, on every array library",
+        description="Write a plugin with two operations, mg.NAME.softplus and mg.NAME.energy, "
+        "their rules and samples.",
+    )
     rules.add_argument("name", metavar="NAME", help="under which the operations are: mg.NAME")
     rules.set_defaults(run=_new, kind="rules", module="")
     return parser
@@ -120,7 +244,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _takes_script(command: argparse.ArgumentParser) -> None:
     command.add_argument("script", help="the path of the script")
-    arguments = command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
+    arguments = command.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="ARGUMENT",
+        help="what the script gets as sys.argv[1:]",
+    )
     arguments.required = False  # so that messages about a missing script do not ask for arguments
 
 
@@ -131,14 +260,30 @@ def _backends(options: argparse.Namespace) -> int:
     if foreign:
         print(f"warning: {foreign}\n")
     listed = sorted(discovery.listing(options.probe), key=lambda b: b.name)
-    rows = [(b.name, b.state, f"{b.module} {b.library_version}".strip(), f"{b.distribution} {b.version}".strip()) for b in listed]
+    rows = [
+        (
+            b.name,
+            b.state,
+            f"{b.module} {b.library_version}".strip(),
+            f"{b.distribution} {b.version}".strip(),
+        )
+        for b in listed
+    ]
     print(table(("backend", "state", "library", "comes with"), rows))
     for b in listed:
         if b.devices or b.dtypes:
-            print(f"\n{b.name}: devices {', '.join(b.devices) or 'none'}\n{' ' * len(b.name)}  dtypes  {', '.join(b.dtypes) or 'none'}")
+            print(
+                "\n"
+                f"{b.name}: devices {', '.join(b.devices) or 'none'}\n"
+                f"{' ' * len(b.name)}  dtypes  {', '.join(b.dtypes) or 'none'}"
+            )
     for b in listed:
         if b.state == "deferred" and not b.error:
-            print(f"\n{b.name}: not imported before its library is; `python -m multigrad backends --probe` imports both and tells what is wrong")
+            print(
+                "\n"
+                f"{b.name}: not imported before its library is; `python -m multigrad backends "
+                "--probe` imports both and tells what is wrong"
+            )
     for b in listed:
         if b.overrides:
             print(f"\n{b.name}: replaces operations of the standard: {', '.join(b.overrides)}")
@@ -160,28 +305,65 @@ def _ops(options: argparse.Namespace) -> int:
     try:
         wanted = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
-        print(f"--grep takes a regular expression, and {options.grep!r} is none: {error}", file=sys.stderr)
+        print(
+            f"--grep takes a regular expression, and {options.grep!r} is none: {error}",
+            file=sys.stderr,
+        )
         return 2
-    found = [op for op in registry.OPS.values() if options.pattern in op.name and options.chapter in ("", op.chapter)
-             and (wanted(op.name) or wanted(op.doc))]
+    found = [
+        op
+        for op in registry.OPS.values()
+        if options.pattern in op.name
+        and options.chapter in ("", op.chapter)
+        and (wanted(op.name) or wanted(op.doc))
+    ]
     if not found:
         known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
         print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
         return 1
     found.sort(key=lambda op: (op.chapter, op.name))
     usable = _usable_backends()
-    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _keeps(op), _modes(op), _own(op, usable), _declared_in(op)) for op in found]
-    print(fitted(("chapter", "operation", "kind", "gradient by: keeps", "modes", "own form on", "declared in"), rows, _width()))
+    rows = [
+        (
+            op.chapter,
+            f"{op.name}{op.signature}",
+            op.kind,
+            _keeps(op),
+            _modes(op),
+            _own(op, usable),
+            _declared_in(op),
+        )
+        for op in found
+    ]
+    print(
+        fitted(
+            (
+                "chapter",
+                "operation",
+                "kind",
+                "gradient by: keeps",
+                "modes",
+                "own form on",
+                "declared in",
+            ),
+            rows,
+            _width(),
+        )
+    )
     return 0
 
 
 def _width() -> int | None:
-    """How many columns a line may have: those of the terminal; None where the output is a file or a pipe."""
+    """How many columns a line may have: those of the terminal; None where the output is a file or a
+    pipe.
+    """
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _keeps(op: Any) -> str:
-    """The arguments that a gradient can be taken by, and which arrays each keeps until the backward pass."""
+    """The arguments that a gradient can be taken by, and which arrays each keeps until the backward
+    pass.
+    """
     if op.kind == "composite":
         return ", ".join(op.arrays)
     return "; ".join(f"{a}: {', '.join(op.kept(a)) or '-'}" for a in op.differentiable)
@@ -192,13 +374,19 @@ def _modes(op: Any) -> str:
     if op.kind == "composite":
         return "by its parts"
     jvp = op.jvp is not None or op.kind in ("elementwise", "linear", "multilinear")
-    return " ".join(mode for mode, has in (("vjp", op.differentiable), ("jvp", op.differentiable and jvp)) if has)
+    return " ".join(
+        mode
+        for mode, has in (("vjp", op.differentiable), ("jvp", op.differentiable and jvp))
+        if has
+    )
 
 
 def _own(op: Any, usable: Sequence[Any]) -> str:
     """The backends that carry it out, or differentiate it, in a way of their own."""
     forms = op.forward if isinstance(op.forward, dict) else {}
-    return " ".join(b.name for b in usable if op.name in b.functions or op.name in b.rules or b.name in forms)
+    return " ".join(
+        b.name for b in usable if op.name in b.functions or op.name in b.rules or b.name in forms
+    )
 
 
 def _declared_in(op: Any) -> str:
@@ -226,7 +414,10 @@ def _usable_backends() -> list[Any]:
 
 def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
-        print("the conformance suite is a distribution of its own: pip install multigrad-conformance", file=sys.stderr)
+        print(
+            "the conformance suite is a distribution of its own: pip install multigrad-conformance",
+            file=sys.stderr,
+        )
         return 2
     from multigrad_conformance import commands
 
@@ -286,7 +477,11 @@ def _new(options: argparse.Namespace) -> int:
         return 2
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         print(path.relative_to(folder.parent))
-    print(f'\nNext: cd {folder.name}; pip install -e ".[test]"; pytest. {folder.name}/README.md goes on from there.')
+    print(
+        "\n"
+        f'Next: cd {folder.name}; pip install -e ".[test]"; pytest. {folder.name}/README.md '
+        "goes on from there."
+    )
     return 0
 
 
@@ -294,7 +489,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Align columns; no line ends in spaces."""
     lines = [head, ["-" * len(h) for h in head], *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 LEFT_OUT_FIRST = (6, 5, 2, 0)
@@ -302,7 +500,9 @@ LEFT_OUT_FIRST = (6, 5, 2, 0)
 
 
 def fitted(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """The table in lines of at most `width` characters: without some columns, which the last line names, and with long cells cut."""
+    """The table in lines of at most `width` characters: without some columns, which the last line
+    names, and with long cells cut.
+    """
     columns = list(range(len(head)))
     left_out: list[str] = []
     for column in LEFT_OUT_FIRST:
@@ -311,13 +511,21 @@ def fitted(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None
         columns.remove(column)
         left_out.append(head[column])
     most = None if width is None else _longest(head, rows, columns, width)
-    lines = table(tuple(_cut(head[i], most) for i in columns), [tuple(_cut(row[i], most) for i in columns) for row in rows])
+    lines = table(
+        tuple(_cut(head[i], most) for i in columns),
+        [tuple(_cut(row[i], most) for i in columns) for row in rows],
+    )
     if not left_out:
         return lines
-    return f"{lines}\n\n" + textwrap.fill(f"Left out for want of width: {', '.join(left_out)}. A file or a pipe gets all.", max(width or 0, 20))
+    return f"{lines}\n\n" + textwrap.fill(
+        f"Left out for want of width: {', '.join(left_out)}. A file or a pipe gets all.",
+        max(width or 0, 20),
+    )
 
 
-def _widths(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[int]:
+def _widths(
+    head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]
+) -> list[int]:
     return [max(len(line[i]) for line in (head, *rows)) for i in columns]
 
 
@@ -325,7 +533,9 @@ def _total(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence
     return sum(_widths(head, rows, columns)) + 2 * (len(columns) - 1)
 
 
-def _longest(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], width: int) -> int:
+def _longest(
+    head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], width: int
+) -> int:
     """How long a cell may be, so that lines fit."""
     widths = _widths(head, rows, columns)
     room = width - 2 * (len(columns) - 1)
@@ -333,7 +543,7 @@ def _longest(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequen
 
 
 def _cut(cell: str, most: int | None) -> str:
-    return cell if most is None or len(cell) <= most else cell[:most - 1] + "…"
+    return cell if most is None or len(cell) <= most else cell[: most - 1] + "…"
 
 
 class _Version(argparse.Action):

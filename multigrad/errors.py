@@ -1,4 +1,7 @@
-"""The exceptions of multigrad. Each is also the built-in exception that PyTorch or NumPy users would catch."""
+"""The exceptions of multigrad.
+
+Each is also the built-in exception that PyTorch or NumPy users would catch.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,9 @@ class LeakError(GradientError):
 
 
 def kind(x: object) -> str:
-    """What `x` is called in a message: by the name of its type, with its module where it is not to be taken for multigrad's Tensor."""
+    """What `x` is called in a message: by the name of its type, with its module where it is not to
+    be taken for multigrad's Tensor.
+    """
     noun = getattr(type(x), "_noun", "")
     if noun:
         return str(noun)
@@ -69,7 +74,9 @@ def kind(x: object) -> str:
 
 
 def program() -> int:
-    """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`: observers may stand between."""
+    """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`:
+    observers may stand between.
+    """
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and frame.f_code.co_filename.startswith(OWN):

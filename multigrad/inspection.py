@@ -1,7 +1,8 @@
-"""What a namespace says about itself: `__array_namespace_info__`, and the limits of its dtypes as Python numbers.
+"""What a namespace says about itself: `__array_namespace_info__`, and the limits of its dtypes as
+Python numbers.
 
-Where the library has an inspection of its own, that decides what there is on which device; the forms of the standard are
-kept here: tuples, Python numbers, the dtypes of the standard only.
+Where the library has an inspection of its own, that decides what there is on which device; the
+forms of the standard are kept here: tuples, Python numbers, the dtypes of the standard only.
 """
 
 from __future__ import annotations
@@ -13,15 +14,24 @@ from typing import Any
 
 from .engine.element import DTYPES, Host
 
-KINDS = {"bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"), "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
-         "real floating": ("float32", "float64"), "complex floating": ("complex64", "complex128")}
-UNIONS = {"integral": ("signed integer", "unsigned integer"),
-          "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating")}
+KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
+}
+UNIONS = {
+    "integral": ("signed integer", "unsigned integer"),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class FloatLimits:
-    """What `finfo` returns: the limits of a real floating dtype, or of the components of a complex one."""
+    """What `finfo` returns: the limits of a real floating dtype, or of the components of a complex
+    one.
+    """
 
     bits: int
     eps: float
@@ -43,13 +53,26 @@ class IntLimits:
 
 @lru_cache(maxsize=256)
 def finfo(host: Host, dtype: Any) -> FloatLimits:
-    """The limits of a floating dtype of a library, whose own may be its scalars and may name the dtype by a string."""
+    """The limits of a floating dtype of a library, whose own may be its scalars and may name the
+    dtype by a string.
+    """
     found = host.xp.finfo(dtype)
     bits = int(found.bits)
     real = getattr(found, "dtype", None)
     if real is None or isinstance(real, str):
-        real = getattr(host.xp, f"float{bits}") if host.xp.isdtype(dtype, "complex floating") else dtype
-    return FloatLimits(bits, float(found.eps), float(found.max), float(found.min), float(found.smallest_normal), real)
+        real = (
+            getattr(host.xp, f"float{bits}")
+            if host.xp.isdtype(dtype, "complex floating")
+            else dtype
+        )
+    return FloatLimits(
+        bits,
+        float(found.eps),
+        float(found.max),
+        float(found.min),
+        float(found.smallest_normal),
+        real,
+    )
 
 
 @lru_cache(maxsize=256)
@@ -57,22 +80,36 @@ def iinfo(host: Host, dtype: Any) -> IntLimits:
     """The limits of an integer dtype of a library."""
     found = host.xp.iinfo(dtype)
     own = getattr(found, "dtype", None)
-    return IntLimits(int(found.bits), int(found.max), int(found.min), dtype if own is None or isinstance(own, str) else own)
+    return IntLimits(
+        int(found.bits),
+        int(found.max),
+        int(found.min),
+        dtype if own is None or isinstance(own, str) else own,
+    )
 
 
 class Info:
-    """What `__array_namespace_info__()` returns: the dtypes, devices and capabilities of one backend."""
+    """What `__array_namespace_info__()` returns: the dtypes, devices and capabilities of one
+    backend.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        inspect: Callable[[], Any] | None = getattr(host.backend.namespace, "__array_namespace_info__", None)
+        inspect: Callable[[], Any] | None = getattr(
+            host.backend.namespace, "__array_namespace_info__", None
+        )
         self._library = None if inspect is None else inspect()
 
     def capabilities(self) -> dict[str, bool | int | None]:
-        """Whether masks and shapes that depend on values work everywhere, and the largest number of dimensions."""
+        """Whether masks and shapes that depend on values work everywhere, and the largest number of
+        dimensions.
+        """
         lacks = self._host.backend.lacks()
         ours: dict[str, bool | int | None] = {
-            "boolean indexing": "boolean_indexing" not in lacks, "data-dependent shapes": "data_dependent" not in lacks, "max dimensions": None}
+            "boolean indexing": "boolean_indexing" not in lacks,
+            "data-dependent shapes": "data_dependent" not in lacks,
+            "max dimensions": None,
+        }
         return ours if self._library is None else ours | dict(self._library.capabilities())
 
     def default_device(self) -> Any:
@@ -92,16 +129,25 @@ class Info:
             return dict(self._library.default_dtypes(device=device))
         xp = self._host.xp
         real, whole = xp.zeros(0, device=device).dtype, xp.arange(0, device=device).dtype
-        return {"real floating": real, "complex floating": xp.result_type(real, xp.complex64), "integral": whole, "indexing": whole}
+        return {
+            "real floating": real,
+            "complex floating": xp.result_type(real, xp.complex64),
+            "integral": whole,
+            "indexing": whole,
+        }
 
-    def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
+    def dtypes(
+        self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, Any]:
         """The dtypes of the standard by name, of one kind, of several, or all."""
         if self._library is not None:
             there = self._library.dtypes(device=device)
         else:
             there = {name: getattr(self._host.backend.namespace, name, None) for name in DTYPES}
         wanted = DTYPES if kind is None else names_of(kind)
-        return {name: there[name] for name in DTYPES if name in wanted and there.get(name) is not None}
+        return {
+            name: there[name] for name in DTYPES if name in wanted and there.get(name) is not None
+        }
 
     def __repr__(self) -> str:
         return f"<inspection of the namespace of {self._host.name!r}>"
@@ -112,5 +158,8 @@ def names_of(kind: str | tuple[str, ...]) -> tuple[str, ...]:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     for k in kinds:
         if k not in KINDS and k not in UNIONS:
-            raise ValueError(f"unknown kind of dtypes {k!r}; the kinds of the standard are {', '.join((*KINDS, *UNIONS))}")
+            raise ValueError(
+                f"unknown kind of dtypes {k!r}; the kinds of the standard are "
+                f"{', '.join((*KINDS, *UNIONS))}"
+            )
     return tuple(name for k in kinds for one in UNIONS.get(k, (k,)) for name in KINDS[one])

@@ -1,7 +1,8 @@
-"""The operators and methods of Tensor and the other layers, generated from the table; the function of each operation.
+"""The operators and methods of Tensor and the other layers, generated from the table; the function
+of each operation.
 
-All layers share them by their common base, Surface. Only in-place forms differ: Tensor has its own, of layers that are never written the
-result takes the place of the value.
+All layers share them by their common base, Surface. Only in-place forms differ: Tensor has its own,
+of layers that are never written the result takes the place of the value.
 """
 
 from __future__ import annotations
@@ -23,19 +24,73 @@ from .observe import WRITE, gate
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
 
-_REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_REFLECTED = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
 _installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
-_BEYOND = frozenset((
-    "corrcoef", "cov", "cross", "cumprod", "cumsum", "deg2rad", "diag", "diagonal", "dot", "exp2", "flatten", "fmax", "fmin", "fmod", "heaviside",
-    "inner", "kron", "log_softmax", "logaddexp2", "logsumexp", "median", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "outer",
-    "quantile", "rad2deg", "ravel", "relu", "sigmoid", "sinc", "softmax", "swapaxes", "trace",
-))
-"""The operations beyond the standard that are methods: of NumPy's arrays, or of PyTorch's. Not split: in PyTorch it takes lengths of parts."""
+_BEYOND = frozenset(
+    (
+        "corrcoef",
+        "cov",
+        "cross",
+        "cumprod",
+        "cumsum",
+        "deg2rad",
+        "diag",
+        "diagonal",
+        "dot",
+        "exp2",
+        "flatten",
+        "fmax",
+        "fmin",
+        "fmod",
+        "heaviside",
+        "inner",
+        "kron",
+        "log_softmax",
+        "logaddexp2",
+        "logsumexp",
+        "median",
+        "nan_to_num",
+        "nanmean",
+        "nanmedian",
+        "nanquantile",
+        "nansum",
+        "outer",
+        "quantile",
+        "rad2deg",
+        "ravel",
+        "relu",
+        "sigmoid",
+        "sinc",
+        "softmax",
+        "swapaxes",
+        "trace",
+    )
+)
+"""The operations beyond the standard that are methods: of NumPy's arrays, or of PyTorch's.
+
+Not split: in PyTorch it takes lengths of parts.
+"""
 
 
 class _Lazy:
-    """A method that is generated when it is first looked up, and then takes this object's place in the class."""
+    """A method that is generated when it is first looked up, and then takes this object's place in
+    the class.
+    """
 
     def __init__(self, name: str, make: Callable[[], Callable[..., Any]]) -> None:
         self.name = name
@@ -52,7 +107,9 @@ class _Lazy:
 
 
 def install(op: Op) -> None:
-    """Give all layers the operators and the method of an operation, in the place of those of a former declaration."""
+    """Give all layers the operators and the method of an operation, in the place of those of a
+    former declaration.
+    """
     global _fast_getitem
     if op.name == "getitem":
         _fast_getitem = fast.make_function(op, key_is_plain=True)
@@ -66,8 +123,13 @@ def _install_methods(op: Op) -> None:
     name = op.name
     twin = name + "_"
     known = name in _installed
-    method = OPS.get(name) is op and "." not in name and op.chapter not in _NO_METHOD and next(iter(op.roles.values()), "") == "array" \
+    method = (
+        OPS.get(name) is op
+        and "." not in name
+        and op.chapter not in _NO_METHOD
+        and next(iter(op.roles.values()), "") == "array"
         and (not op.beyond or name in _BEYOND)
+    )
     if not method or hasattr(Layer, name) or (not known and hasattr(Tensor, name)):
         gone = {name, twin}
     else:
@@ -90,9 +152,14 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
         try:
-            result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others, named=options)
+            result: Tensor = inplace.in_place(
+                op, lambda t, *args: function(t, *args, **options), self, others, named=options
+            )
             if result is NotImplemented:
-                raise TypeError(f"{name}: expected arrays or Python scalars, got {', '.join(type(x).__name__ for x in others)}")
+                raise TypeError(
+                    f"{name}: expected arrays or Python scalars, got "
+                    f"{', '.join(type(x).__name__ for x in others)}"
+                )
             return result
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -103,7 +170,9 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
 
 def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The in-place form of a function for layers that are never written: the result takes the place of the value."""
+    """The in-place form of a function for layers that are never written: the result takes the place
+    of the value.
+    """
 
     def method(self: Any, *others: Any, **options: Any) -> Any:
         try:
@@ -119,10 +188,15 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _install_operator(op: Op) -> None:
     stem = op.operator
-    Surface._define(f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True)))
+    Surface._define(
+        f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True))
+    )
     if stem not in _REFLECTED:
         return
-    Surface._define(f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
+    Surface._define(
+        f"__r{stem}__",
+        _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)),
+    )
     direct = inplace.DIRECT[stem]
     function = fast.make_function(op, operator=True)
 
@@ -132,8 +206,14 @@ def _install_operator(op: Op) -> None:
             if run is not None:
                 if run.rebinds:
                     return NotImplemented  # Python goes on to `self = self + other`
-            elif type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
-                    and mode.base is False and not (mode.watch.observers and mode.watch.of(WRITE)):
+            elif (
+                type(self) is Tensor
+                and type(other) is Tensor
+                and self._elem is other._elem
+                and (mode := gate.get()) is not True
+                and mode.base is False
+                and not (mode.watch.observers and mode.watch.of(WRITE))
+            ):
                 done = inplace.directly(self, other, direct)
                 if done is not None:
                     return done
@@ -153,12 +233,22 @@ def _install_operator(op: Op) -> None:
 
 
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
-    """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer arrays."""
+    """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer
+    arrays.
+    """
     try:
         kind = type(key)
         # is_fixed, without the call
-        if kind is int or (kind is slice and type(key.start) in BOUNDS and type(key.stop) in BOUNDS and type(key.step) in BOUNDS) \
-                or (kind is tuple and dispatch.is_basic_key(key)):
+        if (
+            kind is int
+            or (
+                kind is slice
+                and type(key.start) in BOUNDS
+                and type(key.stop) in BOUNDS
+                and type(key.step) in BOUNDS
+            )
+            or (kind is tuple and dispatch.is_basic_key(key))
+        ):
             found: Tensor = _fast_getitem(self, key)
             return found
         found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
@@ -173,7 +263,9 @@ def _fast_getitem(self: Tensor, key: Any) -> Any:
 
 
 def _key(key: Any, host: Host) -> Any:
-    """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are Python's."""
+    """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are
+    Python's.
+    """
     kind = type(key)
     if kind in host.backend.array_types or (kind is Tensor and key._elem.host is host):
         return key
@@ -199,7 +291,11 @@ def _with_item(x: Any, key: Any, value: Any) -> Any:
 
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
     try:
-        if isinstance(value, Tensor) and value._view is not None and views.same_place(value, self, key):
+        if (
+            isinstance(value, Tensor)
+            and value._view is not None
+            and views.same_place(value, self, key)
+        ):
             inplace.touch(self, value)
             return
         op = OPS["setitem"]
@@ -213,7 +309,11 @@ def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
 
 def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
     try:
-        if type(value) is type(self) and value._view is not None and views.same_place(value, self, key):
+        if (
+            type(value) is type(self)
+            and value._view is not None
+            and views.same_place(value, self, key)
+        ):
             return
         views.check_value(self, value, recording=False)
         self._become(_with_item(self, _key(key, self._elem.host), value), "setitem")
@@ -223,10 +323,14 @@ def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
 
 
 def _transposed(self: Tensor) -> Tensor:
-    """The transpose of a matrix; for other dimensions use mT or permute_dims, as in the standard."""
+    """The transpose of a matrix; for other dimensions use mT or permute_dims, as in the
+    standard.
+    """
     try:
         if self.ndim != 2:
-            raise ValueError(f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims")
+            raise ValueError(
+                f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims"
+            )
         found: Tensor = function_of(OPS["matrix_transpose"])(self)
         return found
     except Exception as error:
@@ -245,14 +349,23 @@ def _matrix_transposed(self: Tensor) -> Tensor:
 
 
 def _real(self: Tensor) -> Tensor:
-    """The real part, an attribute: a view that can be written and assigned; a real array itself. As numpy.ndarray.real."""
+    """The real part, an attribute: a view that can be written and assigned; a real array itself.
+
+    As numpy.ndarray.real.
+    """
     found: Tensor = function_of(OPS["real"])(self) if self._elem.complex else self
     return found
 
 
 def _imag(self: Tensor) -> Tensor:
-    """The imaginary part, an attribute: a view that can be written and assigned; of a real array constant zeros. As numpy.ndarray.imag."""
-    found: Tensor = function_of(OPS["imag"])(self) if self._elem.complex else self.__array_namespace__().zeros_like(self)
+    """The imaginary part, an attribute: a view that can be written and assigned; of a real array
+    constant zeros. As numpy.ndarray.imag.
+    """
+    found: Tensor = (
+        function_of(OPS["imag"])(self)
+        if self._elem.complex
+        else self.__array_namespace__().zeros_like(self)
+    )
     return found
 
 
@@ -262,8 +375,11 @@ def _set_real(self: Tensor, value: Any) -> None:
 
 def _set_imag(self: Tensor, value: Any) -> None:
     if not self._elem.complex:
-        raise TypeError(f"imag: a {'Tensor' if isinstance(self, Tensor) else type(self).__name__} of dtype {self.dtype} has no imaginary part to "
-                        "write to; convert it to a complex dtype first, with astype()")
+        raise TypeError(
+            f"imag: a {'Tensor' if isinstance(self, Tensor) else type(self).__name__} of dtype "
+            f"{self.dtype} has no imaginary part to write to; convert it to a complex dtype "
+            "first, with astype()"
+        )
     _write_part(self, _imag(self), value)
 
 
@@ -288,11 +404,16 @@ def _zero(self: Tensor) -> Tensor:
 
 
 def _copy(self: Tensor, other: Any) -> Tensor:
-    """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
+    """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor,
+    differentiably.
+    """
     try:
         value = convert.asarray(other, backend=self._elem.host.name)
-        if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
-            value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
+        if value._elem.base is not self._elem.base and (
+            self._elem.complex or not value._elem.complex
+        ):
+            # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
+            value = self._elem.host.bound.astype(value, self.dtype)
         self[...] = value
         return self
     except Exception as error:
@@ -311,7 +432,9 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3); -1 stands for what is left."""
+    """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3); -1 stands for what
+    is left.
+    """
     try:
         found: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
         return found
@@ -331,9 +454,13 @@ def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """The axes in reverse order, or in that given: t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2). As numpy.ndarray.transpose."""
+    """The axes in reverse order, or in that given: t.transpose(), t.transpose((1, 0, 2)) or
+    t.transpose(1, 0, 2). As numpy.ndarray.transpose.
+    """
     try:
-        found: Tensor = function_of(OPS["transpose"])(self, None if axes in ((), (None,)) else _sizes(axes))
+        found: Tensor = function_of(OPS["transpose"])(
+            self, None if axes in ((), (None,)) else _sizes(axes)
+        )
         return found
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -352,18 +479,26 @@ def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
 
 
 def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The sums of the elements up to each, along an axis, or along one of all elements. As numpy.ndarray.cumsum."""
+    """The sums of the elements up to each, along an axis, or along one of all elements.
+
+    As numpy.ndarray.cumsum.
+    """
     return _cumulated("cumulative_sum", self, axis, dtype)
 
 
 def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The products of the elements up to each, along an axis, or along one of all elements. As numpy.ndarray.cumprod."""
+    """The products of the elements up to each, along an axis, or along one of all elements.
+
+    As numpy.ndarray.cumprod.
+    """
     return _cumulated("cumulative_prod", self, axis, dtype)
 
 
 def _cumulated(name: str, x: Tensor, axis: Any, dtype: Any) -> Tensor:
     try:
-        found: Tensor = function_of(OPS[name])(_reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype)
+        found: Tensor = function_of(OPS[name])(
+            _reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype
+        )
         return found
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -376,15 +511,27 @@ def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _METHODS = {
-    "__getitem__": _getitem, "__setitem__": _setitem_replacing, "T": property(_transposed), "mT": property(_matrix_transposed),
-    "real": property(_real, _set_real), "imag": property(_imag, _set_imag),
-    "reshape": _reshape, "permute_dims": _permute_dims, "transpose": _transpose,
-    "squeeze": _squeeze, "cumsum": _cumsum, "cumprod": _cumprod,
-    "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
+    "__getitem__": _getitem,
+    "__setitem__": _setitem_replacing,
+    "T": property(_transposed),
+    "mT": property(_matrix_transposed),
+    "real": property(_real, _set_real),
+    "imag": property(_imag, _set_imag),
+    "reshape": _reshape,
+    "permute_dims": _permute_dims,
+    "transpose": _transpose,
+    "squeeze": _squeeze,
+    "cumsum": _cumsum,
+    "cumprod": _cumprod,
+    "zero_": _zero,
+    "copy_": _copy,
+    "to_device": _to_device,
+    "to_backend": convert.to_backend,
     "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():
     if isinstance(_method, FunctionType):
-        _method.__name__, _method.__qualname__ = _name, f"Tensor.{_name}"  # what Python's errors say of a call
+        # what Python's errors say of a call
+        _method.__name__, _method.__qualname__ = _name, f"Tensor.{_name}"
     Surface._define(_name, _method)
 Tensor._define("__setitem__", _setitem)

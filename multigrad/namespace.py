@@ -44,8 +44,9 @@ def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 class Namespace:
     """The Array API standard over the arrays of one backend, differentiable.
 
-    Functions take Tensors, raw arrays of the backend and Python scalars and return Tensors; those that make an array
-    take `requires_grad` as well, and dtypes also by name. `linalg`, `fft` and the prefixes of plugins are namespaces too.
+    Functions take Tensors, raw arrays of the backend and Python scalars and return Tensors; those
+    that make an array take `requires_grad` as well, and dtypes also by name. `linalg`, `fft` and
+    the prefixes of plugins are namespaces too.
     """
 
     def __init__(self, host: Host, prefix: str = "") -> None:
@@ -59,11 +60,14 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         try:
             if name.startswith("__"):
-                raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self)
+                raise AttributeError(
+                    f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self
+                )
             op = OPS.get(self._prefix + name)
             found = self._find(name)
             with keeping:
-                if OPS.get(self._prefix + name) is op:  # another thread may have replaced it meanwhile
+                # another thread may have replaced it meanwhile
+                if OPS.get(self._prefix + name) is op:
                     setattr(self, name, found)
             return found
         except Exception as error:
@@ -80,17 +84,31 @@ class Namespace:
                 return Namespace(self._host, f"{name}.")
             if name in CONSTANTS:
                 return CONSTANTS[name]
-            if name == "lib" and not self._host.backend.capabilities.strict:  # where NumPy keeps it, and xarray looks for it
-                return SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=self.sliding_window_view))
-            if name in element.DTYPES or (name in element.MORE_DTYPES and hasattr(self._host.backend.namespace, name)):
+            # where NumPy keeps it, and xarray looks for it
+            if name == "lib" and not self._host.backend.capabilities.strict:
+                return SimpleNamespace(
+                    stride_tricks=SimpleNamespace(sliding_window_view=self.sliding_window_view)
+                )
+            if name in element.DTYPES or (
+                name in element.MORE_DTYPES and hasattr(self._host.backend.namespace, name)
+            ):
                 return getattr(self._host.backend.namespace, name)
         if op is not None:
-            raise AttributeError(f"the namespace {self.__name__!r} has the names of the standard only, and {full!r} is beyond it: "
-                                 f"call multigrad.{full}", name=name, obj=self)
+            raise AttributeError(
+                f"the namespace {self.__name__!r} has the names of the standard only, and "
+                f"{full!r} is beyond it: call multigrad.{full}",
+                name=name,
+                obj=self,
+            )
         if arrives(full):
             return self._find(name)
-        text = hint(FUNCTIONS, full) or f": no operation {full!r} is declared (see `python -m multigrad ops`)"
-        raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}{text}", name=name, obj=self)
+        text = (
+            hint(FUNCTIONS, full)
+            or f": no operation {full!r} is declared (see `python -m multigrad ops`)"
+        )
+        raise AttributeError(
+            f"the namespace {self.__name__!r} has no {name!r}{text}", name=name, obj=self
+        )
 
     def _hides(self, op: Op) -> bool:
         """Whether an operation is beyond what this backend's own namespace may have."""
@@ -108,21 +126,52 @@ class Namespace:
         return function_of(op)
 
     @_called("asarray")
-    def _asarray(self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
-        """Make a Tensor of this backend, from arrays of any known library too. See multigrad.asarray."""
+    def _asarray(
+        self,
+        obj: Any,
+        /,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        copy: bool | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        """Make a Tensor of this backend, from arrays of any known library too.
+
+        See multigrad.asarray.
+        """
         try:
-            return convert.asarray(obj, dtype=dtype, device=device, copy=copy, backend=self._host.name, requires_grad=requires_grad)
+            return convert.asarray(
+                obj,
+                dtype=dtype,
+                device=device,
+                copy=copy,
+                backend=self._host.name,
+                requires_grad=requires_grad,
+            )
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
 
     def device_of(self, x: Any) -> Any:
-        """The device on which to make a constant that is to meet `x`, None where the library places it by itself. For rules."""
+        """The device on which to make a constant that is to meet `x`, None where the library places
+        it by itself. For rules.
+        """
         return self._host.device(self._host.xp, innermost(x))
 
     @_called("from_dlpack")
-    def _from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
-        """A Tensor on the memory of an array of any library that knows DLPack; on that of a Tensor of this backend as its detach()."""
+    def _from_dlpack(
+        self,
+        x: Any,
+        /,
+        *,
+        device: Any = None,
+        copy: bool | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        """A Tensor on the memory of an array of any library that knows DLPack; on that of a Tensor
+        of this backend as its detach().
+        """
         try:
             if not isinstance(x, Tensor):
                 t = wrap_new(self._host.xp.from_dlpack(x, device=device, copy=copy))
@@ -149,10 +198,19 @@ class Namespace:
                     delattr(self, name)
 
     def __dir__(self) -> list[str]:
-        names = {n.removeprefix(self._prefix).partition(".")[0] for n, op in list(OPS.items())
-                 if n.startswith(self._prefix) and op.public and not self._hides(op)}
+        names = {
+            n.removeprefix(self._prefix).partition(".")[0]
+            for n, op in list(OPS.items())
+            if n.startswith(self._prefix) and op.public and not self._hides(op)
+        }
         more = {name for name in element.MORE_DTYPES if hasattr(self._host.backend.namespace, name)}
-        own = {*CONSTANTS, *element.DTYPES, *more, "__array_api_version__", "__array_namespace_info__"}
+        own = {
+            *CONSTANTS,
+            *element.DTYPES,
+            *more,
+            "__array_api_version__",
+            "__array_namespace_info__",
+        }
         return sorted(names | (own if not self._prefix else set()))
 
     def __repr__(self) -> str:
@@ -178,7 +236,9 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
 
     kinds = {name: p.kind for name, p in signature.parameters.items()}
     most = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds.values())
-    by_name = {name for name, kind in kinds.items() if kind is not inspect.Parameter.POSITIONAL_ONLY}
+    by_name = {
+        name for name, kind in kinds.items() if kind is not inspect.Parameter.POSITIONAL_ONLY
+    }
 
     order = tuple(op.roles)
 
@@ -188,7 +248,9 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
                 try:
                     signature.bind(*args, **kwargs)
                 except TypeError as error:  # it does not say of which function
-                    raise TypeError(f"{op.name}() {error}{_called_instead(op, args, kwargs, by_name)}") from None
+                    raise TypeError(
+                        f"{op.name}() {error}{_called_instead(op, args, kwargs, by_name)}"
+                    ) from None
             requires_grad = kwargs.pop("requires_grad", False) if makes else False
             if "dtype" in kwargs:
                 kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
@@ -211,16 +273,29 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
 
 
 def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[str]) -> str:
-    """What to write in the place of a call with arguments that a function that makes arrays does not take."""
+    """What to write in the place of a call with arguments that a function that makes arrays does
+    not take.
+    """
     if "backend" in kwargs:
-        return f". Call that of the backend's namespace, multigrad.namespace({kwargs['backend']!r}).{op.name}(...), or multigrad.use_backend() before"
+        return (
+            ". Call that of the backend's namespace, "
+            f"multigrad.namespace({kwargs['backend']!r}).{op.name}(...), or "
+            "multigrad.use_backend() before"
+        )
     near = nearest(next((name for name in kwargs if name not in known), ""), known)
-    if not near and len(args) > 1 and next(iter(op.roles), "") == "shape" and all(isinstance(n, int) for n in args):
+    if (
+        not near
+        and len(args) > 1
+        and next(iter(op.roles), "") == "shape"
+        and all(isinstance(n, int) for n in args)
+    ):
         return f". The shape is one argument: {op.name}({args})"
     return f".{near or f' It takes {op.name}{op.signature}'}"
 
 
-def _named(function: Callable[..., Any], op: Op, signature: inspect.Signature) -> Callable[..., Any]:
+def _named(
+    function: Callable[..., Any], op: Op, signature: inspect.Signature
+) -> Callable[..., Any]:
     """`function` with the name, the words and the signature of an operation."""
     function.__name__ = function.__qualname__ = op.name.rpartition(".")[2]
     function.__doc__ = documentation(op)
@@ -230,20 +305,30 @@ def _named(function: Callable[..., Any], op: Op, signature: inspect.Signature) -
 
 
 def documentation(op: Op) -> str:
-    """The docstring of an operation. The words are imported with the first function that is made."""
+    """The docstring of an operation.
+
+    The words are imported with the first function that is made.
+    """
     text: str = import_module("multigrad.ops.words").text(op)
     return text
 
 
 def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
-    """A function about dtypes. They may be given by name, or by an array of any backend; without an array they are this backend's."""
+    """A function about dtypes.
+
+    They may be given by name, or by an array of any backend; without an array they are this
+    backend's.
+    """
     limits = {"finfo": inspection.finfo, "iinfo": inspection.iinfo}.get(op.name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
             given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
             home = element.common_host(op.name, given) or host
-            values = [dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a) for a in given]
+            values = [
+                dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a)
+                for a in given
+            ]
             if limits is not None:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
             return rules.raw_function(home, op.name)(*values)
@@ -268,13 +353,19 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
 
 
 def _dtype_named(host: Host, x: Any) -> Any:
-    return element.named_dtype(host, x) if type(x) is str and x in (*element.DTYPES, *element.MORE_DTYPES) else x
+    return (
+        element.named_dtype(host, x)
+        if type(x) is str and x in (*element.DTYPES, *element.MORE_DTYPES)
+        else x
+    )
 
 
 def _anchored(op: Op, host: Host) -> Callable[..., Any]:
-    """A function that may get no array at all (full, linspace): then it is this backend's, else its arguments decide.
+    """A function that may get no array at all (full, linspace): then it is this backend's, else its
+    arguments decide.
 
-    What is only made in the form of its argument (zeros_like) belongs to the transformation that runs, as what `zeros` makes.
+    What is only made in the form of its argument (zeros_like) belongs to the transformation that
+    runs, as what `zeros` makes.
     """
     made = _creation(op, host)
     derived = function_of(op)
@@ -289,7 +380,11 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
             if "dtype" in kwargs:
                 kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
             result = derived(*args, **kwargs)
-            if op.kind == "nondifferentiable" and (run := running()) is not None and result._level < run.tensor_level:
+            if (
+                op.kind == "nondifferentiable"
+                and (run := running()) is not None
+                and result._level < run.tensor_level
+            ):
                 while isinstance(result, Tensor):
                     result = result._array
                 result = wrap_new(result)
@@ -303,16 +398,23 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
 
 def _plain(x: Any, host: Host) -> Any:
     """A scalar of another library (np.float64) as Python's; anything else as it is."""
-    return dispatch.plain_scalars(x, host) if element.is_array(x) and not isinstance(x, Layer) else x
+    return (
+        dispatch.plain_scalars(x, host) if element.is_array(x) and not isinstance(x, Layer) else x
+    )
 
 
 def _unwrapped(x: Any) -> Any:
-    """The raw array of a Tensor among the arguments of a function without gradient (arange, eye)."""
+    """The raw array of a Tensor among the arguments of a function without gradient (arange,
+    eye).
+    """
     while isinstance(x, Layer):
         x._check()
         if isinstance(x, Tensor):
             if x._history is not None:
-                raise TypeError("a function that takes no gradient got a Tensor that requires grad; detach() it first")
+                raise TypeError(
+                    "a function that takes no gradient got a Tensor that requires grad; "
+                    "detach() it first"
+                )
         elif isinstance(x, Leaving) and (x._elem.floating or x._several):
             x._refuse("a function that takes no gradient", "a Python scalar")
         x = x._array
@@ -328,11 +430,13 @@ def load() -> None:
     global _begun, _loaded
     if _loaded:
         return
-    # Both import modules. With the lock held, another thread that imports one of them, and uses multigrad there, would wait for this one.
+    # Both import modules. With the lock held, another thread that imports one of them, and uses
+    # multigrad there, would wait for this one.
     import_module("multigrad.ops")
     plugins()
     with lock:
-        if _loaded or _begun:  # a plugin may ask again, meanwhile; other threads wait until all is there
+        # a plugin may ask again, meanwhile; other threads wait until all is there
+        if _loaded or _begun:
             return
         _begun = True
         try:
@@ -352,7 +456,9 @@ def _fill() -> None:
 
 
 def _changed(op: Op) -> None:
-    """An operation was declared or replaced: what was generated from the old one goes, before what other threads may have made of it meanwhile."""
+    """An operation was declared or replaced: what was generated from the old one goes, before what
+    other threads may have made of it meanwhile.
+    """
     element.forget()
     plans.forget()
     fast.forget(op)

@@ -1,13 +1,16 @@
 """Programs with the same results, bit for bit, and fewer calls.
 
-One pass from the first step to the last, then one back that drops what nothing needs. What is left out, or exchanged, is so only where the result
-has the same values, zeros of two signs told apart (the payload of a nan is not), the same dtype, and the same order in memory, since that decides in
-which order a sum is taken. A backend may know the strides of values. Where it does not, the order is known of what an elementwise operation has made
-(a *dense* value): its strides are those of its operands without gaps.
+One pass from the first step to the last, then one back that drops what nothing needs. What is left
+out, or exchanged, is so only where the result has the same values, zeros of two signs told apart
+(the payload of a nan is not), the same dtype, and the same order in memory, since that decides in
+which order a sum is taken. A backend may know the strides of values. Where it does not, the order
+is known of what an elementwise operation has made (a *dense* value): its strides are those of its
+operands without gaps.
 
 - Calls of constants are carried out, where the backend can (`Library.evaluate`).
 - A call with the operation and the arguments of an earlier one is that one.
-- x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x, -(-x), and changes of dtype, shape or order that change nothing, are x.
+- x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x, -(-x), and changes of dtype, shape or
+  order that change nothing, are x.
 - x + -y is x - y, x - -y is x + y, and x + (-y) * z is x - y * z.
 - An operand of an elementwise operation need not be broadcast to the shape that the other one has.
 
@@ -29,7 +32,9 @@ LARGEST = 1 << 16
 """How many elements the result of a call of constants may have to be kept."""
 
 CHECKS = frozenset(("known_index", "refuse"))
-"""Operations that raise what the function is to raise: they stay though nothing needs their result."""
+"""Operations that raise what the function is to raise: they stay though nothing needs their
+result.
+"""
 
 
 def _none(*_: Any) -> None:
@@ -37,7 +42,9 @@ def _none(*_: Any) -> None:
 
 
 def taken(args: tuple[Any, ...]) -> list[int]:
-    """The numbers of the values among arguments, as `program.refs`: a list, which is faster for few."""
+    """The numbers of the values among arguments, as `program.refs`: a list, which is faster for
+    few.
+    """
     found = []
     for x in args:
         kind = type(x)
@@ -52,9 +59,12 @@ def taken(args: tuple[Any, ...]) -> list[int]:
 class Library:
     """What a backend knows of its arrays.
 
-    evaluate  given a Call and the values of its arguments, the tuple of its outputs; None, or an error, where it is to stay in the program
-    uniform   the Python scalar that a constant holds everywhere; None where it holds several, or might decide the order in memory of a result
-    alike     whether two values have the same shape, dtype and strides; None where that is not known
+    evaluate  given a Call and the values of its arguments, the tuple of its outputs; None, or an
+              error, where it is to stay in the program
+    uniform   the Python scalar that a constant holds everywhere; None where it holds several, or
+              might decide the order in memory of a result
+    alike     whether two values have the same shape, dtype and strides; None where that is not
+              known
     """
 
     evaluate: Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None] = _none
@@ -67,13 +77,21 @@ def optimized(program: Program, library: Library | None = None) -> Program:
     return renamed(program, library)[0]
 
 
-def renamed(program: Program, library: Library | None = None) -> tuple[Program, dict[int, int], dict[int, int]]:
-    """`optimized`, which values are others now, and those that are new, each with an old one of its shape, dtype and order in memory."""
+def renamed(
+    program: Program, library: Library | None = None
+) -> tuple[Program, dict[int, int], dict[int, int]]:
+    """`optimized`, which values are others now, and those that are new, each with an old one of its
+    shape, dtype and order in memory.
+    """
     pass_ = _Pass(program, library or Library())
     for step in program.steps:
         pass_.take(step)
     outputs = tuple(map(pass_.named, program.outputs))
-    return live(Program(program.inputs, pass_.constants, pass_.specs, pass_.steps, outputs)), pass_.names, pass_.made_like
+    return (
+        live(Program(program.inputs, pass_.constants, pass_.specs, pass_.steps, outputs)),
+        pass_.names,
+        pass_.made_like,
+    )
 
 
 def live(program: Program) -> Program:
@@ -93,7 +111,9 @@ def live(program: Program) -> Program:
 
 
 class _Pass:
-    """What is known before a step: the steps so far, what values are called now, and what they are made of."""
+    """What is known before a step: the steps so far, what values are called now, and what they are
+    made of.
+    """
 
     def __init__(self, program: Program, library: Library) -> None:
         self.program, self.library = program, library
@@ -107,7 +127,11 @@ class _Pass:
         self.dense: set[int] = set()
         self.made_like: dict[int, int] = {}
         self.next = max(program.specs, default=-1) + 1
-        self.used = Counter(n for step in program.steps for n in (taken(step.args) if isinstance(step, Call) else (step.value,)))
+        self.used = Counter(
+            n
+            for step in program.steps
+            for n in (taken(step.args) if isinstance(step, Call) else (step.value,))
+        )
         self.kinds: dict[Any, str] = {}
         self.broadcast: set[int] = set()
         self.used.update(program.outputs)
@@ -167,8 +191,16 @@ class _Pass:
         names = self.names
         for x in args:
             if (type(x) is Ref and x.number in names) or type(x) is tuple:
-                return tuple([Ref(names[x.number]) if type(x) is Ref and x.number in names else self.renamed(x) if type(x) is tuple else x
-                              for x in args])
+                return tuple(
+                    [
+                        Ref(names[x.number])
+                        if type(x) is Ref and x.number in names
+                        else self.renamed(x)
+                        if type(x) is tuple
+                        else x
+                        for x in args
+                    ]
+                )
         return args
 
     def may_rename(self, out: int, other: int) -> bool:
@@ -224,7 +256,9 @@ class _Pass:
         return x if type(x) is Ref and self.alike(x, call.outs[0]) else None
 
     def alike(self, x: Any, out: int) -> bool:
-        """Whether `x` and a result of an operation on each of its elements have the same shape, dtype and order in memory."""
+        """Whether `x` and a result of an operation on each of its elements have the same shape,
+        dtype and order in memory.
+        """
         if not self.same(x, out):
             return False
         known = self.library.alike(x.number, out)
@@ -239,24 +273,38 @@ class _Pass:
         return y if self.alike(y, x.number) else None
 
     def without_sign(self, x: Any) -> Any:
-        """y, or the product y * z, of an x that is -y or (-y) * z: that product is a new call, in the place of one that nothing else uses."""
+        """y, or the product y * z, of an x that is -y or (-y) * z: that product is a new call, in
+        the place of one that nothing else uses.
+        """
         y = self.negated(x)
         made = self.made.get(x.number) if type(x) is Ref else None
-        if y is not None or made is None or made.op.name not in ("multiply", "divide") or self.used[x.number] > 1 or self.kind(x.number) != "f":
+        if (
+            y is not None
+            or made is None
+            or made.op.name not in ("multiply", "divide")
+            or self.used[x.number] > 1
+            or self.kind(x.number) != "f"
+        ):
             return y
         for i, factor in enumerate(made.args):
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
                 n, self.next = self.next, self.next + 1
                 self.specs[n], self.made_like[n] = self.specs[x.number], x.number
-                self.steps.append(replace(made, args=(y, made.args[1]) if i == 0 else (made.args[0], y), outs=(n,)))
+                self.steps.append(
+                    replace(
+                        made, args=(y, made.args[1]) if i == 0 else (made.args[0], y), outs=(n,)
+                    )
+                )
                 if x.number in self.dense:
                     self.dense.add(n)
                 return Ref(n)
         return None
 
     def kind(self, out: int) -> str:
-        """The first letter of the dtype's name: "f" of a float, "i" or "u" of an integer, "c" of a complex number, "b" of a boolean."""
+        """The first letter of the dtype's name: "f" of a float, "i" or "u" of an integer, "c" of a
+        complex number, "b" of a boolean.
+        """
         dtype = self.specs[out].dtype
         found = self.kinds.get(dtype)
         if found is None:
@@ -264,27 +312,45 @@ class _Pass:
         return found
 
     def unbroadcast(self, call: Call) -> Call:
-        """The call with operands as they were before they were broadcast to the shape of another one."""
-        if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":  # which may look at an exponent without axes
+        """The call with operands as they were before they were broadcast to the shape of another
+        one.
+        """
+        # which may look at an exponent without axes
+        if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":
             return call
         shape = self.specs[call.outs[0]].shape
         args = list(call.args)
         for i, x in enumerate(args):
             other = args[1 - i]
-            made = self.made.get(x.number) if type(x) is Ref and x.number in self.broadcast else None
-            if made is not None and type(other) is Ref and self.specs[other.number].shape == shape \
-                    and (other.number in self.dense or self.library.alike(other.number, call.outs[0])) \
-                    and self.specs[made.args[0].number].dtype == self.specs[other.number].dtype:
+            made = (
+                self.made.get(x.number) if type(x) is Ref and x.number in self.broadcast else None
+            )
+            if (
+                made is not None
+                and type(other) is Ref
+                and self.specs[other.number].shape == shape
+                and (other.number in self.dense or self.library.alike(other.number, call.outs[0]))
+                and self.specs[made.args[0].number].dtype == self.specs[other.number].dtype
+            ):
                 args[i] = made.args[0]
-        return call if all(a is b for a, b in zip(args, call.args, strict=True)) else replace(call, args=tuple(args))
+        return (
+            call
+            if all(a is b for a, b in zip(args, call.args, strict=True))
+            else replace(call, args=tuple(args))
+        )
 
 
 def _given(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
-    return tuple(values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x for x in args)
+    return tuple(
+        values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x
+        for x in args
+    )
 
 
 def _key(call: Call) -> Any:
-    """What two calls of the same result have in common; None where their arguments cannot be compared."""
+    """What two calls of the same result have in common; None where their arguments cannot be
+    compared.
+    """
     key = call.op, _frozen(call.args)
     try:
         hash(key)
@@ -294,7 +360,10 @@ def _key(call: Call) -> Any:
 
 
 def _frozen(x: Any) -> Any:
-    """An argument as it can be compared: 1, 1.0 and True are three, and zeros of two signs are two. A value is its number."""
+    """An argument as it can be compared: 1, 1.0 and True are three, and zeros of two signs are two.
+
+    A value is its number.
+    """
     kind = type(x)
     if kind is Ref:
         return x.number
@@ -316,7 +385,13 @@ def _one_or_other(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
     """A product with 1. Not of complex numbers: (inf + 0j) * 1 has a nan."""
     if p.kind(call.outs[0]) not in ("f", "i", "u"):
         return None
-    return p.stays(x1, call) if _is(p.scalar(x2), 1) else p.stays(x2, call) if _is(p.scalar(x1), 1) else None
+    return (
+        p.stays(x1, call)
+        if _is(p.scalar(x2), 1)
+        else p.stays(x2, call)
+        if _is(p.scalar(x1), 1)
+        else None
+    )
 
 
 def _divided(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
@@ -327,7 +402,9 @@ def _adds_nothing(p: _Pass, out: int, zero: Any) -> bool:
     """Whether x + zero is x: -0.0 + 0.0 is 0.0, so of floats it is -0.0 alone."""
     if not _is(zero, 0) or type(zero) is complex:
         return False
-    return p.kind(out) in ("i", "u") or (type(zero) is float and copysign(1.0, zero) < 0 and p.kind(out) == "f")
+    return p.kind(out) in ("i", "u") or (
+        type(zero) is float and copysign(1.0, zero) < 0 and p.kind(out) == "f"
+    )
 
 
 def _sum(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
@@ -346,7 +423,10 @@ def _sum(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
 
 def _difference(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
     out, zero = call.outs[0], p.scalar(x2)
-    if _is(zero, 0) and (p.kind(out) in ("i", "u") or (p.kind(out) == "f" and (type(zero) is int or copysign(1.0, zero) > 0))):
+    if _is(zero, 0) and (
+        p.kind(out) in ("i", "u")
+        or (p.kind(out) == "f" and (type(zero) is int or copysign(1.0, zero) > 0))
+    ):
         return p.stays(x1, call)  # -0.0 - 0.0 is -0.0
     if type(x1) is Ref and type(x2) is Ref and p.same(x2, out):
         y = p.without_sign(x2)
@@ -356,7 +436,11 @@ def _difference(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
 
 
 def _power(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    return p.stays(x1, call) if _is(p.scalar(x2), 1) and p.kind(call.outs[0]) in ("f", "i", "u") else None
+    return (
+        p.stays(x1, call)
+        if _is(p.scalar(x2), 1) and p.kind(call.outs[0]) in ("f", "i", "u")
+        else None
+    )
 
 
 def _negative(p: _Pass, call: Call, x: Any) -> Any:
@@ -386,6 +470,15 @@ def _permuted(p: _Pass, call: Call, x: Any, axes: Any) -> Any:
 
 
 RULES: dict[str, Callable[..., Any]] = {
-    "add": _sum, "astype": _cast, "broadcast_to": _unchanged, "divide": _divided, "multiply": _one_or_other, "negative": _negative,
-    "permute_dims": _permuted, "positive": _positive, "pow": _power, "reshape": _unchanged, "subtract": _difference,
+    "add": _sum,
+    "astype": _cast,
+    "broadcast_to": _unchanged,
+    "divide": _divided,
+    "multiply": _one_or_other,
+    "negative": _negative,
+    "permute_dims": _permuted,
+    "positive": _positive,
+    "pow": _power,
+    "reshape": _unchanged,
+    "subtract": _difference,
 }

@@ -1,6 +1,7 @@
 """Functions that a module calls and a module above it defines.
 
-The module below declares each with `wanted`, and calls it as one of its own. The one above, which imports it, gives it by name:
+The module below declares each with `wanted`, and calls it as one of its own. The one above, which
+imports it, gives it by name:
 
     @wanted                                     # gradients.py
     def in_batches(...): ...
@@ -24,7 +25,9 @@ def wanted(declaration: _F) -> _F:
     place = f"{declaration.__module__}.{declaration.__qualname__}"
 
     def missing(*args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(f"{place} is provided by a module that has not been imported; import multigrad first")
+        raise RuntimeError(
+            f"{place} is provided by a module that has not been imported; import multigrad first"
+        )
 
     missing.__doc__ = declaration.__doc__
     missing.__wanted__ = place  # type: ignore[attr-defined]

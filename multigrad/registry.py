@@ -5,31 +5,39 @@ An operation is declared once, with its signature and its derivative rules:
     elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans)
     linear("permute_dims(x, /, axes)", x=lambda xp, g, axes: xp.permute_dims(g, inverse(axes)))
 
-Everything else is generated from the table: the namespaces, the operators and methods of Tensor, the pullbacks,
-the conformance suite, the listing of the command line.
+Everything else is generated from the table: the namespaces, the operators and methods of Tensor,
+the pullbacks, the conformance suite, the listing of the command line.
 
-**Signatures** are those of the standard. A positional-only parameter is an array, any other is plain; an annotation
-says otherwise: `array`, `arrays` (a list of arrays, one parameter) or `plain`. `*arrays` is a list of arrays.
+**Signatures** are those of the standard. A positional-only parameter is an array, any other is
+plain; an annotation says otherwise: `array`, `arrays` (a list of arrays, one parameter) or `plain`.
+`*arrays` is a list of arrays.
 
-**Rules** take `xp`, then by name exactly what they need: the cotangent `g` (for several outputs `g_<output>`, for a
-variable number a tuple `g`), an input, the output `ans` (or one of the outputs by its name), metadata that keeps no
-array alive (`<array>_shape`, `<array>_dtype`, `<array>_device`, `<array>_order`: how the last two axes lie in memory,
-"C", "F" or None; `<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter. What no rule asks for is not
-kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>` where there are several arrays.
+**Rules** take `xp`, then by name exactly what they need: the cotangent `g` (for several outputs
+`g_<output>`, for a variable number a tuple `g`), an input, the output `ans` (or one of the outputs
+by its name), metadata that keeps no array alive (`<array>_shape`, `<array>_dtype`,
+`<array>_device`, `<array>_order`: how the last two axes lie in memory, "C", "F" or None;
+`<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter.
+What no rule asks for is not kept for the backward pass. A jvp takes tangents instead: `t`, or
+`t_<parameter>` where there are several arrays.
 
-A cotangent of an output that was not used, and a tangent of an argument that does not move, are zeros, which are allocated only if the rule takes
-them. A rule that can do with less says `materialize=False` and gets None in their place.
+A cotangent of an output that was not used, and a tangent of an argument that does not move, are
+zeros, which are allocated only if the rule takes them. A rule that can do with less says
+`materialize=False` and gets None in their place.
 
-What rules need that is neither an argument nor an output, `residuals={"order": f}` names: f takes `xp` and then, by name, what a rule may take but
-for cotangents and tangents. It runs when the operation is recorded, and the array that it returns is kept if a rule takes that name. It must be of
-integers or booleans, such as the permutation of a sort: what depends on an argument differentiably would be a constant to second derivatives.
+What rules need that is neither an argument nor an output, `residuals={"order": f}` names: f takes
+`xp` and then, by name, what a rule may take but for cotangents and tangents. It runs when the
+operation is recorded, and the array that it returns is kept if a rule takes that name. It must be
+of integers or booleans, such as the permutation of a sort: what depends on an argument
+differentiably would be a constant to second derivatives.
 
-**Batching** says how many examples are computed at once: "elementwise"; "axis" (one array, whose examples are reduced or arranged along
-`axis` or `axes`; None means all of them); "leading" (of one array, whose leading axes are a batch already); "form" (as its standard-only
-form does); or a rule, `rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis, of length `size`, or
-of length 1 where all examples have the same; anything else as it is; `batched`, a dictionary that tells of each parameter whether it is
-batched (of a list or a key, of each part). It returns the outputs with the batch as their first axis, of length `size`. Only arrays and keys
-may be batched, no other plain parameter. Without any, examples are computed one by one.
+**Batching** says how many examples are computed at once: "elementwise"; "axis" (one array, whose
+examples are reduced or arranged along `axis` or `axes`; None means all of them); "leading" (of one
+array, whose leading axes are a batch already); "form" (as its standard-only form does); or a rule,
+`rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis,
+of length `size`, or of length 1 where all examples have the same; anything else as it is;
+`batched`, a dictionary that tells of each parameter whether it is batched (of a list or a key, of
+each part). It returns the outputs with the batch as their first axis, of length `size`. Only arrays
+and keys may be batched, no other plain parameter. Without any, examples are computed one by one.
 """
 
 from __future__ import annotations
@@ -48,11 +56,45 @@ from typing import Any, ParamSpec, TypeVar, cast
 from .errors import RegistrationError
 from .provided import wanted
 
-__all__ = ["OPS", "Op", "Rule", "behind_batch", "composite", "define", "elementwise", "linear", "multilinear", "nondifferentiable",
-           "on_declaration"]
+__all__ = [
+    "OPS",
+    "Op",
+    "Rule",
+    "behind_batch",
+    "composite",
+    "define",
+    "elementwise",
+    "linear",
+    "multilinear",
+    "nondifferentiable",
+    "on_declaration",
+]
 
-OPERATORS = ("abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos",
-             "pow", "rshift", "sub", "truediv", "xor")
+OPERATORS = (
+    "abs",
+    "add",
+    "and",
+    "eq",
+    "floordiv",
+    "ge",
+    "gt",
+    "invert",
+    "le",
+    "lshift",
+    "lt",
+    "matmul",
+    "mod",
+    "mul",
+    "ne",
+    "neg",
+    "or",
+    "pos",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+)
 BATCHINGS = ("elementwise", "axis", "leading", "form")
 KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
@@ -62,10 +104,13 @@ METADATA = ("shape", "dtype", "device", "order", "scalar")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative.
+    """A derivative rule and the names it takes, in its own order.
 
-    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted. `materialize` says what it gets for the cotangent of an
-    output that was not used, and for the tangent of an argument that does not move: zeros, or None. `residuals` are those that it takes.
+    A number stands for a constant partial derivative.
+
+    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted. `materialize`
+    says what it gets for the cotangent of an output that was not used, and for the tangent of an
+    argument that does not move: zeros, or None. `residuals` are those that it takes.
     """
 
     fn: Callable[..., Any] | complex
@@ -77,41 +122,56 @@ class Rule:
     @property
     def keeps(self) -> tuple[str, ...]:
         """What must be saved in the forward pass for this rule to run."""
-        return tuple(n for n in self.takes if n not in ("xp", "g", "needs") and not n.startswith(("g_", "t_")) and n != "t")
+        return tuple(
+            n
+            for n in self.takes
+            if n not in ("xp", "g", "needs") and not n.startswith(("g_", "t_")) and n != "t"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Op:
-    """One operation. `vjp` is a rule per array parameter, or one joint rule that returns a gradient per array parameter."""
+    """One operation. `vjp` is a rule per array parameter, or one joint rule that returns a gradient
+    per array parameter.
+    """
 
     name: str
     chapter: str
     kind: str
     signature: inspect.Signature
     roles: Mapping[str, str]  # parameter -> "array" | "arrays" | "plain"
-    outputs: tuple[str, ...] | None  # () for one output, names for several, None for a variable number
+    # () for one output, names for several, None for a variable number
+    outputs: tuple[str, ...] | None
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
     batching: Any  # "elementwise", "axis", "leading", "form", a rule, or None: a loop
-    # What the output shows of the memory of the first argument: True a part, "layout" a part where its strides allow it, "same" that
-    # argument itself, False nothing of it; or a function of all arguments that returns one of these.
+    # What the output shows of the memory of the first argument: True a part, "layout" a part where
+    # its strides allow it, "same" that argument itself, False nothing of it; or a function of all
+    # arguments that returns one of these.
     view: Any
-    operator: str  # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
-    # What carries it out. None: the library's function of that name. A function (xp, *arguments): that, on every backend. A dictionary
-    # {backend: function or "module:name"}: that on these; under "*" what serves where the library has no function of that name.
+    # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
+    operator: str
+    # What carries it out. None: the library's function of that name. A function (xp, *arguments):
+    # that, on every backend. A dictionary {backend: function or "module:name"}: that on these;
+    # under "*" what serves where the library has no function of that name.
     forward: Any
     doc: str
     module: str
 
     @property
     def beyond(self) -> bool:
-        """Whether it is beyond the standard: a name of NumPy, SciPy or PyTorch, which a `strict` backend hides."""
+        """Whether it is beyond the standard: a name of NumPy, SciPy or PyTorch, which a `strict`
+        backend hides.
+        """
         return self.chapter == "beyond"
 
     @property
     def public(self) -> bool:
         """Whether it is for users to call. What rules and methods are made of is not."""
-        return self.chapter not in ("kernels", "conversion") and self.name not in ("getitem", "setitem")
+        return self.chapter not in ("kernels", "conversion") and self.name not in (
+            "getitem",
+            "setitem",
+        )
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -120,16 +180,28 @@ class Op:
 
     @property
     def differentiable(self) -> tuple[str, ...]:
-        """The array parameters that a gradient can be taken by; of a composite, those that its parts allow."""
+        """The array parameters that a gradient can be taken by; of a composite, those that its
+        parts allow.
+        """
         if self.kind == "nondifferentiable":
             return ()
-        return tuple(a for a in self.arrays if self.kind == "composite" or isinstance(self.vjp, Rule) or a in self.vjp)
+        return tuple(
+            a
+            for a in self.arrays
+            if self.kind == "composite" or isinstance(self.vjp, Rule) or a in self.vjp
+        )
 
     def kept(self, argument: str) -> tuple[str, ...]:
-        """The arrays that the gradient of an argument keeps alive until the backward pass: arguments and outputs, by name."""
+        """The arrays that the gradient of an argument keeps alive until the backward pass:
+        arguments and outputs, by name.
+        """
         rule = self.vjp if isinstance(self.vjp, Rule) else self.vjp[argument]
         names = (rule.keep or {}).get(argument, rule.keeps)
-        return tuple(n for n in names if n in self.arrays or n == "ans" or n in (self.outputs or ()) or n in rule.residuals)
+        return tuple(
+            n
+            for n in names
+            if n in self.arrays or n == "ans" or n in (self.outputs or ()) or n in rule.residuals
+        )
 
     def __repr__(self) -> str:
         return f"<Op {self.name}{self.signature} {self.kind}>"
@@ -141,11 +213,15 @@ OPS: dict[str, Op] = {}
 
 @wanted
 def fill() -> None:
-    """Fill the table, once: the operations of the standard, then those of plugins. (namespace.py)"""
+    """Fill the table, once: the operations of the standard, then those of plugins.
+    (namespace.py)
+    """
 
 
 OVERRIDDEN: dict[str, str] = {}
-"""The operations that were declared anew by another module, with the module of the first declaration."""
+"""The operations that were declared anew by another module, with the module of the first
+declaration.
+"""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -153,7 +229,9 @@ _remembered: list[Callable[[], None]] = []
 
 
 def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Remember what `function` returns for an operation, until some operation is replaced: what is remembered would keep the former one alive."""
+    """Remember what `function` returns for an operation, until some operation is replaced: what is
+    remembered would keep the former one alive.
+    """
     cached: Any = lru_cache(maxsize=4096)(function)
     _remembered.append(cached.cache_clear)
     return cast("Callable[_P, _T]", cached)
@@ -166,7 +244,8 @@ def when_replaced(forget: Callable[[], None]) -> None:
 
 def is_prefix(name: str) -> bool:
     """Whether names of operations have that prefix."""
-    return f"\n{name}." in "\n".join(["", *list(OPS)])  # one search, a tenth of asking each; a list: other threads may declare some meanwhile
+    # one search, a tenth of asking each; a list: other threads may declare some meanwhile
+    return f"\n{name}." in "\n".join(["", *list(OPS)])
 
 
 def is_declared(name: str) -> bool:
@@ -175,24 +254,32 @@ def is_declared(name: str) -> bool:
 
 
 def forget_remembered() -> None:
-    """Empty what `per_operation` and others remember, after an operation was replaced or taken away."""
+    """Empty what `per_operation` and others remember, after an operation was replaced or taken
+    away.
+    """
     for clear in list(_remembered):
         clear()
 
 
 keeping = threading.RLock()
-"""Held while what was made of an operation is kept, if that is still in the table, and while it is dropped, after the operation was replaced."""
+"""Held while what was made of an operation is kept, if that is still in the table, and while it is
+dropped, after the operation was replaced.
+"""
 
 _listeners: list[Callable[[Op], None]] = []
 
 
 def on_declaration(listener: Callable[[Op], None]) -> None:
-    """Call `listener(op)` for each operation declared from now on (the engine drops what it made of an older one)."""
+    """Call `listener(op)` for each operation declared from now on (the engine drops what it made of
+    an older one).
+    """
     _listeners.append(listener)
 
 
 def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
-    """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
+    """Put back what the table was, for all operations or for `own`, and have the engine drop what
+    it made of the operations in between.
+    """
     given = list(OPS.items()) if own is None else [(op.name, op) for op in own]
     changed = [op for name, op in given if OPS.get(name) is op and before.get(name) is not op]
     for op in changed:
@@ -205,80 +292,245 @@ def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
             listener(before.get(op.name, op))
 
 
-def elementwise(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "",
-                override: bool = False, **partials: Any) -> Op:
-    """Declare an operation that acts on each element; vjp and jvp are derived from its partial derivatives.
+def elementwise(
+    signature: str,
+    /,
+    *,
+    doc: str = "",
+    operator: str = "",
+    forward: Any = None,
+    chapter: str = "",
+    override: bool = False,
+    **partials: Any,
+) -> Op:
+    """Declare an operation that acts on each element; vjp and jvp are derived from its partial
+    derivatives.
 
-    A partial derivative is a number, a function of `xp` and saved names that returns it, or, where `g * partial` would
-    be worse, a function that takes `g` as well and returns the product. It is the holomorphic derivative; for complex
-    arrays the engine conjugates it, as PyTorch does. Arguments without a partial get a missing-rule error.
+    A partial derivative is a number, a function of `xp` and saved names that returns it, or, where
+    `g * partial` would be worse, a function that takes `g` as well and returns the product. It is
+    the holomorphic derivative; for complex arrays the engine conjugates it, as PyTorch does.
+    Arguments without a partial get a missing-rule error.
     """
     if "(" not in signature:
         signature = f"{signature}({', '.join(partials)}, /)"
-    return _declare("elementwise", signature, doc=doc, operator=operator, forward=forward, override=override,
-                    chapter=chapter, batching="elementwise", vjps=partials)
+    return _declare(
+        "elementwise",
+        signature,
+        doc=doc,
+        operator=operator,
+        forward=forward,
+        override=override,
+        chapter=chapter,
+        batching="elementwise",
+        vjps=partials,
+    )
 
 
-def linear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
-           outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None, materialize: bool = True,
-           override: bool = False, **vjps: Any) -> Op:
-    """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents.
+def linear(
+    signature: str,
+    /,
+    *,
+    doc: str = "",
+    operator: str = "",
+    forward: Any = None,
+    chapter: str = "",
+    vjp: Any = None,
+    outputs: Iterable[str] | None = (),
+    batching: Any = None,
+    view: Any = False,
+    keep: Any = None,
+    materialize: bool = True,
+    override: bool = False,
+    **vjps: Any,
+) -> Op:
+    """Declare an operation that is jointly linear in all its array arguments that have a rule.
 
-    With several outputs, `materialize=False` gives its rules None, not zeros, for the cotangent of an output that was not used.
+    Its jvp is itself, on the tangents.
+
+    With several outputs, `materialize=False` gives its rules None, not zeros, for the cotangent of
+    an output that was not used.
     """
-    return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, materialize=materialize,
-                    outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
+    return _declare(
+        "linear",
+        signature,
+        doc=doc,
+        operator=operator,
+        forward=forward,
+        chapter=chapter,
+        vjp=vjp,
+        materialize=materialize,
+        outputs=outputs,
+        batching=batching,
+        view=view,
+        keep=keep,
+        override=override,
+        vjps=vjps,
+    )
 
 
-def multilinear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
-                batching: Any = None, keep: Any = None, override: bool = False, **vjps: Any) -> Op:
-    """Declare an operation that is linear in each of its array arguments. Its jvp is a sum over the arguments."""
-    return _declare("multilinear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp,
-                    batching=batching, keep=keep, override=override, vjps=vjps)
+def multilinear(
+    signature: str,
+    /,
+    *,
+    doc: str = "",
+    operator: str = "",
+    forward: Any = None,
+    chapter: str = "",
+    vjp: Any = None,
+    batching: Any = None,
+    keep: Any = None,
+    override: bool = False,
+    **vjps: Any,
+) -> Op:
+    """Declare an operation that is linear in each of its array arguments.
+
+    Its jvp is a sum over the arguments.
+    """
+    return _declare(
+        "multilinear",
+        signature,
+        doc=doc,
+        operator=operator,
+        forward=forward,
+        chapter=chapter,
+        vjp=vjp,
+        batching=batching,
+        keep=keep,
+        override=override,
+        vjps=vjps,
+    )
 
 
-def define(signature: str, /, *, jvp: Any = None, vjp: Any = None, doc: str = "", operator: str = "", forward: Any = None,
-           chapter: str = "", outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
-           materialize: bool = True, residuals: Mapping[str, Any] | None = None, override: bool = False, **vjps: Any) -> Op:
+def define(
+    signature: str,
+    /,
+    *,
+    jvp: Any = None,
+    vjp: Any = None,
+    doc: str = "",
+    operator: str = "",
+    forward: Any = None,
+    chapter: str = "",
+    outputs: Iterable[str] | None = (),
+    batching: Any = None,
+    view: Any = False,
+    keep: Any = None,
+    materialize: bool = True,
+    residuals: Mapping[str, Any] | None = None,
+    override: bool = False,
+    **vjps: Any,
+) -> Op:
     """Declare an operation whose vjp and jvp are written out.
 
-    Either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)` that returns the gradients of
-    the array parameters in their order (None where not needed). `keep={parameter: names}` narrows what a joint rule keeps.
+    Either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)` that
+    returns the gradients of the array parameters in their order (None where not needed).
+    `keep={parameter: names}` narrows what a joint rule keeps.
 
-    `materialize=False` gives the rules None, not zeros, for the cotangent of an output that was not used and for the tangent
-    of an argument that does not move: a rule of several outputs or arguments may then leave out what is zero.
+    `materialize=False` gives the rules None, not zeros, for the cotangent of an output that was not
+    used and for the tangent of an argument that does not move: a rule of several outputs or
+    arguments may then leave out what is zero.
 
-    `residuals={name: f(xp, ...)}` makes what rules may take besides arguments and outputs: arrays of integers or booleans, computed when
-    the operation is recorded.
+    `residuals={name: f(xp, ...)}` makes what rules may take besides arguments and outputs: arrays
+    of integers or booleans, computed when the operation is recorded.
     """
-    return _declare("define", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, jvp=jvp,
-                    materialize=materialize, residuals=residuals,
-                    outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
+    return _declare(
+        "define",
+        signature,
+        doc=doc,
+        operator=operator,
+        forward=forward,
+        chapter=chapter,
+        vjp=vjp,
+        jvp=jvp,
+        materialize=materialize,
+        residuals=residuals,
+        outputs=outputs,
+        batching=batching,
+        view=view,
+        keep=keep,
+        override=override,
+        vjps=vjps,
+    )
 
 
-def nondifferentiable(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "",
-                      outputs: Iterable[str] | None = (), batching: Any = None, override: bool = False) -> Op:
+def nondifferentiable(
+    signature: str,
+    /,
+    *,
+    doc: str = "",
+    operator: str = "",
+    forward: Any = None,
+    chapter: str = "",
+    outputs: Iterable[str] | None = (),
+    batching: Any = None,
+    override: bool = False,
+) -> Op:
     """Declare an operation whose results carry no gradient, by declaration."""
-    return _declare("nondifferentiable", signature, doc=doc, operator=operator, forward=forward, chapter=chapter,
-                    outputs=outputs, batching=batching, override=override)
+    return _declare(
+        "nondifferentiable",
+        signature,
+        doc=doc,
+        operator=operator,
+        forward=forward,
+        chapter=chapter,
+        outputs=outputs,
+        batching=batching,
+        override=override,
+    )
 
 
-def composite(signature: str, /, forward: Callable[..., Any], *, doc: str = "", operator: str = "", chapter: str = "",
-              outputs: Iterable[str] | None = (), override: bool = False) -> Op:
-    """Declare an operation by `forward(xp, *arguments)`, written in terms of others. It needs no rule.
+def composite(
+    signature: str,
+    /,
+    forward: Callable[..., Any],
+    *,
+    doc: str = "",
+    operator: str = "",
+    chapter: str = "",
+    outputs: Iterable[str] | None = (),
+    override: bool = False,
+) -> Op:
+    """Declare an operation by `forward(xp, *arguments)`, written in terms of others.
+
+    It needs no rule.
 
     The arguments come in the order of the signature, all by position.
     """
-    return _declare("composite", signature, doc=doc, operator=operator, forward=forward, chapter=chapter,
-                    outputs=outputs, override=override)
+    return _declare(
+        "composite",
+        signature,
+        doc=doc,
+        operator=operator,
+        forward=forward,
+        chapter=chapter,
+        outputs=outputs,
+        override=override,
+    )
 
 
-def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, override: bool, chapter: str, vjp: Any = None,
-             jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
-             materialize: bool = True, residuals: Mapping[str, Any] | None = None, vjps: Mapping[str, Any] | None = None) -> Op:
+def _declare(
+    kind: str,
+    text: str,
+    *,
+    doc: str,
+    operator: str,
+    forward: Any,
+    override: bool,
+    chapter: str,
+    vjp: Any = None,
+    jvp: Any = None,
+    outputs: Iterable[str] | None = (),
+    batching: Any = None,
+    view: Any = False,
+    keep: Any = None,
+    materialize: bool = True,
+    residuals: Mapping[str, Any] | None = None,
+    vjps: Mapping[str, Any] | None = None,
+) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
     if not module.startswith("multigrad."):
-        import_module("multigrad.ops")  # a stranger's operations meet those of the standard, not the other way round
+        # a stranger's operations meet those of the standard, not the other way round
+        import_module("multigrad.ops")
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
@@ -286,10 +538,16 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     _check_outputs(name, outs, roles, materialize)
     known = OPS.get(name)
     if known is not None and not override:
-        raise RegistrationError(f"operation {name!r} is declared by {module} but was already declared by {known.module}. "
-                                "Choose another name, or pass override=True to replace it.")
+        raise RegistrationError(
+            f"operation {name!r} is declared by {module} but was already declared by "
+            f"{known.module}. Choose another name, or pass override=True to replace it."
+        )
     if known is not None:  # what is not said anew stays
-        doc, operator, chapter = doc or known.doc, operator or known.operator, chapter or known.chapter
+        doc, operator, chapter = (
+            doc or known.doc,
+            operator or known.operator,
+            chapter or known.chapter,
+        )
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
@@ -297,25 +555,48 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
         if argument not in arrays:
-            raise RegistrationError(f"{name}: there is no array argument {argument!r} to write a rule for; it has {', '.join(arrays) or 'none'}. "
-                                    "Parameters before the '/' are arrays; others need an annotation, as in 'x: array'.")
-    more = {n: _rule(name, n, fn, roles, outs, residual=True) for n, fn in (residuals or {}).items()}
+            raise RegistrationError(
+                f"{name}: there is no array argument {argument!r} to write a rule for; it has "
+                f"{', '.join(arrays) or 'none'}. Parameters before the '/' are arrays; others "
+                "need an annotation, as in 'x: array'."
+            )
+    more = {
+        n: _rule(name, n, fn, roles, outs, residual=True) for n, fn in (residuals or {}).items()
+    }
     _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
 
     def rule(what: str, fn: Any, **how: Any) -> Rule:
         found = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
-        return replace(found, materialize=materialize, residuals={n: r for n, r in more.items() if n in found.takes})
+        return replace(
+            found,
+            materialize=materialize,
+            residuals={n: r for n, r in more.items() if n in found.takes},
+        )
 
     rules: Any
     if vjp is not None:
-        rules = replace(rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
+        rules = replace(
+            rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()}
+        )
     else:
         rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
     own = "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
-    op = Op(name=name, chapter=chapter or own, kind=kind, signature=signature, roles=roles, outputs=outs,
-            vjp=rules, jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
-            batching=_batching(name, batching, roles), view=view, operator=operator,
-            forward=forward, doc=doc, module=module)
+    op = Op(
+        name=name,
+        chapter=chapter or own,
+        kind=kind,
+        signature=signature,
+        roles=roles,
+        outputs=outs,
+        vjp=rules,
+        jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
+        batching=_batching(name, batching, roles),
+        view=view,
+        operator=operator,
+        forward=forward,
+        doc=doc,
+        module=module,
+    )
     OPS[name] = op
     if known is not None:
         forget_remembered()
@@ -331,18 +612,30 @@ def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
     if given is None or given in BATCHINGS:
         return given
     code = getattr(given, "__code__", None)
-    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount or code.co_varnames[:1] != ("xp",):
-        raise RegistrationError(f"{name}: batching must be one of {', '.join(BATCHINGS)}, or a Python function that takes xp and then, by name, what "
-                                f"it needs, not {given!r}.")
+    if (
+        code is None
+        or code.co_flags & 0x0C
+        or code.co_kwonlyargcount
+        or code.co_varnames[:1] != ("xp",)
+    ):
+        raise RegistrationError(
+            f"{name}: batching must be one of {', '.join(BATCHINGS)}, or a Python function that "
+            f"takes xp and then, by name, what it needs, not {given!r}."
+        )
     takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     for n in takes:
         if n not in ("xp", "size", "batched", *roles):
-            raise RegistrationError(f"{name}: the batching rule asks for {n!r}, which is none of {', '.join(['xp', 'size', 'batched', *roles])}.")
+            raise RegistrationError(
+                f"{name}: the batching rule asks for {n!r}, which is none of "
+                f"{', '.join(['xp', 'size', 'batched', *roles])}."
+            )
     return Rule(given, takes)
 
 
 def behind_batch(axis: Any, ndim: int) -> Any:
-    """For batching rules: an axis, or a tuple of axes, of an example of `ndim` dimensions, as that of the batch. None means all axes."""
+    """For batching rules: an axis, or a tuple of axes, of an example of `ndim` dimensions, as that
+    of the batch. None means all axes.
+    """
     if axis is None:
         return tuple(range(1, ndim + 1))
     if isinstance(axis, (tuple, list)):
@@ -356,24 +649,63 @@ def behind_batch(axis: Any, ndim: int) -> Any:
 def _check_name(name: str) -> None:
     """Names are identifiers, with at most one prefix, and a prefix is not an operation itself."""
     prefix, dot, last = name.rpartition(".")
-    if not all(part.isidentifier() and not part.startswith("__") for part in ([prefix, last] if dot else [last])):
-        raise RegistrationError(f"{name!r} is no name for an operation: write an identifier, with at most one prefix, as in 'special.erf'.")
+    if not all(
+        part.isidentifier() and not part.startswith("__")
+        for part in ([prefix, last] if dot else [last])
+    ):
+        raise RegistrationError(
+            f"{name!r} is no name for an operation: write an identifier, with at most one "
+            "prefix, as in 'special.erf'."
+        )
     if dot and (prefix in OPS or prefix in _RESERVED):
-        raise RegistrationError(f"the prefix of {name!r} is the name of something else in the namespace: choose another prefix.")
+        raise RegistrationError(
+            f"the prefix of {name!r} is the name of something else in the namespace: choose "
+            "another prefix."
+        )
     if not dot and (name in _RESERVED or is_prefix(name)):
-        raise RegistrationError(f"{name!r} is a prefix of other operations, or a constant or dtype of the standard: choose another name.")
+        raise RegistrationError(
+            f"{name!r} is a prefix of other operations, or a constant or dtype of the standard: "
+            "choose another name."
+        )
 
 
-_RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                       "float16", "float32", "float64", "complex64", "complex128"))
+_RESERVED = frozenset(
+    (
+        "e",
+        "inf",
+        "nan",
+        "newaxis",
+        "pi",
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    )
+)
 
 
-def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool) -> None:
-    """A rule takes arguments, outputs and residuals by name, so no name may stand for two of them."""
+def _check_outputs(
+    name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool
+) -> None:
+    """A rule takes arguments, outputs and residuals by name, so no name may stand for two of
+    them.
+    """
     for i, output in enumerate(outputs or ()):
         if output in roles or output in RESERVED or output in (outputs or ())[:i]:
-            raise RegistrationError(f"{name}: an output or residual cannot be called {output!r}: a parameter, another output or a word of rules has "
-                                    "that name.")
+            raise RegistrationError(
+                f"{name}: an output or residual cannot be called {output!r}: a parameter, "
+                "another output or a word of rules has that name."
+            )
     if not isinstance(materialize, bool):
         raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
 
@@ -381,32 +713,60 @@ def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[st
 def _check_operator(name: str, operator: str) -> None:
     """An operator of Python is served by one operation."""
     if operator and operator not in OPERATORS:
-        raise RegistrationError(f"{name}: {operator!r} is no operator of Python that arrays have; choose one of {', '.join(OPERATORS)}.")
-    other = next((op.name for op in list(OPS.values()) if operator and op.operator == operator and op.name != name), None)
+        raise RegistrationError(
+            f"{name}: {operator!r} is no operator of Python that arrays have; choose one of "
+            f"{', '.join(OPERATORS)}."
+        )
+    other = next(
+        (
+            op.name
+            for op in list(OPS.values())
+            if operator and op.operator == operator and op.name != name
+        ),
+        None,
+    )
     if other is not None:
-        raise RegistrationError(f"{name}: the operator {operator!r} is that of the operation {other!r}. "
-                                f"Declare {other!r} with override=True to change it.")
+        raise RegistrationError(
+            f"{name}: the operator {operator!r} is that of the operation {other!r}. "
+            f"Declare {other!r} with override=True to change it."
+        )
 
 
 def _check_forward(name: str, forward: Any) -> None:
     for target in forward.values() if isinstance(forward, dict) else (forward,):
         if target is None or callable(target) or (isinstance(target, str) and ":" in target):
             continue
-        raise RegistrationError(f"{name}: forward must be a function, a string 'module:name', or a dictionary of these by backend, not {target!r}.")
+        raise RegistrationError(
+            f"{name}: forward must be a function, a string 'module:name', or a dictionary of "
+            f"these by backend, not {target!r}."
+        )
 
 
 def signature_text(op: Op) -> str:
     """The declaration's text: the signature with the annotations that it needs."""
     parameters = []
     for p in op.signature.parameters.values():
-        usual = "array" if p.kind is p.POSITIONAL_ONLY else "arrays" if p.kind is p.VAR_POSITIONAL else "plain"
-        parameters.append(p if op.roles[p.name] == usual else p.replace(annotation=_Verbatim(op.roles[p.name])))
+        usual = (
+            "array"
+            if p.kind is p.POSITIONAL_ONLY
+            else "arrays"
+            if p.kind is p.VAR_POSITIONAL
+            else "plain"
+        )
+        parameters.append(
+            p if op.roles[p.name] == usual else p.replace(annotation=_Verbatim(op.roles[p.name]))
+        )
     return op.name + str(op.signature.replace(parameters=parameters))
 
 
 def call_form(op: Op) -> list[tuple[Any, ...]]:
-    """What two signatures have in common that take the same calls in the same way; the names of positional-only parameters are free."""
-    return [(p.kind, op.roles[p.name], p.default, "" if p.kind is p.POSITIONAL_ONLY else p.name) for p in op.signature.parameters.values()]
+    """What two signatures have in common that take the same calls in the same way; the names of
+    positional-only parameters are free.
+    """
+    return [
+        (p.kind, op.roles[p.name], p.default, "" if p.kind is p.POSITIONAL_ONLY else p.name)
+        for p in op.signature.parameters.values()
+    ]
 
 
 class _Verbatim:
@@ -419,8 +779,12 @@ class _Verbatim:
         return self.word
 
 
-def parse(text: str, reserved: tuple[str, ...] = RESERVED) -> tuple[str, inspect.Signature, dict[str, str]]:
-    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter, which `reserved` words cannot name."""
+def parse(
+    text: str, reserved: tuple[str, ...] = RESERVED
+) -> tuple[str, inspect.Signature, dict[str, str]]:
+    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter,
+    which `reserved` words cannot name.
+    """
     name, paren, rest = text.partition("(")
     try:
         if not paren:
@@ -429,13 +793,20 @@ def parse(text: str, reserved: tuple[str, ...] = RESERVED) -> tuple[str, inspect
         assert isinstance(tree, ast.FunctionDef)
         signature, roles = _read_arguments(tree.args)
     except (SyntaxError, ValueError) as error:
-        raise RegistrationError(f"cannot read the signature {text!r}: write it as 'name(x, /, *, axis=None)'.") from error
+        raise RegistrationError(
+            f"cannot read the signature {text!r}: write it as 'name(x, /, *, axis=None)'."
+        ) from error
     for parameter, role in roles.items():
         if parameter.startswith("_") or parameter in reserved:
-            raise RegistrationError(f"{name}: a parameter cannot be called {parameter!r}: names that begin with an underscore and "
-                                    f"{', '.join(RESERVED)} have a meaning of their own in rules.")
+            raise RegistrationError(
+                f"{name}: a parameter cannot be called {parameter!r}: names that begin with an "
+                f"underscore and {', '.join(RESERVED)} have a meaning of their own in rules."
+            )
         if role not in ROLES:
-            raise RegistrationError(f"{name}: parameter {parameter!r} is annotated {role!r}; choose one of {', '.join(ROLES)}.")
+            raise RegistrationError(
+                f"{name}: parameter {parameter!r} is annotated {role!r}; choose one of "
+                f"{', '.join(ROLES)}."
+            )
     return name, signature, roles
 
 
@@ -444,7 +815,9 @@ def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, s
     parameters: list[inspect.Parameter] = []
     roles: dict[str, str] = {}
 
-    def add(node: ast.arg, kind: inspect._ParameterKind, default: ast.expr | None, role: str) -> None:
+    def add(
+        node: ast.arg, kind: inspect._ParameterKind, default: ast.expr | None, role: str
+    ) -> None:
         value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
         parameters.append(inspect.Parameter(node.arg, kind, default=value))
         roles[node.arg] = role if node.annotation is None else ast.unparse(node.annotation)
@@ -462,33 +835,68 @@ def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, s
     return inspect.Signature(parameters), roles
 
 
-def _rule(op: str, what: str, fn: Any, roles: Mapping[str, str], outputs: tuple[str, ...] | None, *,
-          partial: bool = False, joint: bool = False, tangents: bool = False, residual: bool = False, more: tuple[str, ...] = ()) -> Rule:
-    """Read what a rule keeps from the names of its parameters; an unknown name fails here, at registration. `more`: names of residuals."""
+def _rule(
+    op: str,
+    what: str,
+    fn: Any,
+    roles: Mapping[str, str],
+    outputs: tuple[str, ...] | None,
+    *,
+    partial: bool = False,
+    joint: bool = False,
+    tangents: bool = False,
+    residual: bool = False,
+    more: tuple[str, ...] = (),
+) -> Rule:
+    """Read what a rule keeps from the names of its parameters; an unknown name fails here, at
+    registration. `more`: names of residuals.
+    """
     if isinstance(fn, (int, float, complex)) and not isinstance(fn, bool):
         if joint or tangents or residual or outputs != ():
-            raise RegistrationError(f"{op}: the rule {what!r} must be a function, not the number {fn!r}.")
+            raise RegistrationError(
+                f"{op}: the rule {what!r} must be a function, not the number {fn!r}."
+            )
         return Rule(fn, ())
     if not callable(fn):
-        raise RegistrationError(f"{op}: the rule {what!r} must be a function or a number, not {type(fn).__name__}.")
+        raise RegistrationError(
+            f"{op}: the rule {what!r} must be a function or a number, not {type(fn).__name__}."
+        )
     code = getattr(fn, "__code__", None)
     if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
-        raise RegistrationError(f"{op}: the rule {what!r} must be a Python function with positional parameters only; "
-                                "wrap others: lambda xp, g, x: ...")
+        raise RegistrationError(
+            f"{op}: the rule {what!r} must be a Python function with positional parameters only; "
+            "wrap others: lambda xp, g, x: ..."
+        )
     takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     if takes[:1] != ("xp",):
-        raise RegistrationError(f"{op}: the rule {what!r} must take xp first, then the names it needs; it takes {', '.join(takes) or 'nothing'}.")
+        raise RegistrationError(
+            f"{op}: the rule {what!r} must take xp first, then the names it needs; it takes "
+            f"{', '.join(takes) or 'nothing'}."
+        )
     arrays = [p for p, role in roles.items() if role != "plain"]
-    known = {"xp", "ans", *roles, *(outputs or ()), *more} | {f"{a}_{m}" for a in arrays for m in METADATA}
+    known = {"xp", "ans", *roles, *(outputs or ()), *more} | {
+        f"{a}_{m}" for a in arrays for m in METADATA
+    }
     cotangents = {f"g_{o}" for o in outputs} if outputs else {"g"}
     if not residual:
-        known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | ({"needs"} if joint or "arrays" in roles.values() else set())
+        known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | (
+            {"needs"} if joint or "arrays" in roles.values() else set()
+        )
     unknown = [n for n in takes if n not in known]
     if unknown:
-        raise RegistrationError(f"{op}: the rule {what!r} asks for {unknown[0]!r}, which is none of {', '.join(sorted(known))}.")
+        raise RegistrationError(
+            f"{op}: the rule {what!r} asks for {unknown[0]!r}, which is none of "
+            f"{', '.join(sorted(known))}."
+        )
     if not partial and not tangents and not residual and not cotangents & set(takes):
-        raise RegistrationError(f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}.")
+        raise RegistrationError(
+            f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}."
+        )
     if getattr(fn, "__name__", "") == "<lambda>":
-        fn.__name__ = f"{op}_{what}" if tangents or joint or residual else f"{op}_{what}_{'partial' if partial else 'vjp'}"
+        fn.__name__ = (
+            f"{op}_{what}"
+            if tangents or joint or residual
+            else f"{op}_{what}_{'partial' if partial else 'vjp'}"
+        )
         fn.__qualname__ = fn.__name__
     return Rule(fn, takes)

@@ -1,7 +1,9 @@
-"""Running a script as `python script.py arguments` does, and something more when it has ended: for the commands that look at it.
+"""Running a script as `python script.py arguments` does, and something more when it has ended: for
+the commands that look at it.
 
-What ends a program is more than its last line: Python waits for its threads, tells pools to let theirs go, and calls what was registered
-with atexit. So where the process belongs to the script, what is done at its end is registered there too, first and so run last.
+What ends a program is more than its last line: Python waits for its threads, tells pools to let
+theirs go, and calls what was registered with atexit. So where the process belongs to the script,
+what is done at its end is registered there too, first and so run last.
 """
 
 from __future__ import annotations
@@ -21,21 +23,30 @@ from . import observe
 from .tools.graphs import noting
 
 
-def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leaving: bool = False) -> int:
-    """Run a script in this process, then call `finish` with its exit status. Returns the status that `finish` returns.
+def run(
+    path: str, arguments: Sequence[str], finish: Callable[[int], int], leaving: bool = False
+) -> int:
+    """Run a script in this process, then call `finish` with its exit status.
 
-    leaving   this process ends with the script: `finish` is called as the last thing before it does, in the process that was here at first,
-              and another status than the script's makes the process end with that one at once; what is returned is the script's own
+    Returns the status that `finish` returns.
 
-    The script finds its absolute path in `__file__` and itself in `sys.modules`. An error is shown by `sys.excepthook`, without the frames
-    of this function.
+    leaving   this process ends with the script: `finish` is called as the last thing before it
+              does, in the process that was here at first, and another status than the script's
+              makes the process end with that one at once; what is returned is the script's own
+
+    The script finds its absolute path in `__file__` and itself in `sys.modules`. An error is shown
+    by `sys.excepthook`, without the frames of this function.
     """
     given, path = path, os.path.abspath(path)
     before = sys.argv, sys.path[:], sys.modules["__main__"]
     main = types.ModuleType("__main__")
     main.__file__, main.__builtins__ = path, sys.modules["builtins"]  # type: ignore[attr-defined]
     main.__loader__ = SourceFileLoader("__main__", path)
-    sys.argv, sys.path[0:1], sys.modules["__main__"] = [given, *arguments], [os.path.dirname(os.path.realpath(path))], main
+    sys.argv, sys.path[0:1], sys.modules["__main__"] = (
+        [given, *arguments],
+        [os.path.dirname(os.path.realpath(path))],
+        main,
+    )
     folder = noting.shown_from(os.path.join(os.getcwd(), ""))
     ended: list[int] = []
     if leaving:
@@ -51,15 +62,19 @@ def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leavi
 
 
 def watch_threads() -> Callable[[], None]:
-    """Have the observers of this context told of all threads that begin from now on, until the function is called that this returns.
+    """Have the observers of this context told of all threads that begin from now on, until the
+    function is called that this returns.
 
-    Threads have contexts of their own, in which no observer is in force. A command owns the process, so it may enter its observers there too.
+    Threads have contexts of their own, in which no observer is in force. A command owns the
+    process, so it may enter its observers there too.
     """
     observers = observe.watching()
     before = threading.getprofile()
 
     def begin(*_: object) -> None:
-        """Runs at the first event of a thread, and gives way to what was to look at threads before."""
+        """Runs at the first event of a thread, and gives way to what was to look at threads
+        before.
+        """
         sys.setprofile(before)
         for observer in observers:
             observe.enter(observer)
@@ -90,7 +105,8 @@ def _status(path: str, main: types.ModuleType) -> int:
         trace = error.__traceback__
         while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(path):
             trace = trace.tb_next
-        if trace is not None or isinstance(error, SyntaxError):  # one of the script itself has no frame in it
+        # one of the script itself has no frame in it
+        if trace is not None or isinstance(error, SyntaxError):
             error = error.with_traceback(trace)
         sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1

@@ -8,9 +8,11 @@ A function that programs call, here `outer`, catches what is raised inside, and 
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
-From the frame of `outer` on, frames of multigrad, and those of array libraries and of Python's own library that it called, are left out of
-`error.__traceback__`. So what follows the program's line is that of `fold`, and below it frames of functions that the program passed in, if there
-are any. The exception itself, its cause and its context are the same objects. Nothing is done where nothing is raised: a `try` costs nothing.
+From the frame of `outer` on, frames of multigrad, and those of array libraries and of Python's own
+library that it called, are left out of `error.__traceback__`. So what follows the program's line is
+that of `fold`, and below it frames of functions that the program passed in, if there are any. The
+exception itself, its cause and its context are the same objects. Nothing is done where nothing is
+raised: a `try` costs nothing.
 """
 
 from __future__ import annotations
@@ -38,19 +40,26 @@ def library_roots() -> frozenset[str]:
 
 
 def full(*_: object) -> bool:
-    """Whether tracebacks show all frames: the environment variable MULTIGRAD_TRACEBACK is `full`. It is read when something is raised."""
+    """Whether tracebacks show all frames: the environment variable MULTIGRAD_TRACEBACK is `full`.
+
+    It is read when something is raised.
+    """
     return os.environ.get(VARIABLE) == "full"
 
 
 def shown(*_: object) -> bool:
-    """Whether pytest is to leave the frame of a generated function out: the value of `__tracebackhide__` in it."""
+    """Whether pytest is to leave the frame of a generated function out: the value of
+    `__tracebackhide__` in it.
+    """
     return not full()
 
 
 def fold(error: BaseException) -> bool:
-    """Leave what is inside multigrad out of the traceback of `error`, which is in the `except` of a function that raises it again.
+    """Leave what is inside multigrad out of the traceback of `error`, which is in the `except` of a
+    function that raises it again.
 
-    Returns whether the error comes from a function that the program passed in, which the traceback shows then.
+    Returns whether the error comes from a function that the program passed in, which the traceback
+    shows then.
     """
     here = error.__traceback__
     assert here is not None
@@ -63,7 +72,9 @@ def fold(error: BaseException) -> bool:
 
 
 def _fold_related(error: BaseException) -> None:
-    """The same for the causes and contexts of `error`, which were caught inside: of each run the first frame stays."""
+    """The same for the causes and contexts of `error`, which were caught inside: of each run the
+    first frame stays.
+    """
     seen = {error}
     waiting = [error.__cause__, error.__context__]
     while waiting:
@@ -75,7 +86,9 @@ def _fold_related(error: BaseException) -> None:
 
 
 def _kept(entry: TracebackType | None, inside: bool) -> TracebackType | None:
-    """The entries from this one on without those inside multigrad; of each further run, the first stays. `inside`: such a run is going on."""
+    """The entries from this one on without those inside multigrad; of each further run, the first
+    stays. `inside`: such a run is going on.
+    """
     kept: list[TracebackType] = []
     while entry is not None:
         if _is_own(entry.tb_frame) or (inside and _is_library(entry.tb_frame)):
@@ -99,20 +112,33 @@ def _is_own(frame: FrameType) -> bool:
 
 
 def _is_library(frame: FrameType) -> bool:
-    """Whether the frame is of an array library, or of Python's own, which count where multigrad has called them."""
+    """Whether the frame is of an array library, or of Python's own, which count where multigrad has
+    called them.
+    """
     root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return root in sys.stdlib_module_names or root in library_roots() or frame.f_code.co_filename.startswith("<frozen ")
+    return (
+        root in sys.stdlib_module_names
+        or root in library_roots()
+        or frame.f_code.co_filename.startswith("<frozen ")
+    )
 
 
 def entry(function: F) -> F:
-    """Decorate a function that programs call, and that takes far longer than a call: what it raises is folded."""
+    """Decorate a function that programs call, and that takes far longer than a call: what it raises
+    is folded.
+    """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if kwargs and type(error) is TypeError and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            if (
+                kwargs
+                and type(error) is TypeError
+                and error.__traceback__ is not None
+                and error.__traceback__.tb_next is None
+            ):
                 _suggest(error, function, kwargs)
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -124,7 +150,9 @@ def entry(function: F) -> F:
 
 
 def _suggest(error: TypeError, function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Add to the error of a call with a misspelt keyword which one is meant, as Python does from 3.13 on."""
+    """Add to the error of a call with a misspelt keyword which one is meant, as Python does from
+    3.13 on.
+    """
     known = inspect.signature(function).parameters
     near = nearest(next((name for name in given if name not in known), ""), known)
     if near and "unexpected keyword argument" in str(error) and "Did you mean" not in str(error):

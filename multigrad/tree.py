@@ -1,16 +1,20 @@
-"""Pytrees: nested structures of arrays, as the arguments and results of the functions that are transformed.
+"""Pytrees: nested structures of arrays, as the arguments and results of the functions that are
+transformed.
 
 One table says how each kind of container is taken apart and made anew:
 
-- dictionaries, in the order of their keys' insertion, OrderedDict and defaultdict; they go with each other, by key;
+- dictionaries, in the order of their keys' insertion, OrderedDict and defaultdict; they go with
+  each other, by key;
 - lists, tuples and named tuples, which go with each other, by position;
 - None, which has no leaves;
-- dataclasses: their fields are the children, but those with `metadata={"static": True}`, which are kept as they are. One is made anew by
-  setting its fields, without `__init__` and `__post_init__`, which may not take what is no array of the user's. Only where a field has
-  `init=False` is it the constructor that makes it, so that such fields, which are computed of others, follow them;
+- dataclasses: their fields are the children, but those with `metadata={"static": True}`, which are
+  kept as they are. One is made anew by setting its fields, without `__init__` and `__post_init__`,
+  which may not take what is no array of the user's. Only where a field has `init=False` is it the
+  constructor that makes it, so that such fields, which are computed of others, follow them;
 - what was registered by `register_pytree`.
 
-Subclasses of dictionaries, lists and tuples are made anew by calling the class as its base is called. All else is a leaf.
+Subclasses of dictionaries, lists and tuples are made anew by calling the class as its base is
+called. All else is a leaf.
 """
 
 from __future__ import annotations
@@ -32,9 +36,11 @@ Unflatten = Callable[[Any, Any], Any]
 class Kind(NamedTuple):
     """How containers of one type are taken apart.
 
-    flatten    from a container to its children and what else it consists of (aux); that of dictionaries begins with their keys
+    flatten    from a container to its children and what else it consists of (aux); that of
+               dictionaries begins with their keys
     unflatten  from aux and a sequence of children to a container
-    family     dict, tuple or None: those that go with each other; of no family, those of the same type and aux do
+    family     dict, tuple or None: those that go with each other; of no family, those of the same
+               type and aux do
 
     Two kinds of one class are equal: what is known of a class may be found once more.
     """
@@ -80,7 +86,9 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
-    """The leaves of a tree in order, each with where it stands, as Python would reach it: `[0]`, `['weights'].bias`, "" of a leaf alone."""
+    """The leaves of a tree in order, each with where it stands, as Python would reach it: `[0]`,
+    `['weights'].bias`, "" of a leaf alone.
+    """
     found, structure = flattened(tree)
     return list(zip(_names(structure, ""), found, strict=True))
 
@@ -114,7 +122,13 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     if kind is None:
         return function(tree)
     children, aux = kind.flatten(tree)
-    return kind.unflatten(aux, [function(child) if _kinds[type(child)] is None else replaced(function, child) for child in children])
+    return kind.unflatten(
+        aux,
+        [
+            function(child) if _kinds[type(child)] is None else replaced(function, child)
+            for child in children
+        ],
+    )
 
 
 def filled(tree: Any, given: Iterator[Any]) -> Any:
@@ -123,11 +137,19 @@ def filled(tree: Any, given: Iterator[Any]) -> Any:
     if kind is None:
         return next(given)
     children, aux = kind.flatten(tree)
-    return kind.unflatten(aux, [next(given) if _kinds[type(child)] is None else filled(child, given) for child in children])
+    return kind.unflatten(
+        aux,
+        [
+            next(given) if _kinds[type(child)] is None else filled(child, given)
+            for child in children
+        ],
+    )
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
-    """As `replaced`, but a container in which nothing changes, or that cannot be made anew, is kept as it is."""
+    """As `replaced`, but a container in which nothing changes, or that cannot be made anew, is kept
+    as it is.
+    """
     kind = _kinds[type(tree)]
     if kind is None:
         return function(tree)
@@ -164,17 +186,27 @@ def built(structure: Structure, given: Iterable[Any]) -> Any:
 
 def _build(structure: Structure, given: Iterator[Any]) -> Any:
     kind, aux, children = structure
-    return next(given) if kind is None else kind.unflatten(aux, [_build(child, given) for child in children])
+    return (
+        next(given)
+        if kind is None
+        else kind.unflatten(aux, [_build(child, given) for child in children])
+    )
 
 
 def matched(tree: Any, given: Any) -> Iterator[Any]:
-    """The leaves of `given` in the order of those of `tree`. Raises ValueError where the structures differ."""
+    """The leaves of `given` in the order of those of `tree`.
+
+    Raises ValueError where the structures differ.
+    """
     found: list[Any] = []
     return iter(found if _goes_with(tree, given, found) else fitted(flattened(tree)[1], given))
 
 
 def _goes_with(tree: Any, given: Any, into: list[Any]) -> bool:
-    """`_fit` for leaves, lists and tuples, without the structure of `tree`. False where there is anything else, or anything wrong."""
+    """`_fit` for leaves, lists and tuples, without the structure of `tree`.
+
+    False where there is anything else, or anything wrong.
+    """
     kind = _kinds[type(tree)]
     if kind is None:
         into.append(given)
@@ -207,7 +239,8 @@ def _fit(structure: Structure, given: Any, path: Path, partial: bool, into: list
 
 
 def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
-    """For each leaf of `tree` the leaf of `prefix` above it: a tree whose leaves, None among them, stand for all that is below.
+    """For each leaf of `tree` the leaf of `prefix` above it: a tree whose leaves, None among them,
+    stand for all that is below.
 
     Raises ValueError where the prefix is no beginning of the tree.
     """
@@ -219,12 +252,20 @@ def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
 
 
 def _begins(tree: Any, prefix: Any, into: list[Any]) -> bool:
-    """`_prefix` for lists and tuples, without the structure of `tree`. False where there is anything else, or anything wrong."""
+    """`_prefix` for lists and tuples, without the structure of `tree`.
+
+    False where there is anything else, or anything wrong.
+    """
     kind = _kinds[type(tree)]
     if prefix is None or _kinds[type(prefix)] is None:
         into.extend([prefix] * (1 if kind is None else len(leaves(tree))))
         return True
-    if kind is None or kind.family is not tuple or not isinstance(prefix, (list, tuple)) or len(prefix) != len(tree):
+    if (
+        kind is None
+        or kind.family is not tuple
+        or not isinstance(prefix, (list, tuple))
+        or len(prefix) != len(tree)
+    ):
         return False
     return all(_begins(child, below, into) for child, below in zip(tree, prefix, strict=True))
 
@@ -244,7 +285,9 @@ def size(structure: Structure) -> int:
     return 1 if structure.kind is None else sum(map(size, structure.children))
 
 
-def _paired(structure: Structure, kind: Kind, given: Any, path: Path) -> Iterable[tuple[Structure, Any]]:
+def _paired(
+    structure: Structure, kind: Kind, given: Any, path: Path
+) -> Iterable[tuple[Structure, Any]]:
     """The children of a container, each with that of another one that must go with it."""
     children, aux, name = structure.children, structure.aux, kind.cls.__name__
     if kind.family is tuple:
@@ -253,14 +296,23 @@ def _paired(structure: Structure, kind: Kind, given: Any, path: Path) -> Iterabl
         return zip(children, given, strict=True)
     if kind.family is dict:
         if not isinstance(given, dict) or set(given) != set(aux[0]):
-            raise ValueError(f"expected a dictionary with the keys {sorted(map(str, aux[0]))}{_at(path)}, got {shown(given)}")
+            raise ValueError(
+                f"expected a dictionary with the keys {sorted(map(str, aux[0]))}{_at(path)}, "
+                f"got {shown(given)}"
+            )
         return [(child, given[key]) for key, child in zip(aux[0], children, strict=True)]
     if type(given) is not kind.cls:
-        raise ValueError(f"expected {'None' if kind.cls is type(None) else f'a {name}'}{_at(path)}, got {shown(given)}")
+        raise ValueError(
+            f"expected {'None' if kind.cls is type(None) else f'a {name}'}{_at(path)}, got "
+            f"{shown(given)}"
+        )
     found, other = kind.flatten(given)
     others = tuple(found)
     if len(children) != len(others) or not _same(aux, other):
-        raise ValueError(f"expected a {name} of {len(children)} parts and {aux!r}{_at(path)}, got one of {len(others)} and {other!r}")
+        raise ValueError(
+            f"expected a {name} of {len(children)} parts and {aux!r}{_at(path)}, got one of "
+            f"{len(others)} and {other!r}"
+        )
     return zip(children, others, strict=True)
 
 
@@ -282,38 +334,53 @@ def _step(structure: Structure, i: int) -> str:
     assert kind is not None
     if kind.family is dict:
         return f"[{structure.aux[0][i]!r}]"
-    named = dataclasses.is_dataclass(kind.cls) and kind.cls not in _registered and kind.family is None
+    named = (
+        dataclasses.is_dataclass(kind.cls) and kind.cls not in _registered and kind.family is None
+    )
     return f".{_fields(kind.cls)[i].name}" if named else f"[{i}]"
 
 
 def shown(given: Any) -> str:
     """What a value is, for messages."""
-    return f"{type(given).__name__} of {len(given)}" if isinstance(given, (dict, list, tuple)) else type(given).__name__
+    return (
+        f"{type(given).__name__} of {len(given)}"
+        if isinstance(given, (dict, list, tuple))
+        else type(given).__name__
+    )
 
 
 # The table
 
 
 def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
-    """Let the instances of a class be containers of arrays, wherever arguments and results may be nested.
+    """Let the instances of a class be containers of arrays, wherever arguments and results may be
+    nested.
 
-    flatten    takes an instance and returns (children, aux): what it holds, arrays or containers, and whatever else it takes to make it anew,
-               which has to be comparable by `==`
-    unflatten  takes aux and a sequence of children, and returns an instance. The children need not be arrays, so it should not look at them.
+    flatten    takes an instance and returns (children, aux): what it holds, arrays or containers,
+               and whatever else it takes to make it anew, which has to be comparable by `==`
+    unflatten  takes aux and a sequence of children, and returns an instance. The children need not
+               be arrays, so it should not look at them.
 
-    It is this very class that is registered; its subclasses are not. As jax.tree_util.register_pytree_node.
+    It is this very class that is registered; its subclasses are not. As
+    jax.tree_util.register_pytree_node.
     """
     if not isinstance(cls, type):
         raise TypeError(f"register_pytree: expected a class, got {cls!r}")
     if cls in SCALARS or cls is str or _is_array_type(cls):
-        raise TypeError(f"register_pytree: {cls.__qualname__} cannot be a container: its instances are arrays or scalars, which are leaves")
+        raise TypeError(
+            f"register_pytree: {cls.__qualname__} cannot be a container: its instances are "
+            "arrays or scalars, which are leaves"
+        )
     if cls in _registered:
         raise ValueError(f"register_pytree: {cls.__qualname__} is registered already")
 
     def checked(tree: Any) -> tuple[Iterable[Any], Any]:
         found = flatten(tree)
         if not isinstance(found, tuple) or len(found) != 2:
-            raise TypeError(f"the flatten function of {cls.__qualname__} must return (children, aux), not {shown(found)}")
+            raise TypeError(
+                f"the flatten function of {cls.__qualname__} must return (children, aux), not "
+                f"{shown(found)}"
+            )
         return tuple(found[0]), found[1]
 
     _registered[cls] = Kind(cls, checked, unflatten)
@@ -321,22 +388,43 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
 
 
 def _is_array_type(cls: type) -> bool:
-    return issubclass(cls, Layer) or hasattr(cls, "__array_namespace__") or any(issubclass(cls, b.array_types) for b in discovery.loaded())
+    return (
+        issubclass(cls, Layer)
+        or hasattr(cls, "__array_namespace__")
+        or any(issubclass(cls, b.array_types) for b in discovery.loaded())
+    )
 
 
 def _pairs(aux: Any, children: Any) -> Iterator[tuple[Any, Any]]:
     return zip(aux[0], children, strict=True)
 
 
-_registered: dict[type, Kind] = {kind.cls: kind for kind in (
-    Kind(type(None), lambda tree: ((), None), lambda aux, children: None),
-    Kind(tuple, lambda tree: (tree, None), lambda aux, children: tuple(children), tuple),
-    Kind(list, lambda tree: (tree, None), lambda aux, children: list(children), tuple),
-    Kind(dict, lambda tree: (tree.values(), (tuple(tree), None)), lambda aux, children: dict(_pairs(aux, children)), dict),
-    Kind(OrderedDict, lambda tree: (tree.values(), (tuple(tree), None)), lambda aux, children: OrderedDict(_pairs(aux, children)), dict),
-    Kind(defaultdict, lambda tree: (tree.values(), (tuple(tree), tree.default_factory)),
-         lambda aux, children: defaultdict(aux[1], _pairs(aux, children)), dict),
-)}
+_registered: dict[type, Kind] = {
+    kind.cls: kind
+    for kind in (
+        Kind(type(None), lambda tree: ((), None), lambda aux, children: None),
+        Kind(tuple, lambda tree: (tree, None), lambda aux, children: tuple(children), tuple),
+        Kind(list, lambda tree: (tree, None), lambda aux, children: list(children), tuple),
+        Kind(
+            dict,
+            lambda tree: (tree.values(), (tuple(tree), None)),
+            lambda aux, children: dict(_pairs(aux, children)),
+            dict,
+        ),
+        Kind(
+            OrderedDict,
+            lambda tree: (tree.values(), (tuple(tree), None)),
+            lambda aux, children: OrderedDict(_pairs(aux, children)),
+            dict,
+        ),
+        Kind(
+            defaultdict,
+            lambda tree: (tree.values(), (tuple(tree), tree.default_factory)),
+            lambda aux, children: defaultdict(aux[1], _pairs(aux, children)),
+            dict,
+        ),
+    )
+}
 
 
 class Kinds(dict[type, Kind | None]):
@@ -359,7 +447,9 @@ _kinds = Kinds(_registered)
 def _find(cls: type) -> Kind | None:
     if _is_array_type(cls):
         return None
-    base = next((c for c in cls.__mro__ if c in (dict, OrderedDict, defaultdict, list, tuple)), None)
+    base = next(
+        (c for c in cls.__mro__ if c in (dict, OrderedDict, defaultdict, list, tuple)), None
+    )
     if base is None:
         return _dataclass(cls) if dataclasses.is_dataclass(cls) else None
     if base is tuple and hasattr(cls, "_fields"):
@@ -377,7 +467,10 @@ def _find(cls: type) -> Kind | None:
         else:
             cause = None
         how = "(default_factory, dictionary)" if base is defaultdict else f"(a {base.__name__})"
-        raise TypeError(f"a {cls.__qualname__} cannot be made anew by {cls.__name__}{how}. Say how by multigrad.func.register_pytree") from cause
+        raise TypeError(
+            f"a {cls.__qualname__} cannot be made anew by {cls.__name__}{how}. Say how by "
+            "multigrad.func.register_pytree"
+        ) from cause
 
     return Kind(cls, flatten, remade, family)
 
@@ -393,7 +486,9 @@ def _dataclass(cls: Any) -> Kind:
     by_constructor = any(not f.init for f in dataclasses.fields(cls))
 
     def flatten(tree: Any) -> tuple[Iterable[Any], Any]:
-        return [getattr(tree, name) for name in names], tuple(getattr(tree, name) for name in static)
+        return [getattr(tree, name) for name in names], tuple(
+            getattr(tree, name) for name in static
+        )
 
     def unflatten(aux: Any, children: Any) -> Any:
         values = dict(zip((*static, *names), (*aux, *children), strict=True))

@@ -26,17 +26,34 @@ def numpy(x: Any) -> Any:
 
 
 def looped(xp: Any, f: Callable[..., Any], *arrays: Any, in_axes: Any = 0) -> list[Any]:
-    """The results of `f` under vmap, after a comparison with a loop over the examples: values, shapes and dtypes. Nothing may be slow."""
+    """The results of `f` under vmap, after a comparison with a loop over the examples: values,
+    shapes and dtypes. Nothing may be slow.
+    """
     axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(arrays)
     size = next(x.shape[a] for x, a in zip(arrays, axes, strict=True) if a is not None)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         found = func.vmap(lambda *xs: tupled(f(*xs)), in_axes=axes)(*(raw(xp, x) for x in arrays))
-    rows = [tupled(f(*(xp.asarray(raw(xp, x if a is None else np.take(x, k, axis=a))) for x, a in zip(arrays, axes, strict=True))))
-            for k in range(size)]
+    rows = [
+        tupled(
+            f(
+                *(
+                    xp.asarray(raw(xp, x if a is None else np.take(x, k, axis=a)))
+                    for x, a in zip(arrays, axes, strict=True)
+                )
+            )
+        )
+        for k in range(size)
+    ]
     for i, y in enumerate(found):
         expected = np.stack([numpy(row[i]) for row in rows])
         assert y.dtype == rows[0][i].dtype
         single = expected.dtype.name in ("float32", "complex64")
-        np.testing.assert_allclose(numpy(y), expected, rtol=1e-5 if single else 1e-10, atol=1e-6 if single else 1e-12, strict=True)
+        np.testing.assert_allclose(
+            numpy(y),
+            expected,
+            rtol=1e-5 if single else 1e-10,
+            atol=1e-6 if single else 1e-12,
+            strict=True,
+        )
     return [numpy(y) for y in found]

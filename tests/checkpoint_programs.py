@@ -20,6 +20,7 @@ def total(f, xp):
 
 def body(xp):
     """Operations that save operands, outputs, several of each, and nothing."""
+
     def f(x):
         y = xp.exp(x) * xp.sin(x)
         z = xp.stack([y, x * 3 + 1])

@@ -1,4 +1,7 @@
-"""What all tests share: the backends they run on. JAX computes in float64 here; its default is tested by conformance."""
+"""What all tests share: the backends they run on.
+
+JAX computes in float64 here; its default is tested by conformance.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,18 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On JAX the tests of special functions belong to the long level: each compiles for seconds. In the short level the conformance suite has the
-    values and derivatives of these functions there.
+    """On JAX the tests of special functions belong to the long level: each compiles for seconds.
+
+    In the short level the conformance suite has the values and derivatives of these functions
+    there.
     """
     for item in items:
         of = getattr(item, "callspec", None)
-        if of is not None and of.params.get("backend") == "jax" and item.path.name.startswith("test_special_"):
+        if (
+            of is not None
+            and of.params.get("backend") == "jax"
+            and item.path.name.startswith("test_special_")
+        ):
             item.add_marker(pytest.mark.slow)
 
 
@@ -55,7 +64,9 @@ def operations() -> Iterator[dict[str, registry.Op]]:
     mg.zeros(1)
     before = dict(registry.OPS)
     yield registry.OPS
-    for name in set(registry.OPS) ^ set(before) | {n for n in before if registry.OPS.get(n) is not before[n]}:
+    for name in set(registry.OPS) ^ set(before) | {
+        n for n in before if registry.OPS.get(n) is not before[n]
+    }:
         registry.OPS.pop(name, None)
         if name in before:
             registry.OPS[name] = before[name]

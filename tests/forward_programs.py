@@ -16,7 +16,9 @@ def raw(xp, data, dtype="float64"):
 
 def along(f, xp):
     """The derivative of a function of one array along ones."""
-    return lambda x: func.jvp(f, (x,), (xp.ones_like(x) if isinstance(x, (mg.Tensor, Dual)) else xp.ones_like(x).array,))[1]
+    return lambda x: func.jvp(
+        f, (x,), (xp.ones_like(x) if isinstance(x, (mg.Tensor, Dual)) else xp.ones_like(x).array,)
+    )[1]
 
 
 def close(found, expected):
@@ -25,4 +27,6 @@ def close(found, expected):
 
 def at(xp, f, *data):
     """What `f` does to Duals of these primals along ones: its values and their tangents."""
-    return func.jvp(f, tuple(raw(xp, x) for x in data), tuple(raw(xp, np.ones_like(x)) for x in data))
+    return func.jvp(
+        f, tuple(raw(xp, x) for x in data), tuple(raw(xp, np.ones_like(x)) for x in data)
+    )

@@ -1,4 +1,6 @@
-"""What the parity tests of autograd.Function share: small Functions for every side (see parity/conftest.py)."""
+"""What the parity tests of autograd.Function share: small Functions for every side (see
+parity/conftest.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every operation by the general path, as the first call of each takes it: what straight code is compared with."""
+"""Every operation by the general path, as the first call of each takes it: what straight code is
+compared with.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def general_path() -> Iterator[None]:
     for held, _ in known:
         held.clear()
     try:
-        with patch.object(plans, "note", lambda *_: None), patch.dict(ways.makers, dict.fromkeys(ways.makers, lambda op: None)):
+        with (
+            patch.object(plans, "note", lambda *_: None),
+            patch.dict(ways.makers, dict.fromkeys(ways.makers, lambda op: None)),
+        ):
             yield
     finally:
         for held, before in known:

@@ -1,7 +1,8 @@
-"""The points at which a derivative had to be chosen, and what was chosen: the table behind docs/subgradients.md.
+"""The points at which a derivative had to be chosen, and what was chosen: the table behind
+docs/subgradients.md.
 
-Each row is tried on every backend by test_hard_cases.py, and compared with PyTorch and JAX where they are installed. The tables of the
-page are written from it: `python tests/hard_cases.py`.
+Each row is tried on every backend by test_hard_cases.py, and compared with PyTorch and JAX where
+they are installed. The tables of the page are written from it: `python tests/hard_cases.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "subgradients.md"
 class Case:
     """A point, and the gradient of the sum of `f` there (of a complex result: of its real part).
 
-    f         f(xp, *arguments), in terms of the standard: it also runs on PyTorch (through array_api_compat) and on jax.numpy
+    f         f(xp, *arguments), in terms of the standard: it also runs on PyTorch (through
+              array_api_compat) and on jax.numpy
     at        the arguments: nested lists of numbers, real unless one is complex
     gradient  of each argument
     second    of each argument, the gradient of the sum of these gradients, where it is stated
@@ -45,21 +47,51 @@ class Case:
 
 def unary(name: str, where: str, x: list[Any], gradient: list[Any], **more: Any) -> Case:
     second = more.pop("second", None)
-    return Case(name, where, lambda xp, x: getattr(xp, name)(x), (x,), (gradient,), None if second is None else (second,), **more)
+    return Case(
+        name,
+        where,
+        lambda xp, x: getattr(xp, name)(x),
+        (x,),
+        (gradient,),
+        None if second is None else (second,),
+        **more,
+    )
 
 
 def binary(name: str, where: str, x1: Any, x2: Any, g1: Any, g2: Any, **more: Any) -> Case:
-    return Case(name, where, lambda xp, x1, x2: getattr(xp, name)(x1, x2), (x1, x2), (g1, g2), **more)
+    return Case(
+        name, where, lambda xp, x1, x2: getattr(xp, name)(x1, x2), (x1, x2), (g1, g2), **more
+    )
 
 
-def power(y: Any, x: list[Any], gradient: list[Any], second: list[Any] | None = None, **more: Any) -> Case:
-    return Case(f"x ** {y}", f"x = {listed(x)}", lambda xp, x: x**y, (x,), (gradient,), None if second is None else (second,), **more)
+def power(
+    y: Any, x: list[Any], gradient: list[Any], second: list[Any] | None = None, **more: Any
+) -> Case:
+    return Case(
+        f"x ** {y}",
+        f"x = {listed(x)}",
+        lambda xp, x: x**y,
+        (x,),
+        (gradient,),
+        None if second is None else (second,),
+        **more,
+    )
 
 
-def reduction(name: str, where: str, x: Any, gradient: Any, second: Any = None, **more: Any) -> Case:
+def reduction(
+    name: str, where: str, x: Any, gradient: Any, second: Any = None, **more: Any
+) -> Case:
     options = {k: more.pop(k) for k in ("axis", "keepdims", "correction") if k in more}
     label = name + "".join(f", {k}={v}" for k, v in options.items())
-    return Case(label, where, lambda xp, x: getattr(xp, name)(x, **options), (x,), (gradient,), None if second is None else (second,), **more)
+    return Case(
+        label,
+        where,
+        lambda xp, x: getattr(xp, name)(x, **options),
+        (x,),
+        (gradient,),
+        None if second is None else (second,),
+        **more,
+    )
 
 
 def weighted(xp: Any, x: Any, weights: list[float]) -> Any:
@@ -74,22 +106,54 @@ def listed(x: Any) -> str:
     if isinstance(x, complex):
         if not (math.isfinite(x.real) and math.isfinite(x.imag)):
             return "not finite"
-        return f"{x.real:.4g}" if x.imag == 0 else f"{x.imag:.4g}i" if x.real == 0 else f"{x.real:.4g}{x.imag:+.4g}i"
+        return (
+            f"{x.real:.4g}"
+            if x.imag == 0
+            else f"{x.imag:.4g}i"
+            if x.real == 0
+            else f"{x.real:.4g}{x.imag:+.4g}i"
+        )
     text = f"{x:.4g}"
     return text
 
 
-def vector_norm(ord: float, where: str, x: list[Any], gradient: list[Any], second: Any = None, **more: Any) -> Case:
-    return Case(f"vector_norm, ord={ord}", where, lambda xp, x: xp.linalg.vector_norm(x, ord=ord), (x,), (gradient,),
-                None if second is None else (second,), **more)
+def vector_norm(
+    ord: float, where: str, x: list[Any], gradient: list[Any], second: Any = None, **more: Any
+) -> Case:
+    return Case(
+        f"vector_norm, ord={ord}",
+        where,
+        lambda xp, x: xp.linalg.vector_norm(x, ord=ord),
+        (x,),
+        (gradient,),
+        None if second is None else (second,),
+        **more,
+    )
 
 
-def matrix_norm(ord: Any, where: str, x: list[Any], gradient: list[Any], second: Any = None, **more: Any) -> Case:
-    return Case(f"matrix_norm, ord={ord!r}", where, lambda xp, x: xp.linalg.matrix_norm(x, ord=ord), (x,), (gradient,),
-                None if second is None else (second,), **more)
+def matrix_norm(
+    ord: Any, where: str, x: list[Any], gradient: list[Any], second: Any = None, **more: Any
+) -> Case:
+    return Case(
+        f"matrix_norm, ord={ord!r}",
+        where,
+        lambda xp, x: xp.linalg.matrix_norm(x, ord=ord),
+        (x,),
+        (gradient,),
+        None if second is None else (second,),
+        **more,
+    )
 
 
-def of_one(what: str, where: str, f: Callable[..., Any], x: list[Any], gradient: list[Any], second: Any = None, **more: Any) -> Case:
+def of_one(
+    what: str,
+    where: str,
+    f: Callable[..., Any],
+    x: list[Any],
+    gradient: list[Any],
+    second: Any = None,
+    **more: Any,
+) -> Case:
     return Case(what, where, f, (x,), (gradient,), None if second is None else (second,), **more)
 
 
@@ -99,10 +163,26 @@ def rebuilt(xp: Any, x: Any) -> Any:
     return xp.matmul(u * s, vh)
 
 
-def named(name: str, where: str, x: list[Any], gradient: list[Any], on_torch: Callable[..., Any], second: Any = None, **options: Any) -> Case:
+def named(
+    name: str,
+    where: str,
+    x: list[Any],
+    gradient: list[Any],
+    on_torch: Callable[..., Any],
+    second: Any = None,
+    **options: Any,
+) -> Case:
     """A name beyond the standard."""
     label = name + "".join(f", {k}={v}" for k, v in options.items())
-    return of_one(label, where, lambda xp, x: _beyond(xp, name)(x, **options), x, gradient, second, on_torch=on_torch)
+    return of_one(
+        label,
+        where,
+        lambda xp, x: _beyond(xp, name)(x, **options),
+        x,
+        gradient,
+        second,
+        on_torch=on_torch,
+    )
 
 
 def _beyond(xp: Any, name: str) -> Any:
@@ -113,7 +193,11 @@ def _beyond(xp: Any, name: str) -> Any:
         return getattr(multigrad, name)
     import jax
 
-    return next(getattr(room, name) for room in (jax.nn, jax.scipy.special, jax.numpy) if hasattr(room, name))
+    return next(
+        getattr(room, name)
+        for room in (jax.nn, jax.scipy.special, jax.numpy)
+        if hasattr(room, name)
+    )
 
 
 def diagonal(*values: float) -> list[list[float]]:
@@ -136,29 +220,95 @@ TABLE: dict[str, list[Case]] = {
         unary("ceil", "integers", [-1.0, 0.0, 0.5], [0, 0, 0]),
         unary("trunc", "integers", [-1.0, 0.0, 0.5], [0, 0, 0]),
         unary("round", "halves", [-0.5, 0.5, 1.5], [0, 0, 0]),
-        binary("copysign", "x1 = 0, -0", [0.0, -0.0], [1.0, 1.0], [0, 0], [0, 0], second=([0, 0], [0, 0])),
-        binary("copysign", "x2 = 0, -0", [2.0, 2.0, -2.0, -2.0], [0.0, -0.0, 0.0, -0.0], [1, -1, -1, 1], [0, 0, 0, 0]),
+        binary(
+            "copysign",
+            "x1 = 0, -0",
+            [0.0, -0.0],
+            [1.0, 1.0],
+            [0, 0],
+            [0, 0],
+            second=([0, 0], [0, 0]),
+        ),
+        binary(
+            "copysign",
+            "x2 = 0, -0",
+            [2.0, 2.0, -2.0, -2.0],
+            [0.0, -0.0, 0.0, -0.0],
+            [1, -1, -1, 1],
+            [0, 0, 0, 0],
+        ),
         binary("copysign", "x1 = 0, x2 = -0", [0.0], [-0.0], [0], [0]),
-        binary("remainder", "of either sign", [5.0, -5.0, 5.0, -5.0], [2.0, 2.0, -2.0, -2.0], [1, 1, 1, 1], [-2, 3, 3, -2]),
+        binary(
+            "remainder",
+            "of either sign",
+            [5.0, -5.0, 5.0, -5.0],
+            [2.0, 2.0, -2.0, -2.0],
+            [1, 1, 1, 1],
+            [-2, 3, 3, -2],
+        ),
         binary("remainder", "multiples", [4.0, 0.0], [2.0, 2.0], [1, 1], [-2, 0]),
     ],
     "Choosing one of two": [
-        binary("maximum", "ties", [1.0, INF, 0.0], [1.0, INF, -0.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]),
+        binary(
+            "maximum", "ties", [1.0, INF, 0.0], [1.0, INF, -0.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]
+        ),
         binary("maximum", "nan", [NAN, 2.0, NAN], [0.0, NAN, NAN], [1, 1, 1], [1, 1, 1]),
-        binary("minimum", "ties", [1.0, -INF, 0.0], [1.0, -INF, -0.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]),
+        binary(
+            "minimum", "ties", [1.0, -INF, 0.0], [1.0, -INF, -0.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]
+        ),
         binary("minimum", "nan", [NAN, 2.0, NAN], [0.0, NAN, NAN], [1, 1, 1], [1, 1, 1]),
-        Case("maximum(x, 0)", "x = 0", lambda xp, x: xp.maximum(x, xp.zeros_like(x)), ([0.0],), ([0.5],)),
+        Case(
+            "maximum(x, 0)",
+            "x = 0",
+            lambda xp, x: xp.maximum(x, xp.zeros_like(x)),
+            ([0.0],),
+            ([0.5],),
+        ),
         Case("clip(x, 0)", "x = 0", lambda xp, x: xp.clip(x, 0.0), ([0.0],), ([1],)),
-        Case("clip(x, -1, 1)", "x = -2, -1, 0, 1, 2, nan", lambda xp, x: xp.clip(x, -1.0, 1.0), ([-2.0, -1.0, 0.0, 1.0, 2.0, NAN],),
-             ([0, 1, 1, 1, 0, 0],), ([0, 0, 0, 0, 0, 0],)),
-        Case("clip(x, min, max)", "x = -2, -1, 1, 2; min = -1, max = 1", lambda xp, x, a, b: xp.clip(x, a, b),
-             ([-2.0, -1.0, 1.0, 2.0], [-1.0] * 4, [1.0] * 4), ([0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1])),
-        Case("clip(x, min, max)", "min = 1 > max = -1; x = 0, 3, -3", lambda xp, x, a, b: xp.clip(x, a, b),
-             ([0.0, 3.0, -3.0], [1.0] * 3, [-1.0] * 3), ([0, 0, 0], [0, 0, 0], [1, 1, 1]), refused={"strict": "it refuses crossed bounds"}),
-        Case("where(x > 0, sqrt(x), 0)", "x = 0, -1", lambda xp, x: xp.where(x > 0, xp.sqrt(x), xp.zeros_like(x)), ([0.0, -1.0],), ([NAN, NAN],)),
-        Case("where(x > 0, x, nan)", "x = 1, -1", lambda xp, x: xp.where(x > 0, x, xp.full_like(x, NAN)), ([1.0, -1.0],), ([1, 0],)),
-        Case("where(c, x1, x2)", "nan, inf in the branch not taken", lambda xp, a, b: xp.where(xp.asarray([True, False, True]), a, b),
-             ([1.0, NAN, 2.0], [NAN, 2.0, INF]), ([1, 0, 1], [0, 1, 0])),
+        Case(
+            "clip(x, -1, 1)",
+            "x = -2, -1, 0, 1, 2, nan",
+            lambda xp, x: xp.clip(x, -1.0, 1.0),
+            ([-2.0, -1.0, 0.0, 1.0, 2.0, NAN],),
+            ([0, 1, 1, 1, 0, 0],),
+            ([0, 0, 0, 0, 0, 0],),
+        ),
+        Case(
+            "clip(x, min, max)",
+            "x = -2, -1, 1, 2; min = -1, max = 1",
+            lambda xp, x, a, b: xp.clip(x, a, b),
+            ([-2.0, -1.0, 1.0, 2.0], [-1.0] * 4, [1.0] * 4),
+            ([0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]),
+        ),
+        Case(
+            "clip(x, min, max)",
+            "min = 1 > max = -1; x = 0, 3, -3",
+            lambda xp, x, a, b: xp.clip(x, a, b),
+            ([0.0, 3.0, -3.0], [1.0] * 3, [-1.0] * 3),
+            ([0, 0, 0], [0, 0, 0], [1, 1, 1]),
+            refused={"strict": "it refuses crossed bounds"},
+        ),
+        Case(
+            "where(x > 0, sqrt(x), 0)",
+            "x = 0, -1",
+            lambda xp, x: xp.where(x > 0, xp.sqrt(x), xp.zeros_like(x)),
+            ([0.0, -1.0],),
+            ([NAN, NAN],),
+        ),
+        Case(
+            "where(x > 0, x, nan)",
+            "x = 1, -1",
+            lambda xp, x: xp.where(x > 0, x, xp.full_like(x, NAN)),
+            ([1.0, -1.0],),
+            ([1, 0],),
+        ),
+        Case(
+            "where(c, x1, x2)",
+            "nan, inf in the branch not taken",
+            lambda xp, a, b: xp.where(xp.asarray([True, False, True]), a, b),
+            ([1.0, NAN, 2.0], [NAN, 2.0, INF]),
+            ([1, 0, 1], [0, 1, 0]),
+        ),
     ],
     "Powers": [
         power(0, [0.0, 2.0, NAN, INF], [0] * 4, [0] * 4),
@@ -169,9 +319,24 @@ TABLE: dict[str, list[Case]] = {
         power(1.5, [0.0], [0], [INF]),
         power(0.5, [0.0], [INF]),
         power(-1, [0.0, -0.0], [-INF, -INF]),
-        binary("pow", "(0, 0), (0, 1), (0, 2), (0, -1)", [0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, -1.0], [0, 1, 0, -INF], [0, 0, 0, -INF]),
+        binary(
+            "pow",
+            "(0, 0), (0, 1), (0, 2), (0, -1)",
+            [0.0, 0.0, 0.0, 0.0],
+            [0.0, 1.0, 2.0, -1.0],
+            [0, 1, 0, -INF],
+            [0, 0, 0, -INF],
+        ),
         binary("pow", "x1 < 0", [-2.0, -2.0], [2.0, 3.0], [-4, 12], [NAN, NAN]),
-        binary("pow", "(2, 0)", [2.0], [0.0], [0], [math.log(2)], second=([0.5], [0.5 + math.log(2) ** 2])),
+        binary(
+            "pow",
+            "(2, 0)",
+            [2.0],
+            [0.0],
+            [0],
+            [math.log(2)],
+            second=([0.5], [0.5 + math.log(2) ** 2]),
+        ),
         binary("pow", "(nan, 0)", [NAN], [0.0], [0], [NAN]),
         binary("pow", "(0, 0)", [0.0], [0.0], [0], [0], second=([0], [0])),
         Case("0 ** y", "y = 0, 2, -1", lambda xp, y: 0.0**y, ([0.0, 2.0, -1.0],), ([0, 0, -INF],)),
@@ -183,7 +348,15 @@ TABLE: dict[str, list[Case]] = {
         binary("divide", "1/0, 1/-0", [1.0, 1.0], [0.0, -0.0], [INF, -INF], [-INF, -INF]),
         binary("divide", "0/0", [0.0], [0.0], [INF], [NAN]),
         Case("x / x", "0", lambda xp, x: x / x, ([0.0],), ([NAN],)),
-        binary("hypot", "(0, 0), (-0, 0)", [0.0, -0.0], [0.0, 0.0], [0, 0], [0, 0], second=([0, 0], [0, 0])),
+        binary(
+            "hypot",
+            "(0, 0), (-0, 0)",
+            [0.0, -0.0],
+            [0.0, 0.0],
+            [0, 0],
+            [0, 0],
+            second=([0, 0], [0, 0]),
+        ),
         binary("hypot", "(0, 2), (-0, -2)", [0.0, -0.0], [2.0, -2.0], [0, 0], [1, -1]),
         unary("sqrt", "complex 0", [0j], [NOT_FINITE]),
         unary("reciprocal", "complex 0", [0j], [NOT_FINITE]),
@@ -198,15 +371,36 @@ TABLE: dict[str, list[Case]] = {
         unary("log10", "0", [0.0], [INF]),
         unary("log1p", "-1", [-1.0], [INF]),
         unary("log", "complex 0", [0j], [NOT_FINITE]),
-        binary("logaddexp", "(-inf, -inf), (inf, inf)", [-INF, INF], [-INF, INF], [0.5, 0.5], [0.5, 0.5]),
-        binary("logaddexp", "(inf, 1), (-inf, 1), (0, 0)", [INF, -INF, 0.0], [1.0, 1.0, 0.0], [1, 0, 0.5], [0, 1, 0.5],
-               second=([0, 0, 0], [0, 0, 0])),
+        binary(
+            "logaddexp",
+            "(-inf, -inf), (inf, inf)",
+            [-INF, INF],
+            [-INF, INF],
+            [0.5, 0.5],
+            [0.5, 0.5],
+        ),
+        binary(
+            "logaddexp",
+            "(inf, 1), (-inf, 1), (0, 0)",
+            [INF, -INF, 0.0],
+            [1.0, 1.0, 0.0],
+            [1, 0, 0.5],
+            [0, 1, 0.5],
+            second=([0, 0, 0], [0, 0, 0]),
+        ),
         unary("asin", "1, -1", [1.0, -1.0], [INF, INF]),
         unary("acos", "1, -1", [1.0, -1.0], [-INF, -INF]),
         unary("acosh", "1", [1.0], [INF]),
         unary("atanh", "1, -1", [1.0, -1.0], [INF, INF]),
-        binary("atan2", "(0, 0), (0, -0), (-0, 0), (-0, -0)", [0.0, 0.0, -0.0, -0.0], [0.0, -0.0, 0.0, -0.0], [0] * 4, [0] * 4,
-               second=([0] * 4, [0] * 4)),
+        binary(
+            "atan2",
+            "(0, 0), (0, -0), (-0, 0), (-0, -0)",
+            [0.0, 0.0, -0.0, -0.0],
+            [0.0, -0.0, 0.0, -0.0],
+            [0] * 4,
+            [0] * 4,
+            second=([0] * 4, [0] * 4),
+        ),
         binary("atan2", "(0, -1), (-0, -1)", [0.0, -0.0], [-1.0, -1.0], [-1, -1], [0, 0]),
     ],
     "Reductions and sorting": [
@@ -216,17 +410,42 @@ TABLE: dict[str, list[Case]] = {
         reduction("min", "ties", [[2.0, 2.0], [0.0, 2.0]], [[0, 0.5], [1, 0.5]], axis=0),
         reduction("max", "nan", [1.0, NAN, 3.0, NAN], [0, 0.5, 0, 0.5]),
         reduction("max", "all -inf", [-INF, -INF], [0.5, 0.5]),
-        Case("sort", "ties", lambda xp, x: weighted(xp, xp.sort(x, stable=True), [1, 10, 100, 1000]), ([2.0, 1.0, 2.0, 1.0],), ([100, 1, 1000, 10],)),
-        Case("sort, descending", "ties", lambda xp, x: weighted(xp, xp.sort(x, stable=True, descending=True), [1, 10, 100, 1000]),
-             ([2.0, 1.0, 2.0, 1.0],), ([1, 100, 10, 1000],)),
-        Case("sort", "nan", lambda xp, x: weighted(xp, xp.sort(x), [1, 10, 100]), ([NAN, 1.0, 0.0],), ([100, 10, 1],)),
+        Case(
+            "sort",
+            "ties",
+            lambda xp, x: weighted(xp, xp.sort(x, stable=True), [1, 10, 100, 1000]),
+            ([2.0, 1.0, 2.0, 1.0],),
+            ([100, 1, 1000, 10],),
+        ),
+        Case(
+            "sort, descending",
+            "ties",
+            lambda xp, x: weighted(
+                xp, xp.sort(x, stable=True, descending=True), [1, 10, 100, 1000]
+            ),
+            ([2.0, 1.0, 2.0, 1.0],),
+            ([1, 100, 10, 1000],),
+        ),
+        Case(
+            "sort",
+            "nan",
+            lambda xp, x: weighted(xp, xp.sort(x), [1, 10, 100]),
+            ([NAN, 1.0, 0.0],),
+            ([100, 10, 1],),
+        ),
         reduction("var", "one element", [3.0], [0], [0]),
         reduction("std", "one element", [3.0], [0]),
         reduction("var", "one element", [3.0], [NAN], correction=1),
         reduction("std", "one element", [3.0], [NAN], correction=1),
         reduction("var", "constants", [3.0, 3.0], [0, 0], [0, 0]),
         reduction("std", "constants", [3.0, 3.0], [0, 0], [0, 0]),
-        reduction("std", "one of two rows constant", [[3.0, 3.0], [1.0, 3.0]], [[0, 0], [-0.5, 0.5]], axis=1),
+        reduction(
+            "std",
+            "one of two rows constant",
+            [[3.0, 3.0], [1.0, 3.0]],
+            [[0, 0], [-0.5, 0.5]],
+            axis=1,
+        ),
         reduction("var", "no degrees of freedom", [1.0, 3.0], [-INF, INF], correction=2),
         reduction("std", "a nan", [1.0, NAN], [NAN, NAN]),
         reduction("mean", "nothing", [], []),
@@ -235,44 +454,134 @@ TABLE: dict[str, list[Case]] = {
     ],
     "Names beyond the standard": [
         named("relu", "0, -0, nan", [0.0, -0.0, NAN], [0, 0, 1], lambda xp, x: x.relu()),
-        named("sigmoid", "-1000, 1000, -inf, inf", [-1000.0, 1000.0, -INF, INF], [0, 0, 0, 0], lambda xp, x: x.sigmoid()),
+        named(
+            "sigmoid",
+            "-1000, 1000, -inf, inf",
+            [-1000.0, 1000.0, -INF, INF],
+            [0, 0, 0, 0],
+            lambda xp, x: x.sigmoid(),
+        ),
         named("silu", "-1000, 1000", [-1000.0, 1000.0], [0, 1], lambda xp, x: x * x.sigmoid()),
         named("silu", "-inf, inf", [-INF, INF], [0, 1], lambda xp, x: x * x.sigmoid()),
-        named("softplus", "-1000, 1000, -inf, inf", [-1000.0, 1000.0, -INF, INF], [0, 1, 0, 1], lambda xp, x: xp.nn.functional.softplus(x)),
-        named("logsumexp", "-1000, 1000, 1000", [-1000.0, 1000.0, 1000.0], [0, 0.5, 0.5], lambda xp, x: x.logsumexp(0), second=[0, 0, 0]),
+        named(
+            "softplus",
+            "-1000, 1000, -inf, inf",
+            [-1000.0, 1000.0, -INF, INF],
+            [0, 1, 0, 1],
+            lambda xp, x: xp.nn.functional.softplus(x),
+        ),
+        named(
+            "logsumexp",
+            "-1000, 1000, 1000",
+            [-1000.0, 1000.0, 1000.0],
+            [0, 0.5, 0.5],
+            lambda xp, x: x.logsumexp(0),
+            second=[0, 0, 0],
+        ),
         named("logsumexp", "all -inf", [-INF, -INF], [0.5, 0.5], lambda xp, x: x.logsumexp(0)),
-        named("logsumexp", "inf, inf, 1", [INF, INF, 1.0], [0.5, 0.5, 0], lambda xp, x: x.logsumexp(0)),
-        of_one("softmax(x)[0]", "0, 0, -inf", lambda xp, x: _beyond(xp, "softmax")(x)[0], [0.0, 0.0, -INF], [0.25, -0.25, 0],
-               on_torch=lambda xp, x: x.softmax(0)[0]),
+        named(
+            "logsumexp", "inf, inf, 1", [INF, INF, 1.0], [0.5, 0.5, 0], lambda xp, x: x.logsumexp(0)
+        ),
+        of_one(
+            "softmax(x)[0]",
+            "0, 0, -inf",
+            lambda xp, x: _beyond(xp, "softmax")(x)[0],
+            [0.0, 0.0, -INF],
+            [0.25, -0.25, 0],
+            on_torch=lambda xp, x: x.softmax(0)[0],
+        ),
         named("softmax", "all -inf", [-INF, -INF], [NAN, NAN], lambda xp, x: x.softmax(0)),
-        of_one("log_softmax(x)[0]", "0, 0, -inf", lambda xp, x: _beyond(xp, "log_softmax")(x)[0], [0.0, 0.0, -INF], [0.5, -0.5, 0],
-               on_torch=lambda xp, x: x.log_softmax(0)[0]),
-        named("median", "ties", [2.0, 1.0, 2.0, 2.0, 3.0], [0, 0, 1, 0, 0], lambda xp, x: x.median()),
-        named("median", "an even number", [4.0, 1.0, 2.0, 3.0], [0, 0, 0.5, 0.5], lambda xp, x: x.quantile(0.5)),
+        of_one(
+            "log_softmax(x)[0]",
+            "0, 0, -inf",
+            lambda xp, x: _beyond(xp, "log_softmax")(x)[0],
+            [0.0, 0.0, -INF],
+            [0.5, -0.5, 0],
+            on_torch=lambda xp, x: x.log_softmax(0)[0],
+        ),
+        named(
+            "median", "ties", [2.0, 1.0, 2.0, 2.0, 3.0], [0, 0, 1, 0, 0], lambda xp, x: x.median()
+        ),
+        named(
+            "median",
+            "an even number",
+            [4.0, 1.0, 2.0, 3.0],
+            [0, 0, 0.5, 0.5],
+            lambda xp, x: x.quantile(0.5),
+        ),
         named("median", "a nan", [1.0, NAN, 3.0], [0, 1, 0], lambda xp, x: x.median()),
-        named("quantile", "a place of an element", [3.0, 1.0, 2.0], [0, 0, 1], lambda xp, x: x.quantile(0.5), q=0.5),
-        named("nanmedian", "a nan", [1.0, NAN, 3.0, 2.0], [0, 0, 0, 1], lambda xp, x: x.nanmedian()),
+        named(
+            "quantile",
+            "a place of an element",
+            [3.0, 1.0, 2.0],
+            [0, 0, 1],
+            lambda xp, x: x.quantile(0.5),
+            q=0.5,
+        ),
+        named(
+            "nanmedian", "a nan", [1.0, NAN, 3.0, 2.0], [0, 0, 0, 1], lambda xp, x: x.nanmedian()
+        ),
         named("nanmedian", "all nan", [NAN, NAN], [0, 0], lambda xp, x: x.nanmedian()),
         named("nansum", "a nan", [1.0, NAN], [1, 0], lambda xp, x: x.nansum()),
         named("nanmean", "all nan", [NAN, NAN], [0, 0], lambda xp, x: x.nanmean()),
-        named("nanstd", "constants and a nan", [3.0, NAN, 3.0], [0, 0, 0], lambda xp, x: x[~x.isnan()].std(correction=0)),
-        named("nanmax", "ties and a nan", [1.0, NAN, 1.0], [0.5, 0, 0.5], lambda xp, x: x[~x.isnan()].amax()),
-        named("nan_to_num", "nan, inf, -inf, 1", [NAN, INF, -INF, 1.0], [0, 0, 0, 1], lambda xp, x: x.nan_to_num()),
+        named(
+            "nanstd",
+            "constants and a nan",
+            [3.0, NAN, 3.0],
+            [0, 0, 0],
+            lambda xp, x: x[~x.isnan()].std(correction=0),
+        ),
+        named(
+            "nanmax",
+            "ties and a nan",
+            [1.0, NAN, 1.0],
+            [0.5, 0, 0.5],
+            lambda xp, x: x[~x.isnan()].amax(),
+        ),
+        named(
+            "nan_to_num",
+            "nan, inf, -inf, 1",
+            [NAN, INF, -INF, 1.0],
+            [0, 0, 0, 1],
+            lambda xp, x: x.nan_to_num(),
+        ),
         named("ptp", "constants", [2.0, 2.0], [0, 0], lambda xp, x: x.amax() - x.amin()),
     ],
     "Products": [
         reduction("prod", "one zero", [2.0, 0.0, 4.0], [0, 8, 0], [4, 6, 2]),
         reduction("prod", "two zeros", [0.0, 0.0, 4.0], [0, 0, 0], [4, 4, 0]),
         reduction("prod", "three zeros", [0.0, 0.0, 0.0], [0, 0, 0], [0, 0, 0]),
-        reduction("prod", "a zero in a row", [[2.0, 0.0], [3.0, 4.0]], [[0, 2], [4, 3]], [[1, 1], [1, 1]], axis=1),
+        reduction(
+            "prod",
+            "a zero in a row",
+            [[2.0, 0.0], [3.0, 4.0]],
+            [[0, 2], [4, 3]],
+            [[1, 1], [1, 1]],
+            axis=1,
+        ),
         reduction("prod", "nan", [NAN, 2.0], [2, NAN]),
-        reduction("cumulative_prod", "one zero", [2.0, 0.0, 4.0, 5.0], [1, 50, 0, 0], [25, 45, 12, 8]),
-        reduction("cumulative_prod", "two zeros", [2.0, 0.0, 0.0, 5.0], [1, 2, 0, 0], [1, 13, 12, 0]),
+        reduction(
+            "cumulative_prod", "one zero", [2.0, 0.0, 4.0, 5.0], [1, 50, 0, 0], [25, 45, 12, 8]
+        ),
+        reduction(
+            "cumulative_prod", "two zeros", [2.0, 0.0, 0.0, 5.0], [1, 2, 0, 0], [1, 13, 12, 0]
+        ),
     ],
     "Indexing": [
-        Case("take", "a repeated index", lambda xp, x: weighted(xp, xp.take(x, xp.asarray([0, 2, 0])), [1, 10, 100]),
-             ([1.0, 2.0, 3.0],), ([101, 0, 10],)),
-        Case("x[indices]", "a repeated index", lambda xp, x: weighted(xp, x[xp.asarray([1, 1, -1])], [1, 10, 100]), ([1.0, 2.0],), ([0, 111],)),
+        Case(
+            "take",
+            "a repeated index",
+            lambda xp, x: weighted(xp, xp.take(x, xp.asarray([0, 2, 0])), [1, 10, 100]),
+            ([1.0, 2.0, 3.0],),
+            ([101, 0, 10],),
+        ),
+        Case(
+            "x[indices]",
+            "a repeated index",
+            lambda xp, x: weighted(xp, x[xp.asarray([1, 1, -1])], [1, 10, 100]),
+            ([1.0, 2.0],),
+            ([0, 111],),
+        ),
     ],
     "Norms": [
         vector_norm(2, "0", [0.0, 0.0], [0, 0], [0, 0]),
@@ -300,47 +609,191 @@ TABLE: dict[str, list[Case]] = {
         matrix_norm(2, "0", ZERO2, ZERO2),
     ],
     "Matrices": [
-        of_one("det", "rank n - 1", lambda xp, x: xp.linalg.det(x), [[1.0, 2.0], [2.0, 4.0]], [[4, -2], [-2, 1]], [[1, -1], [-1, 1]]),
-        of_one("det", "rank n - 1, n = 4, two singular values equal", lambda xp, x: xp.linalg.det(x), diagonal(0, 1, 1, 2), diagonal(2, 0, 0, 0),
-                  [[5, -2, -2, -1], [-2, 2, 0, 0], [-2, 0, 2, 0], [-1, 0, 0, 1]]),
-        of_one("det", "rank n - 2", lambda xp, x: xp.linalg.det(x), diagonal(0, 0, 3), diagonal(0, 0, 0), [[3, -3, 0], [-3, 3, 0], [0, 0, 0]]),
-        of_one("det", "rank n - 2, n = 4", lambda xp, x: xp.linalg.det(x), diagonal(0, 0, 3, 5), diagonal(0, 0, 0, 0),
-                  [[15, -15, 0, 0], [-15, 15, 0, 0], [0] * 4, [0] * 4]),
+        of_one(
+            "det",
+            "rank n - 1",
+            lambda xp, x: xp.linalg.det(x),
+            [[1.0, 2.0], [2.0, 4.0]],
+            [[4, -2], [-2, 1]],
+            [[1, -1], [-1, 1]],
+        ),
+        of_one(
+            "det",
+            "rank n - 1, n = 4, two singular values equal",
+            lambda xp, x: xp.linalg.det(x),
+            diagonal(0, 1, 1, 2),
+            diagonal(2, 0, 0, 0),
+            [[5, -2, -2, -1], [-2, 2, 0, 0], [-2, 0, 2, 0], [-1, 0, 0, 1]],
+        ),
+        of_one(
+            "det",
+            "rank n - 2",
+            lambda xp, x: xp.linalg.det(x),
+            diagonal(0, 0, 3),
+            diagonal(0, 0, 0),
+            [[3, -3, 0], [-3, 3, 0], [0, 0, 0]],
+        ),
+        of_one(
+            "det",
+            "rank n - 2, n = 4",
+            lambda xp, x: xp.linalg.det(x),
+            diagonal(0, 0, 3, 5),
+            diagonal(0, 0, 0, 0),
+            [[15, -15, 0, 0], [-15, 15, 0, 0], [0] * 4, [0] * 4],
+        ),
         of_one("det", "0", lambda xp, x: xp.linalg.det(x), ZERO2, ZERO2, [[1, -1], [-1, 1]]),
-        of_one("eigvalsh", "Hermitian", lambda xp, x: weighted(xp, xp.linalg.eigvalsh(x), [1, 2]), [[2.0, 1.0], [1.0, 3.0]],
-                  [[2 - 1 / (2 * math.sqrt(5)) - 0.5, 1 / math.sqrt(5)], [1 / math.sqrt(5), 1.5 + 1 / (2 * math.sqrt(5))]]),
-        of_one("eigvalsh", "repeated", lambda xp, x: xp.linalg.eigvalsh(x) ** 2, I2, [[2, 0], [0, 2]]),
-        of_one("eigh, eigenvectors", "repeated", lambda xp, x: xp.abs(xp.linalg.eigh(x)[1]), I2, [[NAN] * 2] * 2),
-        of_one("svdvals", "repeated", lambda xp, x: xp.linalg.svdvals(x) ** 2, I2, [[2, 0], [0, 2]]),
+        of_one(
+            "eigvalsh",
+            "Hermitian",
+            lambda xp, x: weighted(xp, xp.linalg.eigvalsh(x), [1, 2]),
+            [[2.0, 1.0], [1.0, 3.0]],
+            [
+                [2 - 1 / (2 * math.sqrt(5)) - 0.5, 1 / math.sqrt(5)],
+                [1 / math.sqrt(5), 1.5 + 1 / (2 * math.sqrt(5))],
+            ],
+        ),
+        of_one(
+            "eigvalsh", "repeated", lambda xp, x: xp.linalg.eigvalsh(x) ** 2, I2, [[2, 0], [0, 2]]
+        ),
+        of_one(
+            "eigh, eigenvectors",
+            "repeated",
+            lambda xp, x: xp.abs(xp.linalg.eigh(x)[1]),
+            I2,
+            [[NAN] * 2] * 2,
+        ),
+        of_one(
+            "svdvals", "repeated", lambda xp, x: xp.linalg.svdvals(x) ** 2, I2, [[2, 0], [0, 2]]
+        ),
         of_one("svdvals", "0", lambda xp, x: xp.linalg.svdvals(x) ** 2, ZERO2, ZERO2),
-        of_one("svd, singular vectors", "repeated", lambda xp, x: xp.abs(xp.linalg.svd(x)[0]), I2, [[NAN] * 2] * 2),
-        of_one("svd, u * s @ vh", "a singular value of 0, square", lambda xp, x: rebuilt(xp, x), [[2.0, 0.0], [0.0, 0.0]], [[1, 1], [1, 1]]),
-        of_one("svd, u * s @ vh", "a singular value of 0, not square", lambda xp, x: rebuilt(xp, x), [[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]],
-               [[NAN] * 2] * 3),
-        of_one("cholesky", "Hermitian", lambda xp, x: xp.linalg.cholesky(x)[..., 0, 0], [[4.0, 2.0], [2.0, 3.0]], [[0.25, 0], [0, 0]]),
-        of_one("cholesky", "both triangles", lambda xp, x: xp.linalg.cholesky(x)[..., 1, 0], [[4.0, 2.0], [2.0, 3.0]], [[-0.125, 0.25], [0.25, 0]]),
-        of_one("matrix_power, n=0", "everywhere", lambda xp, x: xp.linalg.matrix_power(x, 0), ZERO2, ZERO2),
-        of_one("pinv", "rank 1", lambda xp, x: xp.linalg.pinv(x), [[1.0, 1.0], [1.0, 1.0]], [[-0.25, -0.25], [-0.25, -0.25]]),
+        of_one(
+            "svd, singular vectors",
+            "repeated",
+            lambda xp, x: xp.abs(xp.linalg.svd(x)[0]),
+            I2,
+            [[NAN] * 2] * 2,
+        ),
+        of_one(
+            "svd, u * s @ vh",
+            "a singular value of 0, square",
+            lambda xp, x: rebuilt(xp, x),
+            [[2.0, 0.0], [0.0, 0.0]],
+            [[1, 1], [1, 1]],
+        ),
+        of_one(
+            "svd, u * s @ vh",
+            "a singular value of 0, not square",
+            lambda xp, x: rebuilt(xp, x),
+            [[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]],
+            [[NAN] * 2] * 3,
+        ),
+        of_one(
+            "cholesky",
+            "Hermitian",
+            lambda xp, x: xp.linalg.cholesky(x)[..., 0, 0],
+            [[4.0, 2.0], [2.0, 3.0]],
+            [[0.25, 0], [0, 0]],
+        ),
+        of_one(
+            "cholesky",
+            "both triangles",
+            lambda xp, x: xp.linalg.cholesky(x)[..., 1, 0],
+            [[4.0, 2.0], [2.0, 3.0]],
+            [[-0.125, 0.25], [0.25, 0]],
+        ),
+        of_one(
+            "matrix_power, n=0",
+            "everywhere",
+            lambda xp, x: xp.linalg.matrix_power(x, 0),
+            ZERO2,
+            ZERO2,
+        ),
+        of_one(
+            "pinv",
+            "rank 1",
+            lambda xp, x: xp.linalg.pinv(x),
+            [[1.0, 1.0], [1.0, 1.0]],
+            [[-0.25, -0.25], [-0.25, -0.25]],
+        ),
         of_one("pinv", "0", lambda xp, x: xp.linalg.pinv(x), ZERO2, ZERO2),
     ],
     "Fourier transforms": [
-        of_one("fft", "4 real numbers", lambda xp, x: xp.real(xp.fft.fft(x)), FOUR, [4, 0, 0, 0], refused={"strict": COMPLEX_ONLY}),
-        of_one("fft, n=4", "of 2: padded", lambda xp, x: xp.real(xp.fft.fft(x, n=4)), [1.0, 2.0], [4, 0], refused={"strict": COMPLEX_ONLY}),
-        of_one("fft, n=2", "of 4: cut", lambda xp, x: xp.real(xp.fft.fft(x, n=2)), FOUR, [2, 0, 0, 0], refused={"strict": COMPLEX_ONLY}),
-        of_one("fft, norm='ortho'", "4 real numbers", lambda xp, x: xp.real(xp.fft.fft(x, norm="ortho")), FOUR, [2, 0, 0, 0],
-               refused={"strict": COMPLEX_ONLY}),
+        of_one(
+            "fft",
+            "4 real numbers",
+            lambda xp, x: xp.real(xp.fft.fft(x)),
+            FOUR,
+            [4, 0, 0, 0],
+            refused={"strict": COMPLEX_ONLY},
+        ),
+        of_one(
+            "fft, n=4",
+            "of 2: padded",
+            lambda xp, x: xp.real(xp.fft.fft(x, n=4)),
+            [1.0, 2.0],
+            [4, 0],
+            refused={"strict": COMPLEX_ONLY},
+        ),
+        of_one(
+            "fft, n=2",
+            "of 4: cut",
+            lambda xp, x: xp.real(xp.fft.fft(x, n=2)),
+            FOUR,
+            [2, 0, 0, 0],
+            refused={"strict": COMPLEX_ONLY},
+        ),
+        of_one(
+            "fft, norm='ortho'",
+            "4 real numbers",
+            lambda xp, x: xp.real(xp.fft.fft(x, norm="ortho")),
+            FOUR,
+            [2, 0, 0, 0],
+            refused={"strict": COMPLEX_ONLY},
+        ),
         of_one("rfft", "4 real numbers", lambda xp, x: xp.real(xp.fft.rfft(x)), FOUR, [3, 0, 1, 0]),
         of_one("irfft", "3 bins", lambda xp, z: xp.fft.irfft(z), BINS, [1 + 0j, 0j, 0j]),
-        of_one("irfft(z)[0]", "3 bins", lambda xp, z: xp.fft.irfft(z)[0], BINS, [0.25 + 0j, 0.5 + 0j, 0.25 + 0j]),
-        of_one("irfft(z)[1]", "3 bins", lambda xp, z: xp.fft.irfft(z)[1], BINS, [0.25 + 0j, -0.5j, -0.25 + 0j]),
-        of_one("irfft(z, n=5)[0]", "3 bins", lambda xp, z: xp.fft.irfft(z, n=5)[0], [1 + 0j, 2 + 1j, 3 + 1j], [0.2 + 0j, 0.4 + 0j, 0.4 + 0j]),
+        of_one(
+            "irfft(z)[0]",
+            "3 bins",
+            lambda xp, z: xp.fft.irfft(z)[0],
+            BINS,
+            [0.25 + 0j, 0.5 + 0j, 0.25 + 0j],
+        ),
+        of_one(
+            "irfft(z)[1]",
+            "3 bins",
+            lambda xp, z: xp.fft.irfft(z)[1],
+            BINS,
+            [0.25 + 0j, -0.5j, -0.25 + 0j],
+        ),
+        of_one(
+            "irfft(z, n=5)[0]",
+            "3 bins",
+            lambda xp, z: xp.fft.irfft(z, n=5)[0],
+            [1 + 0j, 2 + 1j, 3 + 1j],
+            [0.2 + 0j, 0.4 + 0j, 0.4 + 0j],
+        ),
         of_one("hfft", "3 bins", lambda xp, z: xp.fft.hfft(z), BINS, [4 + 0j, 0j, 0j]),
-        of_one("hfft(z)[0]", "3 bins", lambda xp, z: xp.fft.hfft(z)[0], BINS, [1 + 0j, 2 + 0j, 1 + 0j]),
-        of_one("ihfft", "4 real numbers", lambda xp, x: xp.real(xp.fft.ihfft(x)), FOUR, [0.75, 0, 0.25, 0]),
+        of_one(
+            "hfft(z)[0]", "3 bins", lambda xp, z: xp.fft.hfft(z)[0], BINS, [1 + 0j, 2 + 0j, 1 + 0j]
+        ),
+        of_one(
+            "ihfft",
+            "4 real numbers",
+            lambda xp, x: xp.real(xp.fft.ihfft(x)),
+            FOUR,
+            [0.75, 0, 0.25, 0],
+        ),
     ],
     "Complex numbers": [
         Case("|z|**2", "1+2i", lambda xp, z: xp.abs(z) ** 2, ([1 + 2j],), ([2 + 4j],)),
-        Case("real, imag", "1+2i", lambda xp, z: 3 * xp.real(z) + 5 * xp.imag(z), ([1 + 2j],), ([3 + 5j],)),
+        Case(
+            "real, imag",
+            "1+2i",
+            lambda xp, z: 3 * xp.real(z) + 5 * xp.imag(z),
+            ([1 + 2j],),
+            ([3 + 5j],),
+        ),
         Case("real(z * z)", "1+2i", lambda xp, z: xp.real(z * z), ([1 + 2j],), ([2 - 4j],)),
         unary("sign", "3+4i", [3 + 4j], [0.128 - 0.096j], on_torch=lambda xp, x: x.sgn()),
     ],
@@ -356,17 +809,32 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     "minimum: nan": {"jax": ([0, 0, 0], [0, 0, 0])},
     "clip(x, 0): x = 0": {"jax": ([0.5],)},
     "clip(x, -1, 1): x = -2, -1, 0, 1, 2, nan": {"jax": ([0, 0.5, 1, 0.5, 0, 0],)},
-    "clip(x, min, max): x = -2, -1, 1, 2; min = -1, max = 1": {"jax": ([0, 0.5, 0.5, 0], [1, 0.5, 0, 0], [0, 0, 0.5, 1])},
+    "clip(x, min, max): x = -2, -1, 1, 2; min = -1, max = 1": {
+        "jax": ([0, 0.5, 0.5, 0], [1, 0.5, 0, 0], [0, 0, 0.5, 1])
+    },
     "x ** 0.0: x = 0, 2, nan, inf": {"jax": ([NAN, 0, NAN, 0],)},
     "pow: (0, 0), (0, 1), (0, 2), (0, -1)": {"jax": ([NAN, 1, 0, -INF], [0, 0, 0, NAN])},
     "pow: (2, 0)": {"torch_second": ([0.5], [0.480453013918])},
     "pow: (nan, 0)": {"jax": ([NAN], [NAN])},
     "pow: (0, 0)": {"torch_second": ([NAN], [NAN]), "jax": ([NAN], [0])},
     "0 ** y: y = 0, 2, -1": {"jax": ([0, 0, NAN],)},
-    "hypot: (0, 0), (-0, 0)": {"torch": ([NAN, NAN], [NAN, NAN]), "torch_second": ([NAN, NAN], [NAN, NAN]), "jax": ([0.5, 0.5], [0.5, 0.5])},
-    "logaddexp: (-inf, -inf), (inf, inf)": {"torch": ([NAN, NAN], [NAN, NAN]), "jax": ([NAN, 1], [NAN, 1])},
-    "logaddexp: (inf, 1), (-inf, 1), (0, 0)": {"torch_second": ([NAN, NAN, 0], [NAN, NAN, 0]), "jax": ([1, 0, 0.5], [2.718281828459, 1, 0.5])},
-    "atan2: (0, 0), (0, -0), (-0, 0), (-0, -0)": {"torch_second": ([NAN] * 4, [NAN] * 4), "jax": ([NAN] * 4, [NAN] * 4)},
+    "hypot: (0, 0), (-0, 0)": {
+        "torch": ([NAN, NAN], [NAN, NAN]),
+        "torch_second": ([NAN, NAN], [NAN, NAN]),
+        "jax": ([0.5, 0.5], [0.5, 0.5]),
+    },
+    "logaddexp: (-inf, -inf), (inf, inf)": {
+        "torch": ([NAN, NAN], [NAN, NAN]),
+        "jax": ([NAN, 1], [NAN, 1]),
+    },
+    "logaddexp: (inf, 1), (-inf, 1), (0, 0)": {
+        "torch_second": ([NAN, NAN, 0], [NAN, NAN, 0]),
+        "jax": ([1, 0, 0.5], [2.718281828459, 1, 0.5]),
+    },
+    "atan2: (0, 0), (0, -0), (-0, 0), (-0, -0)": {
+        "torch_second": ([NAN] * 4, [NAN] * 4),
+        "jax": ([NAN] * 4, [NAN] * 4),
+    },
     "max: nan": {"torch": ([NAN, NAN, NAN, NAN],), "jax": ([NAN, NAN, NAN, NAN],)},
     "sort, descending: ties": {"jax": ([10, 1000, 1, 100],)},
     "std: one element": {"jax": ([NAN],)},
@@ -397,7 +865,11 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     "matrix_norm, ord='nuc': 0": {"torch": ([[1, 0], [0, 1]],), "jax": ([[1, 0], [0, 1]],)},
     "matrix_norm, ord=2: 0": {"torch": ([[0.5, 0], [0, 0.5]],), "jax": ([[0.25, 0], [0, 0.25]],)},
     "det: rank n - 1": {"torch": ([[0] * 2] * 2,)},
-    "det: rank n - 1, n = 4, two singular values equal": {"torch": ([[0] * 4] * 4,), "torch_second": ([[NAN] * 4] * 4,), "jax": ([[0] * 4] * 4,)},
+    "det: rank n - 1, n = 4, two singular values equal": {
+        "torch": ([[0] * 4] * 4,),
+        "torch_second": ([[NAN] * 4] * 4,),
+        "jax": ([[0] * 4] * 4,),
+    },
     "det: rank n - 2": {"torch_second": ([[NAN] * 3] * 3,)},
     "det: rank n - 2, n = 4": {"torch_second": ([[NAN] * 4] * 4,)},
     "det: 0": {"torch_second": ([[NAN] * 2] * 2,)},
@@ -415,8 +887,19 @@ def rows(chapter: str) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for case in TABLE[chapter]:
         others = OTHERS.get(case.id, {})
-        torch = [shown(others[k], label) for k, label in (("torch", ""), ("torch_second", "second: ")) if k in others]
-        cells = (f"`{case.what}`", case.where, shown(case.gradient), shown(case.second), "; ".join(torch), shown(others.get("jax")))
+        torch = [
+            shown(others[k], label)
+            for k, label in (("torch", ""), ("torch_second", "second: "))
+            if k in others
+        ]
+        cells = (
+            f"`{case.what}`",
+            case.where,
+            shown(case.gradient),
+            shown(case.second),
+            "; ".join(torch),
+            shown(others.get("jax")),
+        )
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,4 +1,6 @@
-"""Losses of the outputs of decompositions that depend on no choice of theirs, as the same text for multigrad and for PyTorch."""
+"""Losses of the outputs of decompositions that depend on no choice of theirs, as the same text for
+multigrad and for PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -89,10 +91,22 @@ def right_loss(xp: Any, x: Any) -> Any:
 
 
 LOSSES: dict[str, tuple[Callable[..., Any], Any, list[tuple[int, ...]]]] = {
-    "cholesky": (lambda xp, x: weighted(xp, xp.linalg.cholesky(x) ** 2), positive, [(3, 3), (2, 2, 2)]),
-    "cholesky upper": (lambda xp, x: weighted(xp, xp.linalg.cholesky(x, upper=True) ** 2), positive, [(3, 3)]),
+    "cholesky": (
+        lambda xp, x: weighted(xp, xp.linalg.cholesky(x) ** 2),
+        positive,
+        [(3, 3), (2, 2, 2)],
+    ),
+    "cholesky upper": (
+        lambda xp, x: weighted(xp, xp.linalg.cholesky(x, upper=True) ** 2),
+        positive,
+        [(3, 3)],
+    ),
     "eigh": (eigh_loss, hermitian, [(3, 3), (2, 2, 2)]),
-    "eigvalsh": (lambda xp, x: weighted(xp, xp.linalg.eigvalsh(x) ** 2), hermitian, [(3, 3), (2, 2, 2)]),
+    "eigvalsh": (
+        lambda xp, x: weighted(xp, xp.linalg.eigvalsh(x) ** 2),
+        hermitian,
+        [(3, 3), (2, 2, 2)],
+    ),
     "eig": (eig_loss, None, [(3, 3), (2, 2, 2)]),
     "eigvals": (lambda xp, x: weighted(xp, xp.linalg.eigvals(x) ** 2), None, [(3, 3), (2, 2, 2)]),
     "qr": (qr_loss, None, [(3, 3), (4, 2), (2, 4), (2, 3, 2)]),
@@ -103,5 +117,9 @@ LOSSES: dict[str, tuple[Callable[..., Any], Any, list[tuple[int, ...]]]] = {
     "svd full": (lambda xp, x: svd_loss(xp, x, True), None, [(4, 2), (2, 4)]),
     "U": (left_loss, None, [(2, 2), (3, 2), (2, 3)]),
     "Vh": (right_loss, None, [(2, 2), (3, 2), (2, 3)]),
-    "svdvals": (lambda xp, x: weighted(xp, xp.linalg.svdvals(x) ** 2), None, [(3, 3), (3, 2), (2, 3)]),
+    "svdvals": (
+        lambda xp, x: weighted(xp, xp.linalg.svdvals(x) ** 2),
+        None,
+        [(3, 3), (3, 2), (2, 3)],
+    ),
 }

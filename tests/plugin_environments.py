@@ -1,4 +1,6 @@
-"""Environments to install plugins into that a test has written: what is installed here is in them, and pip asks no index."""
+"""Environments to install plugins into that a test has written: what is installed here is in them,
+and pip asks no index.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Environment:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=300)
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=300
+        )
         (packages,) = folder.glob("lib/python*/site-packages")
         here = sysconfig.get_paths()["purelib"]
         (packages / "_here.pth").write_text(f"import site; site.addsitedir({here!r})\n")
@@ -32,7 +36,20 @@ class Environment:
 
     def run(self, *command: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command with the environment's Python first on the path."""
-        path = os.pathsep.join([str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
-        changed = {"PATH": os.pathsep.join([str(self.folder / "bin"), os.environ["PATH"]]), "PYTHONPATH": path,
-                   "MYPYPATH": os.pathsep.join([str(ROOT), str(ROOT / "conformance")])}
-        return subprocess.run(command, cwd=cwd, env=os.environ | changed | variables, capture_output=True, text=True, timeout=900, check=False)
+        path = os.pathsep.join(
+            [str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")]
+        )
+        changed = {
+            "PATH": os.pathsep.join([str(self.folder / "bin"), os.environ["PATH"]]),
+            "PYTHONPATH": path,
+            "MYPYPATH": os.pathsep.join([str(ROOT), str(ROOT / "conformance")]),
+        }
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            env=os.environ | changed | variables,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )

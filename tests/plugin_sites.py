@@ -38,7 +38,9 @@ for line in discovery.listing():
 
 
 class Site:
-    """A folder on the path of a new process, with modules and with distributions that have entry points."""
+    """A folder on the path of a new process, with modules and with distributions that have entry
+    points.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,27 +56,42 @@ class Site:
         (info / "entry_points.txt").write_text(f"[multigrad]\n{lines}" if lines else "")
 
     def plugin(self, name: str, text: str) -> None:
-        """A distribution `multigrad-<name>` with one plugin of that name, the module `plugin_<name>`."""
+        """A distribution `multigrad-<name>` with one plugin of that name, the module
+        `plugin_<name>`.
+        """
         self.module(f"plugin_{name}", text)
         self.distribution(f"multigrad-{name}", **{name: f"plugin_{name}"})
 
     def run(self, code: str, **environment: str) -> str:
         path = os.pathsep.join([str(self.folder), str(ROOT)])
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")}
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=False,
-                              env=kept | {"PYTHONPATH": path} | environment)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=kept | {"PYTHONPATH": path} | environment,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def line(self, name: str, **environment: str) -> str:
         """What the listing says about one name."""
-        lines = [line for line in self.run(SHOW, **environment).splitlines() if line.startswith(f"{name} |")]
+        lines = [
+            line
+            for line in self.run(SHOW, **environment).splitlines()
+            if line.startswith(f"{name} |")
+        ]
         assert len(lines) == 1, lines
         return lines[0]
 
     def error(self, call: str, **environment: str) -> str:
-        """The type and the text of the error that a call of `discovery` raises, twice alike, while NumPy keeps working."""
-        return self.run(f"""
+        """The type and the text of the error that a call of `discovery` raises, twice alike, while
+        NumPy keeps working.
+        """
+        return self.run(
+            f"""
             from multigrad.backends import discovery
             from multigrad.errors import BackendError, RegistrationError
             told = []
@@ -86,7 +103,9 @@ class Site:
             assert len(told) == 2 and told[0] == told[1], told
             assert discovery.get("numpy").name == "numpy"
             print(told[0])
-            """, **environment).strip()
+            """,
+            **environment,
+        ).strip()
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Programs for the tests of kernels: recorded of functions, run by the kernel of a backend or written by hand."""
+"""Programs for the tests of kernels: recorded of functions, run by the kernel of a backend or
+written by hand.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,17 @@ def recorded(f: Callable[..., Any], *args: Any) -> Program:
 
 
 def replay(f: Callable[..., Any] | Program, *args: Any, arena: int = 64 << 20) -> Replay:
-    """What the kernel of NumPy makes of a function, called with these arguments once, so that its code is written."""
+    """What the kernel of NumPy makes of a function, called with these arguments once, so that its
+    code is written.
+    """
     program = f if isinstance(f, Program) else recorded(f, *args)
-    run: Replay = extend.backend("numpy").kernel("compile")(extend.raw_namespace("numpy"), program, arena=arena)
+    run: Replay = extend.backend("numpy").kernel("compile")(
+        extend.raw_namespace("numpy"), program, arena=arena
+    )
     run(*map(copied, args))
-    assert all(code is not None for code in run._codes.values()), "the code gave other results than the operations one by one"
+    assert all(code is not None for code in run._codes.values()), (
+        "the code gave other results than the operations one by one"
+    )
     return run
 
 
@@ -38,17 +46,23 @@ def copied(x: Any) -> Any:
         return x
     low = sum(min(0, s * (n - 1)) for s, n in zip(x.strides, x.shape, strict=True))
     high = sum(max(0, s * (n - 1)) for s, n in zip(x.strides, x.shape, strict=True))
-    made = np.ndarray(x.shape, x.dtype, np.zeros(high - low + x.itemsize, np.uint8), -low, x.strides)
+    made = np.ndarray(
+        x.shape, x.dtype, np.zeros(high - low + x.itemsize, np.uint8), -low, x.strides
+    )
     if 0 not in x.strides or x.size == 1:
         made[...] = x
     else:
-        made[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)] = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)]
+        made[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)] = x[
+            tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)
+        ]
     return made
 
 
 @dataclass
 class Poisoned:
-    """The code of a program, and that which fills memory with nonsense once it is free, as functions of the inputs."""
+    """The code of a program, and that which fills memory with nonsense once it is free, as
+    functions of the inputs.
+    """
 
     code: Code
     poisoned: Code
@@ -65,7 +79,9 @@ def poisoned(program: Program, args: Sequence[Any], arena: int = 64 << 20) -> Po
 
 
 def check(f: Callable[..., Any] | Program, *args: Any, arena: int = 64 << 20) -> None:
-    """The code gives what the operations give one by one, to the last bit, at several calls, and what it gives stays as it is."""
+    """The code gives what the operations give one by one, to the last bit, at several calls, and
+    what it gives stays as it is.
+    """
     program = f if isinstance(f, Program) else recorded(f, *args)
     p = poisoned(program, args, arena)
     given = list(map(copied, args))
@@ -79,9 +95,17 @@ def check(f: Callable[..., Any] | Program, *args: Any, arena: int = 64 << 20) ->
         assert_same(before, [np.array(x) for x in first])
         assert_same(code(given), expected)
         arrays = [x for x in first if type(x) is np.ndarray]
-        held = [*(x for x in given if type(x) is np.ndarray), *(x for x in program.constants.values() if type(x) is np.ndarray)]
+        held = [
+            *(x for x in given if type(x) is np.ndarray),
+            *(x for x in program.constants.values() if type(x) is np.ndarray),
+        ]
         assert not any(np.may_share_memory(x, y) for x in arrays for y in held)
-        assert not any(np.may_share_memory(x, y) for i, x in enumerate(arrays) for y in arrays[:i] if x is not y)
+        assert not any(
+            np.may_share_memory(x, y)
+            for i, x in enumerate(arrays)
+            for y in arrays[:i]
+            if x is not y
+        )
 
 
 def other(x: Any) -> Any:

@@ -1,4 +1,6 @@
-"""The samples of the conformance suite as functions to record at one point and to replay at another."""
+"""The samples of the conformance suite as functions to record at one point and to replay at
+another.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,18 @@ def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _moved(x: Any) -> Any:
-    """Another point of the same kind: floating values a little elsewhere, all others as they are."""
+    """Another point of the same kind: floating values a little elsewhere, all others as they
+    are.
+    """
     return np.asarray(x * x.dtype.type(0.97)) if is_array(x) and x.dtype.kind in "fc" else x
 
 
-def functions(target: Target, op: Op, values: list[Any], finish: Callable[..., Any] | None) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """What is recorded of a sample, as functions of the arrays in it: the operation, and the gradient of a sum of its results."""
+def functions(
+    target: Target, op: Op, values: list[Any], finish: Callable[..., Any] | None
+) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """What is recorded of a sample, as functions of the arrays in it: the operation, and the
+    gradient of a sum of its results.
+    """
 
     def with_arrays(arrays: Any) -> list[Any]:
         given = iter(arrays)
@@ -54,7 +62,9 @@ def functions(target: Target, op: Op, values: list[Any], finish: Callable[..., A
             if isinstance(x, mg.Tensor) or hasattr(x, "_elem"):
                 xp = target.bound
                 if xp.isdtype(x.dtype, ("real floating", "complex floating")):
-                    total = total + xp.sum(xp.abs(x) ** 2 if xp.isdtype(x.dtype, "complex floating") else x * x)
+                    total = total + xp.sum(
+                        xp.abs(x) ** 2 if xp.isdtype(x.dtype, "complex floating") else x * x
+                    )
         return total
 
     yield "forward", forward
@@ -70,13 +80,19 @@ def _arrays(values: Any) -> list[Any]:
 
 
 def replayed(name: str, target: Target, short: bool) -> Iterator[str]:
-    """Record each sample of an operation at one point and replay it at another. Yields what differs."""
+    """Record each sample of an operation at one point and replay it at another.
+
+    Yields what differs.
+    """
     op = OPS[name]
     for sample in samples_of(name):
         if (short and not sample.short) or not sample.values:
             continue
         values = problem_of(name, sample, target.single, target.has_long).values
-        points = [[target.raw(x) for x in _arrays(_mapped(f, list(values)))] for f in (_moved, lambda x: x)]
+        points = [
+            [target.raw(x) for x in _arrays(_mapped(f, list(values)))]
+            for f in (_moved, lambda x: x)
+        ]
         for what, function in functions(target, op, values, sample.finish):
             try:
                 for point in points:

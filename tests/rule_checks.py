@@ -1,7 +1,9 @@
-"""What the tests of the rules share: backends at their barest, and the checks that every rule must pass.
+"""What the tests of the rules share: backends at their barest, and the checks that every rule must
+pass.
 
-A rule is right if its jvp agrees with central differences, and its vjp is the adjoint of its jvp under the real inner
-product Re<g, t>, in NumPy's float64. On another library its results must be those of NumPy.
+A rule is right if its jvp agrees with central differences, and its vjp is the adjoint of its jvp
+under the real inner product Re<g, t>, in NumPy's float64. On another library its results must be
+those of NumPy.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ NUMPY: Any = RawNamespace(Backend("numpy", array_api_compat.numpy, (np.ndarray, 
 
 @lru_cache
 def strict_raw() -> Any:
-    """The raw rule namespace of array_api_strict, with no function of its own but a mended astype."""
+    """The raw rule namespace of array_api_strict, with no function of its own but a mended
+    astype.
+    """
     import array_api_strict as xp
 
     def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-        return xp.astype(x, dtype, copy=copy, device=device or x.device)  # strict takes None for the default device
+        # strict takes None for the default device
+        return xp.astype(x, dtype, copy=copy, device=device or x.device)
 
     return RawNamespace(Backend("strict", xp, (type(xp.asarray(0)),), functions={"astype": astype}))
 
@@ -47,7 +52,8 @@ def complexes(*shape: int, seed: int = 0) -> Any:
 
 
 def is_array(x: Any) -> bool:
-    return hasattr(x, "dtype") and hasattr(x, "shape") and not isinstance(x, type)  # np.float64 itself is a dtype
+    # np.float64 itself is a dtype
+    return hasattr(x, "dtype") and hasattr(x, "shape") and not isinstance(x, type)
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:
@@ -78,8 +84,12 @@ def bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
 
 def needed(op: Any, values: list[Any]) -> tuple[Any, ...]:
     """Ask for every gradient that an argument can have."""
-    pairs = [(v, op.roles[p]) for p, v in zip(op.roles, values, strict=True) if op.roles[p] != "plain"]
-    return tuple(tuple(floating(u) for u in v) if role == "arrays" else floating(v) for v, role in pairs)
+    pairs = [
+        (v, op.roles[p]) for p, v in zip(op.roles, values, strict=True) if op.roles[p] != "plain"
+    ]
+    return tuple(
+        tuple(floating(u) for u in v) if role == "arrays" else floating(v) for v, role in pairs
+    )
 
 
 def run(xp: Any, op: Any, values: list[Any]) -> Any:
@@ -88,21 +98,42 @@ def run(xp: Any, op: Any, values: list[Any]) -> Any:
     return out if op.outputs == () else tuple(out)
 
 
-def linearized(xp: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], convert: Callable[[Any], Any], seed: int = 0) -> Any:
-    """Return the outputs, the gradients for a random cotangent and the tangents for random tangents, all as NumPy arrays.
+def linearized(
+    xp: Any,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    convert: Callable[[Any], Any],
+    seed: int = 0,
+) -> Any:
+    """Return the outputs, the gradients for a random cotangent and the tangents for random
+    tangents, all as NumPy arrays.
 
     Also the cotangents and tangents that were used. None where there is none.
     """
     op, values = bound(name, args, kwargs)
     needs = needed(op, values)
-    tangents = [draw(v, need, seed) for v, need in zip((values[i] for i in rules.array_index(op).values()), needs, strict=True)]
+    tangents = [
+        draw(v, need, seed)
+        for v, need in zip((values[i] for i in rules.array_index(op).values()), needs, strict=True)
+    ]
     plain = run(NUMPY, op, values)
-    g = draw(plain, tuple(floating(y) for y in plain) if isinstance(plain, tuple) else floating(plain), seed + 7)
+    g = draw(
+        plain,
+        tuple(floating(y) for y in plain) if isinstance(plain, tuple) else floating(plain),
+        seed + 7,
+    )
     values = [mapped(convert, v) for v in values]
     out = run(xp, op, values)
     gradients = rules.vjp(op, xp, values, out, mapped(convert, g), needs)
     moved = rules.jvp(op, xp, values, [mapped(convert, t) for t in tangents], out)
-    return mapped(to_numpy, out), mapped(to_numpy, gradients), mapped(to_numpy, moved), g, tuple(tangents)
+    return (
+        mapped(to_numpy, out),
+        mapped(to_numpy, gradients),
+        mapped(to_numpy, moved),
+        g,
+        tuple(tangents),
+    )
 
 
 def draw(value: Any, need: Any, seed: int) -> Any:
@@ -129,7 +160,13 @@ def stepped(value: Any, tangent: Any, step: float) -> Any:
     return value if tangent is None else np.asarray(value + step * tangent)
 
 
-def difference(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: tuple[Any, ...], step: float = 1e-6) -> Any:
+def difference(
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tangents: tuple[Any, ...],
+    step: float = 1e-6,
+) -> Any:
     """The central difference of the outputs along the tangents, in NumPy."""
     op, values = bound(name, args, kwargs)
     sides = []
@@ -141,7 +178,9 @@ def difference(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], tangent
     plus, minus = sides
     if not isinstance(plus, tuple):
         return (plus - minus) / (2 * step)
-    return tuple((p - m) / (2 * step) if floating(p) else None for p, m in zip(plus, minus, strict=True))
+    return tuple(
+        (p - m) / (2 * step) if floating(p) else None for p, m in zip(plus, minus, strict=True)
+    )
 
 
 def assert_close(actual: Any, expected: Any, rtol: float, atol: float) -> None:
@@ -157,8 +196,15 @@ def assert_close(actual: Any, expected: Any, rtol: float, atol: float) -> None:
         assert actual is None or not floating(actual), actual
 
 
-def check(name: str, *args: Any, on: Any = None, convert: Callable[[Any], Any] | None = None, **kwargs: Any) -> Any:
-    """Check the rules of an operation at these NumPy arguments; `on` another namespace, that they give the same there.
+def check(
+    name: str,
+    *args: Any,
+    on: Any = None,
+    convert: Callable[[Any], Any] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Check the rules of an operation at these NumPy arguments; `on` another namespace, that they
+    give the same there.
 
     Returns the gradients, for closer looks.
     """
@@ -169,7 +215,11 @@ def check(name: str, *args: Any, on: Any = None, convert: Callable[[Any], Any] |
     op, values = bound(name, args, kwargs)
     arrays = tuple(values[i] for i in rules.array_index(op).values())
     for need, argument, gradient in zip(needed(op, values), arrays, gradients, strict=True):
-        for n, a, d in zip(need, argument, gradient, strict=True) if isinstance(need, tuple) else [(need, argument, gradient)]:
+        for n, a, d in (
+            zip(need, argument, gradient, strict=True)
+            if isinstance(need, tuple)
+            else [(need, argument, gradient)]
+        ):
             assert (d is not None and d.shape == a.shape and d.dtype == a.dtype) if n else d is None
     if on is not None:
         elsewhere = linearized(on, name, args, kwargs, convert or on.asarray)

@@ -1,4 +1,5 @@
-"""The 239 names of the Array API standard 2025.12, with the signatures of its functions, as its text gives them.
+"""The 239 names of the Array API standard 2025.12, with the signatures of its functions, as its
+text gives them.
 
 Written down apart from the table of operations, so that the tests compare the two.
 """
@@ -9,19 +10,93 @@ import inspect
 from types import SimpleNamespace
 
 CONSTANTS = ("e", "inf", "nan", "newaxis", "pi")
-DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 ATTRIBUTES = ("T", "device", "dtype", "mT", "ndim", "shape", "size")
 
 UNARY = (
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_invert", "ceil", "conj", "cos", "cosh", "exp", "expm1", "floor",
-    "imag", "isfinite", "isinf", "isnan", "log", "log1p", "log2", "log10", "logical_not", "negative", "positive", "real", "reciprocal",
-    "round", "sign", "signbit", "sin", "sinh", "square", "sqrt", "tan", "tanh", "trunc",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitwise_invert",
+    "ceil",
+    "conj",
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "floor",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logical_not",
+    "negative",
+    "positive",
+    "real",
+    "reciprocal",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "square",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
 )
 
 BINARY = (
-    "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "divide", "equal",
-    "floor_divide", "greater", "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or", "logical_xor",
-    "maximum", "minimum", "multiply", "nextafter", "not_equal", "pow", "remainder", "subtract",
+    "add",
+    "atan2",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "copysign",
+    "divide",
+    "equal",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "less",
+    "less_equal",
+    "logaddexp",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "nextafter",
+    "not_equal",
+    "pow",
+    "remainder",
+    "subtract",
 )
 
 FUNCTIONS = """
@@ -172,7 +247,21 @@ METHODS = """
 UNARY_OPERATORS = ("abs", "invert", "neg", "pos")
 COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 # Each has a reflected and an in-place form, which the standard asks for in words only.
-ARITHMETIC = ("add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor")
+ARITHMETIC = (
+    "add",
+    "and",
+    "floordiv",
+    "lshift",
+    "matmul",
+    "mod",
+    "mul",
+    "or",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+)
 
 
 def _read(text: str) -> dict[str, inspect.Signature]:
@@ -192,9 +281,22 @@ def _all(names: tuple[str, ...], text: str) -> dict[str, inspect.Signature]:
 
 functions = _all(UNARY, "NAME(x, /)") | _all(BINARY, "NAME(x1, x2, /)") | _read(FUNCTIONS)
 inspection = _read(INSPECTION)
-methods = _read(METHODS) | _all(UNARY_OPERATORS, "__NAME__()") | _all((*COMPARISONS, *ARITHMETIC), "__NAME__(other, /)")
-unwritten = _all(tuple(f"{prefix}{stem}" for prefix in "ri" for stem in ARITHMETIC), "__NAME__(other, /)")
+methods = (
+    _read(METHODS)
+    | _all(UNARY_OPERATORS, "__NAME__()")
+    | _all((*COMPARISONS, *ARITHMETIC), "__NAME__(other, /)")
+)
+unwritten = _all(
+    tuple(f"{prefix}{stem}" for prefix in "ri" for stem in ARITHMETIC), "__NAME__(other, /)"
+)
 """The reflected and in-place operators."""
 
-names = [*functions, "__array_namespace_info__", *inspection, *(f"array.{n}" for n in (*methods, *ATTRIBUTES)), *CONSTANTS, *DTYPES]
+names = [
+    *functions,
+    "__array_namespace_info__",
+    *inspection,
+    *(f"array.{n}" for n in (*methods, *ATTRIBUTES)),
+    *CONSTANTS,
+    *DTYPES,
+]
 assert len(set(names)) == len(names) == 239

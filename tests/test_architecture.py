@@ -1,4 +1,6 @@
-"""The rooms of the project: imports point one way, rules see the standard only, files stay readable."""
+"""The rooms of the project: imports point one way, rules see the standard only, files stay
+readable.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,33 @@ ALLOWED = {
     "tools": CORE | {"tree", "layers", "custom", "namespace", "func", "autograd"},
     "extend": CORE | {"tree", "layers", "custom", "namespace"},
     "compiling": CORE | {"program", "tree", "layers", "namespace", "extend"},
-    "__init__": CORE | {"typing", "methods", "namespace", "protocols", "clients", "autograd", "func", "tools", "extend"},
+    "__init__": CORE
+    | {
+        "typing",
+        "methods",
+        "namespace",
+        "protocols",
+        "clients",
+        "autograd",
+        "func",
+        "tools",
+        "extend",
+    },
     "script": {"observe", "tools"},
     "templates": CORE | {""},
     "cli": CORE | {"namespace", "autograd", "func", "script", "templates", "tools", ""},
     "__main__": {"cli"},
 }
-LIBRARIES = {"numpy", "jax", "cupy", "cupyx", "torch", "array_api_strict", "array_api_compat", "scipy"}
+LIBRARIES = {
+    "numpy",
+    "jax",
+    "cupy",
+    "cupyx",
+    "torch",
+    "array_api_strict",
+    "array_api_compat",
+    "scipy",
+}
 
 
 ASKED_BY_NUMPY = {path for path in (ROOT / "protocols").glob("*.py") if path.name != "__init__.py"}
@@ -76,7 +98,13 @@ def imported(path: Path):
     """(room or library, at module level) of every import of a file."""
     tree = ast.parse(path.read_text())
     package = list(path.relative_to(ROOT.parent).parts[:-1])
-    top = set(ast.walk(ast.Module([n for n in tree.body if not isinstance(n, (ast.FunctionDef, ast.ClassDef))], [])))
+    top = set(
+        ast.walk(
+            ast.Module(
+                [n for n in tree.body if not isinstance(n, (ast.FunctionDef, ast.ClassDef))], []
+            )
+        )
+    )
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -97,9 +125,13 @@ def test_imports_point_one_way(path):
     for name, top in imported(path):
         if name[0] == "multigrad":
             target = name[1] if len(name) > 1 else ""
-            assert target == own or target in ALLOWED[own], f"{path} imports multigrad.{'.'.join(name[1:])}"
+            assert target == own or target in ALLOWED[own], (
+                f"{path} imports multigrad.{'.'.join(name[1:])}"
+            )
         elif name[0] in LIBRARIES:
-            assert not top or own == "backends" or path in ASKED_BY_NUMPY, f"{path} imports {name[0]} when it is itself imported"
+            assert not top or own == "backends" or path in ASKED_BY_NUMPY, (
+                f"{path} imports {name[0]} when it is itself imported"
+            )
 
 
 def test_rules_use_no_library():
@@ -118,7 +150,10 @@ def test_no_library_is_named_outside_its_backend():
         if room(path) == "backends":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Compare) and any(isinstance(c, ast.Constant) and c.value in ("jax", "cupy", "torch") for c in node.comparators):
+            if isinstance(node, ast.Compare) and any(
+                isinstance(c, ast.Constant) and c.value in ("jax", "cupy", "torch")
+                for c in node.comparators
+            ):
                 raise AssertionError(f"{path}:{node.lineno} tests for one library")
 
 
@@ -142,7 +177,9 @@ CIRCLES: dict[tuple[str, str], str] = {}
 
 
 def test_no_room_imports_itself_through_others():
-    arrows = {(m, target) for m, module in source.modules().items() for target in source.imports(module)}
+    arrows = {
+        (m, target) for m, module in source.modules().items() for target in source.imports(module)
+    }
     assert set(CIRCLES) <= arrows, "these imports are gone: take them out"
     graph: dict[str, set[str]] = {}
     for m, target in arrows - set(CIRCLES):
@@ -154,12 +191,17 @@ def test_no_room_imports_itself_through_others():
 
 def test_importing_multigrad_imports_no_tool():
     """Nor does what every program does: a forward, a backward, a transformation."""
-    code = ("import sys\ndef tools(): return [m for m in sys.modules if m.startswith('multigrad.tools')]\n"
-            "import multigrad as mg; assert not tools(), tools()\n"
-            "import multigrad.autograd; assert not tools(), tools()\n"
-            "x = mg.asarray([1.0, 2.0], requires_grad=True); y = mg.sum(mg.sin(x) * x); y.backward(); assert not tools(), tools()\n"
-            "mg.func.vmap(mg.func.grad(lambda r: mg.sum(r * r)))(x.detach().reshape((2, 1))); assert not tools(), tools()\n"
-            "mg.autograd.profiler.profile; assert tools()")
+    code = (
+        "import sys\n"
+        "def tools(): return [m for m in sys.modules if m.startswith('multigrad.tools')]\n"
+        "import multigrad as mg; assert not tools(), tools()\n"
+        "import multigrad.autograd; assert not tools(), tools()\n"
+        "x = mg.asarray([1.0, 2.0], requires_grad=True); y = mg.sum(mg.sin(x) * x); "
+        "y.backward(); assert not tools(), tools()\n"
+        "mg.func.vmap(mg.func.grad(lambda r: mg.sum(r * r)))(x.detach().reshape((2, 1))); "
+        "assert not tools(), tools()\n"
+        "mg.autograd.profiler.profile; assert tools()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
@@ -170,39 +212,71 @@ PATCHES: dict[tuple[str, str, str], str] = {}
 
 
 def test_no_module_assigns_names_of_another():
-    """What a module above defines is registered: `provide(module, name=function)` of what is `wanted` there, `_define` of Surface."""
-    found = {(m, *target) for m, module in source.modules().items() for target in source.writes(module)
-             if target[0] != m and target not in source.state()}
+    """What a module above defines is registered: `provide(module, name=function)` of what is
+    `wanted` there, `_define` of Surface.
+    """
+    found = {
+        (m, *target)
+        for m, module in source.modules().items()
+        for target in source.writes(module)
+        if target[0] != m and target not in source.state()
+    }
     assert found - set(PATCHES) == set()
     assert set(PATCHES) - found == set(), "gone: take them out of the list"
 
 
 def _decorated(module: source.Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.FunctionDef) and any(isinstance(d, ast.Name) and d.id == "wanted" for d in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(
+            isinstance(d, ast.Name) and d.id == "wanted" for d in node.decorator_list
+        ):
             yield node.name
 
 
 def _provided(module: source.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "provide":
-            assert isinstance(node.args[0], ast.Name) and all(k.arg for k in node.keywords), f"{module.name}: provide(module, name=function)"
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "provide"
+        ):
+            assert isinstance(node.args[0], ast.Name) and all(k.arg for k in node.keywords), (
+                f"{module.name}: provide(module, name=function)"
+            )
             base, name = module.binds[node.args[0].id]
             yield from ((f"{base}.{name}".strip("."), str(k.arg)) for k in node.keywords)
 
 
 def test_what_a_module_wants_is_provided_once():
     wanted = [(m, name) for m, module in source.modules().items() for name in _decorated(module)]
-    given = [target for m, module in source.modules().items() if m != "provided" for target in _provided(module)]
+    given = [
+        target
+        for m, module in source.modules().items()
+        if m != "provided"
+        for target in _provided(module)
+    ]
     assert sorted(given) == sorted(wanted)
     for m, name in wanted:
-        assert not hasattr(getattr(import_module(f"multigrad.{m}"), name), "__wanted__"), f"{m}.{name} has no definition"
+        assert not hasattr(getattr(import_module(f"multigrad.{m}"), name), "__wanted__"), (
+            f"{m}.{name} has no definition"
+        )
 
 
 def test_a_function_that_is_not_there_yet_says_so():
     module = ModuleType("below")
-    exec("from multigrad.provided import wanted\n@wanted\ndef late(x):\n    'What it does.'\n    raise NotImplementedError\n", vars(module))
-    with pytest.raises(RuntimeError, match=r"below.late is provided by a module that has not been imported; import multigrad first"):
+    exec(
+        "from multigrad.provided import wanted\n"
+        "@wanted\n"
+        "def late(x):\n"
+        "    'What it does.'\n"
+        "    raise NotImplementedError\n",
+        vars(module),
+    )
+    with pytest.raises(
+        RuntimeError,
+        match=r"below.late is provided by a module that has not been imported; import multigrad "
+        r"first",
+    ):
         module.late(1)
     assert module.late.__doc__ == "What it does."
     with pytest.raises(TypeError, match="below wants no 'other', or has got one"):
@@ -216,7 +290,11 @@ def test_a_function_that_is_not_there_yet_says_so():
 # Module-level state
 
 FOREIGN = {
-    ("engine.backward", "observe", "gate"): "a pass sets the gate, and restores it by one call of C",
+    (
+        "engine.backward",
+        "observe",
+        "gate",
+    ): "a pass sets the gate, and restores it by one call of C",
     ("engine.grad_mode", "observe", "gate"): "a grad mode is a part of the gate",
     ("engine.level", "observe", "gate"): "a grad mode is a part of the gate",
     ("engine.saved", "observe", "gate"): "hooks run with the gate quiet",
@@ -225,16 +303,33 @@ FOREIGN = {
 
 
 def test_a_module_changes_its_own_state_only():
-    found = {(m, *target) for m, module in source.modules().items() for target in source.writes(module)
-             if target[0] != m and target in source.state()}
+    found = {
+        (m, *target)
+        for m, module in source.modules().items()
+        for target in source.writes(module)
+        if target[0] != m and target in source.state()
+    }
     assert found - set(FOREIGN) == set()
     assert set(FOREIGN) - found == set(), "gone: take them out of the list"
 
 
 def test_every_piece_of_module_level_state_is_documented():
-    text = (ROOT.parent / "ARCHITECTURE.md").read_text().partition("## Module-level state")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
-    listed = [("" if module == "`multigrad`" else module.strip("`"), name) for module, names, *_ in rows for name in re.findall(r"`([^`]+)`", names)]
+    text = (
+        (ROOT.parent / "ARCHITECTURE.md")
+        .read_text()
+        .partition("## Module-level state")[2]
+        .partition("\n## ")[0]
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| `")
+    ]
+    listed = [
+        ("" if module == "`multigrad`" else module.strip("`"), name)
+        for module, names, *_ in rows
+        for name in re.findall(r"`([^`]+)`", names)
+    ]
     assert all(len(row) == 4 and all(row[:3]) for row in rows)
     assert len(listed) == len(set(listed))
     assert source.state() - set(listed) == set(), "not in the table of ARCHITECTURE.md"
@@ -255,10 +350,14 @@ def test_the_tree_has_a_line_for_each_room():
 def test_files_and_names_of_the_page_exist():
     """Of `engine/graph.py`, `check_versions` both the file and the name."""
     files = set(re.findall(r"`([\w/]+/\w+\.py)`", PAGE))
-    places = {name: path for name in files for path in (ROOT / name, ROOT.parent / name) if path.is_file()}
+    places = {
+        name: path for name in files for path in (ROOT / name, ROOT.parent / name) if path.is_file()
+    }
     assert files == set(places) and len(files) > 40
     for name, word in re.findall(r"`([\w/]+/\w+\.py)`, `(\w+)`", PAGE):
-        assert re.search(rf"\b(def|class) {word}\b|^{word}\b", places[name].read_text(), re.M), f"{name} has no {word}"
+        assert re.search(rf"\b(def|class) {word}\b|^{word}\b", places[name].read_text(), re.M), (
+            f"{name} has no {word}"
+        )
 
 
 def test_the_words_of_a_newcomer_are_few():

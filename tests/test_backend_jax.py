@@ -39,7 +39,15 @@ def test_jax_mends(x64: bool) -> None:
         assert xp.searchsorted(jnp.array([1.0, 2.0]), 1.5).dtype == jnp.asarray(1).dtype
         assert type(xp.broadcast_arrays(x, x)) is tuple
         assert type(xp.meshgrid(x[0], x[1])) is tuple
-        for made in (xp.asarray(2.0), xp.full((2,), 2.0), xp.asarray(True), xp.asarray(1), xp.asarray(1j), xp.zeros(3), xp.arange(3)):
+        for made in (
+            xp.asarray(2.0),
+            xp.full((2,), 2.0),
+            xp.asarray(True),
+            xp.asarray(1),
+            xp.asarray(1j),
+            xp.zeros(3),
+            xp.arange(3),
+        ):
             assert not made.weak_type
         assert xp.asarray(2.0).dtype == (jnp.float64 if x64 else jnp.float32)
         assert not xp.zeros((3,), device=xp.device_of(x)).committed
@@ -49,15 +57,33 @@ def test_jax_mends(x64: bool) -> None:
 def test_jax_index_out_of_bounds() -> None:
     _, jnp, xp = jax_parts()
     x = jnp.arange(6.0).reshape(2, 3)
-    for key, message in [(5, "index 5 is out of bounds for axis 0 with size 2"), (-3, "index -3 is out of bounds for axis 0 with size 2"),
-                         ((Ellipsis, 3), "index 3 is out of bounds for axis 1 with size 3"), ((slice(None), -4), "index -4 .* axis 1"),
-                         ((None, 0, 7), "index 7 .* axis 1"), (np.array([0, 2]), "index 2 .* axis 0"), (np.array([0, -3]), "index -3")]:
+    for key, message in [
+        (5, "index 5 is out of bounds for axis 0 with size 2"),
+        (-3, "index -3 is out of bounds for axis 0 with size 2"),
+        ((Ellipsis, 3), "index 3 is out of bounds for axis 1 with size 3"),
+        ((slice(None), -4), "index -4 .* axis 1"),
+        ((None, 0, 7), "index 7 .* axis 1"),
+        (np.array([0, 2]), "index 2 .* axis 0"),
+        (np.array([0, -3]), "index -3"),
+    ]:
         with pytest.raises(IndexError, match=message):
             xp.getitem(x, key)
         with pytest.raises(IndexError, match=message):
             xp.setitem(x, key, 0.0)
-    for key in (1, -2, (Ellipsis, -3), (None, 1, 2), np.array([1, -2]), x[:, 0] > 0, x > 1, (0, Ellipsis), slice(5)):
-        np.testing.assert_array_equal(xp.getitem(x, key), np.asarray(x)[np.asarray(key) if hasattr(key, "dtype") else key])
+    for key in (
+        1,
+        -2,
+        (Ellipsis, -3),
+        (None, 1, 2),
+        np.array([1, -2]),
+        x[:, 0] > 0,
+        x > 1,
+        (0, Ellipsis),
+        slice(5),
+    ):
+        np.testing.assert_array_equal(
+            xp.getitem(x, key), np.asarray(x)[np.asarray(key) if hasattr(key, "dtype") else key]
+        )
     key = jnp.array([0, 2])
     assert np.isnan(xp.getitem(x, key)[1]).all()  # and no gradient comes back from there
     np.testing.assert_array_equal(xp.unindex(jnp.ones((2, 3)), key, (2, 3)), [[1, 1, 1], [0, 0, 0]])
@@ -71,15 +97,23 @@ def test_jax_unindex_and_setitem(key: Any) -> None:
     for convert in (lambda k: k, lambda k: jnp.asarray(k) if isinstance(k, np.ndarray) else k):
         its = tuple(convert(k) for k in key) if isinstance(key, tuple) else convert(key)
         np.testing.assert_array_equal(xp.getitem(jnp.asarray(x), its), x[key])
-        np.testing.assert_allclose(xp.unindex(jnp.asarray(values), its, x.shape), XP.unindex(values, key, x.shape), rtol=1e-6)
-        np.testing.assert_array_equal(xp.setitem(jnp.asarray(x), its, jnp.asarray(values)), XP.setitem(x, key, values))
+        np.testing.assert_allclose(
+            xp.unindex(jnp.asarray(values), its, x.shape),
+            XP.unindex(values, key, x.shape),
+            rtol=1e-6,
+        )
+        np.testing.assert_array_equal(
+            xp.setitem(jnp.asarray(x), its, jnp.asarray(values)), XP.setitem(x, key, values)
+        )
 
 
 def test_jax_scatters_under_jit() -> None:
     jax, jnp, xp = jax_parts()
     x, mask = jnp.arange(6.0).reshape(2, 3), jnp.array([[True, False, True], [False, False, True]])
     values = jnp.array([7.0, 8.0, 9.0])
-    got = jax.jit(lambda x, m, v: (xp.setitem(x, m, v), xp.unindex(v, m, (2, 3)), xp.setitem(x, m, 0.0)))(x, mask, values)
+    got = jax.jit(
+        lambda x, m, v: (xp.setitem(x, m, v), xp.unindex(v, m, (2, 3)), xp.setitem(x, m, 0.0))
+    )(x, mask, values)
     np.testing.assert_array_equal(got[0], [[7, 1, 8], [3, 4, 9]])
     np.testing.assert_array_equal(got[1], [[7, 0, 8], [0, 0, 9]])
     np.testing.assert_array_equal(got[2], [[0, 1, 0], [3, 4, 0]])
@@ -88,14 +122,18 @@ def test_jax_scatters_under_jit() -> None:
 
 
 def test_jax_copies_numpy_arrays_at_once() -> None:
-    """jax.numpy copies later, or never: a change of the source right after could reach the array."""
+    """jax.numpy copies later, or never: a change of the source right after could reach the
+    array.
+    """
     _, _, xp = jax_parts()
     for _ in range(20):
         source = np.ones(200_000, np.float32)
         copies = [xp.asarray(source), xp.from_dlpack(source, copy=True)]
         source[:] = 5
         assert all((np.asarray(x) == 1).all() for x in copies)
-    with pytest.raises(ValueError, match="JAX cannot use the memory of a NumPy array and stay immutable"):
+    with pytest.raises(
+        ValueError, match="JAX cannot use the memory of a NumPy array and stay immutable"
+    ):
         xp.asarray(np.ones(3), copy=False)
     assert xp.from_dlpack(np.ones((3, 4), np.float32)[:, ::2]).shape == (3, 2)
 
@@ -122,7 +160,9 @@ def test_jax_kernels() -> None:
 
     jax.jit(traced)(x)
     assert float(kernel("constant")(xp, 123.5, x.dtype, None)) == 123.5  # no tracer was remembered
-    with pytest.raises(GradientError, match=r"would write a tracer into the \.grad of a Tensor from outside it"):
+    with pytest.raises(
+        GradientError, match=r"would write a tracer into the \.grad of a Tensor from outside it"
+    ):
         jax.jit(lambda t: kernel("own")(xp, t, x))(x)
 
 
@@ -132,7 +172,8 @@ def test_a_tensor_is_a_pytree() -> None:
     leaves, tree = jax.tree_util.tree_flatten({"x": x})
     assert [type(v) for v in leaves] == [type(jnp.ones(1))]
     assert type(jax.tree_util.tree_unflatten(tree, leaves)["x"]) is mg.Tensor
-    assert type(jax.tree_util.tree_unflatten(tree, [object()])["x"]) is mg.Tensor  # JAX passes placeholders
+    # JAX passes placeholders
+    assert type(jax.tree_util.tree_unflatten(tree, [object()])["x"]) is mg.Tensor
     assert jax.tree_util.tree_unflatten(tree, [np.ones(2)])["x"].array.tolist() == [1, 1]
     assert jax.eval_shape(lambda t: t, x).shape == (3,)
     assert jax.vmap(lambda t: t * 2)(x).array.tolist() == [0, 2, 4]
@@ -148,14 +189,20 @@ def test_a_tensor_is_a_pytree() -> None:
         return (w - 0.1 * w.grad).detach(), loss.detach()
 
     w = mg.asarray(jnp.ones(3), requires_grad=True)
-    with pytest.raises(GradientError, match=r"a Tensor that requires grad cannot pass into or out of a JAX transformation"):
+    with pytest.raises(
+        GradientError,
+        match=r"a Tensor that requires grad cannot pass into or out of a JAX transformation",
+    ):
         step(w, x)
     w = mg.asarray(w.array)
     for _ in range(3):
         w, loss = step(w, x)
     assert len(count) == 1
     assert loss.array.shape == ()
-    with pytest.raises(GradientError, match=r"a Tensor with a grad_fn cannot pass into or out of a JAX transformation"):
+    with pytest.raises(
+        GradientError,
+        match=r"a Tensor with a grad_fn cannot pass into or out of a JAX transformation",
+    ):
         jax.jit(lambda t: t)(mg.asarray(jnp.ones(3), requires_grad=True) * 2)
 
 
@@ -181,6 +228,13 @@ def test_sharded_arrays_stay_sharded() -> None:
     assert not (w - 0.1 * w.grad).array.is_deleted()
     print("sharded")
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=False,
-                          env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ
+        | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "PYTHONPATH": str(ROOT)},
+    )
     assert done.stdout == "sharded\n", done.stderr

@@ -1,4 +1,6 @@
-"""The Backend record, and the NumPy backend: its functions against the standard's meaning, its kernels, its refusals."""
+"""The Backend record, and the NumPy backend: its functions against the standard's meaning, its
+kernels, its refusals.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,17 @@ from multigrad.errors import BackendError, RegistrationError
 
 NUMPY = discovery.get("numpy")
 XP = RawNamespace(NUMPY)
-DTYPES = [np.float16, np.float32, np.float64, np.complex64, np.complex128, np.int8, np.int64, np.uint8, np.bool_]
+DTYPES = [
+    np.float16,
+    np.float32,
+    np.float64,
+    np.complex64,
+    np.complex128,
+    np.int8,
+    np.int64,
+    np.uint8,
+    np.bool_,
+]
 SHAPES: list[tuple[int, ...]] = [(), (1,), (5,), (0,), (3, 4), (2, 0, 3)]
 
 
@@ -29,7 +41,9 @@ def sample(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
     x = rng.uniform(-3, 3, shape)
     if np.dtype(dtype).kind == "u":
         x = abs(x)
-    return np.asarray(x + 1j * rng.uniform(-3, 3, shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+    return np.asarray(
+        x + 1j * rng.uniform(-3, 3, shape) if np.dtype(dtype).kind == "c" else x
+    ).astype(dtype)
 
 
 def outcome(f: Any, *args: Any, **kwargs: Any) -> Any:
@@ -75,26 +89,50 @@ def test_functions_take_the_arguments_of_their_operation(name: str) -> None:
 def test_a_backend_refuses_what_it_cannot_be() -> None:
     with pytest.raises(RegistrationError, match=r"Backend\.name must be a non-empty string, not 3"):
         mg.Backend(3, np, (np.ndarray,))  # type: ignore[arg-type]
-    with pytest.raises(RegistrationError, match=r"overrides unknown kernels: fly\. Known: accelerator, admit, afresh, annotation, assign, at_once"):
+    with pytest.raises(
+        RegistrationError,
+        match=r"overrides unknown kernels: fly\. Known: accelerator, admit, afresh, annotation, "
+        r"assign, at_once",
+    ):
         mg.Backend("x", np, (np.ndarray,), kernels={"fly": print})
     with pytest.raises(RegistrationError, match="needs array_types, a tuple of the types"):
         mg.Backend("x", np, [np.ndarray])  # type: ignore[arg-type]
-    with pytest.raises(RegistrationError, match=r"backend 'x': attributes\['plot'\] must be callable, not 3"):
+    with pytest.raises(
+        RegistrationError, match=r"backend 'x': attributes\['plot'\] must be callable, not 3"
+    ):
         mg.Backend("x", np, (np.ndarray,), attributes={"plot": 3})  # type: ignore[dict-item]
-    with pytest.raises(RegistrationError, match=r"backend 'x' gives attributes that Tensors of all backends have: __add__, backward, grad, sum\."):
-        mg.Backend("x", np, (np.ndarray,), attributes=dict.fromkeys(("grad", "sum", "__add__", "backward", "chunks"), len))
+    with pytest.raises(
+        RegistrationError,
+        match=r"backend 'x' gives attributes that Tensors of all backends have: __add__, "
+        r"backward, grad, sum\.",
+    ):
+        mg.Backend(
+            "x",
+            np,
+            (np.ndarray,),
+            attributes=dict.fromkeys(("grad", "sum", "__add__", "backward", "chunks"), len),
+        )
 
 
 def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
-    """What only a library's arrays have raises, until a backend gives it to Tensors: then the Tensor is what it is asked for."""
+    """What only a library's arrays have raises, until a backend gives it to Tensors: then the
+    Tensor is what it is asked for.
+    """
     x = mg.asarray(np.ones(3))
     assert not hasattr(x, "strides") and "strides" not in dir(x)
-    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'strides', which only the numpy array in it has"):
+    with pytest.raises(
+        AttributeError,
+        match="'Tensor' object has no attribute 'strides', which only the numpy array in it has",
+    ):
         x.strides
-    object.__setattr__(x._elem.host.backend, "attributes", {"strides": lambda t: (t.array.strides, t.shape)})
+    object.__setattr__(
+        x._elem.host.backend, "attributes", {"strides": lambda t: (t.array.strides, t.shape)}
+    )
     try:
         assert x.strides == ((8,), (3,)) and "strides" in dir(x)
-        assert not hasattr(mg.Tensor, "strides") and not hasattr(mg.asarray([1.0], backend="strict"), "strides")
+        assert not hasattr(mg.Tensor, "strides") and not hasattr(
+            mg.asarray([1.0], backend="strict"), "strides"
+        )
     finally:
         object.__setattr__(x._elem.host.backend, "attributes", {})
 
@@ -103,7 +141,9 @@ def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
 
 
 def reference_of(name: str) -> Any:
-    """NumPy's own function; of float16, which ours adds up and multiplies in float32, that of float32."""
+    """NumPy's own function; of float16, which ours adds up and multiplies in float32, that of
+    float32.
+    """
     theirs = getattr(reference, name)
 
     def wide(x: Any, **kwargs: Any) -> Any:
@@ -125,10 +165,15 @@ def test_reductions(name: str, dtype: Any) -> None:
             for keepdims in (False, True):
                 for value in (x, x[()]) if shape == () else (x, np.asfortranarray(x)):
                     want = outcome(reference_of(name), value, axis=axis, keepdims=keepdims)
-                    assert_same(outcome(getattr(XP, name), value, axis=axis, keepdims=keepdims), want)
+                    assert_same(
+                        outcome(getattr(XP, name), value, axis=axis, keepdims=keepdims), want
+                    )
     for wider in (np.float64, np.complex128):
         if name in ("sum", "prod"):
-            assert_same(getattr(XP, name)(sample((3,), dtype), dtype=wider), getattr(reference, name)(sample((3,), dtype), dtype=wider))
+            assert_same(
+                getattr(XP, name)(sample((3,), dtype), dtype=wider),
+                getattr(reference, name)(sample((3,), dtype), dtype=wider),
+            )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -137,14 +182,26 @@ def test_shape_functions(dtype: Any) -> None:
         x = sample(shape, dtype)
         for value in (x, x[()]) if shape == () else (x, np.asfortranarray(x)):
             calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
-                ("reshape", ((-1,),), {}), ("reshape", ((-1,),), {"copy": True}), ("reshape", ((7,),), {}),
-                ("permute_dims", (tuple(reversed(range(len(shape)))),), {}), ("permute_dims", ((0, 0),), {}),
-                ("expand_dims", (), {"axis": 0}), ("expand_dims", (), {"axis": -1}), ("expand_dims", (), {"axis": 9}),
-                ("expand_dims", (), {"axis": (0, -1)}), ("squeeze", (0,), {}), ("broadcast_to", ((2, *shape),), {}),
-                ("broadcast_to", (shape,), {}), ("broadcast_to", ((0, 2),), {}), ("real", (), {}),
+                ("reshape", ((-1,),), {}),
+                ("reshape", ((-1,),), {"copy": True}),
+                ("reshape", ((7,),), {}),
+                ("permute_dims", (tuple(reversed(range(len(shape)))),), {}),
+                ("permute_dims", ((0, 0),), {}),
+                ("expand_dims", (), {"axis": 0}),
+                ("expand_dims", (), {"axis": -1}),
+                ("expand_dims", (), {"axis": 9}),
+                ("expand_dims", (), {"axis": (0, -1)}),
+                ("squeeze", (0,), {}),
+                ("broadcast_to", ((2, *shape),), {}),
+                ("broadcast_to", (shape,), {}),
+                ("broadcast_to", ((0, 2),), {}),
+                ("real", (), {}),
             ]
             for name, args, kwargs in calls:
-                assert_same(outcome(getattr(XP, name), value, *args, **kwargs), outcome(getattr(reference, name), value, *args, **kwargs))
+                assert_same(
+                    outcome(getattr(XP, name), value, *args, **kwargs),
+                    outcome(getattr(reference, name), value, *args, **kwargs),
+                )
             if len(shape) >= 2:
                 assert_same(XP.matrix_transpose(value), reference.matrix_transpose(value))
 
@@ -167,7 +224,18 @@ def test_broadcast_to_is_read_only_memory_of_its_argument() -> None:
 def test_elementwise_functions(dtype: Any) -> None:
     for shape in SHAPES:
         x, y = sample(shape, dtype), sample(shape, dtype, seed=1)
-        for name in ("add", "subtract", "multiply", "divide", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+        for name in (
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "equal",
+            "not_equal",
+            "less",
+            "less_equal",
+            "greater",
+            "greater_equal",
+        ):
             assert_same(outcome(getattr(XP, name), x, y), outcome(getattr(reference, name), x, y))
             assert_same(outcome(getattr(XP, name), x, 2), outcome(getattr(reference, name), x, 2))
             assert_same(outcome(getattr(XP, name), 2, y), outcome(getattr(reference, name), 2, y))
@@ -176,23 +244,40 @@ def test_elementwise_functions(dtype: Any) -> None:
         for axis in (None, *range(-len(shape), len(shape))):
             for initial in (False, True):
                 for name in ("cumulative_sum", "cumulative_prod"):
-                    assert_same(outcome(getattr(XP, name), x, axis=axis, include_initial=initial),
-                                outcome(reference_of(name), x, axis=axis, include_initial=initial))
-        for low, high in ((-1.0, 1.0), (None, 1.0), (-1.0, None), (None, None), (-1, 1), (y, None), (None, y), (np.float32(-1), 1.0)):
-            if np.dtype(dtype).kind in "iu" and any(isinstance(b, (float, np.floating)) for b in (low, high)):
-                with pytest.raises(TypeError, match="clip: the bounds must be integers"):  # the wrapper cuts them
+                    assert_same(
+                        outcome(getattr(XP, name), x, axis=axis, include_initial=initial),
+                        outcome(reference_of(name), x, axis=axis, include_initial=initial),
+                    )
+        for low, high in (
+            (-1.0, 1.0),
+            (None, 1.0),
+            (-1.0, None),
+            (None, None),
+            (-1, 1),
+            (y, None),
+            (None, y),
+            (np.float32(-1), 1.0),
+        ):
+            if np.dtype(dtype).kind in "iu" and any(
+                isinstance(b, (float, np.floating)) for b in (low, high)
+            ):
+                # the wrapper cuts them
+                with pytest.raises(TypeError, match="clip: the bounds must be integers"):
                     XP.clip(x, low, high)
             else:
                 assert_same(outcome(XP.clip, x, low, high), outcome(reference.clip, x, low, high))
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128, np.int8, np.int64])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128, np.int8, np.int64]
+)
 def test_powers(dtype: Any) -> None:
     special = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e200, -1e-200, 1.5, -2.0]
     kind = np.dtype(dtype).kind
     values = np.array(special, dtype=dtype) if kind == "f" else sample((20,), dtype)
-    # (At -inf and -0.0, NumPy itself does not agree with itself about the exponent 0.5: a square root on some paths only.)
+    # (At -inf and -0.0, NumPy itself does not agree with itself about the exponent 0.5: a square
+    # root on some paths only.)
     for exponent in (0, 1, 2, 3, 4, 5, -1, 1.5, 2.0, 3.0, 4.0, -2.0):
         if kind == "i" and (exponent < 0 or isinstance(exponent, float)):
             continue
@@ -201,7 +286,11 @@ def test_powers(dtype: Any) -> None:
             assert_same(got, want, exact=kind == "i")
             if kind == "f":
                 assert np.array_equal(np.signbit(got), np.signbit(want))
-        assert_same(XP.pow(values, np.array(exponent, dtype)), reference.pow(values, np.array(exponent, dtype)), exact=kind == "i")
+        assert_same(
+            XP.pow(values, np.array(exponent, dtype)),
+            reference.pow(values, np.array(exponent, dtype)),
+            exact=kind == "i",
+        )
     assert_same(XP.pow(2.0, values), reference.pow(2.0, values), exact=kind == "i")
     wide = np.array(3.0)  # a float64 exponent makes a float64 result, even of float32
     assert XP.pow(np.ones(2, np.float32), wide).dtype == np.float64
@@ -241,7 +330,12 @@ def test_scatter_add(dtype: Any, rest: tuple[int, ...]) -> None:
         np.add.at(want, indices, values)
         got = XP.scatter_add(values, indices.astype(np.int32), n)
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
-        np.testing.assert_allclose(got, want, rtol=1e-2 if dtype is np.float16 else 1e-5, atol=0.5 if dtype is np.float16 else 1e-4)
+        np.testing.assert_allclose(
+            got,
+            want,
+            rtol=1e-2 if dtype is np.float16 else 1e-5,
+            atol=0.5 if dtype is np.float16 else 1e-4,
+        )
 
 
 def test_scatter_add_keeps_inf_and_nan_to_their_rows() -> None:
@@ -257,10 +351,31 @@ def test_scatter_add_refuses_an_index_out_of_bounds(index: int, rest: tuple[int,
 
 
 KEYS: list[Any] = [
-    1, -1, slice(None), slice(3, 0, -2), None, Ellipsis, (), (1, 2), (Ellipsis, 0), (slice(1), None, 2),
-    np.array([0, 2, 0, -1]), np.array(2), (np.array([[0, 1], [0, 1]]), np.array([1, -1])), (1, np.array([0, 0])),
-    (np.array([0, 0]), slice(1, 3)), (np.array([1, 1]), np.array([2, 2]), 0), (slice(None), np.array([1, 1])), [0, 0, 1],
-    np.arange(3) > 0, (np.arange(3) > 0, 1), np.ones((3, 4), bool), np.int64(2), True, np.zeros(3, bool), np.zeros(0, np.int64),
+    1,
+    -1,
+    slice(None),
+    slice(3, 0, -2),
+    None,
+    Ellipsis,
+    (),
+    (1, 2),
+    (Ellipsis, 0),
+    (slice(1), None, 2),
+    np.array([0, 2, 0, -1]),
+    np.array(2),
+    (np.array([[0, 1], [0, 1]]), np.array([1, -1])),
+    (1, np.array([0, 0])),
+    (np.array([0, 0]), slice(1, 3)),
+    (np.array([1, 1]), np.array([2, 2]), 0),
+    (slice(None), np.array([1, 1])),
+    [0, 0, 1],
+    np.arange(3) > 0,
+    (np.arange(3) > 0, 1),
+    np.ones((3, 4), bool),
+    np.int64(2),
+    True,
+    np.zeros(3, bool),
+    np.zeros(0, np.int64),
     (np.array([0, 1], np.uint8), np.array([3, 3], np.int32)),
 ]
 
@@ -312,7 +427,14 @@ def test_own_copies_what_somebody_else_holds() -> None:
 
     assert not np.shares_memory(numpy_backend.own(XP, Holder.array, x), Holder.array)
     export: Any = memoryview  # of a Buffer, which an array is only from Python 3.12 on
-    for hold in (lambda g: g, lambda g: g[0], lambda g: g.T, export, lambda g: iter(g), lambda g: g.flat):
+    for hold in (
+        lambda g: g,
+        lambda g: g[0],
+        lambda g: g.T,
+        export,
+        lambda g: iter(g),
+        lambda g: g.flat,
+    ):
         box = [np.full((3, 4), 2.0)]
         keep = hold(box[0])
         address = box[0].ctypes.data
@@ -321,9 +443,16 @@ def test_own_copies_what_somebody_else_holds() -> None:
         del keep
 
 
-@pytest.mark.parametrize("make", [
-    lambda: np.broadcast_to(2.0, (3, 4)), lambda: np.full((4, 3), 2.0).T, lambda: np.full((6, 8), 2.0)[::2, ::2],
-    lambda: np.full((3, 4), 2.0, order="F"), lambda: np.frombuffer(np.full((3, 4), 2.0).tobytes()).reshape(3, 4)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.broadcast_to(2.0, (3, 4)),
+        lambda: np.full((4, 3), 2.0).T,
+        lambda: np.full((6, 8), 2.0)[::2, ::2],
+        lambda: np.full((3, 4), 2.0, order="F"),
+        lambda: np.frombuffer(np.full((3, 4), 2.0).tobytes()).reshape(3, 4),
+    ],
+)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_own_gives_dense_writable_memory_in_the_order_of_the_leaf(make: Any, order: Any) -> None:
     like = np.ones((3, 4), order=order)
@@ -353,7 +482,10 @@ def test_constants_are_remembered_and_not_confused() -> None:
             for value in values:
                 if type(value) is complex and dtype is not np.complex128:
                     continue
-                got, want = constant(XP, value, np.dtype(dtype), "cpu"), np.asarray(value, dtype=dtype)
+                got, want = (
+                    constant(XP, value, np.dtype(dtype), "cpu"),
+                    np.asarray(value, dtype=dtype),
+                )
                 assert got.shape == ()
                 assert got.tobytes() == want.tobytes() or math.isnan(got)
                 assert got.dtype == want.dtype
@@ -377,8 +509,14 @@ def test_write() -> None:
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_arrays_with_other_rules_are_refused() -> None:
-    for x, name in ((np.matrix([[1.0]]), "numpy.matrix"), (np.ma.masked_array([1.0]), "numpy.ma.MaskedArray")):
-        with pytest.raises(BackendError, match=f"arrays of type {name} do not follow .* and are refused by the backend 'numpy'"):
+    for x, name in (
+        (np.matrix([[1.0]]), "numpy.matrix"),
+        (np.ma.masked_array([1.0]), "numpy.ma.MaskedArray"),
+    ):
+        with pytest.raises(
+            BackendError,
+            match=f"arrays of type {name} do not follow .* and are refused by the backend 'numpy'",
+        ):
             discovery.backend_of(x)
 
 
@@ -391,7 +529,12 @@ def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
     assert default["device"](XP, x) == "cpu"
     assert default["device"](XP, object()) is None
     assert default["devices"](reference) == ("cpu",)
-    assert default["accelerator"](XP, x) is default["mark"](XP, x) is default["annotation"](XP, "f") is None
+    assert (
+        default["accelerator"](XP, x)
+        is default["mark"](XP, x)
+        is default["annotation"](XP, "f")
+        is None
+    )
     with pytest.raises(NotImplementedError, match="how long it was between two of them"):
         default["elapsed"](XP, 0, 1)
     for dtype, size in (("bool", 1), ("int16", 2), ("float32", 4), ("complex128", 16)):

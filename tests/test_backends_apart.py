@@ -1,4 +1,6 @@
-"""The Makefile's environments: which plugins `make test` installs, which `make test-backends` does, and that there is one PyTorch for all."""
+"""The Makefile's environments: which plugins `make test` installs, which `make test-backends` does,
+and that there is one PyTorch for all.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,15 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 def planned(*words: str, version: str = "3.11") -> str:
     """What make would run for these targets, from nothing."""
     clean = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
-    done = subprocess.run(["make", "-n", "-B", f"VERSION={version}", f"PYTHON={sys.executable}", *words], cwd=ROOT, env=clean, capture_output=True,
-                          text=True, timeout=60, check=True)
+    done = subprocess.run(
+        ["make", "-n", "-B", f"VERSION={version}", f"PYTHON={sys.executable}", *words],
+        cwd=ROOT,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     return done.stdout
 
 
@@ -32,7 +41,10 @@ def installed(text: str) -> list[str]:
 
 def test_make_test_installs_no_plugin_whose_library_is_apart() -> None:
     (line,) = installed(planned("lint"))
-    there = {path.parent.name.removeprefix("multigrad-") for path in ROOT.glob("plugins/*/pyproject.toml")}
+    there = {
+        path.parent.name.removeprefix("multigrad-")
+        for path in ROOT.glob("plugins/*/pyproject.toml")
+    }
     assert {"autograd", "scipy", "special", "strict"} == there - set(APART)
     for name in there:
         assert (f"-e plugins/multigrad-{name}" in line) == (name not in APART), name
@@ -42,15 +54,26 @@ def test_make_test_installs_no_plugin_whose_library_is_apart() -> None:
 def test_the_backends_have_an_environment_of_their_own() -> None:
     text = planned("test-torch", "test-dask")
     lines = installed(text)
-    (core,), (wheel,), (base,) = ([line for line in lines if part in line] for part in ('".[jax,test]"', "--target", '".[backends]"'))
+    (core,), (wheel,), (base,) = (
+        [line for line in lines if part in line]
+        for part in ('".[jax,test]"', "--target", '".[backends]"')
+    )
     plugins = [line for line in lines if line not in (core, wheel, base)]
-    assert core.split(".venv/")[1].startswith("3.11/bin/python ") and "3.11-backends/bin/python" in base
+    assert (
+        core.split(".venv/")[1].startswith("3.11/bin/python ")
+        and "3.11-backends/bin/python" in base
+    )
     assert "torch==2.13.0" in wheel and '--target ".venv/3.11/torch"' in wheel
-    assert '-e ".[backends]" -e conformance' in base and "PIP_CONSTRAINT=constraints/3.11.txt" in base
+    assert (
+        '-e ".[backends]" -e conformance' in base and "PIP_CONSTRAINT=constraints/3.11.txt" in base
+    )
     assert sorted(re.findall(r"-e plugins/multigrad-(\w+)", " ".join(plugins))) == ["dask", "torch"]
     assert text.count("pip install --quiet --upgrade --target") == 1
     for name in ("torch", "dask"):
-        assert f"--multigrad-backend {name} --multigrad-samples short" in text and f"tests/test_multigrad_{name}.py" in text
+        assert (
+            f"--multigrad-backend {name} --multigrad-samples short" in text
+            and f"tests/test_multigrad_{name}.py" in text
+        )
 
 
 def test_there_is_one_pytorch() -> None:
@@ -69,24 +92,41 @@ def test_backends_are_chosen_by_name() -> None:
 
 def test_the_long_level_takes_every_sample() -> None:
     text = planned("test-torch", "LEVEL=long")
-    assert "--multigrad-samples full" in text and "not special." not in text and "not slow" not in text
+    assert (
+        "--multigrad-samples full" in text and "not special." not in text and "not slow" not in text
+    )
     assert '-k "not special."' in planned("test-torch")
 
 
 def test_a_certificate_goes_to_its_plugin() -> None:
-    assert "--multigrad-backend torch --multigrad-json plugins/multigrad-torch/conformance.json" in planned("certificates", "BACKENDS=torch")
+    assert (
+        "--multigrad-backend torch --multigrad-json plugins/multigrad-torch/conformance.json"
+        in planned("certificates", "BACKENDS=torch")
+    )
 
 
 def test_a_gpu_runs_pytorch_too() -> None:
     lines = planned("test-gpu", ".venv/gpu/.ready")
-    assert "for backend in cupy torch; do" in lines and "benchmarks/results/conformance-$backend.json" in lines
+    assert (
+        "for backend in cupy torch; do" in lines
+        and "benchmarks/results/conformance-$backend.json" in lines
+    )
     (line,) = set(installed(lines))
-    assert "-e plugins/multigrad-torch" in line and "torch==2.13.0" in line and "cupy-cuda12x[ctk]" in line
+    assert (
+        "-e plugins/multigrad-torch" in line
+        and "torch==2.13.0" in line
+        and "cupy-cuda12x[ctk]" in line
+    )
 
 
 def test_a_machine_without_a_gpu_is_told() -> None:
     clean = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
     words = ["make", "test-gpu", f"PYTHON={sys.executable}"]
-    done = subprocess.run(words, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        words, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False
+    )
     if shutil.which("nvidia-smi") is None:
-        assert done.returncode and "make test-gpu: this machine has no GPU that nvidia-smi can see." in done.stdout
+        assert (
+            done.returncode
+            and "make test-gpu: this machine has no GPU that nvidia-smi can see." in done.stdout
+        )

@@ -16,7 +16,9 @@ from multigrad.engine import gradients as engine
 
 
 def leaf(xp, data, **kwargs):
-    return xp.asarray(np.asarray(data, dtype=kwargs.pop("dtype", np.float64)), requires_grad=True, **kwargs)
+    return xp.asarray(
+        np.asarray(data, dtype=kwargs.pop("dtype", np.float64)), requires_grad=True, **kwargs
+    )
 
 
 def check(t, expected, **kwargs):
@@ -54,7 +56,9 @@ class TestBackward:
     def test_create_graph_warns_once(self):
         x = mg.asarray(np.ones(1), requires_grad=True)
         engine._warned[0] = False
-        with pytest.warns(UserWarning, match="reference cycle between the parameter and its gradient"):
+        with pytest.warns(
+            UserWarning, match="reference cycle between the parameter and its gradient"
+        ):
             (x * x).backward(create_graph=True)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -65,7 +69,9 @@ class TestBackward:
         x = leaf(xp, [1.0, 2.0])
         (x * 2).backward(xp.asarray(np.array([1.0, 10.0])))
         check(x.grad, [2, 20])
-        (x * 2).backward(np.array([1.0, 10.0]) if "numpy" in xp.__name__ else values_like(xp, [1.0, 10.0]))
+        (x * 2).backward(
+            np.array([1.0, 10.0]) if "numpy" in xp.__name__ else values_like(xp, [1.0, 10.0])
+        )
         check(x.grad, [4, 40])
 
     def test_gradient_of_other_real_dtype_is_cast(self, xp):
@@ -149,7 +155,11 @@ class TestErrors:
         x = leaf(xp, [1.0, 2.0])
         y = xp.sum(x * x)
         y.backward()
-        with pytest.raises(RuntimeError, match=r"Trying to backward through the graph a second time .* Specify retain_graph=True"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"Trying to backward through the graph a second time .* Specify "
+            r"retain_graph=True",
+        ):
             y.backward()
         check(x.grad, [2, 4])
 
@@ -169,7 +179,9 @@ class TestErrors:
 
     def test_scalar_only(self, xp):
         x = leaf(xp, [1.0, 2.0])
-        with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        with pytest.raises(
+            RuntimeError, match="grad can be implicitly created only for scalar outputs"
+        ):
             (x * 2).backward()
         with pytest.raises(RuntimeError, match="only for scalar outputs"):
             leaf(xp, np.zeros((0,))).backward()
@@ -177,36 +189,55 @@ class TestErrors:
 
     def test_complex_scalar(self, xp):
         z = leaf(xp, 1 + 1j, dtype=np.complex128)
-        with pytest.raises(RuntimeError, match=r"only for real scalar outputs but got .*complex128"):
+        with pytest.raises(
+            RuntimeError, match=r"only for real scalar outputs but got .*complex128"
+        ):
             (z * z).backward()
 
     def test_no_graph(self, xp):
         x = leaf(xp, [1.0])
-        with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        with pytest.raises(
+            RuntimeError,
+            match="element 0 of tensors does not require grad and does not have a grad_fn",
+        ):
             xp.asarray(np.ones(1)).backward()
         with pytest.raises(RuntimeError, match="element 1 of tensors does not require grad"):
             autograd.backward([x * 2, xp.asarray(np.ones(1))])
-        with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        with pytest.raises(
+            RuntimeError, match="One of the differentiated Tensors does not require grad"
+        ):
             autograd.grad(x * 2, xp.asarray(np.ones(1)))
 
     @pytest.mark.parametrize("shape", [(1,), (), (3,), (2, 1)])
     def test_gradient_shape(self, xp, shape):
         y = leaf(xp, [1.0, 2.0]) * 2
-        with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .* and output\[0\] has a shape of \(2,\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"Mismatch in shape: grad_output\[0\] has a shape of .* and output\[0\] has a "
+            r"shape of \(2,\)",
+        ):
             y.backward(xp.ones(shape, dtype=xp.float64))
 
     def test_gradient_dtype(self, xp):
         y = leaf(xp, [1.0, 2.0]) * 2
-        with pytest.raises(RuntimeError, match=r"For complex Tensors, both grad_output and output are required to have the same dtype"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"For complex Tensors, both grad_output and output are required to have the "
+            r"same dtype",
+        ):
             y.backward(xp.ones((2,), dtype=xp.complex128))
 
     def test_gradient_type_and_count(self, xp):
         x = leaf(xp, [1.0, 2.0])
         with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
             autograd.backward([x * 2, x * 3], [xp.ones((2,), dtype=xp.float64)])
-        with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got float"):
+        with pytest.raises(
+            TypeError, match="gradients can be either Tensors or None, but got float"
+        ):
             autograd.backward([x * 2], [1.0])
-        with pytest.raises(TypeError, match="element 0 of tensors is of type ndarray.*multigrad.func.grad"):
+        with pytest.raises(
+            TypeError, match="element 0 of tensors is of type ndarray.*multigrad.func.grad"
+        ):
             autograd.backward(np.ones(2))
         with pytest.raises(TypeError, match="inputs of grad"):
             autograd.grad(xp.sum(x), [np.ones(2)])
@@ -214,19 +245,25 @@ class TestErrors:
     def test_gradient_of_another_backend(self):
         strict = mg.namespace("strict")
         y = mg.asarray(np.ones(2), requires_grad=True) * 2
-        with pytest.raises(RuntimeError, match="grad_output.0. is of 'strict' and output.0. of 'numpy'"):
+        with pytest.raises(
+            RuntimeError, match="grad_output.0. is of 'strict' and output.0. of 'numpy'"
+        ):
             y.backward(strict.ones((2,)))
 
     def test_empty_inputs(self, xp):
         x = leaf(xp, [1.0])
         with pytest.raises(RuntimeError, match=r"`inputs` argument to `grad\(\)` cannot be empty"):
             autograd.grad(x * 2, [])
-        with pytest.raises(RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty"):
+        with pytest.raises(
+            RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty"
+        ):
             (x * 2).backward(inputs=[])
 
     def test_deprecated_names(self, xp):
         x = leaf(xp, [1.0, 2.0])
-        with pytest.warns(FutureWarning, match="`grad_variables` is deprecated. Use `grad_tensors` instead."):
+        with pytest.warns(
+            FutureWarning, match="`grad_variables` is deprecated. Use `grad_tensors` instead."
+        ):
             autograd.backward(x * 2, grad_variables=[xp.ones((2,), dtype=xp.float64)])
         check(x.grad, [2, 2])
         with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="both passed"):
@@ -293,7 +330,11 @@ class TestGrad:
 
     def test_unused(self, xp):
         x, w = leaf(xp, [1.0]), leaf(xp, [1.0])
-        with pytest.raises(RuntimeError, match="Tensor at index 1 appears to not have been used in the graph. Set allow_unused=True"):
+        with pytest.raises(
+            RuntimeError,
+            match="Tensor at index 1 appears to not have been used in the graph. Set "
+            "allow_unused=True",
+        ):
             autograd.grad(xp.sum(x * 2), (x, w))
         assert autograd.grad(xp.sum(x * 2), (x, w), allow_unused=True)[1] is None
         _, zero = autograd.grad(xp.sum(x * 2), (x, w), materialize_grads=True)
@@ -301,7 +342,10 @@ class TestGrad:
         assert not zero.requires_grad
         _, zero = autograd.grad(xp.sum(x * 2), (x, w), materialize_grads=True, create_graph=True)
         assert zero.requires_grad
-        with pytest.raises(ValueError, match="Expected allow_unused to be True or not passed when materialize_grads=True"):
+        with pytest.raises(
+            ValueError,
+            match="Expected allow_unused to be True or not passed when materialize_grads=True",
+        ):
             autograd.grad(xp.sum(x), x, materialize_grads=True, allow_unused=False)
 
     def test_fresh_view_is_unused(self, xp):

@@ -1,4 +1,6 @@
-"""The straight code for batches: random programs compute by it what the general path computes, in any composition; it declines what is wrong."""
+"""The straight code for batches: random programs compute by it what the general path computes, in
+any composition; it declines what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ def axes_for(rng: Any, x: Any, several: bool = True) -> Any:
     if kind == 0:
         return None
     if kind == 1 and several and n:
-        return tuple(int(a) - (n if rng.random() < 0.5 else 0) for a in rng.permutation(n)[: rng.integers(1, n + 1)])
+        return tuple(
+            int(a) - (n if rng.random() < 0.5 else 0)
+            for a in rng.permutation(n)[: rng.integers(1, n + 1)]
+        )
     return int(rng.integers(-n, n)) if n and kind != 2 else int(rng.integers(-3, 3))
 
 
 def key_for(rng: Any, x: Any, pick: Callable[[str], Any]) -> Any:
     """An indexing key: integers, slices, new axes, index arrays, raw or batched."""
+
     def entry() -> Any:
         kind = rng.integers(0, 8)
         if kind == 0:
@@ -57,14 +63,22 @@ def unary(name: str) -> Callable[..., Any]:
 def binary(name: str) -> Callable[..., Any]:
     def run(xp: Any, rng: Any, x: Any, pick: Any) -> Any:
         y = pick("other")
-        return getattr(xp, name)(x, y) if rng.random() < 0.7 or not hasattr(y, "dtype") else getattr(xp, name)(y, x)
+        return (
+            getattr(xp, name)(x, y)
+            if rng.random() < 0.7 or not hasattr(y, "dtype")
+            else getattr(xp, name)(y, x)
+        )
 
     return run
 
 
 def along(name: str, several: bool = True, **options: Any) -> Callable[..., Any]:
     def run(xp: Any, rng: Any, x: Any, pick: Any) -> Any:
-        return getattr(xp, name)(x, axis=axes_for(rng, x, several), **{k: v[rng.integers(0, len(v))](xp) for k, v in options.items()})
+        return getattr(xp, name)(
+            x,
+            axis=axes_for(rng, x, several),
+            **{k: v[rng.integers(0, len(v))](xp) for k, v in options.items()},
+        )
 
     return run
 
@@ -82,19 +96,62 @@ def written(xp: Any, rng: Any, x: Any, pick: Any) -> None:
 KEEP = (lambda xp: False, lambda xp: True)
 
 STEPS: list[Callable[..., Any]] = [
-    *map(unary, ("sin", "tanh", "negative", "abs", "sign", "floor", "square", "isnan", "logical_not", "real", "imag", "conj", "zeros_like")),
-    *map(binary, ("add", "subtract", "multiply", "divide", "less", "equal", "maximum", "pow", "hypot", "matmul", "vecdot", "logical_or") * 2),
-    *(along(name, keepdims=KEEP) for name in ("sum", "mean", "max", "any", "count_nonzero", "var", "std")),
+    *map(
+        unary,
+        (
+            "sin",
+            "tanh",
+            "negative",
+            "abs",
+            "sign",
+            "floor",
+            "square",
+            "isnan",
+            "logical_not",
+            "real",
+            "imag",
+            "conj",
+            "zeros_like",
+        ),
+    ),
+    *map(
+        binary,
+        (
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "less",
+            "equal",
+            "maximum",
+            "pow",
+            "hypot",
+            "matmul",
+            "vecdot",
+            "logical_or",
+        )
+        * 2,
+    ),
+    *(
+        along(name, keepdims=KEEP)
+        for name in ("sum", "mean", "max", "any", "count_nonzero", "var", "std")
+    ),
     along("sum", dtype=(lambda xp: xp.float32, lambda xp: xp.complex64, lambda xp: None)),
     *(along(name, False, keepdims=KEEP) for name in ("argmax", "argmin")),
-    *(along(name, False) for name in ("argsort", "sort", "cumulative_sum", "unstack", "flip")), along("flip"), along("squeeze"),
+    *(along(name, False) for name in ("argsort", "sort", "cumulative_sum", "unstack", "flip")),
+    along("flip"),
+    along("squeeze"),
     lambda xp, rng, x, pick: xp.where(pick("mask"), x, pick("other")),
     lambda xp, rng, x, pick: xp.where(x > 0, pick("other"), pick("other")),
     lambda xp, rng, x, pick: xp.clip(x, pick("other") if rng.random() < 0.5 else None, 0.7),
-    lambda xp, rng, x, pick: xp.astype(x, getattr(xp, DTYPES[rng.integers(0, len(DTYPES))]), copy=bool(rng.random() < 0.5)),
+    lambda xp, rng, x, pick: xp.astype(
+        x, getattr(xp, DTYPES[rng.integers(0, len(DTYPES))]), copy=bool(rng.random() < 0.5)
+    ),
     lambda xp, rng, x, pick: x.mT if rng.random() < 0.5 else xp.tril(x, k=int(rng.integers(-1, 2))),
     lambda xp, rng, x, pick: xp.linalg.trace(x),
-    lambda xp, rng, x, pick: xp.reshape(x, (-1,) if rng.random() < 0.7 else [2, -1], copy=(None, None, True)[rng.integers(0, 3)]),
+    lambda xp, rng, x, pick: xp.reshape(
+        x, (-1,) if rng.random() < 0.7 else [2, -1], copy=(None, None, True)[rng.integers(0, 3)]
+    ),
     lambda xp, rng, x, pick: xp.reshape(x, tuple(reversed(x.shape))),
     lambda xp, rng, x, pick: xp.expand_dims(x, axis=axes_for(rng, x, False) or 0),
     lambda xp, rng, x, pick: xp.permute_dims(x, tuple(int(a) for a in rng.permutation(x.ndim))),
@@ -103,7 +160,9 @@ STEPS: list[Callable[..., Any]] = [
     lambda xp, rng, x, pick: xp.roll(x, 1, axis=axes_for(rng, x, False)),
     lambda xp, rng, x, pick: xp.take(x, pick("index"), axis=int(rng.integers(-2, 2))),
     lambda xp, rng, x, pick: xp.stack([x, pick("other"), x], axis=int(rng.integers(-2, 2))),
-    lambda xp, rng, x, pick: xp.concat((x, pick("other"), x), axis=(0, -1, None)[rng.integers(0, 3)]),
+    lambda xp, rng, x, pick: xp.concat(
+        (x, pick("other"), x), axis=(0, -1, None)[rng.integers(0, 3)]
+    ),
     lambda xp, rng, x, pick: xp.broadcast_arrays(x, pick("other")),
     lambda xp, rng, x, pick: xp.tile(x, (2, 1)),
     lambda xp, rng, x, pick: xp.repeat(x, 2, axis=axes_for(rng, x, False)),
@@ -120,7 +179,11 @@ def program(xp: Any, seed: int, told: list[str], *inputs: Any) -> list[Any]:
     rng = np.random.default_rng(seed)
     raw = lambda x: xp.asarray(np.array(x)).detach().array
     plain = [raw(rng.normal(size=shape)) for shape in ((), (3,), (2, 3), (2, 1, 3))]
-    plain += [raw(rng.normal(size=3).astype(np.float32)), raw(rng.normal(size=3) + 1j), raw(np.arange(3))]
+    plain += [
+        raw(rng.normal(size=3).astype(np.float32)),
+        raw(rng.normal(size=3) + 1j),
+        raw(np.arange(3)),
+    ]
     with mg.no_grad():
         constants = [xp.asarray(x) for x in plain]
     pool = list(inputs)
@@ -129,12 +192,22 @@ def program(xp: Any, seed: int, told: list[str], *inputs: Any) -> list[Any]:
         of_pool = pool[rng.integers(0, len(pool))]
         if what == "other":
             scalar = (2, 0.5, True, 1j, np.float64(1.5))[rng.integers(0, 5)]
-            choice: Any = (of_pool, of_pool, plain[rng.integers(0, len(plain))], constants[rng.integers(0, len(constants))], scalar)
+            choice: Any = (
+                of_pool,
+                of_pool,
+                plain[rng.integers(0, len(plain))],
+                constants[rng.integers(0, len(constants))],
+                scalar,
+            )
             return choice[rng.integers(0, 5)]
         if what == "mask":
             return of_pool > 0.5 if rng.random() < 0.7 else constants[1] > 0
         index = raw(rng.integers(0, 2, size=3))
-        choice = index, xp.asarray(index), xp.astype(of_pool > 0.5, "int64") if rng.random() < 0.7 else 1
+        choice = (
+            index,
+            xp.asarray(index),
+            xp.astype(of_pool > 0.5, "int64") if rng.random() < 0.7 else 1,
+        )
         return choice[rng.integers(0, 3)]
 
     for _ in range(14):
@@ -144,7 +217,11 @@ def program(xp: Any, seed: int, told: list[str], *inputs: Any) -> list[Any]:
         except Exception as error:  # the same one on both ways
             told.append(f"{type(error).__name__}: {error}")
             continue
-        pool += [x for x in (found if isinstance(found, (tuple, list)) else (found,)) if hasattr(x, "dtype")]
+        pool += [
+            x
+            for x in (found if isinstance(found, (tuple, list)) else (found,))
+            if hasattr(x, "dtype")
+        ]
     return pool
 
 
@@ -158,24 +235,37 @@ def loss(xp: Any, arrays: list[Any]) -> Any:
 
 
 def composed(xp: Any, seed: int, told: list[str]) -> dict[str, Callable[[Any, Any], Any]]:
-    """The compositions in which the program runs; two arrays with a batch in front, the second one of two batches for nested ones."""
+    """The compositions in which the program runs; two arrays with a batch in front, the second one
+    of two batches for nested ones.
+    """
     run = lambda *inputs: program(xp, seed, told, *inputs)
     summed = lambda *inputs: loss(xp, run(*inputs))
     pushed = lambda f: lambda x, y: func.jvp(f, (x, y), (x * 0.5, y + 1))
     return {
         "vmap": lambda x, y: func.vmap(run)(x, y),
         "vmap of one": lambda x, y: func.vmap(run, in_axes=(0, None))(x, y[0, ...]),
-        "vmap of vmap": lambda x, y: func.vmap(func.vmap(run, in_axes=(0, None)), in_axes=(None, 0))(x, y),
+        "vmap of vmap": lambda x, y: func.vmap(
+            func.vmap(run, in_axes=(0, None)), in_axes=(None, 0)
+        )(x, y),
         "vmap of grad": lambda x, y: func.vmap(func.grad(summed, argnums=(0, 1)))(x, y),
-        "grad of vmap": lambda x, y: func.grad(lambda x, y: xp.sum(func.vmap(summed)(x, y)), argnums=(0, 1))(x, y),
+        "grad of vmap": lambda x, y: func.grad(
+            lambda x, y: xp.sum(func.vmap(summed)(x, y)), argnums=(0, 1)
+        )(x, y),
         "vmap of jvp": lambda x, y: func.vmap(pushed(run))(x, y),
         "jvp of vmap": lambda x, y: pushed(func.vmap(run))(x, y),
-        "vmap of Tensors": lambda x, y: func.vmap(run)(*(xp.asarray(v, requires_grad=True) for v in (x, y))),
+        "vmap of Tensors": lambda x, y: func.vmap(run)(
+            *(xp.asarray(v, requires_grad=True) for v in (x, y))
+        ),
     }
 
 
-def outcome(function: Callable[..., Any], told: list[str], *inputs: Any) -> tuple[list[Any], list[str]]:
-    """What a function returns and what its steps raised. What is the same for all examples is written where it lies, so it gets copies."""
+def outcome(
+    function: Callable[..., Any], told: list[str], *inputs: Any
+) -> tuple[list[Any], list[str]]:
+    """What a function returns and what its steps raised.
+
+    What is the same for all examples is written where it lies, so it gets copies.
+    """
     told.clear()
     try:
         found = function(*(mg.asarray(x, copy=True).array for x in inputs))
@@ -185,7 +275,9 @@ def outcome(function: Callable[..., Any], told: list[str], *inputs: Any) -> tupl
     return list(func.tree.leaves(found)), list(told)
 
 
-def generally(function: Callable[..., Any], told: list[str], *inputs: Any) -> tuple[list[Any], list[str]]:
+def generally(
+    function: Callable[..., Any], told: list[str], *inputs: Any
+) -> tuple[list[Any], list[str]]:
     with general_path():
         return outcome(function, told, *inputs)
 
@@ -197,11 +289,24 @@ def as_numpy(x: Any) -> Any:
 def same(found: list[Any], expected: list[Any], single: bool = False) -> None:
     assert len(found) == len(expected)
     for x, y in zip(found, expected, strict=True):
-        assert type(x) is type(y) and x.dtype == y.dtype and getattr(x, "requires_grad", None) == getattr(y, "requires_grad", None)
+        assert (
+            type(x) is type(y)
+            and x.dtype == y.dtype
+            and getattr(x, "requires_grad", None) == getattr(y, "requires_grad", None)
+        )
         np.testing.assert_allclose(as_numpy(x), as_numpy(y), rtol=1e-12, atol=1e-12)
 
 
-NAMES = ("vmap", "vmap of one", "vmap of vmap", "vmap of grad", "grad of vmap", "vmap of jvp", "jvp of vmap", "vmap of Tensors")
+NAMES = (
+    "vmap",
+    "vmap of one",
+    "vmap of vmap",
+    "vmap of grad",
+    "grad of vmap",
+    "vmap of jvp",
+    "jvp of vmap",
+    "vmap of Tensors",
+)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -224,7 +329,8 @@ def test_programs(library, name):
             same(found, expected)
         raised += errors
         steps += len(expected)
-    assert steps > (40 if "grad" in name else 100) and len(set(raised)) > 10  # programs that do something, right and wrong
+    # programs that do something, right and wrong
+    assert steps > (40 if "grad" in name else 100) and len(set(raised)) > 10
 
 
 class TestEndings:
@@ -233,12 +339,25 @@ class TestEndings:
     def run(self, f: Callable[[Any], Any], x: Any = None) -> Any:
         return func.vmap(f)(np.ones((2, 3)) if x is None else x)
 
-    @pytest.mark.parametrize("name", ["sin", "multiply", "sum", "tril", "reshape", "getitem", "stack", "matmul", "unstack"])
+    @pytest.mark.parametrize(
+        "name",
+        ["sin", "multiply", "sum", "tril", "reshape", "getitem", "stack", "matmul", "unstack"],
+    )
     def test_none_reaches_the_general_path(self, name, monkeypatch):
-        """After the first call, the operation on batches is straight code: of raw values, and of layers."""
-        calls = {"sin": mg.sin, "multiply": lambda x: 2.0 * x * np.ones(2), "sum": lambda x: mg.sum(x, axis=-1), "getitem": lambda x: x[1:, 0],
-                 "tril": mg.tril, "reshape": lambda x: mg.reshape(x, (-1,)), "stack": lambda x: mg.stack([x, np.ones((2, 2))]),
-                 "matmul": lambda x: np.ones((2, 2)) @ x, "unstack": lambda x: mg.unstack(x)[0]}
+        """After the first call, the operation on batches is straight code: of raw values, and of
+        layers.
+        """
+        calls = {
+            "sin": mg.sin,
+            "multiply": lambda x: 2.0 * x * np.ones(2),
+            "sum": lambda x: mg.sum(x, axis=-1),
+            "getitem": lambda x: x[1:, 0],
+            "tril": mg.tril,
+            "reshape": lambda x: mg.reshape(x, (-1,)),
+            "stack": lambda x: mg.stack([x, np.ones((2, 2))]),
+            "matmul": lambda x: np.ones((2, 2)) @ x,
+            "unstack": lambda x: mg.unstack(x)[0],
+        }
         f, x = calls[name], np.ones((3, 2, 2))
         both = func.vmap(f), func.vmap(func.vmap(f, in_axes=0), in_axes=0)
         inputs = x, np.ones((2, 3, 2, 2))
@@ -257,7 +376,13 @@ class TestEndings:
         np.testing.assert_array_equal(self.run(f), np.full((2, 3), 2.0))
         elementwise("t.f(x, /)", forward=lambda xp, x: x + 2, x=1, override=True)
         np.testing.assert_array_equal(self.run(f), np.full((2, 3), 3.0))
-        linear("t.f(x, /)", forward=lambda xp, x: x + 3, x=lambda xp, g: g, batching=lambda xp, x: x + 4, override=True)
+        linear(
+            "t.f(x, /)",
+            forward=lambda xp, x: x + 3,
+            x=lambda xp, g: g,
+            batching=lambda xp, x: x + 4,
+            override=True,
+        )
         np.testing.assert_array_equal(self.run(f), np.full((2, 3), 5.0))
 
     def test_a_replacement_while_it_is_running(self, operations):
@@ -273,8 +398,13 @@ class TestEndings:
 
     def test_parameters_with_names_of_builtins(self, operations):
         rule = lambda xp, x, max, len, tuple: x * max + len + tuple
-        linear("t.f(x, y, /, max, len=1.0, *, tuple=0.5)", forward=lambda xp, x, y, *args: rule(xp, x + y, *args), x=lambda xp, g, max: g * max,
-               y=lambda xp, g, max: g * max, batching=lambda xp, x, y, max, len, tuple: rule(xp, x + y, max, len, tuple))
+        linear(
+            "t.f(x, y, /, max, len=1.0, *, tuple=0.5)",
+            forward=lambda xp, x, y, *args: rule(xp, x + y, *args),
+            x=lambda xp, g, max: g * max,
+            y=lambda xp, g, max: g * max,
+            batching=lambda xp, x, y, max, len, tuple: rule(xp, x + y, max, len, tuple),
+        )
         np.testing.assert_array_equal(self.run(lambda x: mg.t.f(x, 1.0, 2.0)), np.full((2, 3), 5.5))
 
     @pytest.mark.parametrize("batching", ["axis", "leading", "elementwise", "rule"])
@@ -286,18 +416,36 @@ class TestEndings:
             return x + y
 
         if batching == "rule":
-            linear("t.f(x, y, /, sizes)", forward=lambda xp, x, y, sizes: x + y, x=lambda xp, g: g, y=lambda xp, g: g, batching=rule)
+            linear(
+                "t.f(x, y, /, sizes)",
+                forward=lambda xp, x, y, sizes: x + y,
+                x=lambda xp, g: g,
+                y=lambda xp, g: g,
+                batching=rule,
+            )
             both = {"x": True, "sizes": (False, False)}
-            for y, shape, own in ((np.ones(3), (1, 3), False), (2.0, 2.0, False), (None, (2, 3), True)):
+            for y, shape, own in (
+                (np.ones(3), (1, 3), False),
+                (2.0, 2.0, False),
+                (None, (2, 3), True),
+            ):
                 told.clear()
                 for _ in range(2):
                     self.run(lambda x, y=y: mg.t.f(x, x if y is None else y, (1, 2)))
                 assert told == [((2, 3), shape, 2, both | {"y": own})] * 2
             return
-        linear("t.f(x, y, /, axis=None)", forward=lambda xp, x, y, axis: x + y, x=lambda xp, g: g, y=lambda xp, g: g, batching=batching)
+        linear(
+            "t.f(x, y, /, axis=None)",
+            forward=lambda xp, x, y, axis: x + y,
+            x=lambda xp, g: g,
+            y=lambda xp, g: g,
+            batching=batching,
+        )
         for _ in range(2):  # two arrays are declared for one: the general path sees to it
             if batching == "elementwise":
-                np.testing.assert_array_equal(self.run(lambda x: mg.t.f(x, x)), np.full((2, 3), 2.0))
+                np.testing.assert_array_equal(
+                    self.run(lambda x: mg.t.f(x, x)), np.full((2, 3), 2.0)
+                )
             else:
                 assert self.run(lambda x: mg.t.f(x, 1.0), np.ones((2, 3, 3))).shape == (2, 3, 3)
 
@@ -312,19 +460,33 @@ class TestEndings:
         leaked: list[Any] = []
         for _ in range(2):
             self.run(lambda x: leaked.append(x) or x)
-            for f, error in ((lambda x: x + other, MixedBackendsError), (lambda x: mg.multiply(other.array, x), MixedBackendsError),
-                             (lambda x: mg.sin(leaked[0]), LeakError), (lambda x: x + leaked[-1], LeakError), (lambda x: leaked[0][0], LeakError),
-                             (lambda x: mg.sum(x, axis=x[0]), BatchingError), (lambda x: mg.roll(x, (x[0],)), BatchingError),
-                             (lambda x: mg.sum(x, axis=1), IndexError), (lambda x: mg.tril(x), ValueError), (lambda x: x[x > 0], BatchingError),
-                             (lambda x: x + "a", TypeError), (lambda x: mg.stack([x, "a"]), TypeError)):
+            for f, error in (
+                (lambda x: x + other, MixedBackendsError),
+                (lambda x: mg.multiply(other.array, x), MixedBackendsError),
+                (lambda x: mg.sin(leaked[0]), LeakError),
+                (lambda x: x + leaked[-1], LeakError),
+                (lambda x: leaked[0][0], LeakError),
+                (lambda x: mg.sum(x, axis=x[0]), BatchingError),
+                (lambda x: mg.roll(x, (x[0],)), BatchingError),
+                (lambda x: mg.sum(x, axis=1), IndexError),
+                (lambda x: mg.tril(x), ValueError),
+                (lambda x: x[x > 0], BatchingError),
+                (lambda x: x + "a", TypeError),
+                (lambda x: mg.stack([x, "a"]), TypeError),
+            ):
                 with pytest.raises(error):
                     self.run(f)
 
     def test_an_outer_batch_beside_an_inner_one(self):
         x, y = np.arange(6.0).reshape(2, 3), np.arange(8.0).reshape(4, 2)
         for _ in range(2):
-            found = func.vmap(lambda a: func.vmap(lambda b: mg.sum(a) * b + mg.matmul(mg.stack([a[:2], b]), b))(y))(x)
-            rows = [[row.sum() * column + np.stack([row[:2], column]) @ column for column in y] for row in x]
+            found = func.vmap(
+                lambda a: func.vmap(lambda b: mg.sum(a) * b + mg.matmul(mg.stack([a[:2], b]), b))(y)
+            )(x)
+            rows = [
+                [row.sum() * column + np.stack([row[:2], column]) @ column for column in y]
+                for row in x
+            ]
             np.testing.assert_allclose(found, rows)
 
     def test_views_follow_writes(self):

@@ -1,4 +1,6 @@
-"""Batching rules at their edges, against a loop over the examples: axes, shapes, dtypes, Python scalars, what is the same for all."""
+"""Batching rules at their edges, against a loop over the examples: axes, shapes, dtypes, Python
+scalars, what is the same for all.
+"""
 
 from __future__ import annotations
 
@@ -28,22 +30,39 @@ class TestAxes:
     def test_reductions(self, xp, name):
         f = getattr(xp, name)
         for axis, keepdims in ((None, True), (-2, False), (0, True), ((-1, 0), False), ((), False)):
-            looped(xp, lambda x, axis=axis, keepdims=keepdims: f(x, axis=axis, keepdims=keepdims), X)
+            looped(
+                xp, lambda x, axis=axis, keepdims=keepdims: f(x, axis=axis, keepdims=keepdims), X
+            )
         for axis in (2, -3, (0, 2), (-3,)):
             with pytest.raises(IndexError, match="out of bounds for an array of dimension 2"):
                 func.vmap(lambda x, axis=axis: f(x, axis=axis))(raw(xp, X))
 
     def test_an_axis_out_of_bounds_raises(self, xp):
-        calls = [lambda x, a: xp.argmax(x, axis=a), lambda x, a: xp.flip(x, axis=a), lambda x, a: xp.roll(x, 1, axis=a),
-                 lambda x, a: xp.sort(x, axis=a),
-                 lambda x, a: xp.cumulative_sum(x, axis=a), lambda x, a: xp.concat([x, x], axis=a), lambda x, a: xp.unstack(x, axis=a),
-                 lambda x, a: xp.squeeze(x, axis=a), lambda x, a: xp.moveaxis(x, a, 0), lambda x, a: xp.fft.fft(x, axis=a),
-                 lambda x, a: xp.fft.fftn(x, axes=(a,)), lambda x, a: xp.linalg.vector_norm(x, axis=a), lambda x, a: xp.repeat(x, 2, axis=a),
-                 lambda x, a: xp.take(x, xp.asarray([0]), axis=a), lambda x, a: xp.vecdot(x, x, axis=a), lambda x, a: xp.linalg.cross(x, x, axis=a),
-                 lambda x, a: xp.expand_dims(x, axis=a + 1 if a > 0 else a - 1), lambda x, a: xp.stack([x, x], axis=a + 1 if a > 0 else a - 1)]
+        calls = [
+            lambda x, a: xp.argmax(x, axis=a),
+            lambda x, a: xp.flip(x, axis=a),
+            lambda x, a: xp.roll(x, 1, axis=a),
+            lambda x, a: xp.sort(x, axis=a),
+            lambda x, a: xp.cumulative_sum(x, axis=a),
+            lambda x, a: xp.concat([x, x], axis=a),
+            lambda x, a: xp.unstack(x, axis=a),
+            lambda x, a: xp.squeeze(x, axis=a),
+            lambda x, a: xp.moveaxis(x, a, 0),
+            lambda x, a: xp.fft.fft(x, axis=a),
+            lambda x, a: xp.fft.fftn(x, axes=(a,)),
+            lambda x, a: xp.linalg.vector_norm(x, axis=a),
+            lambda x, a: xp.repeat(x, 2, axis=a),
+            lambda x, a: xp.take(x, xp.asarray([0]), axis=a),
+            lambda x, a: xp.vecdot(x, x, axis=a),
+            lambda x, a: xp.linalg.cross(x, x, axis=a),
+            lambda x, a: xp.expand_dims(x, axis=a + 1 if a > 0 else a - 1),
+            lambda x, a: xp.stack([x, x], axis=a + 1 if a > 0 else a - 1),
+        ]
         for f in calls:
             for a in (2, -3):
-                with pytest.raises(IndexError, match=r"axis -?\d is out of bounds for an array of dimension [23]"):
+                with pytest.raises(
+                    IndexError, match=r"axis -?\d is out of bounds for an array of dimension [23]"
+                ):
                     func.vmap(lambda x, f=f, a=a: f(x, a))(raw(xp, X))
 
     def test_axes_counted_from_the_front_of_two_operands(self, xp, backend):
@@ -55,11 +74,34 @@ class TestAxes:
     def test_a_transform_over_more_axes_than_there_are(self, xp):
         with pytest.raises(IndexError, match="axis -3 is out of bounds"):
             func.vmap(lambda x: xp.fft.fftn(x, s=(2, 2, 2)))(raw(xp, X))
-        looped(xp, lambda x: (xp.fft.fftn(x * 1j, s=(3,), axes=(-2,)), xp.fft.rfftn(x, axes=(-1, 0)), xp.fft.fftshift(x, axes=0)), X)
+        looped(
+            xp,
+            lambda x: (
+                xp.fft.fftn(x * 1j, s=(3,), axes=(-2,)),
+                xp.fft.rfftn(x, axes=(-1, 0)),
+                xp.fft.fftshift(x, axes=0),
+            ),
+            X,
+        )
 
     def test_shapes(self, xp):
-        looped(xp, lambda x: (xp.reshape(x, (-1,)), xp.reshape(x, (2, -1, 2)), xp.broadcast_to(x, (5, 2, 4)), xp.tile(x, (2, 1, 2)), x.T, x.mT), X)
-        for shape, text in (((3,), "cannot take the shape"), ((-1, -1), "cannot take the shape"), ((0, -1), "cannot take the shape")):
+        looped(
+            xp,
+            lambda x: (
+                xp.reshape(x, (-1,)),
+                xp.reshape(x, (2, -1, 2)),
+                xp.broadcast_to(x, (5, 2, 4)),
+                xp.tile(x, (2, 1, 2)),
+                x.T,
+                x.mT,
+            ),
+            X,
+        )
+        for shape, text in (
+            ((3,), "cannot take the shape"),
+            ((-1, -1), "cannot take the shape"),
+            ((0, -1), "cannot take the shape"),
+        ):
             with pytest.raises(ValueError, match=text):
                 func.vmap(lambda x, shape=shape: xp.reshape(x, shape))(raw(xp, X))
         with pytest.raises(ValueError, match=r"shape \(0, 2\) cannot take the shape \(0, -1\)"):
@@ -68,8 +110,17 @@ class TestAxes:
             func.vmap(lambda x: xp.broadcast_to(x, (4,)))(raw(xp, X))
 
     def test_matrices_are_asked_of_examples(self, xp):
-        for f in (xp.linalg.inv, xp.linalg.svdvals, xp.tril, xp.linalg.trace, xp.matrix_transpose, lambda x: xp.linalg.solve(x, x)):
-            with pytest.raises(ValueError, match="expected matrices, but inside vmap got an array of shape"):
+        for f in (
+            xp.linalg.inv,
+            xp.linalg.svdvals,
+            xp.tril,
+            xp.linalg.trace,
+            xp.matrix_transpose,
+            lambda x: xp.linalg.solve(x, x),
+        ):
+            with pytest.raises(
+                ValueError, match="expected matrices, but inside vmap got an array of shape"
+            ):
                 func.vmap(f)(raw(xp, M[0]))
 
 
@@ -77,23 +128,73 @@ class TestSizes:
     """Examples without axes or elements, batches of one and of none."""
 
     def test_examples_without_axes(self, xp):
-        looped(xp, lambda x: (xp.sum(x), xp.max(x, keepdims=True), xp.reshape(x, (1, 1)), xp.stack([x, x]), xp.expand_dims(x, axis=-1), x * 2, -x,
-                              xp.concat([x, x], axis=None), xp.broadcast_to(x, (2,)), xp.full((2, 2), x), xp.flip(x)), V[:, 0])
+        looped(
+            xp,
+            lambda x: (
+                xp.sum(x),
+                xp.max(x, keepdims=True),
+                xp.reshape(x, (1, 1)),
+                xp.stack([x, x]),
+                xp.expand_dims(x, axis=-1),
+                x * 2,
+                -x,
+                xp.concat([x, x], axis=None),
+                xp.broadcast_to(x, (2,)),
+                xp.full((2, 2), x),
+                xp.flip(x),
+            ),
+            V[:, 0],
+        )
 
     def test_a_batch_of_one(self, xp):
         one = X[:1]
-        f = lambda x, y: (x + y, x @ y.T, xp.concat([x, y]), xp.stack([y, x]), xp.where(x > y, x, y), xp.squeeze(x[:1, :], axis=0))
+        f = lambda x, y: (
+            x + y,
+            x @ y.T,
+            xp.concat([x, y]),
+            xp.stack([y, x]),
+            xp.where(x > y, x, y),
+            xp.squeeze(x[:1, :], axis=0),
+        )
         looped(xp, f, one, one[:, ::-1])
         looped(xp, lambda x, y: (x + y, xp.concat([x, y]), x @ y.T), one, X[0], in_axes=(0, None))
 
     def test_no_examples_at_all(self, xp):
-        f = lambda x, y, i: (xp.sum(x), x @ y, x[i], xp.concat([x, x]), xp.take(x, i, axis=0), xp.sort(x), xp.where(x > 0, x, 0))
-        found = func.vmap(f, in_axes=(0, None, 0))(raw(xp, X[:0]), raw(xp, X[0].T), raw(xp, np.zeros((0, 3), np.int64)))
-        assert [tuple(y.shape) for y in found] == [(0,), (0, 2, 2), (0, 3, 4), (0, 4, 4), (0, 3, 4), (0, 2, 4), (0, 2, 4)]
+        f = lambda x, y, i: (
+            xp.sum(x),
+            x @ y,
+            x[i],
+            xp.concat([x, x]),
+            xp.take(x, i, axis=0),
+            xp.sort(x),
+            xp.where(x > 0, x, 0),
+        )
+        found = func.vmap(f, in_axes=(0, None, 0))(
+            raw(xp, X[:0]), raw(xp, X[0].T), raw(xp, np.zeros((0, 3), np.int64))
+        )
+        assert [tuple(y.shape) for y in found] == [
+            (0,),
+            (0, 2, 2),
+            (0, 3, 4),
+            (0, 4, 4),
+            (0, 3, 4),
+            (0, 2, 4),
+            (0, 2, 4),
+        ]
 
     def test_examples_without_elements(self, xp):
         empty = np.zeros((3, 0, 2))
-        looped(xp, lambda x: (xp.sum(x, axis=0), x @ xp.ones((2, 4), dtype=x.dtype), xp.concat([x, x]), xp.reshape(x, (2, 0)), x.T), empty)
+        looped(
+            xp,
+            lambda x: (
+                xp.sum(x, axis=0),
+                x @ xp.ones((2, 4), dtype=x.dtype),
+                xp.concat([x, x]),
+                xp.reshape(x, (2, 0)),
+                x.T,
+            ),
+            empty,
+        )
         looped(xp, lambda x, v: xp.searchsorted(x, v), np.zeros((3, 0)), V)
 
 
@@ -111,49 +212,123 @@ class TestOperands:
     @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
     def test_products_of_any_rank(self, xp, axes, backend):
         # A length equal to that of the batch hides a wrong axis: both kinds are here.
-        ranks = (((3, 3), (3, 3)), ((3,), (2, 3, 2)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (3, 3)), ((3, 3), (2, 3, 2)),
-                 ((2, 2, 3), (3,)), ((2, 1, 2, 3), (3, 3, 2)))
+        ranks = (
+            ((3, 3), (3, 3)),
+            ((3,), (2, 3, 2)),
+            ((3,), (3,)),
+            ((2, 3), (3,)),
+            ((3,), (3, 2)),
+            ((2, 2, 3), (3, 3)),
+            ((3, 3), (2, 3, 2)),
+            ((2, 2, 3), (3,)),
+            ((2, 1, 2, 3), (3, 3, 2)),
+        )
         for a, b in ranks[:2] if backend == "jax" else ranks:  # which compiles each of them
             a, b = DRAW.uniform(-1, 1, (3, *a)), DRAW.uniform(-1, 1, (3, *b))
             looped(xp, lambda x, y: x @ y, on(a, axes[0]), on(b, axes[1]), in_axes=axes)
         if backend == "jax":
             return
-        for sums, a, b in ((1, (2, 3), (3, 4)), (0, (2,), (3,)), (((2, 1), (0, 1)), (2, 3, 4), (4, 3)), (((-1,), (0,)), (2, 3), (3, 2))):
+        for sums, a, b in (
+            (1, (2, 3), (3, 4)),
+            (0, (2,), (3,)),
+            (((2, 1), (0, 1)), (2, 3, 4), (4, 3)),
+            (((-1,), (0,)), (2, 3), (3, 2)),
+        ):
             a, b = DRAW.uniform(-1, 1, (3, *a)), DRAW.uniform(-1, 1, (3, *b))
-            looped(xp, lambda x, y, sums=sums: xp.tensordot(x, y, axes=sums), on(a, axes[0]), on(b, axes[1]), in_axes=axes)
+            looped(
+                xp,
+                lambda x, y, sums=sums: xp.tensordot(x, y, axes=sums),
+                on(a, axes[0]),
+                on(b, axes[1]),
+                in_axes=axes,
+            )
         for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (2, 3))):
             a, b = DRAW.uniform(-1, 1, (3, *a)), DRAW.uniform(-1, 1, (3, *b))
-            looped(xp, lambda x, y: (xp.vecdot(x, 1j * y), xp.linalg.cross(x, y)), on(a, axes[0]), on(b, axes[1]), in_axes=axes)
+            looped(
+                xp,
+                lambda x, y: (xp.vecdot(x, 1j * y), xp.linalg.cross(x, y)),
+                on(a, axes[0]),
+                on(b, axes[1]),
+                in_axes=axes,
+            )
 
     @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
     def test_systems_of_any_rank(self, xp, axes, backend):
-        ranks = (((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3, 2)), ((3, 3), (2, 3, 2)), ((2, 3, 3), (3,)))
+        ranks = (
+            ((3, 3), (3,)),
+            ((3, 3), (3, 2)),
+            ((2, 3, 3), (3, 2)),
+            ((3, 3), (2, 3, 2)),
+            ((2, 3, 3), (3,)),
+        )
         for a, b in ranks[:1] if backend == "jax" else ranks:
             a, b = DRAW.uniform(-1, 1, (3, *a)) + 2 * np.eye(3), DRAW.uniform(-1, 1, (3, *b))
-            looped(xp, lambda x, y: xp.linalg.solve(x, y), on(a, axes[0]), on(b, axes[1]), in_axes=axes)
+            looped(
+                xp, lambda x, y: xp.linalg.solve(x, y), on(a, axes[0]), on(b, axes[1]), in_axes=axes
+            )
 
     def test_products_that_do_not_fit(self, xp):
-        for f, text in ((lambda x: x @ x[0, 0, ...], "must have at least one dimension"), (lambda x: xp.tensordot(x, x, axes=1), "different lengths"),
-                        (lambda x: xp.linalg.outer(x, x[0, :]), "must have one dimension")):
+        for f, text in (
+            (lambda x: x @ x[0, 0, ...], "must have at least one dimension"),
+            (lambda x: xp.tensordot(x, x, axes=1), "different lengths"),
+            (lambda x: xp.linalg.outer(x, x[0, :]), "must have one dimension"),
+        ):
             with pytest.raises(ValueError, match=text):
                 func.vmap(f)(raw(xp, X))
 
     def test_python_and_numpy_scalars(self, xp):
-        f = lambda x: (x + 1.5, 1 + x, 2 - x, x**2, 2**abs(x), xp.where(x > 0, x, 0), xp.maximum(x, 0), xp.clip(x, 0, 1), x * np.float64(2),
-                       np.float64(2) * x)
+        f = lambda x: (
+            x + 1.5,
+            1 + x,
+            2 - x,
+            x**2,
+            2 ** abs(x),
+            xp.where(x > 0, x, 0),
+            xp.maximum(x, 0),
+            xp.clip(x, 0, 1),
+            x * np.float64(2),
+            np.float64(2) * x,
+        )
         for x in (V, V.astype(np.float32), V[:, 0]):
             looped(xp, f, x)
         looped(xp, lambda x: (x + 1, x // 2, x % 3, x << 1, x & 1), DRAW.integers(0, 5, (3, 4)))
         assert func.vmap(lambda x: x * 1j)(raw(xp, V)).dtype == xp.complex128
 
     def test_mixed_dtypes(self, xp):
-        looped(xp, lambda x, y: (x + y, xp.concat([x, y]), xp.stack([y, x]), x @ y), V, V[0].astype(np.float32), in_axes=(0, None))
-        looped(xp, lambda x, y: (x * y, xp.vecdot(x, y), xp.real(x), xp.imag(x), abs(x), xp.conj(x)), V + 1j * V[::-1], V)
-        looped(xp, lambda x, y: (x & ~y, x ^ y, xp.any(x), xp.logical_not(x)), V > 0, V[0] > 1, in_axes=(0, None))
+        looped(
+            xp,
+            lambda x, y: (x + y, xp.concat([x, y]), xp.stack([y, x]), x @ y),
+            V,
+            V[0].astype(np.float32),
+            in_axes=(0, None),
+        )
+        looped(
+            xp,
+            lambda x, y: (x * y, xp.vecdot(x, y), xp.real(x), xp.imag(x), abs(x), xp.conj(x)),
+            V + 1j * V[::-1],
+            V,
+        )
+        looped(
+            xp,
+            lambda x, y: (x & ~y, x ^ y, xp.any(x), xp.logical_not(x)),
+            V > 0,
+            V[0] > 1,
+            in_axes=(0, None),
+        )
 
     def test_dtypes_and_what_is_asked_of_an_array(self, xp):
-        looped(xp, lambda x: (xp.astype(x, xp.float32), xp.astype(x, xp.complex128), xp.asarray(x, dtype=xp.float32), xp.asarray(x, copy=True),
-                              xp.zeros((), dtype=xp.result_type(x, xp.complex64)) + xp.zeros_like(x), x + x.ndim + x.size + x.shape[0]), X)
+        looped(
+            xp,
+            lambda x: (
+                xp.astype(x, xp.float32),
+                xp.astype(x, xp.complex128),
+                xp.asarray(x, dtype=xp.float32),
+                xp.asarray(x, copy=True),
+                xp.zeros((), dtype=xp.result_type(x, xp.complex64)) + xp.zeros_like(x),
+                x + x.ndim + x.size + x.shape[0],
+            ),
+            X,
+        )
         looped(xp, lambda x: xp.sum(x, dtype=xp.float32), X)
 
     def test_another_backend_is_refused(self, xp, backend):
@@ -167,12 +342,27 @@ class TestOperations:
     """Those with a rule of their own."""
 
     def test_searching_sorted_rows(self, xp):
-        rows, values = np.sort(DRAW.integers(0, 5, (3, 6)).astype(float)), np.array([[np.nan, 0.5, 2, 9], [-1, 2, np.inf, 3], [4, 4, 0, np.nan]])
+        rows, values = (
+            np.sort(DRAW.integers(0, 5, (3, 6)).astype(float)),
+            np.array([[np.nan, 0.5, 2, 9], [-1, 2, np.inf, 3], [4, 4, 0, np.nan]]),
+        )
         rows[1, 4:] = np.nan
         for side in ("left", "right"):
             looped(xp, lambda x, v, side=side: xp.searchsorted(x, v, side=side), rows, values)
-            looped(xp, lambda x, v, side=side: xp.searchsorted(x, v, side=side), rows, values[0], in_axes=(0, None))
-            looped(xp, lambda x, v, side=side: xp.searchsorted(x, v, side=side), rows[0], values, in_axes=(None, 0))
+            looped(
+                xp,
+                lambda x, v, side=side: xp.searchsorted(x, v, side=side),
+                rows,
+                values[0],
+                in_axes=(0, None),
+            )
+            looped(
+                xp,
+                lambda x, v, side=side: xp.searchsorted(x, v, side=side),
+                rows[0],
+                values,
+                in_axes=(None, 0),
+            )
         order = np.stack([DRAW.permutation(6) for _ in range(3)])
         mixed = np.empty((3, 6))
         np.put_along_axis(mixed, order, np.sort(DRAW.uniform(-1, 1, (3, 6))), axis=1)
@@ -180,10 +370,25 @@ class TestOperations:
 
     def test_orders(self, xp):
         x = DRAW.integers(0, 3, (3, 2, 5)).astype(float)
-        looped(xp, lambda x: (xp.sort(x, axis=0, descending=True), xp.argsort(x, descending=True, stable=True), xp.argsort(x, axis=-2)), x)
+        looped(
+            xp,
+            lambda x: (
+                xp.sort(x, axis=0, descending=True),
+                xp.argsort(x, descending=True, stable=True),
+                xp.argsort(x, axis=-2),
+            ),
+            x,
+        )
 
     def test_running_sums_from_an_initial_value(self, xp):
-        looped(xp, lambda x: (xp.cumulative_sum(x, axis=0, include_initial=True), xp.cumulative_prod(x, axis=-1, include_initial=True)), X)
+        looped(
+            xp,
+            lambda x: (
+                xp.cumulative_sum(x, axis=0, include_initial=True),
+                xp.cumulative_prod(x, axis=-1, include_initial=True),
+            ),
+            X,
+        )
         looped(xp, lambda x: xp.cumulative_sum(x), V)
         with pytest.raises(ValueError, match="axis is required for an array of 2 dimensions"):
             func.vmap(lambda x: xp.cumulative_sum(x))(raw(xp, X))
@@ -192,16 +397,31 @@ class TestOperations:
     def test_taking(self, xp, axes):
         i = DRAW.integers(-2, 2, (3, 3))
         for axis in (0, 1, -1):
-            looped(xp, lambda x, i, axis=axis: xp.take(x, i, axis=axis), on(X, axes[0]), on(i, axes[1]), in_axes=axes)
+            looped(
+                xp,
+                lambda x, i, axis=axis: xp.take(x, i, axis=axis),
+                on(X, axes[0]),
+                on(i, axes[1]),
+                in_axes=axes,
+            )
         looped(xp, lambda x, i: xp.take(x, i), on(V, axes[0]), on(i, axes[1]), in_axes=axes)
         along = DRAW.integers(-2, 2, (3, 2, 4))
-        looped(xp, lambda x, i: xp.take_along_axis(x, i, axis=0), on(X, axes[0]), on(along, axes[1]), in_axes=axes)
+        looped(
+            xp,
+            lambda x, i: xp.take_along_axis(x, i, axis=0),
+            on(X, axes[0]),
+            on(along, axes[1]),
+            in_axes=axes,
+        )
 
     def test_a_place_out_of_bounds_is_no_place_of_another_example(self, xp, backend):
         if backend == "jax":
             pytest.skip("under jax no index is out of bounds: it is clamped, or gives nan")
-        calls = [(lambda x, i: xp.take(x, i, axis=0), (3, 2)), (lambda x, i: xp.take(x, i, axis=1), (3, 2)),
-                 (lambda x, i: xp.take_along_axis(x, i, axis=0), (3, 2, 4))]
+        calls = [
+            (lambda x, i: xp.take(x, i, axis=0), (3, 2)),
+            (lambda x, i: xp.take(x, i, axis=1), (3, 2)),
+            (lambda x, i: xp.take_along_axis(x, i, axis=0), (3, 2, 4)),
+        ]
         for f, shape in calls:
             for place in (4, -5):
                 with pytest.raises(IndexError, match="out of bounds"):
@@ -210,17 +430,36 @@ class TestOperations:
     def test_a_tolerance_for_each_example(self, xp):
         for axes in ((0, 0), (None, 0), (0, None)):
             rtol = np.array([1e-3, 0.3, 0.8])
-            looped(xp, lambda x, t: (xp.linalg.pinv(x, rtol=t), xp.linalg.matrix_rank(x, rtol=t)), on(X, axes[0]), on(rtol, axes[1]), in_axes=axes)
+            looped(
+                xp,
+                lambda x, t: (xp.linalg.pinv(x, rtol=t), xp.linalg.matrix_rank(x, rtol=t)),
+                on(X, axes[0]),
+                on(rtol, axes[1]),
+                in_axes=axes,
+            )
         stacks = DRAW.uniform(-1, 1, (3, 2, 3, 3))
         looped(xp, lambda x, t: xp.linalg.pinv(x, rtol=t), stacks, DRAW.uniform(0.1, 0.9, (3, 2)))
 
     def test_filling_with_a_value_of_each_example(self, xp):
-        looped(xp, lambda v: (xp.full((2, 2), v), xp.full((), v), xp.full_like(xp.zeros(3, dtype=v.dtype), v)), V[:, 0])
+        looped(
+            xp,
+            lambda v: (
+                xp.full((2, 2), v),
+                xp.full((), v),
+                xp.full_like(xp.zeros(3, dtype=v.dtype), v),
+            ),
+            V[:, 0],
+        )
         looped(xp, lambda x, v: xp.full_like(x, v), X, V[:, 0])
 
     def test_spaces_between_values_of_each_example(self, xp):
-        f = lambda a, b: (xp.linspace(a, b, 5), xp.linspace(a, 1.0, 4, endpoint=False), xp.linspace(0, b, 1), xp.linspace(0, b, 0),
-                          xp.linspace(a, b, 3, dtype=xp.float32))
+        f = lambda a, b: (
+            xp.linspace(a, b, 5),
+            xp.linspace(a, 1.0, 4, endpoint=False),
+            xp.linspace(0, b, 1),
+            xp.linspace(0, b, 0),
+            xp.linspace(a, b, 3, dtype=xp.float32),
+        )
         for axes in ((0, 0), (0, None), (None, 0)):
             looped(xp, f, on(V[:, 0], axes[0]), on(V[:, 1], axes[1]), in_axes=axes)
         looped(xp, lambda a: xp.linspace(1j, a, 3), V[:, 0])
@@ -234,17 +473,32 @@ class TestOperations:
 
     def test_what_must_be_the_same_for_all(self, xp):
         n = lambda x: xp.astype(x[0] > 0, xp.int64)
-        calls = {"shift": lambda x: xp.roll(x, n(x)), "shape": lambda x: xp.reshape(x, (n(x), 4)), "num": lambda x: xp.linspace(x[0], 1.0, n(x)),
-                 "k": lambda x: xp.tril(xp.stack([x, x]), k=n(x)), "axis": lambda x: xp.sum(x, axis=n(x)),
-                 "repetitions": lambda x: xp.tile(x, (n(x),))}
+        calls = {
+            "shift": lambda x: xp.roll(x, n(x)),
+            "shape": lambda x: xp.reshape(x, (n(x), 4)),
+            "num": lambda x: xp.linspace(x[0], 1.0, n(x)),
+            "k": lambda x: xp.tril(xp.stack([x, x]), k=n(x)),
+            "axis": lambda x: xp.sum(x, axis=n(x)),
+            "repetitions": lambda x: xp.tile(x, (n(x),)),
+        }
         for name, f in calls.items():
-            with pytest.raises(BatchingError, match=f"the argument {name!r} must be the same for all examples"):
+            with pytest.raises(
+                BatchingError, match=f"the argument {name!r} must be the same for all examples"
+            ):
                 func.vmap(f)(raw(xp, V))
 
     def test_shapes_that_depend_on_values(self, xp):
         repeats = lambda x: xp.repeat(x, xp.astype(x > 0, xp.int64))
-        for f in (lambda x: xp.nonzero(x), lambda x: xp.unique_values(x), lambda x: xp.unique_inverse(x), lambda x: x[x > 0], repeats):
-            with pytest.raises(BatchingError, match="inside vmap: the shape of its result depends on the values"):
+        for f in (
+            lambda x: xp.nonzero(x),
+            lambda x: xp.unique_values(x),
+            lambda x: xp.unique_inverse(x),
+            lambda x: x[x > 0],
+            repeats,
+        ):
+            with pytest.raises(
+                BatchingError, match="inside vmap: the shape of its result depends on the values"
+            ):
                 func.vmap(f)(raw(xp, V))
 
     def test_conversion(self, xp, backend):
@@ -259,14 +513,26 @@ class TestValues:
     """What one example has as its value is not known."""
 
     def test_questions(self, xp):
-        questions = {"bool": bool, "float": float, "int": int, "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
-                     "an index": lambda x: [0, 1][x]}
+        questions = {
+            "bool": bool,
+            "float": float,
+            "int": int,
+            "item": lambda x: x.item(),
+            "tolist": lambda x: x.tolist(),
+            "an index": lambda x: [0, 1][x],
+        }
         for name, f in questions.items():
-            with pytest.raises(BatchingError, match=rf"{name}(\(\))? of an array inside vmap: it stands for a batch of 3 examples"):
+            with pytest.raises(
+                BatchingError,
+                match=rf"{name}(\(\))? of an array inside vmap: it stands for a batch of 3 "
+                r"examples",
+            ):
                 func.vmap(lambda x, f=f: f(xp.astype(x[0], xp.int64)))(raw(xp, V))
 
     def test_numpy(self, xp):
-        with pytest.raises(GradientError, match=r"Can't call numpy\(\) on a batch: .* make that a Tensor"):
+        with pytest.raises(
+            GradientError, match=r"Can't call numpy\(\) on a batch: .* make that a Tensor"
+        ):
             func.vmap(lambda x: np.asarray(x))(raw(xp, V))
 
     def test_afterwards(self, xp):
@@ -283,17 +549,29 @@ class TestLayers:
         a, b = V, DRAW.uniform(-1, 1, (2, 4))
         found = func.vmap(lambda x: func.vmap(lambda y: x @ y)(raw(xp, b)))(raw(xp, a))
         np.testing.assert_allclose(numpy(found), a @ b.T)
-        f = func.vmap(func.vmap(lambda x, y: xp.sin(x) * y + xp.sum(x), in_axes=(None, 0)), in_axes=(0, None))
-        np.testing.assert_allclose(numpy(f(raw(xp, a), raw(xp, b[:, 0]))), (np.sin(a)[:, None] * b[:, 0][:, None] + a.sum(1)[:, None, None]))
-        both = func.vmap(func.vmap(lambda x: xp.cumulative_sum(x), in_axes=1, out_axes=1), in_axes=2, out_axes=-1)
+        f = func.vmap(
+            func.vmap(lambda x, y: xp.sin(x) * y + xp.sum(x), in_axes=(None, 0)), in_axes=(0, None)
+        )
+        np.testing.assert_allclose(
+            numpy(f(raw(xp, a), raw(xp, b[:, 0]))),
+            (np.sin(a)[:, None] * b[:, 0][:, None] + a.sum(1)[:, None, None]),
+        )
+        both = func.vmap(
+            func.vmap(lambda x: xp.cumulative_sum(x), in_axes=1, out_axes=1), in_axes=2, out_axes=-1
+        )
         x = DRAW.uniform(-1, 1, (4, 2, 3))
         np.testing.assert_allclose(numpy(both(raw(xp, x))), np.cumsum(x, axis=0))
 
     def test_indices_of_either_level(self, xp, backend):
-        last = () if backend == "strict" else (slice(None, None, -1),)  # where integer arrays stand beside integers alone
+        # where integer arrays stand beside integers alone
+        last = () if backend == "strict" else (slice(None, None, -1),)
         table, rows = DRAW.uniform(-1, 1, (3, 5, 2)), DRAW.integers(0, 5, (3, 4))
-        found = func.vmap(lambda t, i: func.vmap(lambda j: t[(j, *last)] if last else t[j, ...])(i))(raw(xp, table), raw(xp, rows))
-        np.testing.assert_array_equal(numpy(found), np.take_along_axis(table, rows[:, :, None], axis=1)[(..., *last)])
+        found = func.vmap(
+            lambda t, i: func.vmap(lambda j: t[(j, *last)] if last else t[j, ...])(i)
+        )(raw(xp, table), raw(xp, rows))
+        np.testing.assert_array_equal(
+            numpy(found), np.take_along_axis(table, rows[:, :, None], axis=1)[(..., *last)]
+        )
 
     def test_tensors_outside(self, xp):
         x, w = xp.asarray(V, requires_grad=True), xp.asarray(V[0], requires_grad=True)
@@ -317,7 +595,9 @@ class TestLayers:
 
     def test_gradients_of_each_example(self, xp):
         table, rows = DRAW.uniform(-1, 1, (5, 2)), DRAW.integers(0, 5, (3, 4))
-        found = func.vmap(func.grad(lambda t, i: xp.sum(t[i] ** 2)), in_axes=(None, 0))(raw(xp, table), raw(xp, rows))
+        found = func.vmap(func.grad(lambda t, i: xp.sum(t[i] ** 2)), in_axes=(None, 0))(
+            raw(xp, table), raw(xp, rows)
+        )
         expected = np.zeros((3, 5, 2))
         for k in range(3):
             np.add.at(expected[k], rows[k], 2 * table[rows[k]])
@@ -333,8 +613,20 @@ def test_it_is_as_jax_has_it(backend, xp):
     import jax
     import jax.numpy as jnp
 
-    f = lambda np_: lambda x, i: (np_.sum(x, axis=0), x[i], np_.linalg.inv(x @ x.T + np_.eye(2)), np_.sort(x, axis=-1), np_.where(x > 0, x, 0.0))
+    f = lambda np_: (
+        lambda x, i: (
+            np_.sum(x, axis=0),
+            x[i],
+            np_.linalg.inv(x @ x.T + np_.eye(2)),
+            np_.sort(x, axis=-1),
+            np_.where(x > 0, x, 0.0),
+        )
+    )
     i = jnp.asarray(DRAW.integers(0, 2, (3, 3)))
     x = jnp.moveaxis(jnp.asarray(X), 0, 1)
-    for a, b in zip(func.vmap(f(xp), in_axes=(1, 0), out_axes=-1)(x, i), jax.vmap(f(jnp), in_axes=(1, 0), out_axes=-1)(x, i), strict=True):
+    for a, b in zip(
+        func.vmap(f(xp), in_axes=(1, 0), out_axes=-1)(x, i),
+        jax.vmap(f(jnp), in_axes=(1, 0), out_axes=-1)(x, i),
+        strict=True,
+    ):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12)

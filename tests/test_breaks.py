@@ -1,4 +1,6 @@
-"""detect_breaks: each line on which a gradient is lost, exactly; parameters that did not reach the loss; and a program that does not notice."""
+"""detect_breaks: each line on which a gradient is lost, exactly; parameters that did not reach the
+loss; and a program that does not notice.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,11 @@ CASES = {
     "round": (lambda xp, y: xp.round(y), "zero", "round"),
     "sign": (lambda xp, y: xp.sign(y), "zero", "sign"),
     "mask": (lambda xp, y: xp.astype(y > 2, xp.float64), "comparison", "greater"),
-    "count": (lambda xp, y: xp.astype(xp.sum(xp.astype(y > 2, xp.int64)), xp.float64), "comparison", "greater"),
+    "count": (
+        lambda xp, y: xp.astype(xp.sum(xp.astype(y > 2, xp.int64)), xp.float64),
+        "comparison",
+        "greater",
+    ),
 }
 
 
@@ -87,8 +93,13 @@ def test_each_break_with_its_line(xp: Any, name: str) -> None:
         for _ in range(3):
             lose(xp, y)
     line = inspect.getsourcelines(lose)[1]
-    assert [(b.kind, b.what, b.site.file, b.site.line, b.count) for b in report] == [(kind, what, HERE, line, 3)]
-    assert report.breaks[0].source.startswith(f'"{name}": (lambda') and report.breaks[0].why == WHY[kind]
+    assert [(b.kind, b.what, b.site.file, b.site.line, b.count) for b in report] == [
+        (kind, what, HERE, line, 3)
+    ]
+    assert (
+        report.breaks[0].source.startswith(f'"{name}": (lambda')
+        and report.breaks[0].why == WHY[kind]
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -114,7 +125,10 @@ def test_no_grad(xp: Any) -> None:
             xp.sin(w.detach())
         with mg.inference_mode():
             w * 2
-    assert [(b.kind, b.what, b.site.line) for b in report.of("no_grad")] == [("no_grad", "sin", line), ("no_grad", "multiply", line + 3)]
+    assert [(b.kind, b.what, b.site.line) for b in report.of("no_grad")] == [
+        ("no_grad", "sin", line),
+        ("no_grad", "multiply", line + 3),
+    ]
 
 
 def test_updates_of_parameters_are_no_breaks(xp: Any) -> None:
@@ -179,7 +193,11 @@ def test_what_other_code_does_to_a_tensor() -> None:
         refused(lambda: np.array([t[0], t[1]]))
         quiet(lambda: math.sin(t[0]))
         np.ones(2) + t, [*t], sum(t), max(t), [1, 2][mg.argmax(t)]
-    assert [(b.what, b.site.line) for b in report] == [("np.asarray()", line), ("float()", line + 1), ("argmax", line + 2)]
+    assert [(b.what, b.site.line) for b in report] == [
+        ("np.asarray()", line),
+        ("float()", line + 1),
+        ("argmax", line + 2),
+    ]
 
 
 # Values that lose their history on the way
@@ -200,7 +218,9 @@ class Mask(Function):
 
 
 class First(Function):
-    """Gives its second argument no gradient, and does in its methods what would lose one elsewhere."""
+    """Gives its second argument no gradient, and does in its methods what would lose one
+    elsewhere.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any) -> Any:
@@ -222,19 +242,45 @@ def into(xp: Any, write: Any) -> Any:
 
 
 LOST = {
-    "written": (lambda xp, a: write(xp.zeros(2, dtype=xp.float64), ..., a > 2), "comparison", "greater"),
-    "added": (lambda xp, a: xp.astype(add(xp.zeros(2, dtype=xp.int64), xp.astype(a > 2, xp.int64)), xp.float64), "comparison", "greater"),
+    "written": (
+        lambda xp, a: write(xp.zeros(2, dtype=xp.float64), ..., a > 2),
+        "comparison",
+        "greater",
+    ),
+    "added": (
+        lambda xp, a: xp.astype(
+            add(xp.zeros(2, dtype=xp.int64), xp.astype(a > 2, xp.int64)), xp.float64
+        ),
+        "comparison",
+        "greater",
+    ),
     "mask_read": (lambda xp, a: float(xp.sum(a) > 0), "comparison", "greater"),
-    "count_read": (lambda xp, a: xp.sum(xp.astype(a > 2, xp.int64)).item(), "comparison", "greater"),
-    "mask_detached": (lambda xp, a: xp.astype((a > 2).detach(), xp.float64), "comparison", "greater"),
-    "mask_applied": (lambda xp, a: xp.astype(Mask.apply(a), xp.float64), "comparison", "Mask.apply()"),
+    "count_read": (
+        lambda xp, a: xp.sum(xp.astype(a > 2, xp.int64)).item(),
+        "comparison",
+        "greater",
+    ),
+    "mask_detached": (
+        lambda xp, a: xp.astype((a > 2).detach(), xp.float64),
+        "comparison",
+        "greater",
+    ),
+    "mask_applied": (
+        lambda xp, a: xp.astype(Mask.apply(a), xp.float64),
+        "comparison",
+        "Mask.apply()",
+    ),
     "into": (lambda xp, a: into(xp, lambda t: write(t, ..., a)), "no_grad", "setitem"),
     "into_part": (lambda xp, a: into(xp, lambda t: write(t, slice(1), a[0])), "no_grad", "getitem"),
     "added_into": (lambda xp, a: into(xp, lambda t: add(t, a)), "no_grad", "add"),
     "added_into_part": (lambda xp, a: into(xp, lambda t: add(t[:2], a)), "no_grad", "add"),
     "number_added_into": (lambda xp, a: into(xp, lambda t: t.add_(a)), "no_grad", "add"),
     "applied": (lambda xp, a: Constant.apply(a), "detached", "Constant.apply()"),
-    "applied_in_no_grad": (lambda xp, a: mg.no_grad()(First.apply)(a, 0.0), "no_grad", "First.apply()"),
+    "applied_in_no_grad": (
+        lambda xp, a: mg.no_grad()(First.apply)(a, 0.0),
+        "no_grad",
+        "First.apply()",
+    ),
     "alias": (lambda xp, a: mg.no_grad()(xp.linalg.matmul)(a, a), "no_grad", "matmul"),
     "copied": (lambda xp, a: mg.no_grad()(copy.deepcopy)(a * 1), "no_grad", "copy.deepcopy()"),
 }
@@ -258,10 +304,14 @@ def test_values_that_lose_their_history_on_the_way(xp: Any, name: str) -> None:
         a, b = leaf(xp), leaf(xp)
         loss = xp.sum(b * quiet(lambda: lose(xp, a)))
     lines = {line, inspect.getsourcelines(write)[1] + 1, inspect.getsourcelines(add)[1] + 1}
-    assert [(p.kind, p.what) for p in report] == [(kind, what)] and report.breaks[0].site.line in lines
+    assert [(p.kind, p.what) for p in report] == [(kind, what)] and report.breaks[
+        0
+    ].site.line in lines
     lost = report.unreached(loss, {"a": a, "b": b})
     verb = {"comparison": "compared", "no_grad": "not recorded, used", "detached": "detached"}[kind]
-    assert [u.name for u in lost] == ["a"] and lost[0].why == f"{verb} by {what} at {report.breaks[0].site}"
+    assert [u.name for u in lost] == ["a"] and lost[
+        0
+    ].why == f"{verb} by {what} at {report.breaks[0].site}"
 
 
 def choose(a: Any, b: Any) -> Any:
@@ -288,7 +338,9 @@ def test_what_only_decides_is_no_break_and_said(xp: Any, name: str) -> None:
         loss = xp.sum(CHOICES[name](xp, a, b))
     assert not report.breaks, str(report)
     lost = report.unreached(loss, [a, b])
-    assert [u.name for u in lost] == ["params[0]"] and lost[0].why.startswith(f"compared by greater at {HERE}:")
+    assert [u.name for u in lost] == ["params[0]"] and lost[0].why.startswith(
+        f"compared by greater at {HERE}:"
+    )
 
 
 def test_a_mask_of_several(xp: Any) -> None:
@@ -335,7 +387,8 @@ def test_a_function_that_gives_no_gradient(xp: Any) -> None:
             loss.backward()
     assert [p.what for p in report] == [".item()"] and a.grad is not None and b.grad is None
     assert [(u.name, u.why) for u in report.unreached(loss, {"a": a, "b": b})] == [
-        ("b", f"read by .item() at {report.breaks[0].site}; given no gradient by FirstBackward")]
+        ("b", f"read by .item() at {report.breaks[0].site}; given no gradient by FirstBackward")
+    ]
     assert len(report.unreached_leaves) == 1
     with detect_breaks() as report:
         a, b = leaf(xp), leaf(xp)
@@ -358,7 +411,9 @@ def test_a_function_that_gives_a_gradient_in_one_of_two_passes() -> None:
         a = leaf(mg.namespace("numpy"))
         loss = mg.sum(Sometimes.apply(a))
         loss.backward(retain_graph=True)
-        assert [u.why for u in report.unreached(loss, [a])] == ["given no gradient by SometimesBackward"]
+        assert [u.why for u in report.unreached(loss, [a])] == [
+            "given no gradient by SometimesBackward"
+        ]
         now[0] = True
         loss.backward(retain_graph=True)
         assert not report.unreached(loss, [a]) and not report.unreached_leaves
@@ -384,13 +439,17 @@ def test_parts_of_parameters(xp: Any) -> None:
             line = sys._getframe().f_lineno + 1
             used, copied, shown = w[:2][1:], w[xp.asarray([0, 1])], w[1:]
         used * c[0], copied + 1.0, np.asarray(shown)
-    assert {(b.what, b.site.line) for b in report.of("no_grad")} == {("getitem", line)} and report.of("no_grad")[0].count == 3
+    assert {(b.what, b.site.line) for b in report.of("no_grad")} == {
+        ("getitem", line)
+    } and report.of("no_grad")[0].count == 3
 
 
 def test_what_hooks_for_saved_arrays_do_is_no_break(xp: Any) -> None:
     w = leaf(xp)
     with detect_breaks() as report:
-        with mg.autograd.graph.saved_tensors_hooks(lambda x: (x.detach(), x.tolist(), x > 0), lambda kept: kept[0]):
+        with mg.autograd.graph.saved_tensors_hooks(
+            lambda x: (x.detach(), x.tolist(), x > 0), lambda kept: kept[0]
+        ):
             xp.sum(xp.sin(w) * xp.exp(w)).backward()
         First.apply(w, w)
     assert not report.breaks, str(report)
@@ -443,7 +502,11 @@ def test_in_grad(xp: Any) -> None:
     x = leaf(xp).detach().array
     with detect_breaks() as report:
         func.grad(f)(x)
-    assert [(b.what, b.site.line) for b in report] == [("float()", first + 1), ("floor", first + 2), (".detach()", first + 2)]
+    assert [(b.what, b.site.line) for b in report] == [
+        ("float()", first + 1),
+        ("floor", first + 2),
+        (".detach()", first + 2),
+    ]
 
 
 def test_in_jvp_and_vmap(xp: Any) -> None:
@@ -455,9 +518,14 @@ def test_in_jvp_and_vmap(xp: Any) -> None:
     first = inspect.getsourcelines(f)[1]
     with detect_breaks() as report:
         func.jvp(f, (x,), (x,))
-    assert [(b.what, b.site.line) for b in report] == [(".detach()", first + 1), ("round", first + 1)]
+    assert [(b.what, b.site.line) for b in report] == [
+        (".detach()", first + 1),
+        ("round", first + 1),
+    ]
     with detect_breaks() as report:
-        func.grad(lambda t: xp.sum(func.vmap(lambda row: xp.take(row, xp.argsort(row)))(xp.stack([t, t]))))(x)
+        func.grad(
+            lambda t: xp.sum(func.vmap(lambda row: xp.take(row, xp.argsort(row)))(xp.stack([t, t])))
+        )(x)
     assert [b.what for b in report] == ["argsort"]
 
 
@@ -483,13 +551,22 @@ def test_unreached_and_why(xp: Any) -> None:
         d = xp.astype(xp.sin(gate) > 0.8, xp.float64)
         loss = xp.sum(reached * a + b + c * d)
         loss.backward()
-    params = {"reached": reached, "detached": detached, "net": {"cast": cast, "dropped": dropped}, "unused": unused, "outside": outside, "gate": gate,
-              "before": before, "frozen": xp.zeros(2)}
+    params = {
+        "reached": reached,
+        "detached": detached,
+        "net": {"cast": cast, "dropped": dropped},
+        "unused": unused,
+        "outside": outside,
+        "gate": gate,
+        "before": before,
+        "frozen": xp.zeros(2),
+    }
     found = {u.name: u.why for u in report.unreached(loss, params)}
     assert found == {
         "detached": f"detached by .detach() at {HERE}:{line + 2}",
         "net.cast": f"made constant by astype to int64 at {HERE}:{line + 3}",
-        "net.dropped": f"used at {HERE}:{line + 4}, but, as far as can be seen, nothing that was computed from it went into the loss",
+        "net.dropped": f"used at {HERE}:{line + 4}, but, as far as can be seen, nothing that "
+        "was computed from it went into the loss",
         "unused": "never used since it requires grad",
         "outside": f"not recorded, used by sin at {HERE}:{line + 6}",
         "gate": f"compared by greater at {HERE}:{line + 7}",
@@ -497,10 +574,14 @@ def test_unreached_and_why(xp: Any) -> None:
         "frozen": "does not require grad",
     }
     first = report.unreached(loss, params)[0]
-    assert str(first) == f"detached: {found['detached']}" and [b.kind for b in first.breaks] == ["detached"]
+    assert str(first) == f"detached: {found['detached']}" and [b.kind for b in first.breaks] == [
+        "detached"
+    ]
     text = str(report)
     assert "6 leaves that require grad reached no loss:" in text and "never used" in text
-    assert [u.name for u in report.unreached([loss, xp.sum(dropped)], [dropped, unused])] == ["params[1]"]
+    assert [u.name for u in report.unreached([loss, xp.sum(dropped)], [dropped, unused])] == [
+        "params[1]"
+    ]
     with pytest.raises(TypeError, match="it holds a float"):
         report.unreached(loss, {"w": 1.0})
 
@@ -513,8 +594,14 @@ def test_leaves_are_listed_by_the_line_that_made_them() -> None:
         w = mg.asarray([1.0]).requires_grad_()
         copy.deepcopy(w)
         mg.sum(w * w).backward()
-    assert f"{HERE}:{line}: leaf of shape (1,): never used since it requires grad (× 3)" in str(report).splitlines()
-    assert f"{HERE}:{line + 2}: leaf of shape (1,): never used since it requires grad" in str(report).splitlines()
+    assert (
+        f"{HERE}:{line}: leaf of shape (1,): never used since it requires grad (× 3)"
+        in str(report).splitlines()
+    )
+    assert (
+        f"{HERE}:{line + 2}: leaf of shape (1,): never used since it requires grad"
+        in str(report).splitlines()
+    )
     with detect_breaks() as report:
         mg.asarray([1.0], requires_grad=True)
     assert not report.unreached_leaves  # there was no loss
@@ -539,9 +626,29 @@ def program(xp: Any) -> list[Any]:
         warnings.simplefilter("always")
         w = leaf(xp)
         y = xp.sin(w) * xp.floor(w) + w
-        seen += [float(y[0]), y[1].item(), y.tolist(), np.asarray(y.detach()).tolist(), str(y), f"{y[0]:.3f}", bool(y[0] > 0), len(y)]
-        for wrong in (lambda: np.asarray(y), lambda: y.numpy(), lambda: int(y), lambda: y.item(), lambda: y.__dlpack__(), lambda: w.add_(1.0),
-                      lambda: xp.sin("x"), lambda: y @ y @ y, lambda: y.backward(), lambda: w[5], lambda: xp.astype(y, "nonsense")):
+        seen += [
+            float(y[0]),
+            y[1].item(),
+            y.tolist(),
+            np.asarray(y.detach()).tolist(),
+            str(y),
+            f"{y[0]:.3f}",
+            bool(y[0] > 0),
+            len(y),
+        ]
+        for wrong in (
+            lambda: np.asarray(y),
+            lambda: y.numpy(),
+            lambda: int(y),
+            lambda: y.item(),
+            lambda: y.__dlpack__(),
+            lambda: w.add_(1.0),
+            lambda: xp.sin("x"),
+            lambda: y @ y @ y,
+            lambda: y.backward(),
+            lambda: w[5],
+            lambda: xp.astype(y, "nonsense"),
+        ):
             try:
                 seen.append(str(wrong()))
             except Exception as error:
@@ -557,7 +664,9 @@ def program(xp: Any) -> list[Any]:
         xp.sum(y * y).backward()
         seen += [w.grad.tolist(), w._version, y._version, w.tolist()]
         x = w.detach().array
-        seen.append(np.asarray(func.grad(lambda t: xp.sum(t * t.detach() + xp.round(t)))(x)).tolist())
+        seen.append(
+            np.asarray(func.grad(lambda t: xp.sum(t * t.detach() + xp.round(t)))(x)).tolist()
+        )
         seen += [np.asarray(t).tolist() for t in func.jvp(lambda t: t * xp.exp(t), (x,), (x,))]
         seen.append(np.asarray(func.hessian(lambda t: xp.sum(t**3))(x)).tolist())
         seen.append(type(y.grad_fn).__name__)
@@ -570,7 +679,8 @@ def test_the_same_results_errors_and_warnings(xp: Any) -> None:
         watched = program(xp)
     assert len(report.breaks) > 8
     assert watched == plain
-    assert any(isinstance(x, tuple) and x[-2] == HERE for x in plain)  # the warning of float() names this file in both
+    # the warning of float() names this file in both
+    assert any(isinstance(x, tuple) and x[-2] == HERE for x in plain)
     assert program(xp) == plain
 
 
@@ -641,7 +751,9 @@ def test_tools_that_are_left_in_any_order() -> None:
 
 def in_copies(*functions: Any) -> None:
     """Run each on a thread of its own, in a copy of this context."""
-    threads = [threading.Thread(target=contextvars.copy_context().run, args=(f,)) for f in functions]
+    threads = [
+        threading.Thread(target=contextvars.copy_context().run, args=(f,)) for f in functions
+    ]
     for t in threads:
         t.start()
     for t in threads:
@@ -661,7 +773,12 @@ def test_tools_of_several_threads() -> None:
 
     with detect_breaks() as report:
         before = gate.get()
-        in_copies(*(functools.partial(work, kind) for kind in (profile, detect_breaks, profile, detect_breaks)))
+        in_copies(
+            *(
+                functools.partial(work, kind)
+                for kind in (profile, detect_breaks, profile, detect_breaks)
+            )
+        )
     assert not report.breaks and report.passes == 80
     assert len(after) == 4 and gate.get() is True
 
@@ -674,7 +791,9 @@ def test_nested_reports_each_have_their_own() -> None:
         with context as inner:
             w.array
         w.detach()
-    assert [b.what for b in outer] == [".tolist()", ".array", ".detach()"] and [b.what for b in inner] == [".array"]
+    assert [b.what for b in outer] == [".tolist()", ".array", ".detach()"] and [
+        b.what for b in inner
+    ] == [".array"]
 
 
 def test_with_anomaly_mode_and_lines() -> None:
@@ -761,10 +880,16 @@ def test_a_report_that_was_left_notes_nothing_any_more() -> None:
         contexts[1].run(next, generator)
     within.run(lose)
     contexts[0].run(lose)
-    assert [(b.what, b.count) for b in report] == [(".tolist()", 1)] and not report.passes and not report.unreached_leaves
+    assert (
+        [(b.what, b.count) for b in report] == [(".tolist()", 1)]
+        and not report.passes
+        and not report.unreached_leaves
+    )
 
 
-def test_an_interrupted_write_does_not_end_what_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_does_not_end_what_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     w = leaf(mg.namespace("numpy"))
     around = observe.around
 
@@ -843,9 +968,13 @@ def test_reports_of_kinds() -> None:
     with detect_breaks() as report:
         w.tolist()
         mg.floor(w)
-    assert [b.what for b in report.of("zero")] == ["floor"] and len(report.of("zero", "number")) == 2
+    assert [b.what for b in report.of("zero")] == ["floor"] and len(
+        report.of("zero", "number")
+    ) == 2
     assert repr(report) == "<BreakReport: 2 places>"
-    with pytest.raises(ValueError, match="unknown kind of break 'nonsense'; there are refused, number"):
+    with pytest.raises(
+        ValueError, match="unknown kind of break 'nonsense'; there are refused, number"
+    ):
         report.of("nonsense")
 
 
@@ -866,9 +995,19 @@ print("loss", round(loss.item(), 3), sys.argv[1:], __name__)
 
 def breaks(tmp_path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "script.py").write_text(text)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.run([sys.executable, "-m", "multigrad", "breaks", "script.py", *arguments], cwd=tmp_path, capture_output=True, text=True,
-                          env=environment, check=False, timeout=120)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "multigrad", "breaks", "script.py", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -891,32 +1030,55 @@ def test_the_command_shows_what_the_guide_does(tmp_path: Path) -> None:
     guide = (REPOSITORY / "docs" / "seeing.md").read_text()
     _, _, rest = guide.partition("A script, `lossy.py`:\n\n```python\n")
     script, _, rest = rest.partition("```")
-    shown = re.search(r"((?:    [^\n]*\n|\n)+)", rest[rest.index("\n    "):])
+    shown = re.search(r"((?:    [^\n]*\n|\n)+)", rest[rest.index("\n    ") :])
     assert shown is not None
     found = breaks(tmp_path, script).stdout.replace("script.py", "lossy.py")
     assert found.splitlines() == [line[4:] for line in shown[1].strip("\n").splitlines()]
 
 
-@pytest.mark.parametrize(("end", "status", "message"), [
-    ("sys.exit(7)", 7, ""), ("sys.exit()", 0, ""), ("sys.exit('enough')", 1, "enough\n"), ("np.asarray(loss)", 1, "NameError: name 'np'"),
-    ("loss.numpy()", 1, "GradientError: Can't call numpy() on Tensor that requires grad."),
-])
-def test_the_command_ends_as_the_script_does(tmp_path: Path, end: str, status: int, message: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "status", "message"),
+    [
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit()", 0, ""),
+        ("sys.exit('enough')", 1, "enough\n"),
+        ("np.asarray(loss)", 1, "NameError: name 'np'"),
+        ("loss.numpy()", 1, "GradientError: Can't call numpy() on Tensor that requires grad."),
+    ],
+)
+def test_the_command_ends_as_the_script_does(
+    tmp_path: Path, end: str, status: int, message: str
+) -> None:
     found = breaks(tmp_path, SCRIPT + end)
-    assert found.returncode == status and message in found.stderr and "A gradient is lost in" in found.stdout
+    assert (
+        found.returncode == status
+        and message in found.stderr
+        and "A gradient is lost in" in found.stdout
+    )
     if "Error" in message:
-        assert found.stderr.startswith(f'Traceback (most recent call last):\n  File "{tmp_path / "script.py"}", line 10, in <module>')
+        assert found.stderr.startswith(
+            "Traceback (most recent call last):\n"
+            f'  File "{tmp_path / "script.py"}", line 10, in <module>'
+        )
 
 
 def test_the_command_shows_a_script_that_does_not_parse_as_python_does(tmp_path: Path) -> None:
     found = breaks(tmp_path, "x = (1\n")
-    alone = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert found.returncode == 1 and [*map(str.strip, found.stderr.splitlines())][1:] == [*map(str.strip, alone.stderr.splitlines())][1:]
+    alone = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (
+        found.returncode == 1
+        and [*map(str.strip, found.stderr.splitlines())][1:]
+        == [*map(str.strip, alone.stderr.splitlines())][1:]
+    )
     assert "runpy" not in found.stderr and 'script.py", line 1' in found.stderr
 
 
 def test_the_command_waits_for_the_threads_of_the_script(tmp_path: Path) -> None:
-    found = breaks(tmp_path, """import threading, time
+    found = breaks(
+        tmp_path,
+        """import threading, time
 import multigrad as mg
 
 def work():
@@ -925,7 +1087,8 @@ def work():
 
 threading.Thread(target=work).start()
 threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
-""")
+""",
+    )
     assert found.returncode == 0 and "script.py:6: .item()" in found.stdout
 
 

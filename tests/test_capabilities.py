@@ -1,4 +1,6 @@
-"""What a library lacks: a backend says it or the library tells it, and the conformance suite holds both to it."""
+"""What a library lacks: a backend says it or the library tells it, and the conformance suite holds
+both to it.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,16 @@ REPOSITORY = Path(__file__).parent.parent
 def backend(capabilities: mg.Capabilities | None = None, /, **told: Any) -> mg.Backend:
     """A backend whose library tells that of itself."""
     library = SimpleNamespace(__array_namespace_info__=lambda: SimpleNamespace(**told))
-    return mg.Backend("told", library, (np.ndarray,), capabilities=capabilities or mg.Capabilities())
+    return mg.Backend(
+        "told", library, (np.ndarray,), capabilities=capabilities or mg.Capabilities()
+    )
 
 
 def telling(masks: bool, shapes: bool, dtypes: Any) -> dict[str, Any]:
-    return {"capabilities": lambda: {"boolean indexing": masks, "data-dependent shapes": shapes}, "dtypes": lambda kind: dtypes}
+    return {
+        "capabilities": lambda: {"boolean indexing": masks, "data-dependent shapes": shapes},
+        "dtypes": lambda kind: dtypes,
+    }
 
 
 ABLE = telling(True, True, {"complex64": 1})
@@ -47,20 +54,30 @@ class TestWhatIsMissing:
     def test_a_library_tells(self) -> None:
         assert backend(**ABLE).lacks() == {}
         assert backend(**POOR).lacks() == {
-            "complex": "no complex (the library tells)", "data_dependent": "no data-dependent shapes (the library tells)",
-            "boolean_indexing": "no boolean indexing (the library tells)"}
+            "complex": "no complex (the library tells)",
+            "data_dependent": "no data-dependent shapes (the library tells)",
+            "boolean_indexing": "no boolean indexing (the library tells)",
+        }
 
     def test_a_declaration_comes_first(self) -> None:
         able = mg.Capabilities(complex=True, data_dependent=True)
         assert backend(able, **POOR).lacks() == {}
         poor = mg.Capabilities(complex=False, data_dependent=False, negative_steps=False, lazy=True)
         assert backend(poor, **ABLE).lacks() == {
-            "complex": "no complex (declared)", "data_dependent": "no data-dependent shapes (declared)",
-            "boolean_indexing": "no boolean indexing (declared)", "negative_steps": "no negative steps (declared)", "truth": "lazy (declared)"}
+            "complex": "no complex (declared)",
+            "data_dependent": "no data-dependent shapes (declared)",
+            "boolean_indexing": "no boolean indexing (declared)",
+            "negative_steps": "no negative steps (declared)",
+            "truth": "lazy (declared)",
+        }
 
     def test_masks_alone(self) -> None:
-        assert list(backend(mg.Capabilities(data_dependent=False, boolean_indexing=True), **ABLE).lacks()) == ["data_dependent"]
-        assert list(backend(**telling(False, True, {"complex64": 1})).lacks()) == ["boolean_indexing"]
+        assert list(
+            backend(mg.Capabilities(data_dependent=False, boolean_indexing=True), **ABLE).lacks()
+        ) == ["data_dependent"]
+        assert list(backend(**telling(False, True, {"complex64": 1})).lacks()) == [
+            "boolean_indexing"
+        ]
 
     def test_a_library_that_does_not_tell_can(self) -> None:
         assert backend(capabilities=lambda: {}, dtypes=lambda kind: {"complex64": 1}).lacks() == {}
@@ -78,19 +95,51 @@ class TestWhatIsMissing:
         from multigrad.engine.element import Host
         from multigrad.inspection import Info
 
-        there = Info(Host(mg.Backend("told", SimpleNamespace(), (np.ndarray,), capabilities=mg.Capabilities(data_dependent=False))))
-        assert there.capabilities() == {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": None}
+        there = Info(
+            Host(
+                mg.Backend(
+                    "told",
+                    SimpleNamespace(),
+                    (np.ndarray,),
+                    capabilities=mg.Capabilities(data_dependent=False),
+                )
+            )
+        )
+        assert there.capabilities() == {
+            "boolean indexing": False,
+            "data-dependent shapes": False,
+            "max dimensions": None,
+        }
 
     def test_a_lazy_library_knows_no_truth(self) -> None:
-        assert backend(mg.Capabilities(lazy=True)).kernel("truth")(namespace, np.asarray(True)) is None
-        own = mg.Backend("told", namespace, (np.ndarray,), capabilities=mg.Capabilities(lazy=True), kernels={"truth": lambda xp, x: False})
+        assert (
+            backend(mg.Capabilities(lazy=True)).kernel("truth")(namespace, np.asarray(True)) is None
+        )
+        own = mg.Backend(
+            "told",
+            namespace,
+            (np.ndarray,),
+            capabilities=mg.Capabilities(lazy=True),
+            kernels={"truth": lambda xp, x: False},
+        )
         assert own.kernel("truth")(namespace, np.asarray(True)) is False
 
-    @pytest.mark.parametrize("missing, message", [
-        (["linalg.svd"], r"Capabilities.missing must be a mapping of names to reasons, not \['linalg.svd'\]."),
-        ({"linalg.svd": ""}, "Capabilities.missing must give a reason for each name, {'linalg.svd': 'no svd'}, not {'linalg.svd': ''}."),
-        ({7: "no"}, "must give a reason for each name, .* not {7: 'no'}."),
-    ])
+    @pytest.mark.parametrize(
+        "missing, message",
+        [
+            (
+                ["linalg.svd"],
+                r"Capabilities.missing must be a mapping of names to reasons, not "
+                r"\['linalg.svd'\].",
+            ),
+            (
+                {"linalg.svd": ""},
+                "Capabilities.missing must give a reason for each name, {'linalg.svd': 'no "
+                "svd'}, not {'linalg.svd': ''}.",
+            ),
+            ({7: "no"}, "must give a reason for each name, .* not {7: 'no'}."),
+        ],
+    )
     def test_a_wrong_declaration(self, missing: Any, message: str) -> None:
         with pytest.raises(RegistrationError, match=message):
             mg.Capabilities(missing=missing)
@@ -104,10 +153,16 @@ class TestTheSuite:
 
     @pytest.fixture
     def cell(self, monkeypatch: pytest.MonkeyPatch) -> Callable[..., cells.Cell]:
-        def made(run: Any, check: str = "forward", needs: str = "", **capabilities: Any) -> cells.Cell:
-            declared = replace(extend.backend("numpy"), capabilities=mg.Capabilities(**capabilities))
+        def made(
+            run: Any, check: str = "forward", needs: str = "", **capabilities: Any
+        ) -> cells.Cell:
+            declared = replace(
+                extend.backend("numpy"), capabilities=mg.Capabilities(**capabilities)
+            )
             monkeypatch.setattr(extend, "backend", lambda name: declared)
-            return cells.Cell("numpy", "suite.op", check, "real", run, True, needs=frozenset({needs} - {""}))
+            return cells.Cell(
+                "numpy", "suite.op", check, "real", run, True, needs=frozenset({needs} - {""})
+            )
 
         return made
 
@@ -125,22 +180,31 @@ class TestTheSuite:
             suite.test_operation(cell(run, missing={"suite.op/vjp/*": "no gradient"}))
 
     def test_it_is_hidden(self, cell: Any) -> None:
-        message = (r"suite.op/forward/real passes, yet the backend 'numpy' says 'no complex \(declared\)': it hides what the library can do. "
-                   "Change its Capabilities")
+        message = (
+            r"suite.op/forward/real passes, yet the backend 'numpy' says 'no complex \(declared\)': it hides what the library can do. "
+            "Change its Capabilities"
+        )
         with pytest.raises(pytest.fail.Exception, match=message):
             suite.test_operation(cell(lambda target: None, needs="complex", complex=False))
 
     def test_vmap_refuses_what_depends_on_values_on_every_library(self, cell: Any) -> None:
-        suite.test_operation(cell(lambda target: None, "vmap", needs="data_dependent", data_dependent=False))
+        suite.test_operation(
+            cell(lambda target: None, "vmap", needs="data_dependent", data_dependent=False)
+        )
         with pytest.raises(pytest.fail.Exception, match="it hides"):
             suite.test_operation(cell(lambda target: None, "vmap", missing={"suite.op": "no op"}))
 
     def test_it_computes_something_else(self, cell: Any) -> None:
         from multigrad_conformance.compare import assert_close
 
-        with pytest.raises(pytest.fail.Exception, match="(?s)suite.op/forward/real: no op, yet the library computes it, and not what NumPy does; it "
-                                                        "should raise.*exemptions={'suite.op/forward/real': reason}"):
-            suite.test_operation(cell(lambda target: assert_close(1.0, 2.0, "value"), missing={"suite.op": "no op"}))
+        with pytest.raises(
+            pytest.fail.Exception,
+            match="(?s)suite.op/forward/real: no op, yet the library computes it, and not what "
+            "NumPy does; it should raise.*exemptions={'suite.op/forward/real': reason}",
+        ):
+            suite.test_operation(
+                cell(lambda target: assert_close(1.0, 2.0, "value"), missing={"suite.op": "no op"})
+            )
 
         def library(target: Target) -> None:
             assert target is None, "of the library itself"
@@ -152,7 +216,11 @@ class TestTheSuite:
         cell(None, missing={"sin": "no sin", "linalg.*/vjp/*": "no gradients"})
         suite.test_declarations("numpy")
         cell(None, missing={"sine": "no sine"})
-        with pytest.raises(AssertionError, match="the backend 'numpy' says that 'sine' is missing, but there is no such operation or test"):
+        with pytest.raises(
+            AssertionError,
+            match="the backend 'numpy' says that 'sine' is missing, but there is no such "
+            "operation or test",
+        ):
             suite.test_declarations("numpy")
 
     def test_what_a_sample_needs(self) -> None:
@@ -161,8 +229,14 @@ class TestTheSuite:
         assert not Sample("real", draw.real(3), (slice(None, None, 2), 1)).backwards
         needs = {cell.id: cell.needs for cell in cells.everything("numpy")}
         assert needs["getitem/vjp/backwards"] == needs["sin/layout/reversed"] == {"negative_steps"}
-        assert needs["getitem/vjp/mask"] == {"boolean_indexing"} and needs["nonzero/forward/integers"] == {"data_dependent"}
-        assert needs["kernels.truth/kernel/override"] == {"truth"} and needs["sin/vjp/complex"] == {"complex"} and not needs["sin/vjp/real"]
+        assert needs["getitem/vjp/mask"] == {"boolean_indexing"} and needs[
+            "nonzero/forward/integers"
+        ] == {"data_dependent"}
+        assert (
+            needs["kernels.truth/kernel/override"] == {"truth"}
+            and needs["sin/vjp/complex"] == {"complex"}
+            and not needs["sin/vjp/real"]
+        )
 
     def test_a_shape_that_is_not_known_yet(self) -> None:
         class Lazy:
@@ -173,16 +247,31 @@ class TestTheSuite:
         assert shape_of(target, Lazy()) == (2, 3) and shape_of(target, np.ones((1, 2))) == (1, 2)
 
 
-@pytest.mark.parametrize(("said", "told"), [
-    ({"mutable": False}, "mutable=False, yet x[0] = v changes the memory that a view shows"),
-    ({"negative_steps": False}, "negative_steps=False, yet x[::-1] reverses x"),
-    ({"lazy": True}, "lazy=True, yet take raises at once for an index that is out of bounds, which only values tell")])
-def test_a_declaration_that_hides_what_the_library_can_do(said: Any, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"mutable": False}, "mutable=False, yet x[0] = v changes the memory that a view shows"),
+        ({"negative_steps": False}, "negative_steps=False, yet x[::-1] reverses x"),
+        (
+            {"lazy": True},
+            "lazy=True, yet take raises at once for an index that is out of bounds, which only "
+            "values tell",
+        ),
+    ],
+)
+def test_a_declaration_that_hides_what_the_library_can_do(
+    said: Any, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At every level, whatever operations are tested."""
     real = extend.backend
     suite.test_declarations("numpy")
-    monkeypatch.setattr(extend, "backend", lambda name: replace(real(name), capabilities=mg.Capabilities(**said)))
-    message = f"the backend 'numpy' says {told}: it hides what the library can do. Change its Capabilities"
+    monkeypatch.setattr(
+        extend, "backend", lambda name: replace(real(name), capabilities=mg.Capabilities(**said))
+    )
+    message = (
+        f"the backend 'numpy' says {told}: it hides what the library can do. Change its "
+        "Capabilities"
+    )
     with pytest.raises(AssertionError, match=re.escape(message)):
         suite.test_declarations("numpy")
 
@@ -243,31 +332,88 @@ def make():
 
 @pytest.mark.parametrize("hides", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_poor_library(tmp_path: Path, hides: bool) -> None:
-    """Everything that it can do passes, and what it cannot is told apart; a declaration too much, or too little, fails."""
+    """Everything that it can do passes, and what it cannot is told apart; a declaration too much,
+    or too little, fails.
+    """
     pytest.importorskip("array_api_strict")
     (tmp_path / "plugin_meagre.py").write_text(PLUGIN.replace("NEGATIVE_STEPS", str(hides)))
     info = tmp_path / "multigrad_meagre-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: multigrad-meagre\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[multigrad]\nmeagre = plugin_meagre\n")
-    path = os.pathsep.join([str(tmp_path), str(REPOSITORY), str(REPOSITORY / "conformance"), os.environ.get("PYTHONPATH", "")])
-    chosen = ("reversed", "backwards") if hides else ("getitem", "exp/", "multiply", "linalg.svd/", "linalg.qr", "unique_values", "kernels", "refuse")
+    path = os.pathsep.join(
+        [
+            str(tmp_path),
+            str(REPOSITORY),
+            str(REPOSITORY / "conformance"),
+            os.environ.get("PYTHONPATH", ""),
+        ]
+    )
+    chosen = (
+        ("reversed", "backwards")
+        if hides
+        else (
+            "getitem",
+            "exp/",
+            "multiply",
+            "linalg.svd/",
+            "linalg.qr",
+            "unique_values",
+            "kernels",
+            "refuse",
+        )
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin", "--pyargs", "multigrad_conformance",
-         "--multigrad-backend", "meagre", "--multigrad-samples", "full", "--multigrad-json", "results.json", "-k",
-         "meagre and (" + " or ".join(chosen) + ")"],
-        capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path,
-        env={k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")} | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict"})
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "multigrad_conformance.plugin",
+            "--pyargs",
+            "multigrad_conformance",
+            "--multigrad-backend",
+            "meagre",
+            "--multigrad-samples",
+            "full",
+            "--multigrad-json",
+            "results.json",
+            "-k",
+            "meagre and (" + " or ".join(chosen) + ")",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")}
+        | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict"},
+    )
     if hides:
-        assert done.returncode == 1 and "step must be greater than zero" in done.stdout, done.stdout[-4000:] + done.stderr[-1000:]
+        assert done.returncode == 1 and "step must be greater than zero" in done.stdout, (
+            done.stdout[-4000:] + done.stderr[-1000:]
+        )
         return
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
-    for reason in ("no complex (the library tells)", "no svd", "no negative steps (declared)", "no data-dependent shapes (the library tells)",
-                   "no boolean indexing (the library tells)", "lazy (declared)"):
+    for reason in (
+        "no complex (the library tells)",
+        "no svd",
+        "no negative steps (declared)",
+        "no data-dependent shapes (the library tells)",
+        "no boolean indexing (the library tells)",
+        "lazy (declared)",
+    ):
         assert f"  missing: {reason} (" in done.stdout, done.stdout[-3000:]
     from multigrad_conformance import certificate, report
 
     results = certificate.read(tmp_path / "results.json")
     assert results["backends"]["meagre"]["lacks"]["linalg.svd*"] == "no svd"
     assert results["backends"]["meagre"]["tests"]["linalg.svd/vjp/tall"] == ["missing", "no svd"]
-    assert "missing |" in report.markdown(results) and "- meagre, missing: " in report.markdown(results) and " missing" in report.summary(results)
+    assert (
+        "missing |" in report.markdown(results)
+        and "- meagre, missing: " in report.markdown(results)
+        and " missing" in report.summary(results)
+    )

@@ -1,4 +1,6 @@
-"""Certificates of conformance: one JSON, its views, comparisons, and backends that do not live to see the end."""
+"""Certificates of conformance: one JSON, its views, comparisons, and backends that do not live to
+see the end.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,41 @@ from multigrad_conformance import badge, certificate, page, plain, report
 from multigrad_conformance.comparison import compare
 from multigrad_conformance.journal import Journal, beside, recovered
 
-RUN = {"date": "2030-01-02T03:04:05Z", "library": "one 1.0", "python": "CPython 3.11.0", "platform": "Linux", "device": "cpu", "samples": "short"}
+RUN = {
+    "date": "2030-01-02T03:04:05Z",
+    "library": "one 1.0",
+    "python": "CPython 3.11.0",
+    "platform": "Linux",
+    "device": "cpu",
+    "samples": "short",
+}
 GOOD: dict[str, Any] = {
-    "format": 2, "multigrad": "0.1.0", "samples": "short", "left out": {}, "problems": {},
-    "operations": {name: {"chapter": "elementwise", "kind": "elementwise"} for name in ("sin", "cos")},
-    "backends": {"one": {
-        "lacks": {"complex": "no complex (declared)"}, "not run": [], "runs": [RUN],
-        "dtypes": {"sin": {"real": "float64", "real@float32": "float32"}, "cos": {"real": "float64"}},
-        "tests": {"cos/jvp/complex": ["missing", "no complex (declared)"], "cos/vjp/real": ["exempt", "a bug of the library"],
-                  "sin/vjp/real": ["passed"], "sin/vjp/real@float32": ["passed"]}}}}
+    "format": 2,
+    "multigrad": "0.1.0",
+    "samples": "short",
+    "left out": {},
+    "problems": {},
+    "operations": {
+        name: {"chapter": "elementwise", "kind": "elementwise"} for name in ("sin", "cos")
+    },
+    "backends": {
+        "one": {
+            "lacks": {"complex": "no complex (declared)"},
+            "not run": [],
+            "runs": [RUN],
+            "dtypes": {
+                "sin": {"real": "float64", "real@float32": "float32"},
+                "cos": {"real": "float64"},
+            },
+            "tests": {
+                "cos/jvp/complex": ["missing", "no complex (declared)"],
+                "cos/vjp/real": ["exempt", "a bug of the library"],
+                "sin/vjp/real": ["passed"],
+                "sin/vjp/real@float32": ["passed"],
+            },
+        }
+    },
+}
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -49,7 +77,10 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 def with_tests(**states: Any) -> dict[str, Any]:
     """The certificate with other states of tests: sin_vjp_real="failed"."""
-    return changed(tests=GOOD["backends"]["one"]["tests"] | {i.replace("_", "/"): s if isinstance(s, list) else [s] for i, s in states.items()})
+    return changed(
+        tests=GOOD["backends"]["one"]["tests"]
+        | {i.replace("_", "/"): s if isinstance(s, list) else [s] for i, s in states.items()}
+    )
 
 
 def written(folder: Path, results: Any, name: str = "a.json") -> str:
@@ -60,20 +91,52 @@ def written(folder: Path, results: Any, name: str = "a.json") -> str:
 # ----- the verdict, and the badge -----
 
 
-@pytest.mark.parametrize(("results", "word", "why", "told"), [
-    (GOOD, "conformant", "2 passed, 1 exempt, 1 missing", "one: conformant (short): 2 passed, 1 missing, 1 exempt"),
-    (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed"),
-    (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed"),
-    (changed(not_run=["sin/jvp/real"]), "partial", "1 of 5 tests were not run", "one: partial run: 2 passed"),
-    (changed(not_run=None), "partial", "the certificate does not say which tests were left out", "one: partial run: 2 passed"),
-    (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died"),
-    (changed(tests={"cos/vjp/real": ["exempt", "a bug"]}), "untested", "no test has passed", "one: untested"),
-    ({**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, "failed", "the suite has problems: test_saves[sin]", "one: failed"),
-])
+@pytest.mark.parametrize(
+    ("results", "word", "why", "told"),
+    [
+        (
+            GOOD,
+            "conformant",
+            "2 passed, 1 exempt, 1 missing",
+            "one: conformant (short): 2 passed, 1 missing, 1 exempt",
+        ),
+        (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed"),
+        (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed"),
+        (
+            changed(not_run=["sin/jvp/real"]),
+            "partial",
+            "1 of 5 tests were not run",
+            "one: partial run: 2 passed",
+        ),
+        (
+            changed(not_run=None),
+            "partial",
+            "the certificate does not say which tests were left out",
+            "one: partial run: 2 passed",
+        ),
+        (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died"),
+        (
+            changed(tests={"cos/vjp/real": ["exempt", "a bug"]}),
+            "untested",
+            "no test has passed",
+            "one: untested",
+        ),
+        (
+            {**GOOD, "problems": {"test_saves[sin]": "keeps x"}},
+            "failed",
+            "the suite has problems: test_saves[sin]",
+            "one: failed",
+        ),
+    ],
+)
 def test_the_verdict(results: Any, word: str, why: str, told: str) -> None:
     assert certificate.verdict(results, "one") == (word, why)
     assert badge.message(results) == (word, told)
-    texts = ["".join(e.itertext()) for e in ElementTree.fromstring(badge.svg(results)).iter() if e.tag.endswith("text")]
+    texts = [
+        "".join(e.itertext())
+        for e in ElementTree.fromstring(badge.svg(results)).iter()
+        if e.tag.endswith("text")
+    ]
     assert texts == ["multigrad", told]
     assert ("conformant" in badge.svg(results)) == (word == "conformant")
     assert certificate.failed(results) == (word in ("failed", "died"))
@@ -89,19 +152,34 @@ def test_a_badge_of_several_backends_is_that_of_the_worst() -> None:
 # ----- files -----
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    (None, "no such file: "),
-    ("{", "is no certificate: it is not JSON"),
-    ("[]", "is no certificate: it holds no JSON object"),
-    (json.dumps(GOOD | {"format": 3}), r"is a certificate of format 3, and this version reads up to 2: pip install --upgrade multigrad-conformance"),
-    (json.dumps(GOOD | {"backends": []}), "is no certificate: 'backends' is no dict"),
-    ("{}", "is no certificate: 'multigrad' is missing"),
-    (json.dumps(GOOD | {"operations": {"sin": 1}}), "the operation 'sin' has no chapter"),
-    (json.dumps(changed(tests=None)), "the backend 'one' has no tests"),
-    (json.dumps(changed(tests={"sin": ["passed"]})), r"the test 'sin' of 'one' reads \['passed'\], where \[state, reason\] was expected"),
-    (json.dumps(changed(tests={"sin/vjp/real": "passed"})), "the test 'sin/vjp/real' of 'one' reads 'passed', where"),
-])
-def test_a_file_that_is_no_certificate(text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no such file: "),
+        ("{", "is no certificate: it is not JSON"),
+        ("[]", "is no certificate: it holds no JSON object"),
+        (
+            json.dumps(GOOD | {"format": 3}),
+            r"is a certificate of format 3, and this version reads up to 2: pip install "
+            r"--upgrade multigrad-conformance",
+        ),
+        (json.dumps(GOOD | {"backends": []}), "is no certificate: 'backends' is no dict"),
+        ("{}", "is no certificate: 'multigrad' is missing"),
+        (json.dumps(GOOD | {"operations": {"sin": 1}}), "the operation 'sin' has no chapter"),
+        (json.dumps(changed(tests=None)), "the backend 'one' has no tests"),
+        (
+            json.dumps(changed(tests={"sin": ["passed"]})),
+            r"the test 'sin' of 'one' reads \['passed'\], where \[state, reason\] was expected",
+        ),
+        (
+            json.dumps(changed(tests={"sin/vjp/real": "passed"})),
+            "the test 'sin/vjp/real' of 'one' reads 'passed', where",
+        ),
+    ],
+)
+def test_a_file_that_is_no_certificate(
+    text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "c.json"
     if text is not None:
         path.write_text(text)
@@ -111,23 +189,46 @@ def test_a_file_that_is_no_certificate(text: str | None, message: str, tmp_path:
     assert re.search(message, capsys.readouterr().err)
 
 
-def test_all_forms_are_views_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_forms_are_views_of_the_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "out"
-    assert cli.main(["conformance", "--from", written(tmp_path, GOOD), "--certificate", str(folder)]) == 0
-    assert sorted(p.name for p in folder.iterdir()) == ["conformance.html", "conformance.json", "conformance.md", "conformance.svg"]
+    assert (
+        cli.main(["conformance", "--from", written(tmp_path, GOOD), "--certificate", str(folder)])
+        == 0
+    )
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "conformance.html",
+        "conformance.json",
+        "conformance.md",
+        "conformance.svg",
+    ]
     assert json.loads((folder / "conformance.json").read_text()) == GOOD
     text = capsys.readouterr().out
     assert "one: 2 operations, 2 passed, 0 failed, 1 exempt, 1 missing" in text.splitlines()
     markdown = (folder / "conformance.md").read_text()
-    for told in ("one 1.0", "CPython 3.11.0", "2030-01-02T03:04:05Z", "one lacks complex: no complex (declared)", "one, exempt: cos/vjp/real"):
+    for told in (
+        "one 1.0",
+        "CPython 3.11.0",
+        "2030-01-02T03:04:05Z",
+        "one lacks complex: no complex (declared)",
+        "one, exempt: cos/vjp/real",
+    ):
         assert told in markdown
     again = tmp_path / "again"
-    assert cli.main(["conformance", "--from", str(folder / "conformance.json"), "--certificate", str(again)]) == 0
+    assert (
+        cli.main(
+            ["conformance", "--from", str(folder / "conformance.json"), "--certificate", str(again)]
+        )
+        == 0
+    )
     assert all((again / p.name).read_bytes() == p.read_bytes() for p in folder.iterdir())
 
 
 @pytest.mark.parametrize("option", ["--json", "--html", "--badge", "--report", "--certificate"])
-def test_a_place_that_cannot_be_written(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_that_cannot_be_written(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "none" / "file"
     assert cli.main(["conformance", "--from", written(tmp_path, GOOD), option, str(path)]) == 2
     assert f"cannot write there: {path}" in capsys.readouterr().err
@@ -135,13 +236,23 @@ def test_a_place_that_cannot_be_written(option: str, tmp_path: Path, capsys: pyt
 
 def test_runs_of_one_backend_are_merged() -> None:
     first = changed(tests={"sin/vjp/real": ["passed"]}, not_run=["cos/vjp/real", "cos/jvp/complex"])
-    second = changed(tests={"cos/vjp/real": ["passed"]}, not_run=["sin/vjp/real"]) | {"samples": "full", "problems": {"test_x": "y"}}
+    second = changed(tests={"cos/vjp/real": ["passed"]}, not_run=["sin/vjp/real"]) | {
+        "samples": "full",
+        "problems": {"test_x": "y"},
+    }
     both = certificate.merged([first, second])
     assert both["samples"] == "short, full" and both["problems"] == {"test_x": "y"}
     one = both["backends"]["one"]
-    assert set(one["tests"]) == {"sin/vjp/real", "cos/vjp/real"} and one["not run"] == ["cos/jvp/complex"] and len(one["runs"]) == 2
+    assert (
+        set(one["tests"]) == {"sin/vjp/real", "cos/vjp/real"}
+        and one["not run"] == ["cos/jvp/complex"]
+        and len(one["runs"]) == 2
+    )
     assert "not run" not in certificate.merged([first, changed(not_run=None)])["backends"]["one"]
-    assert certificate.merged([first, changed(died="by SIGSEGV")])["backends"]["one"]["died"] == "by SIGSEGV"
+    assert (
+        certificate.merged([first, changed(died="by SIGSEGV")])["backends"]["one"]["died"]
+        == "by SIGSEGV"
+    )
 
 
 # ----- the page -----
@@ -181,46 +292,101 @@ def test_the_page_stands_alone_and_is_accessible() -> None:
     results["backends"]["one"]["not run"] = ["sin/second/real"]
     text = page.html_of(results)
     parsed = Page(text)
-    for told in ("one 1.0", "2030-01-02T03:04:05Z", "no complex (declared)", "a bug of the library", "off by a sign", "no device",
-                 "1 tests were not run", "sin/second/real"):
+    for told in (
+        "one 1.0",
+        "2030-01-02T03:04:05Z",
+        "no complex (declared)",
+        "a bug of the library",
+        "off by a sign",
+        "no device",
+        "1 tests were not run",
+        "sin/second/real",
+    ):
         assert told in parsed.text
-    assert "http" not in text.replace("http-equiv", "") and "url(" not in text and "@import" not in text
+    assert (
+        "http" not in text.replace("http-equiv", "")
+        and "url(" not in text
+        and "@import" not in text
+    )
     assert not any({"src", "onclick", "onload"} & set(attrs) for _, attrs in parsed.tags)
-    assert all(attrs["href"].startswith("#") for tag, attrs in parsed.tags if tag == "a" and attrs["href"])
+    assert all(
+        attrs["href"].startswith("#") for tag, attrs in parsed.tags if tag == "a" and attrs["href"]
+    )
     ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
     assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
-    assert sum(tag == "caption" for tag, _ in parsed.tags) == sum(tag == "table" for tag, _ in parsed.tags)
-    assert ("html", {"lang": "en"}) in parsed.tags and "prefers-color-scheme: dark" in text and "<noscript>" in text
+    assert sum(tag == "caption" for tag, _ in parsed.tags) == sum(
+        tag == "table" for tag, _ in parsed.tags
+    )
+    assert (
+        ("html", {"lang": "en"}) in parsed.tags
+        and "prefers-color-scheme: dark" in text
+        and "<noscript>" in text
+    )
     rows = [attrs for tag, attrs in parsed.tags if tag == "tr" and "data-state" in attrs]
-    assert {a["data-dtype"] for a in rows} == {"float64", "float32", ""} and {a["data-backend"] for a in rows} == {"one"}
-    assert {s for a in rows for s in str(a["data-state"]).split()} == {"passed", "failed", "exempt", "missing"}
+    assert {a["data-dtype"] for a in rows} == {"float64", "float32", ""} and {
+        a["data-backend"] for a in rows
+    } == {"one"}
+    assert {s for a in rows for s in str(a["data-state"]).split()} == {
+        "passed",
+        "failed",
+        "exempt",
+        "missing",
+    }
 
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=\"alert(2)\">' | [x](javascript:alert(3)) `code`" \
-          " \x1b[31mred\x00 \u202e \ud800 \n# head"
+HOSTILE = (
+    '</script><script>alert(1)</script><img src=x onerror="alert(2)">\' | [x](javascript:alert(3)) `code`'
+    " \x1b[31mred\x00 \u202e \ud800 \n# head"
+)
 
 
 def hostile() -> dict[str, Any]:
     bad = HOSTILE
-    return {"format": 2, "multigrad": bad, "samples": bad, "left out": {bad + "2": bad}, "problems": {bad: bad},
-            "operations": {f"sin{bad}": {"chapter": bad, "kind": "elementwise"}},
-            "backends": {bad: {"lacks": {bad: bad}, "not run": [f"a/b/{bad}"], "runs": [dict.fromkeys(report.RUN, bad)], "died": bad,
-                               "dtypes": {f"sin{bad.partition('/')[0]}": {bad: bad}},
-                               "tests": {f"sin{bad}/vjp/{bad}": ["failed", bad], f"x/{bad}/{bad}": [bad, bad]}}}}
+    return {
+        "format": 2,
+        "multigrad": bad,
+        "samples": bad,
+        "left out": {bad + "2": bad},
+        "problems": {bad: bad},
+        "operations": {f"sin{bad}": {"chapter": bad, "kind": "elementwise"}},
+        "backends": {
+            bad: {
+                "lacks": {bad: bad},
+                "not run": [f"a/b/{bad}"],
+                "runs": [dict.fromkeys(report.RUN, bad)],
+                "died": bad,
+                "dtypes": {f"sin{bad.partition('/')[0]}": {bad: bad}},
+                "tests": {f"sin{bad}/vjp/{bad}": ["failed", bad], f"x/{bad}/{bad}": [bad, bad]},
+            }
+        },
+    }
 
 
 def test_hostile_strings_are_only_text() -> None:
     text = page.html_of(hostile())
     parsed = Page(text)
-    assert [tag for tag, _ in parsed.tags].count("script") == 1 and "img" not in {tag for tag, _ in parsed.tags}
+    assert [tag for tag, _ in parsed.tags].count("script") == 1 and "img" not in {
+        tag for tag, _ in parsed.tags
+    }
     assert not any(name.startswith("on") for _, attrs in parsed.tags for name in attrs)
     assert plain.clean(HOSTILE) in parsed.text
     text.encode()
     svg = badge.svg(hostile())
-    assert {e.tag.rpartition("}")[2] for e in ElementTree.fromstring(svg).iter()} == {"svg", "title", "rect", "g", "text"}
+    assert {e.tag.rpartition("}")[2] for e in ElementTree.fromstring(svg).iter()} == {
+        "svg",
+        "title",
+        "rect",
+        "g",
+        "text",
+    }
     markdown = report.markdown(hostile())
-    assert "<script" not in markdown and "<img" not in markdown and "\n# head" not in markdown and not re.search(r"(?<!\\)\]\(javascript", markdown)
+    assert (
+        "<script" not in markdown
+        and "<img" not in markdown
+        and "\n# head" not in markdown
+        and not re.search(r"(?<!\\)\]\(javascript", markdown)
+    )
     table = [line for line in markdown.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {3, 2 + len(report.RUN)}
     for told in (report.text(hostile()), compare(GOOD, hostile()).text(), markdown, svg):
@@ -230,37 +396,89 @@ def test_hostile_strings_are_only_text() -> None:
 # ----- comparison -----
 
 
-@pytest.mark.parametrize(("old", "new", "title", "line"), [
-    (GOOD, with_tests(sin_vjp_real="failed"), "worse", "one sin/vjp: passed -> failed: real"),
-    (GOOD, with_tests(sin_vjp_real="exempt"), "worse", "one sin/vjp: passed -> exempt: real"),
-    (GOOD, with_tests(sin_vjp_real="odd"), "worse", "one sin/vjp: passed -> odd: real"),
-    (with_tests(sin_vjp_real="failed"), GOOD, "better", "one sin/vjp: failed -> passed: real"),
-    (GOOD, with_tests(cos_vjp_real="missing"), "changed", "one cos/vjp: exempt -> missing: real"),
-    (GOOD, with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
-    (GOOD, with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
-    (with_tests(sin_jvp_real="passed"), GOOD, "removed", "one sin/jvp: passed: real"),
-    (with_tests(sin_jvp_real="passed"), changed(not_run=["sin/jvp/real"]), "worse", "one sin/jvp: passed -> not run: real"),
-    (changed(not_run=["sin/jvp/real"]), with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
-    (changed(not_run=["sin/jvp/real"]), with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
-    (GOOD, changed(died="by SIGSEGV, in x"), "worse", "one: died by SIGSEGV, in x"),
-    (changed(died="by SIGSEGV, in x"), GOOD, "better", "one: no longer dies"),
-    (GOOD, {**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, "worse", "test_saves[sin]: keeps x"),
-    ({**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, GOOD, "better", "test_saves[sin]"),
-    (GOOD, {**GOOD, "backends": {}, "left out": {"one": "not installed"}}, "worse", "one: no longer tested: not installed"),
-    ({**GOOD, "backends": {}}, GOOD, "added", "one: the backend, 4 tests"),
-    ({**GOOD, "backends": {}}, with_tests(sin_vjp_real="failed"), "worse", "one sin/vjp: failed: real"),
-])
-def test_what_got_better_and_what_got_worse(old: Any, new: Any, title: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = cli.main(["conformance", "--compare", written(tmp_path, old, "old.json"), written(tmp_path, new, "new.json")])
+@pytest.mark.parametrize(
+    ("old", "new", "title", "line"),
+    [
+        (GOOD, with_tests(sin_vjp_real="failed"), "worse", "one sin/vjp: passed -> failed: real"),
+        (GOOD, with_tests(sin_vjp_real="exempt"), "worse", "one sin/vjp: passed -> exempt: real"),
+        (GOOD, with_tests(sin_vjp_real="odd"), "worse", "one sin/vjp: passed -> odd: real"),
+        (with_tests(sin_vjp_real="failed"), GOOD, "better", "one sin/vjp: failed -> passed: real"),
+        (
+            GOOD,
+            with_tests(cos_vjp_real="missing"),
+            "changed",
+            "one cos/vjp: exempt -> missing: real",
+        ),
+        (GOOD, with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
+        (GOOD, with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
+        (with_tests(sin_jvp_real="passed"), GOOD, "removed", "one sin/jvp: passed: real"),
+        (
+            with_tests(sin_jvp_real="passed"),
+            changed(not_run=["sin/jvp/real"]),
+            "worse",
+            "one sin/jvp: passed -> not run: real",
+        ),
+        (
+            changed(not_run=["sin/jvp/real"]),
+            with_tests(sin_jvp_real="passed"),
+            "added",
+            "one sin/jvp: passed: real",
+        ),
+        (
+            changed(not_run=["sin/jvp/real"]),
+            with_tests(sin_jvp_real="failed"),
+            "worse",
+            "one sin/jvp: failed: real",
+        ),
+        (GOOD, changed(died="by SIGSEGV, in x"), "worse", "one: died by SIGSEGV, in x"),
+        (changed(died="by SIGSEGV, in x"), GOOD, "better", "one: no longer dies"),
+        (
+            GOOD,
+            {**GOOD, "problems": {"test_saves[sin]": "keeps x"}},
+            "worse",
+            "test_saves[sin]: keeps x",
+        ),
+        ({**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, GOOD, "better", "test_saves[sin]"),
+        (
+            GOOD,
+            {**GOOD, "backends": {}, "left out": {"one": "not installed"}},
+            "worse",
+            "one: no longer tested: not installed",
+        ),
+        ({**GOOD, "backends": {}}, GOOD, "added", "one: the backend, 4 tests"),
+        (
+            {**GOOD, "backends": {}},
+            with_tests(sin_vjp_real="failed"),
+            "worse",
+            "one sin/vjp: failed: real",
+        ),
+    ],
+)
+def test_what_got_better_and_what_got_worse(
+    old: Any, new: Any, title: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = cli.main(
+        [
+            "conformance",
+            "--compare",
+            written(tmp_path, old, "old.json"),
+            written(tmp_path, new, "new.json"),
+        ]
+    )
     out = capsys.readouterr().out
     assert f"{title}:\n" in out and f"  {line}\n" in out.partition(f"{title}:\n")[2]
     assert status == (title == "worse")
-    assert out.rstrip().splitlines()[-1] == {"worse": "worse", "better": "better"}.get(title, "no better, no worse")
+    assert out.rstrip().splitlines()[-1] == {"worse": "worse", "better": "better"}.get(
+        title, "no better, no worse"
+    )
 
 
 def test_levels_that_differ_are_told() -> None:
     told = compare(GOOD, {**GOOD, "samples": "full"})
-    assert not told.worse and "note: the samples are short in the first and full in the second" in told.text()
+    assert (
+        not told.worse
+        and "note: the samples are short in the first and full in the second" in told.text()
+    )
     many = with_tests(**{f"sin_jvp_{i}": "passed" for i in range(10)})
     assert compare(GOOD, many).added == ["one sin/jvp: passed: 0, 1, 2, 3, 4, 5, 6, 7, and 2 more"]
 
@@ -274,7 +492,10 @@ def test_a_journal_tells_what_was_found_and_where_it_ended(tmp_path: Path) -> No
     assert recovered(beside(path), "by SIGSEGV") is None
     journal.begin(changed(tests={}, not_run=["sin/vjp/real", "cos/vjp/real"]))
     begun = recovered(beside(path), "by SIGSEGV")
-    assert begun is not None and begun["backends"]["one"]["died"] == "by SIGSEGV, before the first test"
+    assert (
+        begun is not None
+        and begun["backends"]["one"]["died"] == "by SIGSEGV, before the first test"
+    )
     journal.started("test_operation[one:sin/vjp/real]")
     journal.result("one", "sin/vjp/real", "failed", "off")
     journal.problem("test_saves[sin]", "keeps x")
@@ -308,36 +529,82 @@ DYING = """
 
 def dying(site: Site, name: str, ending: str = "pass", import_ending: str = "pass") -> None:
     """A plugin whose function `tanh`, or whose making, ends the process."""
-    site.module(f"{name}_backend", DYING.format(name=name, ending=ending, import_ending=import_ending))
-    site.plugin(name, f"""
+    site.module(
+        f"{name}_backend", DYING.format(name=name, ending=ending, import_ending=import_ending)
+    )
+    site.plugin(
+        name,
+        f"""
         import multigrad as mg
         @mg.hookimpl
         def multigrad_backends():
             return [mg.BackendSpec({name!r}, module="array_api_strict", load="{name}_backend:make")]
-        """)
+        """,
+    )
 
 
-def conformance(site: Site, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(site.folder), str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-m", "multigrad", "conformance", "--samples", "short", *arguments], capture_output=True, text=True,
-                          timeout=300, check=False, cwd=site.folder,
-                          env=os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"} | environment)
+def conformance(
+    site: Site, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(
+        [str(site.folder), str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")]
+    )
+    return subprocess.run(
+        [sys.executable, "-m", "multigrad", "conformance", "--samples", "short", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=site.folder,
+        env=os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"} | environment,
+    )
 
 
-@pytest.mark.parametrize(("ending", "import_ending", "told"), [
-    ("os.kill(os.getpid(), 11)", "pass", "died by SIGSEGV, in test_operation[dying:tanh/"),
-    pytest.param("os._exit(0)", "pass", "died with exit status 0, in test_operation[dying:tanh/", marks=pytest.mark.slow),
-    ("pass", "os._exit(3)", "died with exit status 3, before the first test"),
-    pytest.param("import time; time.sleep(600)", "pass", "died at the limit of 30 s for one test, in test_operation[dying:tanh/",
-                 marks=pytest.mark.slow),
-])
-def test_a_backend_that_dies_is_reported_and_the_others_finish(site: Site, ending: str, import_ending: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "import_ending", "told"),
+    [
+        ("os.kill(os.getpid(), 11)", "pass", "died by SIGSEGV, in test_operation[dying:tanh/"),
+        pytest.param(
+            "os._exit(0)",
+            "pass",
+            "died with exit status 0, in test_operation[dying:tanh/",
+            marks=pytest.mark.slow,
+        ),
+        ("pass", "os._exit(3)", "died with exit status 3, before the first test"),
+        pytest.param(
+            "import time; time.sleep(600)",
+            "pass",
+            "died at the limit of 30 s for one test, in test_operation[dying:tanh/",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_backend_that_dies_is_reported_and_the_others_finish(
+    site: Site, ending: str, import_ending: str, told: str
+) -> None:
     dying(site, "dying", ending, import_ending)
-    done = conformance(site, "--backend", "dying", "--backend", "numpy", "--json", "c.json", "--badge", "c.svg", "--limit", "30",
-                       "--", "-k", "(/forward/ or /vjp/) and (:sin/ or :tanh/)")
+    done = conformance(
+        site,
+        "--backend",
+        "dying",
+        "--backend",
+        "numpy",
+        "--json",
+        "c.json",
+        "--badge",
+        "c.svg",
+        "--limit",
+        "30",
+        "--",
+        "-k",
+        "(/forward/ or /vjp/) and (:sin/ or :tanh/)",
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     out = json.loads((site.folder / "c.json").read_text())["backends"]
-    assert told in f"died {out['dying']['died']}" and f"dying, died: {told.removeprefix('died ')}" in done.stdout
+    assert (
+        told in f"died {out['dying']['died']}"
+        and f"dying, died: {told.removeprefix('died ')}" in done.stdout
+    )
     assert "dying: died " in done.stderr
     assert out["numpy"]["tests"]["sin/vjp/real"] == ["passed"] and "died" not in out["numpy"]
     assert "dying: died" in (site.folder / "c.svg").read_text()
@@ -350,33 +617,72 @@ def test_a_process_of_xdist_that_dies_is_a_failure_of_its_test(site: Site) -> No
     """No other backend has failed by it."""
     pytest.importorskip("xdist")
     dying(site, "dying", "os._exit(3)")
-    done = conformance(site, "--backend", "dying", "--backend", "numpy", "--json", "c.json", "--", "-n", "1", "-k", "/forward/real and :tanh/")
+    done = conformance(
+        site,
+        "--backend",
+        "dying",
+        "--backend",
+        "numpy",
+        "--json",
+        "c.json",
+        "--",
+        "-n",
+        "1",
+        "-k",
+        "/forward/real and :tanh/",
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     out = json.loads((site.folder / "c.json").read_text())
     state, told = out["backends"]["dying"]["tests"]["tanh/forward/real"]
     assert state == "failed" and "crashed" in told and out["problems"] == {}
-    assert "\nnumpy: 1 operations, " in done.stdout and "dying: 1 operations, 0 passed, " in done.stdout
-    assert not [line for line in done.stdout.splitlines() if line.startswith("numpy: ") and "problems" in line], done.stdout
+    assert (
+        "\nnumpy: 1 operations, " in done.stdout
+        and "dying: 1 operations, 0 passed, " in done.stdout
+    )
+    assert not [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith("numpy: ") and "problems" in line
+    ], done.stdout
 
 
 def test_an_exit_is_a_failure_of_the_test(site: Site) -> None:
     dying(site, "dying", "sys.exit(0)")
-    done = conformance(site, "--backend", "dying", "--json", "c.json", "--", "-k", "/forward/real and (:sin/ or :tanh/)")
+    done = conformance(
+        site,
+        "--backend",
+        "dying",
+        "--json",
+        "c.json",
+        "--",
+        "-k",
+        "/forward/real and (:sin/ or :tanh/)",
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     found = json.loads((site.folder / "c.json").read_text())["backends"]["dying"]["tests"]
-    assert found["tanh/forward/real"] == ["failed", "SystemExit: 0"] and found["sin/forward/real"] == ["passed"]
+    assert found["tanh/forward/real"] == ["failed", "SystemExit: 0"] and found[
+        "sin/forward/real"
+    ] == ["passed"]
 
 
 def test_a_filtered_run_says_so(site: Site) -> None:
-    done = conformance(site, "--backend", "numpy", "--certificate", "out", "--", "-k", "numpy:tanh/vjp/real")
+    done = conformance(
+        site, "--backend", "numpy", "--certificate", "out", "--", "-k", "numpy:tanh/vjp/real"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     out = json.loads((site.folder / "out" / "conformance.json").read_text())
     assert out["format"] == 2
     one = out["backends"]["numpy"]
     assert "sin/vjp/real" in one["not run"] and "tanh/vjp/real" not in one["not run"]
     (run,) = one["runs"]
-    assert run["selected by"] == "-k numpy:tanh/vjp/real" and re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", run["date"])
-    assert run["library"].startswith("numpy ") and run["device"] == "cpu" and run["python"].endswith(".".join(map(str, sys.version_info[:3])))
+    assert run["selected by"] == "-k numpy:tanh/vjp/real" and re.fullmatch(
+        r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", run["date"]
+    )
+    assert (
+        run["library"].startswith("numpy ")
+        and run["device"] == "cpu"
+        and run["python"].endswith(".".join(map(str, sys.version_info[:3])))
+    )
     assert "partial run: " in (site.folder / "out" / "conformance.svg").read_text()
     assert re.search(r"partial: \d+ of \d+ tests were not run", done.stdout)
 
@@ -388,13 +694,24 @@ def test_a_run_of_nothing_is_told_by_its_status(site: Site) -> None:
 
 def test_without_a_name_each_backend_that_works_is_tested(site: Site) -> None:
     site.module("shady_backend", "def make():\n    raise RuntimeError('no shade')\n")
-    site.plugin("shady", """
+    site.plugin(
+        "shady",
+        """
         import multigrad as mg
         @mg.hookimpl
         def multigrad_backends():
             return [mg.BackendSpec("shady", module="array_api_strict", load="shady_backend:make")]
-        """)
-    done = conformance(site, "--json", "c.json", "--", "-k", "numpy:tanh/vjp/real", MULTIGRAD_BLOCK="strict,special,jax,torch,dask,mparray")
+        """,
+    )
+    done = conformance(
+        site,
+        "--json",
+        "c.json",
+        "--",
+        "-k",
+        "numpy:tanh/vjp/real",
+        MULTIGRAD_BLOCK="strict,special,jax,torch,dask,mparray",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     out = json.loads((site.folder / "c.json").read_text())
     assert "numpy" in out["backends"] and "no shade" in out["left out"]["shady"]

@@ -1,4 +1,6 @@
-"""checkpoint over Tensors: what it keeps, when it runs again, what may change meanwhile; on every backend."""
+"""checkpoint over Tensors: what it keeps, when it runs again, what may change meanwhile; on every
+backend.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,13 @@ class TestTensors:
         packed = [c for c in gc.get_objects() if type(c).__name__ == "_Place"]
         assert len(packed) == 4  # of sin and exp one each, of multiply two
         del packed
-        close(mg.autograd.grad(xp.sum(z), x)[0], 2 * np.cos(2 * np.array(X)) * np.exp(np.sin(2 * np.array(X))) * (1 + np.sin(2 * np.array(X))))
+        close(
+            mg.autograd.grad(xp.sum(z), x)[0],
+            2
+            * np.cos(2 * np.array(X))
+            * np.exp(np.sin(2 * np.array(X)))
+            * (1 + np.sin(2 * np.array(X))),
+        )
         assert not [c for c in gc.get_objects() if type(c).__name__ == "_Place"]
 
     def test_one_more_run_for_each_pass(self, xp):
@@ -56,7 +64,9 @@ class TestTensors:
         assert f.begun == 3
         y.backward()
         assert f.begun == 4
-        assert np.array_equal(values(first), values(second)) and np.array_equal(values(first), values(x.grad))
+        assert np.array_equal(values(first), values(second)) and np.array_equal(
+            values(first), values(x.grad)
+        )
         with pytest.raises(GradientError, match="backward through the graph a second time"):
             y.backward()
 
@@ -215,7 +225,11 @@ class TestTensors:
         y = xp.sin(x)
         y.register_hook(hook)
         xp.sum(y).backward()
-        assert not [o for o in gc.get_objects() if type(o).__name__ == "Pass" and type(o).__module__.startswith("multigrad.")]
+        assert not [
+            o
+            for o in gc.get_objects()
+            if type(o).__name__ == "Pass" and type(o).__module__.startswith("multigrad.")
+        ]
         close(mg.autograd.grad(made[0], x)[0], np.exp(X))
 
     def test_hooks_on_tensors_inside(self, xp):
@@ -240,8 +254,13 @@ class TestTensors:
                 x = leaf(xp)
                 xp.sum(checkpoint(f)(x)).backward()
                 del x
-                left = [o for o in gc.get_objects() if type(o).__name__ in ("_Place", "_Call", "_Second", "PackedNode")]
-                assert not [o for o in left if type(o).__module__.startswith("multigrad.")]  # unittest.mock, which torch imports, has a _Call, too
+                left = [
+                    o
+                    for o in gc.get_objects()
+                    if type(o).__name__ in ("_Place", "_Call", "_Second", "PackedNode")
+                ]
+                # unittest.mock, which torch imports, has a _Call, too
+                assert not [o for o in left if type(o).__module__.startswith("multigrad.")]
         finally:
             gc.enable()
 
@@ -267,9 +286,17 @@ class TestTensors:
         assert f.begun == 2
         (e,) = mg.autograd.grad(plain(x), x, create_graph=True)
         np.testing.assert_allclose(values(d), values(e), rtol=1e-12)
-        np.testing.assert_allclose(values(mg.autograd.grad(xp.sum(d), x)[0]), values(mg.autograd.grad(xp.sum(e), x)[0]), rtol=1e-12)
+        np.testing.assert_allclose(
+            values(mg.autograd.grad(xp.sum(d), x)[0]),
+            values(mg.autograd.grad(xp.sum(e), x)[0]),
+            rtol=1e-12,
+        )
         r = raw(xp, X)
-        np.testing.assert_allclose(values(func.grad(total(func.grad(kept), xp))(r)), values(func.grad(total(func.grad(plain), xp))(r)), rtol=1e-12)
+        np.testing.assert_allclose(
+            values(func.grad(total(func.grad(kept), xp))(r)),
+            values(func.grad(total(func.grad(plain), xp))(r)),
+            rtol=1e-12,
+        )
 
 
 class TestModes:
@@ -281,7 +308,10 @@ class TestModes:
         assert not checkpoint(f)(leaf(xp).detach()).requires_grad
 
     def test_where_hooks_are_forbidden(self, xp):
-        with graph.disable_saved_tensors_hooks("no hooks here"), pytest.raises(RuntimeError, match="no hooks here"):
+        with (
+            graph.disable_saved_tensors_hooks("no hooks here"),
+            pytest.raises(RuntimeError, match="no hooks here"),
+        ):
             checkpoint(xp.sin)(leaf(xp))
 
     def test_the_mode_is_that_of_the_first_run(self, xp):
@@ -302,22 +332,37 @@ class TestModes:
 
     def test_what_it_refuses(self, xp):
         for policy in (3, "sin"):
-            with pytest.raises(TypeError, match="policy must be a function of a name or a collection of names"):
+            with pytest.raises(
+                TypeError, match="policy must be a function of a name or a collection of names"
+            ):
                 checkpoint(xp.sin, policy=policy)
         with pytest.raises(TypeError, match=r"call it as checkpoint\(function\)\(\*args\)"):
             checkpoint(leaf(xp))
 
 
 class TestPolicy:
-    @pytest.mark.parametrize(("policy", "runs"), [
-        (None, 2), ((), 2), (["exp"], 2), ({"sin", "exp", "multiply", "tanh"}, 1), (lambda name: True, 1), (lambda name: name != "sin", 2)])
+    @pytest.mark.parametrize(
+        ("policy", "runs"),
+        [
+            (None, 2),
+            ((), 2),
+            (["exp"], 2),
+            ({"sin", "exp", "multiply", "tanh"}, 1),
+            (lambda name: True, 1),
+            (lambda name: name != "sin", 2),
+        ],
+    )
     def test_what_is_kept_is_not_computed_again(self, xp, policy, runs):
         f = Counted(lambda x: xp.tanh(xp.sin(x) * xp.exp(x)))
         x = leaf(xp)
         y = xp.sum(checkpoint(f, policy=policy)(x))
         places = [o for o in gc.get_objects() if type(o).__name__ == "_Place"]
         keeps = policy if callable(policy) else set(policy or ()).__contains__
-        assert len(places) == sum(n for name, n in (("sin", 1), ("exp", 1), ("multiply", 2), ("tanh", 1)) if not keeps(name))
+        assert len(places) == sum(
+            n
+            for name, n in (("sin", 1), ("exp", 1), ("multiply", 2), ("tanh", 1))
+            if not keeps(name)
+        )
         del places
         y.backward()
         assert f.begun == runs
@@ -364,7 +409,8 @@ class TestPolicy:
         f = Counted(lambda x: xp.sin(xp.exp(x)))
         x = leaf(xp)
         y = xp.sum(checkpoint(lambda x: checkpoint(f, policy=lambda name: True)(x * 2))(x))
-        assert len([o for o in gc.get_objects() if type(o).__name__ == "_Place"]) == 2  # by the outer one, for what the inner one keeps
+        # by the outer one, for what the inner one keeps
+        assert len([o for o in gc.get_objects() if type(o).__name__ == "_Place"]) == 2
         y.backward()
         assert f.begun == 2
         close(x.grad, np.cos(np.exp(2 * np.array(X))) * np.exp(2 * np.array(X)) * 2)
@@ -373,14 +419,18 @@ class TestPolicy:
 class TestChanges:
     """What changes between the runs is noticed, or does not matter."""
 
-    @pytest.mark.parametrize("what", ["argument", "constant argument", "inside", "captured", "captured and derived"])
+    @pytest.mark.parametrize(
+        "what", ["argument", "constant argument", "inside", "captured", "captured and derived"]
+    )
     def test_in_place(self, xp, what):
         x, c, w = leaf(xp), leaf(xp, [1.0, 1.0]).detach(), leaf(xp)
 
         def f(a, *, c):
             if what == "inside":
                 c += 1
-            return xp.sin(a * c) * (xp.reshape(w, (1, 2)) + 1 if what == "captured and derived" else w)
+            return xp.sin(a * c) * (
+                xp.reshape(w, (1, 2)) + 1 if what == "captured and derived" else w
+            )
 
         a = x * 1
         y = xp.sum(checkpoint(f)(a, c=c))
@@ -392,7 +442,11 @@ class TestChanges:
             elif what.startswith("captured"):
                 w += 1
         kind = "used in" if what.startswith("captured") else "an argument of"
-        with pytest.raises(GradientError, match=f"modified by an inplace operation: .*is {kind} a checkpoint, is at version 1; expected version 0"):
+        with pytest.raises(
+            GradientError,
+            match=f"modified by an inplace operation: .*is {kind} a checkpoint, is at version "
+            "1; expected version 0",
+        ):
             mg.autograd.grad(y, x)
 
     def test_an_argument_that_nothing_saves_may_change(self, xp):
@@ -426,6 +480,7 @@ class TestChanges:
 
     def test_a_saved_array_that_is_written_inside(self, xp, backend):
         """Where arrays cannot be written, it is what it was."""
+
         def f(x, last):
             y = x * 1.5
             z = xp.sin(y)
@@ -435,18 +490,42 @@ class TestChanges:
         x = leaf(xp)
         y = 1.5 * np.array(X)
         if backend == "jax":
-            close(mg.autograd.grad(xp.sum(checkpoint(f)(x, True)), x)[0], 1.5 * (np.cos(y) * (y + 1) + np.sin(y)))
+            close(
+                mg.autograd.grad(xp.sum(checkpoint(f)(x, True)), x)[0],
+                1.5 * (np.cos(y) * (y + 1) + np.sin(y)),
+            )
         else:
-            with pytest.raises(GradientError, match="modified by an inplace operation: .*is saved in a checkpoint"):
+            with pytest.raises(
+                GradientError, match="modified by an inplace operation: .*is saved in a checkpoint"
+            ):
                 mg.autograd.grad(xp.sum(checkpoint(f)(x, True)), x)
-        close(mg.autograd.grad(xp.sum(checkpoint(f)(x, False)), x)[0], 1.5 * np.cos(y))  # nobody asks for more than y as it was
+        # nobody asks for more than y as it was
+        close(mg.autograd.grad(xp.sum(checkpoint(f)(x, False)), x)[0], 1.5 * np.cos(y))
 
-    @pytest.mark.parametrize(("other", "message"), [
-        (lambda xp, x: xp.sin(x), "a different number of arrays was saved when the function ran again: 1, of 4 in its first run"),
-        (lambda xp, x: xp.exp(x) * xp.sin(x), r"array 0 was of dtype .*float64 and shape \[2\], saved by sin, and is now .* saved by exp"),
-        (lambda xp, x: xp.sin(xp.stack([x, x])), r"array 0 was of .*shape \[2\], saved by sin, and is now .*shape \[2, 2\], saved by sin"),
-        (lambda xp, x: xp.sin(xp.astype(x, xp.float32)), r"array 0 was of dtype .*float64 .* and is now of dtype .*float32"),
-    ])
+    @pytest.mark.parametrize(
+        ("other", "message"),
+        [
+            (
+                lambda xp, x: xp.sin(x),
+                "a different number of arrays was saved when the function ran again: 1, of 4 in "
+                "its first run",
+            ),
+            (
+                lambda xp, x: xp.exp(x) * xp.sin(x),
+                r"array 0 was of dtype .*float64 and shape \[2\], saved by sin, and is now .* "
+                r"saved by exp",
+            ),
+            (
+                lambda xp, x: xp.sin(xp.stack([x, x])),
+                r"array 0 was of .*shape \[2\], saved by sin, and is now .*shape \[2, 2\], "
+                r"saved by sin",
+            ),
+            (
+                lambda xp, x: xp.sin(xp.astype(x, xp.float32)),
+                r"array 0 was of dtype .*float64 .* and is now of dtype .*float32",
+            ),
+        ],
+    )
     def test_another_function(self, xp, other, message):
         first = [True]
 

@@ -1,4 +1,6 @@
-"""What a checkpointed function uses from outside, and does not get as an argument: Tensors that do not require grad."""
+"""What a checkpointed function uses from outside, and does not get as an argument: Tensors that do
+not require grad.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from multigrad.errors import GradientError
 from multigrad.func import checkpoint
 
 W = [1.0, 2.0]
-CHANGED = "modified by an inplace operation: .*is used in a checkpoint, is at version {}; expected version {}"
+CHANGED = (
+    "modified by an inplace operation: .*is used in a checkpoint, is at version {}; "
+    "expected version {}"
+)
 
 
 def constant(xp: Any, data: Any = W) -> Any:
@@ -56,7 +61,10 @@ def test_as_without_checkpoint(xp):
         y.backward(retain_graph=True)
         close(x.grad, 2 * np.array(X) * (np.array(W) + 1))
         w += 1
-        with pytest.raises(GradientError, match="modified by an inplace operation: .* at version 2; expected version 1"):
+        with pytest.raises(
+            GradientError,
+            match="modified by an inplace operation: .* at version 2; expected version 1",
+        ):
             y.backward()
 
 
@@ -72,7 +80,9 @@ def test_under_transformations(xp):
         return g
 
     for transformed in (func.grad, func.hessian):
-        with pytest.raises(GradientError, match="modified by an inplace operation: .*is used in a checkpoint"):
+        with pytest.raises(
+            GradientError, match="modified by an inplace operation: .*is used in a checkpoint"
+        ):
             transformed(changing(checkpoint(lambda a: a * a * a * w)))(leaf(xp).array)
 
 
@@ -80,7 +90,9 @@ def test_nested(xp):
     x, w = leaf(xp), constant(xp)
     y = xp.sum(checkpoint(lambda a: checkpoint(lambda b: b * b * w)(xp.sin(a)))(x))
     w *= 10
-    with pytest.raises(GradientError, match="modified by an inplace operation: .*is used in a checkpoint"):
+    with pytest.raises(
+        GradientError, match="modified by an inplace operation: .*is used in a checkpoint"
+    ):
         y.backward()
 
 
@@ -98,7 +110,9 @@ def test_a_function_that_changes_what_it_uses(xp, when):
         return y
 
     y = xp.sum(checkpoint(f)(x))
-    with pytest.raises(GradientError, match=CHANGED.format(*((2, 1) if when == "before" else (1, 0)))):
+    with pytest.raises(
+        GradientError, match=CHANGED.format(*((2, 1) if when == "before" else (1, 0)))
+    ):
         y.backward()
 
 
@@ -118,7 +132,10 @@ def test_who_catches_the_error(xp):
 
 
 def test_constants_made_inside(xp):
-    """Changed before they are used, after it, and through a view; whatever is written to elsewhere meanwhile."""
+    """Changed before they are used, after it, and through a view; whatever is written to elsewhere
+    meanwhile.
+    """
+
     def f(a):
         z, q = xp.zeros(2, dtype=a.dtype), xp.zeros(2, dtype=a.dtype)
         z[0] = 2.0
@@ -207,14 +224,19 @@ WITHOUT_SAVING = {
     "an operation that saves nothing": lambda xp, a, w: xp.sin(a + w),
     "under hooks of its own": under_hooks,
     "in a checkpoint inside": lambda xp, a, w: xp.sin(checkpoint(lambda b: b + w)(a)),
-    "in one that keeps it": lambda xp, a, w: xp.sin(checkpoint(lambda b: b + w, policy=("add",))(a)),
+    "in one that keeps it": lambda xp, a, w: xp.sin(
+        checkpoint(lambda b: b + w, policy=("add",))(a)
+    ),
     "in a Function": lambda xp, a, w: xp.sin(Shifted.apply(a, w)),
 }
 
 
 @pytest.mark.parametrize("use", WITHOUT_SAVING)
 def test_a_captured_constant_that_the_checkpoint_does_not_save(xp, use):
-    """What it saves was computed with that: the second run would get another value. On the first call, and when the plans are known."""
+    """What it saves was computed with that: the second run would get another value.
+
+    On the first call, and when the plans are known.
+    """
     for _ in range(2):
         x, w = leaf(xp), constant(xp)
         y = xp.sum(checkpoint(lambda a: WITHOUT_SAVING[use](xp, a, w))(x))  # noqa: B023

@@ -1,4 +1,6 @@
-"""What checkpoint costs: memory of a chain of operations, and runs of the function, as many as PyTorch's."""
+"""What checkpoint costs: memory of a chain of operations, and runs of the function, as many as
+PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ class TestMemory:
         x = np.linspace(0, 1, self.size)
         gradient = func.grad(f)
         if tensors:
+
             def gradient(x):
                 t = mg.tensor(x, requires_grad=True)
                 f(t).backward()
                 return t.grad.array
+
         gradient(x[:2])  # what is only made once
         tracemalloc.start()
         try:
@@ -58,9 +62,15 @@ class TestMemory:
             return x
 
         def halves(x, n):
-            return checkpoint(lambda x: halves(halves(x, n // 2), n - n // 2))(x) if n > 6 else plain(x, n)
+            return (
+                checkpoint(lambda x: halves(halves(x, n // 2), n - n // 2))(x)
+                if n > 6
+                else plain(x, n)
+            )
 
-        return lambda x: xp.sum({"plain": plain, "segments": segments, "halves": halves}[kind](x, self.n))
+        return lambda x: xp.sum(
+            {"plain": plain, "segments": segments, "halves": halves}[kind](x, self.n)
+        )
 
     @pytest.mark.parametrize("tensors", [False, True], ids=["raw", "Tensors"])
     def test_it_grows_as_the_square_root(self, tensors):
@@ -69,14 +79,19 @@ class TestMemory:
         gc.disable()  # nothing may be left to it
         try:
             for self.n in (25, 100, 400):
-                peaks[self.n] = [self.peak(self.chain(kind), tensors) for kind in ("plain", "segments", "halves")[:2 if tensors else 3]]
+                peaks[self.n] = [
+                    self.peak(self.chain(kind), tensors)
+                    for kind in ("plain", "segments", "halves")[: 2 if tensors else 3]
+                ]
         finally:
             gc.enable()
         for n, (plain, segments, *halves) in peaks.items():
             assert n <= plain < n + 6
             assert segments < 2 * math.sqrt(n) + 6
             assert all(peak < 3 * math.log2(n) + 6 for peak in halves)
-        exponents = [math.log(b / a) / math.log(16) for a, b in zip(peaks[25], peaks[400], strict=True)]
+        exponents = [
+            math.log(b / a) / math.log(16) for a, b in zip(peaks[25], peaks[400], strict=True)
+        ]
         assert 0.95 < exponents[0] < 1.05
         assert 0.4 < exponents[1] < 0.6
         assert all(e < 0.4 for e in exponents[2:])
@@ -97,7 +112,9 @@ class TestMemory:
         assert alive == [0, 2, 1, 0]
 
     def test_after_a_pass_nothing_is_left(self):
-        """What it did not need of what was computed again goes with it, also where the graph is kept."""
+        """What it did not need of what was computed again goes with it, also where the graph is
+        kept.
+        """
         xp = mg.namespace("numpy")
         x, w = leaf(xp, np.ones(50_000)), leaf(xp, np.ones(50_000))
 
@@ -118,7 +135,9 @@ class TestMemory:
 
 
 class TestLikeTorch:
-    """Gradients, and how often the function runs, against torch.utils.checkpoint with use_reentrant=False."""
+    """Gradients, and how often the function runs, against torch.utils.checkpoint with
+    use_reentrant=False.
+    """
 
     @pytest.fixture
     def torch(self):
@@ -155,9 +174,20 @@ class TestLikeTorch:
             return Counted(lambda x: xp.exp(xp.sin(x) * x) / 3)
 
         f, g = f_of(xp), f_of(torch)
-        found = getattr(self, program)(lambda f, x: checkpoint(f)(x), xp, f, leaf(xp), lambda *a, **k: mg.autograd.grad(*a, **k)[0])
-        expected = getattr(self, program)(lambda f, x: their(f, x, use_reentrant=False), torch, g,
-                                          torch.tensor(X, dtype=torch.float64, requires_grad=True), lambda *a, **k: torch.autograd.grad(*a, **k)[0])
+        found = getattr(self, program)(
+            lambda f, x: checkpoint(f)(x),
+            xp,
+            f,
+            leaf(xp),
+            lambda *a, **k: mg.autograd.grad(*a, **k)[0],
+        )
+        expected = getattr(self, program)(
+            lambda f, x: their(f, x, use_reentrant=False),
+            torch,
+            g,
+            torch.tensor(X, dtype=torch.float64, requires_grad=True),
+            lambda *a, **k: torch.autograd.grad(*a, **k)[0],
+        )
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(values(a), b.detach().numpy(), rtol=1e-11)
         assert f.begun == g.begun

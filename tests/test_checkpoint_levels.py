@@ -1,4 +1,6 @@
-"""checkpoint, and hooks for saved arrays, inside and outside of transformations and of each other, on every backend."""
+"""checkpoint, and hooks for saved arrays, inside and outside of transformations and of each other,
+on every backend.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,26 @@ from multigrad.func import checkpoint
 
 
 class TestTransformations:
-    """Each is compared with the same without checkpoint; `w` is a Tensor from outside that requires grad."""
+    """Each is compared with the same without checkpoint; `w` is a Tensor from outside that requires
+    grad.
+    """
 
     @pytest.mark.parametrize("number", range(len(PROGRAMS)))
     def test_over_raw_arrays_and_tensors(self, xp, number):
         program, f = PROGRAMS[number], body(xp)
         twice = lambda x: checkpoint(f)(f(x))
         nested = checkpoint(lambda x: f(checkpoint(f)(x)))
-        for plain, kept in ((f, checkpoint(f)), (lambda x: f(f(x)), twice), (lambda x: f(f(x)), nested)):
+        for plain, kept in (
+            (f, checkpoint(f)),
+            (lambda x: f(f(x)), twice),
+            (lambda x: f(f(x)), nested),
+        ):
             expected = values(program(plain, xp)(leaf(xp).detach()))
             found = program(kept, xp)(leaf(xp).detach())
             np.testing.assert_allclose(values(found), expected, rtol=1e-11)
-        found = program(checkpoint(f), xp)(leaf(xp).detach().array) if number not in (3, 12) else None
+        found = (
+            program(checkpoint(f), xp)(leaf(xp).detach().array) if number not in (3, 12) else None
+        )
         assert found is None or type(found) is type(leaf(xp).array)
 
     @pytest.mark.parametrize("number", range(len(PROGRAMS)))
@@ -46,7 +56,11 @@ class TestTransformations:
 
     def test_a_captured_dual(self, xp):
         """The second run sees it as the first one did, though its transformation is over."""
-        f = lambda wrap: lambda x: func.jvp(lambda y: wrap(lambda z: xp.sin(y * z) * z)(y * x), (x,), (xp.ones_like(x),))[1]
+        f = lambda wrap: (
+            lambda x: func.jvp(
+                lambda y: wrap(lambda z: xp.sin(y * z) * z)(y * x), (x,), (xp.ones_like(x),)
+            )[1]
+        )
         x = leaf(xp).detach()
         expected = func.grad(total(f(lambda g: g), xp))(x)
         close(func.grad(total(f(checkpoint), xp))(x), values(expected))
@@ -56,8 +70,9 @@ class TestTransformations:
         x = leaf(xp).detach()
         found = []
         for wrap in (lambda g: g, checkpoint):
-            inner = lambda x: func.vjp(wrap(lambda z: xp.sin(z * x) * x), ones)[0]  # noqa: B023
-            found.append(values(func.grad(total(lambda x: func.jvp(inner, (x,), (ones,))[1], xp))(x)))  # noqa: B023
+            inner = lambda x, wrap=wrap: func.vjp(wrap(lambda z: xp.sin(z * x) * x), ones)[0]
+            moved = lambda x, inner=inner: func.jvp(inner, (x,), (ones,))[1]
+            found.append(values(func.grad(total(moved, xp))(x)))
         np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
 
     def test_a_captured_dual_of_a_level_that_was_left(self, xp):
@@ -141,7 +156,8 @@ class TestTransformations:
             return xp.sum(x)
 
         text = jax.jit(func.value_and_grad(f)).lower(raw(xp, X)).as_text()
-        assert text.count("stablehlo.sine") == 3 and text.count("stablehlo.exponential") == 3 + 3  # the second run ends before sin
+        # the second run ends before sin
+        assert text.count("stablehlo.sine") == 3 and text.count("stablehlo.exponential") == 3 + 3
         assert text.count("stablehlo.optimization_barrier") == 3
 
     def test_a_policy(self, xp):
@@ -149,7 +165,9 @@ class TestTransformations:
         kept = total(checkpoint(body(xp), policy=["exp", "tanh"]), xp)
         x = leaf(xp).detach()
         for program in PROGRAMS[:3]:
-            np.testing.assert_allclose(values(program(kept, xp)(x)), values(program(plain, xp)(x)), rtol=1e-11)
+            np.testing.assert_allclose(
+                values(program(kept, xp)(x)), values(program(plain, xp)(x)), rtol=1e-11
+            )
 
 
 class TestHooks:
@@ -171,7 +189,9 @@ class TestHooks:
 
         program = PROGRAMS[number]
         expected = program(body(xp), xp)(leaf(xp).detach())
-        np.testing.assert_allclose(values(program(hooked, xp)(leaf(xp).detach())), values(expected), rtol=1e-11)
+        np.testing.assert_allclose(
+            values(program(hooked, xp)(leaf(xp).detach())), values(expected), rtol=1e-11
+        )
         assert bool(seen) == (number not in (4, 5))  # in forward mode nothing is saved
         x = raw(xp, X)
         if number not in (3, 12):
@@ -179,7 +199,12 @@ class TestHooks:
 
     def test_over_tensors_that_require_grad(self, xp):
         found = []
-        for pair in (None, (lambda t: t, lambda t: t), (lambda t: values(t).copy(), lambda a: xp.asarray(a))):
+        for pair in (
+            None,
+            (lambda t: t, lambda t: t),
+            (lambda t: values(t).copy(), lambda a: xp.asarray(a)),
+        ):
+
             def f(x):
                 if pair is None:  # noqa: B023
                     return xp.sum(xp.sin(w * x) * xp.exp(x))  # noqa: B023
@@ -196,7 +221,9 @@ class TestHooks:
         """They get its arguments, whatever it is inside of; and what a policy keeps."""
         for policy, expected in ((None, [X]), (["sin"], [X, X])):
             seen, x = [], leaf(xp)
-            with graph.saved_tensors_hooks(lambda t: seen.append(values(t).copy()) or len(seen) - 1, lambda i: xp.asarray(seen[i])):  # noqa: B023
+            pack = lambda t, seen=seen: seen.append(values(t).copy()) or len(seen) - 1
+            unpack = lambda i, seen=seen: xp.asarray(seen[i])
+            with graph.saved_tensors_hooks(pack, unpack):
                 y = checkpoint(lambda x: xp.exp(xp.sin(x)), policy=policy)(x)
             assert np.array_equal(seen, expected)
             close(mg.autograd.grad(xp.sum(y), x)[0], np.cos(X) * np.exp(np.sin(X)))
@@ -208,7 +235,9 @@ class TestHooks:
 
         def f(x):
             y = xp.sin(x)
-            with graph.saved_tensors_hooks(lambda t: seen.append(1) or values(t).copy(), lambda a: xp.asarray(a)):
+            with graph.saved_tensors_hooks(
+                lambda t: seen.append(1) or values(t).copy(), lambda a: xp.asarray(a)
+            ):
                 z = xp.exp(y)
             return z * y
 
@@ -221,13 +250,24 @@ class TestHooks:
 
     def test_on_the_host(self, xp):
         with graph.save_on_cpu(), graph.allow_mutation_on_saved_tensors():
-            d = func.grad(total(func.grad(total(lambda x: checkpoint(body(xp))(xp.exp(x)), xp)), xp))(raw(xp, X))
-        close(d, values(func.grad(total(func.grad(total(lambda x: body(xp)(xp.exp(x)), xp)), xp))(raw(xp, X))))
+            d = func.grad(
+                total(func.grad(total(lambda x: checkpoint(body(xp))(xp.exp(x)), xp)), xp)
+            )(raw(xp, X))
+        close(
+            d,
+            values(
+                func.grad(total(func.grad(total(lambda x: body(xp)(xp.exp(x)), xp)), xp))(
+                    raw(xp, X)
+                )
+            ),
+        )
 
 
 @pytest.mark.parametrize("name", ["grad of grad", "grad with a scalar", "vmap", "jvp"])
 def test_what_the_first_call_of_all_saves(xp, name):
-    """The first run learns straight code, which the second one takes: both save the same, at every level."""
+    """The first run learns straight code, which the second one takes: both save the same, at every
+    level.
+    """
     f = lambda t: xp.sum(xp.sin(t * 2.0) * t + 1.0)
     inner = {
         "grad of grad": lambda a: xp.sum(func.grad(lambda t: xp.sum(func.grad(f)(t) * 3.0))(a)),

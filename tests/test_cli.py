@@ -17,17 +17,32 @@ import multigrad as mg
 from multigrad import cli
 
 REPOSITORY = Path(__file__).parent.parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "conformance"), os.environ.get("PYTHONPATH", "")])}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(
+        [str(REPOSITORY), str(REPOSITORY / "conformance"), os.environ.get("PYTHONPATH", "")]
+    ),
+}
 LIBRARIES = "{'numpy', 'jax', 'cupy', 'torch', 'array_api_strict', 'array_api_compat', 'scipy'}"
 
 
 def run(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "multigrad"]
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=300)
+    return subprocess.run(
+        [*command, *arguments],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+        timeout=300,
+    )
 
 
 def test_backends_imports_no_library() -> None:
-    found = run(code=f"import sys; from multigrad.cli import main; main(['backends']); sys.exit(str({LIBRARIES} & set(sys.modules) or ''))")
+    found = run(
+        code="import sys; from multigrad.cli import main; main(['backends']); "
+        f"sys.exit(str({LIBRARIES} & set(sys.modules) or ''))"
+    )
     assert found.returncode in (0, 1) and not found.stderr.strip(), found.stderr
     lines = found.stdout.splitlines()
     assert lines[0].split() == ["backend", "state", "library", "comes", "with"]
@@ -40,12 +55,25 @@ def test_backends_probe_tells_devices_and_dtypes(capsys: pytest.CaptureFixture[s
     assert "numpy: devices cpu" in out and "complex128" in out
 
 
-def test_backends_tells_what_is_wrong(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backends_tells_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from multigrad.backends import discovery, installed
 
-    broken = discovery.BackendInfo("shady", "multigrad-shady", "0.1", "broken", "ImportError: no shade", traceback="Traceback ...")
+    broken = discovery.BackendInfo(
+        "shady",
+        "multigrad-shady",
+        "0.1",
+        "broken",
+        "ImportError: no shade",
+        traceback="Traceback ...",
+    )
     monkeypatch.setattr(discovery, "listing", lambda probe: [broken])
-    monkeypatch.setattr(installed, "foreign_distribution", lambda: "the unrelated PyPI package 'multigrad' is installed")
+    monkeypatch.setattr(
+        installed,
+        "foreign_distribution",
+        lambda: "the unrelated PyPI package 'multigrad' is installed",
+    )
     assert cli.main(["backends", "--traceback"]) == 0
     out = capsys.readouterr().out
     assert "warning: the unrelated PyPI package" in out
@@ -57,14 +85,31 @@ def test_ops_lists_rules_and_where_they_come_from(capsys: pytest.CaptureFixture[
     assert "nondifferentiable" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "line"), [
-    ("atan2", "elementwise atan2(x1, x2, /) elementwise x1: x1, x2; x2: x1, x2 vjp jvp multigrad.ops.elementwise"),
-    ("sqrt", "elementwise sqrt(x, /) elementwise x: ans vjp jvp multigrad.ops.elementwise"),
-    ("divide", "elementwise divide(x1, x2, /) elementwise x1: x2; x2: x1, x2 vjp jvp numpy multigrad.ops.elementwise"),
-    ("roll", "manipulation roll(x, /, shift, *, axis=None) linear x: - vjp jvp multigrad.ops.manipulation"),
-    ("unique_values", "set unique_values(x, /) composite x by its parts multigrad.ops.set"),
-])
-def test_ops_tells_what_is_kept_and_where_it_is_overridden(capsys: pytest.CaptureFixture[str], name: str, line: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        (
+            "atan2",
+            "elementwise atan2(x1, x2, /) elementwise x1: x1, x2; x2: x1, x2 vjp jvp "
+            "multigrad.ops.elementwise",
+        ),
+        ("sqrt", "elementwise sqrt(x, /) elementwise x: ans vjp jvp multigrad.ops.elementwise"),
+        (
+            "divide",
+            "elementwise divide(x1, x2, /) elementwise x1: x2; x2: x1, x2 vjp jvp numpy "
+            "multigrad.ops.elementwise",
+        ),
+        (
+            "roll",
+            "manipulation roll(x, /, shift, *, axis=None) linear x: - vjp jvp "
+            "multigrad.ops.manipulation",
+        ),
+        ("unique_values", "set unique_values(x, /) composite x by its parts multigrad.ops.set"),
+    ],
+)
+def test_ops_tells_what_is_kept_and_where_it_is_overridden(
+    capsys: pytest.CaptureFixture[str], name: str, line: str
+) -> None:
     assert cli.main(["ops", name]) == 0
     found = [row for row in capsys.readouterr().out.splitlines() if f" {name}(" in row]
     assert [row.split() for row in found] == [line.split()]
@@ -85,14 +130,24 @@ def test_ops_by_a_regular_expression(capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["ops", "--grep", "astrology"]) == 1
     assert capsys.readouterr().err.startswith("no operation of that name or chapter.")
     assert cli.main(["ops", "--grep", "["]) == 2
-    assert capsys.readouterr().err.startswith("--grep takes a regular expression, and '[' is none: unterminated character set")
+    assert capsys.readouterr().err.startswith(
+        "--grep takes a regular expression, and '[' is none: unterminated character set"
+    )
 
 
-@pytest.mark.parametrize(("columns", "left_out"), [
-    (400, ""), (150, "declared in"), (100, "declared in, own form on, kind, chapter"), (80, "declared in, own form on, kind, chapter"),
-    (40, "declared in, own form on, kind, chapter"),
-])
-def test_ops_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int, left_out: str) -> None:
+@pytest.mark.parametrize(
+    ("columns", "left_out"),
+    [
+        (400, ""),
+        (150, "declared in"),
+        (100, "declared in, own form on, kind, chapter"),
+        (80, "declared in, own form on, kind, chapter"),
+        (40, "declared in, own form on, kind, chapter"),
+    ],
+)
+def test_ops_fit_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int, left_out: str
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert cli.main(["ops", "--chapter", "statistical"]) == 0
@@ -108,8 +163,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--version"])
     assert left.value.code == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"multigrad {mg.__version__} (Python {platform.python_version()})" and f"numpy {np.__version__}" in lines
-    code = "import sys, multigrad.cli\ntry: multigrad.cli.main(['--version'])\nexcept SystemExit: pass\n"
+    assert (
+        lines[0] == f"multigrad {mg.__version__} (Python {platform.python_version()})"
+        and f"numpy {np.__version__}" in lines
+    )
+    code = (
+        "import sys, multigrad.cli\n"
+        "try: multigrad.cli.main(['--version'])\n"
+        "except SystemExit: pass\n"
+    )
     found = run(code=code + f"print(sorted({LIBRARIES} & set(sys.modules)))")
     assert found.stdout.endswith("[]\n"), found
 
@@ -121,11 +183,20 @@ def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    found = subprocess.run(f'"{sys.executable}" -m multigrad ops | head -1', shell=True, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    found = subprocess.run(
+        f'"{sys.executable}" -m multigrad ops | head -1',
+        shell=True,
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+    )
     assert found.stdout.startswith("chapter") and not found.stderr
 
 
-def test_conformance_needs_its_distribution(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conformance_needs_its_distribution(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["conformance"]) == 2
     assert "pip install multigrad-conformance" in capsys.readouterr().err
@@ -138,21 +209,46 @@ def test_conformance_of_an_unknown_backend() -> None:
 
 
 def test_conformance_prints_a_table_and_writes_results(tmp_path: Path) -> None:
-    found = run("conformance", "--backend", "numpy", "--json", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.md"),
-                "--", "-k", "numpy:tanh or numpy:add")
+    found = run(
+        "conformance",
+        "--backend",
+        "numpy",
+        "--json",
+        str(tmp_path / "r.json"),
+        "--report",
+        str(tmp_path / "r.md"),
+        "--",
+        "-k",
+        "numpy:tanh or numpy:add",
+    )
     assert found.returncode == 0, found.stdout + found.stderr
-    assert any(line.startswith("tanh ") and line.endswith(" ok") for line in found.stdout.splitlines())
+    assert any(
+        line.startswith("tanh ") and line.endswith(" ok") for line in found.stdout.splitlines()
+    )
     results = json.loads((tmp_path / "r.json").read_text())
     assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
     assert "| `tanh` | " in (tmp_path / "r.md").read_text()
 
 
 RESULTS: dict[str, Any] = {
-    "multigrad": "0.1.0", "samples": "short", "left out": {"cupy": "no device"},
-    "operations": {name: {"chapter": "elementwise", "kind": "elementwise"} for name in ("sin", "cos", "tan")},
-    "backends": {"one": {"lacks": ["complex"], "tests": {
-        "sin/vjp/real": ["passed"], "sin/jvp/real": ["failed", "off by a sign"], "cos/vjp/real": ["exempt", "a bug of the library"],
-        "kernels.own/kernel/override": ["passed"]}}}}
+    "multigrad": "0.1.0",
+    "samples": "short",
+    "left out": {"cupy": "no device"},
+    "operations": {
+        name: {"chapter": "elementwise", "kind": "elementwise"} for name in ("sin", "cos", "tan")
+    },
+    "backends": {
+        "one": {
+            "lacks": ["complex"],
+            "tests": {
+                "sin/vjp/real": ["passed"],
+                "sin/jvp/real": ["failed", "off by a sign"],
+                "cos/vjp/real": ["exempt", "a bug of the library"],
+                "kernels.own/kernel/override": ["passed"],
+            },
+        }
+    },
+}
 
 
 def earlier(tmp_path: Path, results: dict[str, Any], name: str) -> str:
@@ -162,7 +258,8 @@ def earlier(tmp_path: Path, results: dict[str, Any], name: str) -> str:
 
 
 def test_report_explains_every_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["conformance", "--from", earlier(tmp_path, RESULTS, "a.json")]) == 1  # a test has failed
+    # a test has failed
+    assert cli.main(["conformance", "--from", earlier(tmp_path, RESULTS, "a.json")]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert ["sin", "1", "FAIL,", "1", "ok"] in [line.split() for line in lines]
     assert ["cos", "1", "exempt"] in [line.split() for line in lines]
@@ -174,18 +271,36 @@ def test_report_explains_every_cell(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_reports_of_several_runs_are_merged_between_the_markers(tmp_path: Path) -> None:
-    two = {**RESULTS, "left out": {}, "samples": "full", "backends": {"cupy": {"lacks": [], "tests": {"sin/vjp/real": ["passed"]}}}}
+    two = {
+        **RESULTS,
+        "left out": {},
+        "samples": "full",
+        "backends": {"cupy": {"lacks": [], "tests": {"sin/vjp/real": ["passed"]}}},
+    }
     page = tmp_path / "README.md"
     page.write_text("before\n<!-- conformance: begin -->\nold\n<!-- conformance: end -->\nafter\n")
-    cli.main(["conformance", "--from", earlier(tmp_path, RESULTS, "a.json"), "--from", earlier(tmp_path, two, "b.json"),
-              "--report", str(page), "--json", str(tmp_path / "c.json")])
+    cli.main(
+        [
+            "conformance",
+            "--from",
+            earlier(tmp_path, RESULTS, "a.json"),
+            "--from",
+            earlier(tmp_path, two, "b.json"),
+            "--report",
+            str(page),
+            "--json",
+            str(tmp_path / "c.json"),
+        ]
+    )
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| operation | one | cupy |" in text and "short, full samples" in text
     assert json.loads((tmp_path / "c.json").read_text())["left out"] == {}
 
 
-def test_a_file_of_results_that_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_results_that_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["conformance", "--from", str(tmp_path / "none.json")]) == 2
     assert "no such file" in capsys.readouterr().err
 

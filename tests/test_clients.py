@@ -1,4 +1,6 @@
-"""Libraries that are told of Tensors once they are imported, and those that find them: when, in what order, by which thread, at what cost."""
+"""Libraries that are told of Tensors once they are imported, and those that find them: when, in
+what order, by which thread, at what cost.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ X = np.linspace(0.2, 2.0, 24).reshape(2, 3, 4)
 
 def in_python(program: str) -> str:
     """What a program prints in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -47,29 +51,54 @@ def slopes(f: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def test_importing_multigrad_imports_no_client() -> None:
-    found = in_python("import sys, multigrad as mg; mg.asarray([1.0]); mg.register_clients()\n"
-                      "print([m for m in ('einops', 'matplotlib', 'autoray', 'pint', 'opt_einsum', 'scipy', 'xarray') if m in sys.modules])")
+    found = in_python(
+        "import sys, multigrad as mg; mg.asarray([1.0]); mg.register_clients()\n"
+        "print([m for m in ('einops', 'matplotlib', 'autoray', 'pint', 'opt_einsum', 'scipy', "
+        "'xarray') if m in sys.modules])"
+    )
     assert found == "[]\n"
 
 
 TELL = "y = einops.rearrange(t, 'a b -> b a'); mg.sum(y * y).backward(); print(t.grad.shape)"
 
 
-@pytest.mark.parametrize("program", [
-    "import einops, multigrad as mg\nt = mg.ones((2, 3)).requires_grad_()\n" + TELL,
-    "import multigrad as mg\nmg.asarray(1.0)\nimport einops\nt = mg.zeros((2, 3)).requires_grad_()\n" + TELL,
-    "import multigrad as mg\nt = mg.ones((2, 3)).requires_grad_()\nimport einops\nmg.register_clients()\n" + TELL,
-    "import multigrad as mg\nt = mg.ones((2, 3)).requires_grad_()\nimport einops\nmg.asarray(1.0)\n" + TELL,
-    "import multigrad as mg, numpy as np\nt = mg.ones((2, 3)).requires_grad_()\nimport einops\n"
-    "einops.rearrange(np.ones((2, 3)), 'a b -> b a')\nmg.register_clients()\nmg.register_clients()\n" + TELL,
-], ids=["before", "between", "by name", "by another Tensor", "by name, when it was used"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import einops, multigrad as mg\nt = mg.ones((2, 3)).requires_grad_()\n" + TELL,
+        "import multigrad as mg\n"
+        "mg.asarray(1.0)\n"
+        "import einops\n"
+        "t = mg.zeros((2, 3)).requires_grad_()\n" + TELL,
+        "import multigrad as mg\n"
+        "t = mg.ones((2, 3)).requires_grad_()\n"
+        "import einops\n"
+        "mg.register_clients()\n" + TELL,
+        "import multigrad as mg\n"
+        "t = mg.ones((2, 3)).requires_grad_()\n"
+        "import einops\n"
+        "mg.asarray(1.0)\n" + TELL,
+        "import multigrad as mg, numpy as np\n"
+        "t = mg.ones((2, 3)).requires_grad_()\n"
+        "import einops\n"
+        "einops.rearrange(np.ones((2, 3)), 'a b -> b a')\n"
+        "mg.register_clients()\n"
+        "mg.register_clients()\n" + TELL,
+    ],
+    ids=["before", "between", "by name", "by another Tensor", "by name, when it was used"],
+)
 def test_orders_of_imports(program: str) -> None:
     assert in_python(program) == "(2, 3)\n"
 
 
 def test_before_that_a_library_does_not_know_them() -> None:
     assert "Tensor type unknown to einops" in in_python(
-        "import multigrad as mg\nt = mg.ones((2, 3))\nimport einops\ntry: einops.rearrange(t, 'a b -> b a')\nexcept RuntimeError as e: print(e)")
+        "import multigrad as mg\n"
+        "t = mg.ones((2, 3))\n"
+        "import einops\n"
+        "try: einops.rearrange(t, 'a b -> b a')\n"
+        "except RuntimeError as e: print(e)"
+    )
 
 
 def test_threads_register_once() -> None:
@@ -117,9 +146,13 @@ def test_a_version_without_the_place_is_left_alone() -> None:
     assert len(einops._kept) == before
 
 
-def test_where_no_module_was_imported_a_new_tensor_looks_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_module_was_imported_a_new_tensor_looks_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     mg.asarray([1.0])
-    monkeypatch.setattr(imported, "register_clients", lambda: pytest.fail("it was looked for clients"))
+    monkeypatch.setattr(
+        imported, "register_clients", lambda: pytest.fail("it was looked for clients")
+    )
     mg.asarray([1.0])
     mg.zeros(2)
     monkeypatch.setitem(sys.modules, "a_module_more", ModuleType("a_module_more"))
@@ -139,7 +172,12 @@ def test_einops_on_every_backend_and_layer(xp: Any) -> None:
         assert y.requires_grad
     y = einops.repeat(einops.rearrange(x, "a b c -> c (b a)"), "c x -> c r x", r=2)
     packed, shapes = einops.pack([y, y], "* x")
-    first = packed[: packed.shape[0] // 2, ...] if xp is mg.namespace("strict") else einops.unpack(packed, shapes, "* x")[0]  # strict: x[:, ...] only
+    # strict: x[:, ...] only
+    first = (
+        packed[: packed.shape[0] // 2, ...]
+        if xp is mg.namespace("strict")
+        else einops.unpack(packed, shapes, "* x")[0]
+    )
     (g,) = mg.autograd.grad(xp.sum(first * first), x)
     np.testing.assert_allclose(values(g), 4 * X)
     assert einops.parse_shape(x, "a _ c") == {"a": 2, "c": 4}
@@ -153,10 +191,16 @@ def test_einops_inside_transformations() -> None:
     mg.register_clients()
     turned = lambda x: einops.rearrange(x, "b c -> c b")
     np.testing.assert_array_equal(func.vmap(turned)(X), np.swapaxes(X, 1, 2))
-    np.testing.assert_allclose(func.jvp(lambda x: turned(x) ** 2, (X[0],), (X[0],))[1], 2 * X[0].T ** 2)
-    np.testing.assert_allclose(func.grad(lambda x: mg.sum(func.grad(lambda y: mg.sum(turned(y) ** 3))(x)))(X[0]), 6 * X[0])
+    np.testing.assert_allclose(
+        func.jvp(lambda x: turned(x) ** 2, (X[0],), (X[0],))[1], 2 * X[0].T ** 2
+    )
+    np.testing.assert_allclose(
+        func.grad(lambda x: mg.sum(func.grad(lambda y: mg.sum(turned(y) ** 3))(x)))(X[0]), 6 * X[0]
+    )
     t = leaf()
-    np.testing.assert_allclose(values(einops.einsum(t, X, "a b c, a b d -> c d")), np.einsum("abc,abd->cd", X, X))
+    np.testing.assert_allclose(
+        values(einops.einsum(t, X, "a b c, a b d -> c d")), np.einsum("abc,abd->cd", X, X)
+    )
 
 
 # ----- Libraries that find the names -----
@@ -165,8 +209,10 @@ def test_einops_inside_transformations() -> None:
 def test_opt_einsum() -> None:
     oe = pytest.importorskip("opt_einsum")
     a, b = leaf(X[0]), leaf(X[1].T)
-    for result in (oe.contract("ij,jk,kl->il", a, b, X[0], backend="auto"),
-                   oe.contract_expression("ij,jk,kl->il", (3, 4), (4, 3), X[0], constants=[2])(a, b)):
+    for result in (
+        oe.contract("ij,jk,kl->il", a, b, X[0], backend="auto"),
+        oe.contract_expression("ij,jk,kl->il", (3, 4), (4, 3), X[0], constants=[2])(a, b),
+    ):
         np.testing.assert_allclose(values(result), X[0] @ X[1].T @ X[0])
         (g,) = mg.autograd.grad(mg.sum(result), a)
         np.testing.assert_allclose(values(g), np.broadcast_to((X[1].T @ X[0]).sum(1), (3, 4)))
@@ -177,18 +223,36 @@ def test_autoray() -> None:
     mg.register_clients()
     t = leaf(X[0])
     assert autoray.infer_backend(t) == "multigrad"
-    np.testing.assert_allclose(values(autoray.do("einsum", "ij,kj->ik", t, t, like=t)), X[0] @ X[0].T)
-    numpy_does = {"power": (2,), "cumsum": (0,), "cumprod": (1,), "linalg.norm": (), "conjugate": (), "absolute": (), "amax": (), "amin": (),
-                  "ptp": (), "rot90": (), "squeeze": (), "average": ()}
+    np.testing.assert_allclose(
+        values(autoray.do("einsum", "ij,kj->ik", t, t, like=t)), X[0] @ X[0].T
+    )
+    numpy_does = {
+        "power": (2,),
+        "cumsum": (0,),
+        "cumprod": (1,),
+        "linalg.norm": (),
+        "conjugate": (),
+        "absolute": (),
+        "amax": (),
+        "amin": (),
+        "ptp": (),
+        "rot90": (),
+        "squeeze": (),
+        "average": (),
+    }
     for name, rest in numpy_does.items():
         y = autoray.do(name, t, *rest, like=t)
         np.testing.assert_allclose(values(y), autoray.do(name, X[0], *rest, like="numpy"))
         assert y.requires_grad, name
     assert autoray.do("allclose", t, X[0], like=t) and autoray.do("array_equal", t, X[0], like=t)
     np.testing.assert_allclose(values(autoray.do("vdot", t[0], t[1])), X[0, 0] @ X[0, 1])
-    np.testing.assert_allclose(values(autoray.do("linalg.multi_dot", [t, t.T, t], like=t)), X[0] @ X[0].T @ X[0])
+    np.testing.assert_allclose(
+        values(autoray.do("linalg.multi_dot", [t, t.T, t], like=t)), X[0] @ X[0].T @ X[0]
+    )
     np.testing.assert_allclose(values(autoray.do("complex", t, t)), X[0] + 1j * X[0])
-    assert values(autoray.do("array", [1.0, 2.0], like=t)).tolist() == [1, 2] and autoray.do("identity", 2, like=t).shape == (2, 2)
+    assert values(autoray.do("array", [1.0, 2.0], like=t)).tolist() == [1, 2] and autoray.do(
+        "identity", 2, like=t
+    ).shape == (2, 2)
     with pytest.raises(GradientError, match=DETACH):
         autoray.to_numpy(t)
     lazy = autoray.lazy.array(t)
@@ -200,12 +264,25 @@ def test_pint() -> None:
     units = pint.UnitRegistry()
     t = leaf()
     for q in (units.Quantity(t, "m"), t * units.m, units.m * t):
-        assert q.units == units.m and isinstance(q.magnitude, mg.Tensor) and q.magnitude.requires_grad
+        assert (
+            q.units == units.m and isinstance(q.magnitude, mg.Tensor) and q.magnitude.requires_grad
+        )
     q = units.Quantity(t, "m")
-    made = {"cm": q.to("cm"), "m**2": q * q, "m": np.sum(q, axis=0) + q[0] - q[0], "m**0.5": np.sqrt(q), "m ": q * t, "m  ": t * q, "1/m": 1 / q,
-            "km": np.concatenate([q, q]).to("km"), "kelvin": units.Quantity(t, "degC").to("kelvin")}
+    made = {
+        "cm": q.to("cm"),
+        "m**2": q * q,
+        "m": np.sum(q, axis=0) + q[0] - q[0],
+        "m**0.5": np.sqrt(q),
+        "m ": q * t,
+        "m  ": t * q,
+        "1/m": 1 / q,
+        "km": np.concatenate([q, q]).to("km"),
+        "kelvin": units.Quantity(t, "degC").to("kelvin"),
+    }
     for unit, result in made.items():
-        assert result.units == units(unit.strip()).units and isinstance(result.magnitude, mg.Tensor), unit
+        assert result.units == units(unit.strip()).units and isinstance(
+            result.magnitude, mg.Tensor
+        ), unit
         (g,) = mg.autograd.grad(mg.sum(result.magnitude), t, retain_graph=True)
         assert np.all(np.isfinite(values(g))), unit
     (g,) = mg.autograd.grad(mg.sum(made["cm"].magnitude), t)
@@ -235,13 +312,20 @@ def test_matplotlib_plots_constants_and_has_the_others_detached() -> None:
                 getattr(again, name)(*[t * 1.0] * count)
     pyplot.close("all")
     (line,) = pyplot.figure().gca().plot([x[0], x[1]], [x[2], x[3]])
-    np.testing.assert_array_equal(line.get_xydata(), [[X[0, 0, 0], X[0, 0, 2]], [X[0, 0, 1], X[0, 0, 3]]])
+    np.testing.assert_array_equal(
+        line.get_xydata(), [[X[0, 0, 0], X[0, 0, 2]], [X[0, 0, 1], X[0, 0, 3]]]
+    )
     pyplot.close("all")
 
 
 def test_numpy_testing_compares_constants_as_pytorch_has_it(xp: Any) -> None:
     x, t = xp.asarray(X), xp.asarray(X, requires_grad=True)
-    for check in (np.testing.assert_allclose, np.testing.assert_array_equal, np.testing.assert_equal, np.testing.assert_array_almost_equal):
+    for check in (
+        np.testing.assert_allclose,
+        np.testing.assert_array_equal,
+        np.testing.assert_equal,
+        np.testing.assert_array_almost_equal,
+    ):
         check(x, X)
         check(X, x)
         with pytest.raises(AssertionError, match="Mismatched elements: 24 / 24"):
@@ -267,9 +351,19 @@ def by_ours(function: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
 def agree(function: Any, x: Any, *args: Any, **kwargs: Any) -> None:
     expected = function(x, *args, **kwargs)
     found = by_ours(function, mg.asarray(x), *args, **kwargs)
-    assert isinstance(found, mg.Tensor) and found.dtype == expected.dtype and found.shape == expected.shape
+    assert (
+        isinstance(found, mg.Tensor)
+        and found.dtype == expected.dtype
+        and found.shape == expected.shape
+    )
     tolerance = 1e-5 if found.dtype in (np.float32, np.complex64) else 1e-12
-    np.testing.assert_allclose(found.array, expected, rtol=tolerance, atol=tolerance, err_msg=f"{function.__name__} {args} {kwargs}")
+    np.testing.assert_allclose(
+        found.array,
+        expected,
+        rtol=tolerance,
+        atol=tolerance,
+        err_msg=f"{function.__name__} {args} {kwargs}",
+    )
 
 
 @pytest.mark.parametrize("name", ["dct", "idct", "dst", "idst"])
@@ -279,7 +373,14 @@ def test_transforms_of_cosines_and_sines_are_scipys(name: str) -> None:
     for kind, norm, ends in product((1, 2, 3, 4), NORMS, (None, True, False)):
         for n, axis in product((None, 2, 3, 7), (-1, 0)):
             agree(one, x, kind, n, axis, norm, orthogonalize=ends)
-        for rest in ({}, {"s": (2, 6)}, {"axes": (1,)}, {"s": (3,), "axes": (0,)}, {"s": 5}, {"axes": 1}):
+        for rest in (
+            {},
+            {"s": (2, 6)},
+            {"axes": (1,)},
+            {"s": (3,), "axes": (0,)},
+            {"s": 5},
+            {"axes": 1},
+        ):
             agree(several, x, kind, norm=norm, orthogonalize=ends, **rest)
     for kind in (1, 2, 3, 4):
         agree(one, x + 1j * x[::-1], kind, norm="ortho")
@@ -290,7 +391,15 @@ def test_transforms_of_cosines_and_sines_are_scipys(name: str) -> None:
 
 
 def test_fourier_transforms_are_scipys() -> None:
-    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", *(f"{n}{end}" for n in ("fft", "ifft", "rfft", "irfft") for end in "2n")):
+    for name in (
+        "fft",
+        "ifft",
+        "rfft",
+        "irfft",
+        "hfft",
+        "ihfft",
+        *(f"{n}{end}" for n in ("fft", "ifft", "rfft", "irfft") for end in "2n"),
+    ):
         function = getattr(fft, name)
         for norm in NORMS:
             agree(function, X, norm=norm)
@@ -310,8 +419,15 @@ def test_fourier_transforms_are_scipys() -> None:
 def test_their_gradients(name: str, xp: Any) -> None:
     function, x = getattr(fft, name), X[0] - 1.1
     weights = np.cos(np.arange(12.0)).reshape(3, 4)
-    for how in product((1, 2, 3, 4), ("backward", "ortho")) if xp is mg.namespace("numpy") else [(2, "ortho")]:
-        t, options = xp.asarray(x, requires_grad=True), dict(zip(("type", "norm"), how, strict=True))
+    for how in (
+        product((1, 2, 3, 4), ("backward", "ortho"))
+        if xp is mg.namespace("numpy")
+        else [(2, "ortho")]
+    ):
+        t, options = (
+            xp.asarray(x, requires_grad=True),
+            dict(zip(("type", "norm"), how, strict=True)),
+        )
         (g,) = mg.autograd.grad(xp.sum(by_ours(function, t, **options) * xp.asarray(weights)), t)
         expected = slopes(lambda a, options=options: np.sum(function(a, **options) * weights), x)
         np.testing.assert_allclose(values(g), expected, rtol=1e-6, atol=1e-7)
@@ -330,13 +446,20 @@ def test_what_is_no_tensor_or_has_no_counterpart_is_left_to_scipy() -> None:
             fft.dct(leaf(), 5)
         with pytest.raises(ValueError, match="dct: type 1 is defined for two elements or more"):
             fft.dct(leaf(X[..., :1]), 1)
-        with pytest.raises(ValueError, match=r'dst: norm must be "backward", "ortho" or "forward", not \'other\''):
+        with pytest.raises(
+            ValueError, match=r'dst: norm must be "backward", "ortho" or "forward", not \'other\''
+        ):
             fft.dst(leaf(), norm="other")
-        with pytest.raises(ValueError, match="idst: axis 3 is out of bounds for an array of 3 dimensions"):
+        with pytest.raises(
+            ValueError, match="idst: axis 3 is out of bounds for an array of 3 dimensions"
+        ):
             fft.idst(leaf(), axis=3)
         with pytest.raises(ValueError, match=r"dct: invalid number of data points \(0\) specified"):
             fft.dct(leaf(), n=0)
-        with pytest.raises(ValueError, match="dctn: when given, axes and shape arguments have to be of the same length"):
+        with pytest.raises(
+            ValueError,
+            match="dctn: when given, axes and shape arguments have to be of the same length",
+        ):
             fft.dctn(leaf(), s=(2,), axes=(0, 1))
         with pytest.raises(ValueError, match="dstn: all axes must be unique"):
             fft.dstn(leaf(), axes=(1, -2))

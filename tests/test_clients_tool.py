@@ -1,4 +1,6 @@
-"""The lists of other libraries' tests that are expected to fail: each has a reason, and none is there twice. `make test-clients` runs the tests."""
+"""The lists of other libraries' tests that are expected to fail: each has a reason, and none is
+there twice. `make test-clients` runs the tests.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,27 @@ def test_every_failure_has_a_reason(path: Path) -> None:
     names = [line for line in lines if not line.startswith("#")]
     assert len(set(names)) == len(names)
     for line, after in zip(lines, [*lines[1:], "#"], strict=True):
-        assert not line.startswith("#") or (len(line) > 20 and not after.startswith("#")), f"a reason without a test: {line}"
+        assert not line.startswith("#") or (len(line) > 20 and not after.startswith("#")), (
+            f"a reason without a test: {line}"
+        )
 
 
 def test_names_of_scipys_tests() -> None:
-    names = [line for line in (ROOT / "tools" / "clients" / "scipy.txt").read_text().splitlines() if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[a-z_/]+/tests/test_\w+\.py::.+\[multigrad.*\]", name) for name in names)
+    names = [
+        line
+        for line in (ROOT / "tools" / "clients" / "scipy.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    assert all(
+        re.fullmatch(r"[a-z_/]+/tests/test_\w+\.py::.+\[multigrad.*\]", name) for name in names
+    )
 
 
 def test_an_unknown_part_is_named() -> None:
-    done = subprocess.run([sys.executable, str(ROOT / "tools" / "clients.py"), "nothing"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "clients.py"), "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2 and "there is no part nothing; there are" in done.stderr

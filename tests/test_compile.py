@@ -89,11 +89,33 @@ def test_arguments_and_results_may_be_nested():
     assert len(g.programs) == 2
 
 
-@pytest.mark.parametrize("transform", [
-    func.grad, func.value_and_grad, func.hessian, func.jacrev, func.jacfwd,
-    lambda f: lambda x: func.jvp(f, (x,), (x,)), lambda f: lambda x: func.hvp(f, (x,), (x,)), lambda f: lambda x: func.vjp(f, x)[1](1.0 * x[0]),
-    lambda f: func.vmap(func.grad(lambda x: x * x * x)), lambda f: func.grad(lambda x: mg.sum(func.grad(f)(x) ** 2)),
-], ids=["grad", "value_and_grad", "hessian", "jacrev", "jacfwd", "jvp", "hvp", "vjp", "vmap", "grad of grad"])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        func.grad,
+        func.value_and_grad,
+        func.hessian,
+        func.jacrev,
+        func.jacfwd,
+        lambda f: lambda x: func.jvp(f, (x,), (x,)),
+        lambda f: lambda x: func.hvp(f, (x,), (x,)),
+        lambda f: lambda x: func.vjp(f, x)[1](1.0 * x[0]),
+        lambda f: func.vmap(func.grad(lambda x: x * x * x)),
+        lambda f: func.grad(lambda x: mg.sum(func.grad(f)(x) ** 2)),
+    ],
+    ids=[
+        "grad",
+        "value_and_grad",
+        "hessian",
+        "jacrev",
+        "jacfwd",
+        "jvp",
+        "hvp",
+        "vjp",
+        "vmap",
+        "grad of grad",
+    ],
+)
 def test_transformations_inside_become_part_of_the_program(transform):
     same(transform(lambda x: mg.sum(mg.sin(x) * x**2)), (X,), (X + 1.0,), (X - 2.0,))
 
@@ -154,8 +176,23 @@ def test_a_function_without_arrays():
 
 
 def test_shapes_that_depend_on_values_are_guards():
-    same(lambda x: np.sum(x[x > 2.0]) / x[x > 2.0].shape[0], (X,), (X,), (X + 1.0,), (X,), (X + 5.0,), programs=None)
-    same(lambda x: mg.nonzero(x)[0].shape[0] * x, (X - 1.0,), (X - 2.0,), (X,), (X - 1.0,), programs=2)
+    same(
+        lambda x: np.sum(x[x > 2.0]) / x[x > 2.0].shape[0],
+        (X,),
+        (X,),
+        (X + 1.0,),
+        (X,),
+        (X + 5.0,),
+        programs=None,
+    )
+    same(
+        lambda x: mg.nonzero(x)[0].shape[0] * x,
+        (X - 1.0,),
+        (X - 2.0,),
+        (X,),
+        (X - 1.0,),
+        programs=2,
+    )
 
 
 def test_a_function_of_the_user_is_recorded_through_its_own_derivative():
@@ -193,28 +230,57 @@ def test_numbers_are_arguments_that_do_not_promote():
     assert len(g.programs[0].inputs) == 5
 
 
-@pytest.mark.parametrize("f", [
-    lambda x, t: x * t, lambda x, t: t - x, lambda x, t: t**x, lambda x, t: x**t, lambda x, t: mg.pow(x, t).array if 0 else x / t,
-    lambda x, t: np.where(x > 2, t, x), lambda x, t: x + (t > 2), lambda x, t: [t, -t, abs(t), t % 2, divmod(7, t), t // 2, t / 2, t == 3],
-    lambda x, t: x * np.sqrt(t), lambda x, t: np.exp(-t) * x.astype(np.float32), lambda x, t: np.float32(2.0) * t, lambda x, t: np.ones(3) * t,
-    lambda x, t: x.astype(np.uint8) < 300 * t, lambda x, t: x.copy() * t,
-    lambda x, t: min(t, 3) * x, lambda x, t: sum([t, t]) * x, lambda x, t: np.maximum(x, t), lambda x, t: np.float64(t) * x, lambda x, t: t * x[0],
-    lambda x, t: x.astype(np.float32) * t, lambda x, t: x.astype(np.int64) * t, lambda x, t: x * round(t, 1), lambda x, t: x * f"{t}".count("2"),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, t: x * t,
+        lambda x, t: t - x,
+        lambda x, t: t**x,
+        lambda x, t: x**t,
+        lambda x, t: mg.pow(x, t).array if 0 else x / t,
+        lambda x, t: np.where(x > 2, t, x),
+        lambda x, t: x + (t > 2),
+        lambda x, t: [t, -t, abs(t), t % 2, divmod(7, t), t // 2, t / 2, t == 3],
+        lambda x, t: x * np.sqrt(t),
+        lambda x, t: np.exp(-t) * x.astype(np.float32),
+        lambda x, t: np.float32(2.0) * t,
+        lambda x, t: np.ones(3) * t,
+        lambda x, t: x.astype(np.uint8) < 300 * t,
+        lambda x, t: x.copy() * t,
+        lambda x, t: min(t, 3) * x,
+        lambda x, t: sum([t, t]) * x,
+        lambda x, t: np.maximum(x, t),
+        lambda x, t: np.float64(t) * x,
+        lambda x, t: t * x[0],
+        lambda x, t: x.astype(np.float32) * t,
+        lambda x, t: x.astype(np.int64) * t,
+        lambda x, t: x * round(t, 1),
+        lambda x, t: x * f"{t}".count("2"),
+    ],
+)
 def test_arithmetic_of_numbers(f):
     for numbers in ((2, 3, 4), (2.0, 3.5, 0.25)):
         same(f, *[(X, t) for t in numbers], programs=None)
 
 
 def test_numbers_that_python_asks_for_are_guards():
-    same(lambda x, n: x[n] * sum(x[i] for i in range(n)), (X, 1), (X, 2), (X, 1), (X, 2), programs=2)
+    same(
+        lambda x, n: x[n] * sum(x[i] for i in range(n)), (X, 1), (X, 2), (X, 1), (X, 2), programs=2
+    )
     same(lambda x, t: x if t > 2 else -x, (X, 1), (X, 3), (X, 2), (X, 4), programs=2)
     same(lambda x, t: x * math.sqrt(t), (X, 1.0), (X, 2.0), (X, 1.0), programs=2)
     same(lambda x, t: x * math.copysign(1.0, t), (X, 0.0), (X, -0.0), (X, 0.0), programs=2)
     same(lambda x, n: np.reshape(x, (n, -1)), (X, 1), (X, 3), (X, 1), programs=2)
     same(lambda x, n: np.sum(np.reshape(x, (1, 3)), axis=n), (X, 0), (X, 1), programs=2)
     same(lambda x, t: {"a1": x, "a2": -x}[f"a{t}"], (X, 1), (X, 2), (X, 1), programs=2)
-    same(lambda x, t: x if isinstance(t, float) else -x, (X, 1.0), (X, 2.0), (X, 1), (X, 2), programs=2)
+    same(
+        lambda x, t: x if isinstance(t, float) else -x,
+        (X, 1.0),
+        (X, 2.0),
+        (X, 1),
+        (X, 2),
+        programs=2,
+    )
 
 
 def test_a_number_that_outlives_its_recording():
@@ -230,9 +296,19 @@ def test_what_is_static_is_part_of_the_key():
 
     same(f, (X, "up"), (X, "down"), (X, "up", False), (X, "up"), programs=3)
     same(lambda x, n: x * n, (X, True), (X, 1), (X, 2), programs=2)
-    g = same(lambda x, n: x * math.sqrt(n), (X, 2.0), (X, 3.0), (X, 2.0), programs=2, static_argnums=1)
+    g = same(
+        lambda x, n: x * math.sqrt(n), (X, 2.0), (X, 3.0), (X, 2.0), programs=2, static_argnums=1
+    )
     assert len(g.programs[0].inputs) == 1
-    same(lambda x, n: x * math.copysign(1, n), (X, 0.0), (X, -0.0), (X, float("nan")), (X, float("nan")), programs=3, static_argnums=(1,))
+    same(
+        lambda x, n: x * math.copysign(1, n),
+        (X, 0.0),
+        (X, -0.0),
+        (X, float("nan")),
+        (X, float("nan")),
+        programs=3,
+        static_argnums=(1,),
+    )
     same(lambda x, ns: x * len(ns), (X, (1, 2)), (X, (1, 2, 3)), programs=2, static_argnums=-1)
 
 
@@ -241,7 +317,11 @@ class Unhashable:
 
 
 def test_what_cannot_be_static_is_refused_by_name():
-    with pytest.raises(TypeError, match=r"the argument args\[1\]\['rate'\] of type Unhashable is neither an array, a number nor a container"):
+    with pytest.raises(
+        TypeError,
+        match=r"the argument args\[1\]\['rate'\] of type Unhashable is neither an array, a "
+        r"number nor a container",
+    ):
         func.compile(lambda x, o: x)(X, {"rate": Unhashable()})
     with pytest.raises(TypeError, match=r"the argument options of type Unhashable"):
         func.compile(lambda x, options: x)(X, options=Unhashable())
@@ -264,9 +344,25 @@ def test_truth_values_are_guards():
             return x - 1.0
         return x
 
-    g = same(f, (X,), (X * 10,), (X,), (X + 1.5,), (X * 20,), (X,), (X * np.array([2.5, 0.1, 0.1]),), programs=3)
+    g = same(
+        f,
+        (X,),
+        (X * 10,),
+        (X,),
+        (X + 1.5,),
+        (X * 20,),
+        (X,),
+        (X * np.array([2.5, 0.1, 0.1]),),
+        programs=3,
+    )
     assert all(any(isinstance(step, Guard) for step in p.steps) for p in g.programs)
-    same(lambda x, i: x[int(i[0])], (X, np.array([1])), (X, np.array([2])), (X, np.array([1])), programs=2)
+    same(
+        lambda x, i: x[int(i[0])],
+        (X, np.array([1])),
+        (X, np.array([2])),
+        (X, np.array([1])),
+        programs=2,
+    )
 
 
 def test_more_programs_than_allowed_run_eagerly_with_one_warning():
@@ -275,7 +371,11 @@ def test_more_programs_than_allowed_run_eagerly_with_one_warning():
         warnings.simplefilter("error")
         for i in (1, 2, 1, 2):
             np.testing.assert_array_equal(g(X, np.array([i])), X * i)
-    with pytest.warns(UserWarning, match=r"has 2 programs .* asks for by int\(\) .*test_compile.py:\d+|test_compile.py:\d+ asks for by int"):
+    with pytest.warns(
+        UserWarning,
+        match=r"has 2 programs .* asks for by int\(\) .*test_compile.py:\d+|test_compile.py:\d+ "
+        r"asks for by int",
+    ):
         np.testing.assert_array_equal(g(X, np.array([3])), X * 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -287,7 +387,10 @@ def test_shapes_that_change_at_each_call_are_named():
     g = func.compile(lambda x, data: x + np.sum(data), max_programs=3)
     for n in range(1, 4):
         g(X, data=np.ones(n))
-    with pytest.warns(UserWarning, match=r"What differs from before is data, which had shape \(3,\).* and has shape \(4,\)"):
+    with pytest.warns(
+        UserWarning,
+        match=r"What differs from before is data, which had shape \(3,\).* and has shape \(4,\)",
+    ):
         np.testing.assert_array_equal(g(X, data=np.ones(4)), X + 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -296,11 +399,25 @@ def test_shapes_that_change_at_each_call_are_named():
 
 
 def test_values_cannot_be_taken_out():
-    for what, take in (("float", float), ("complex", complex), ("item", lambda x: x.item()), ("tolist", lambda x: x.tolist()),
-                       ("numpy", np.asarray), ("array", lambda x: x.array)):
-        inside = () if what in ("numpy", "array") else (func.grad(lambda x, take=take: take(mg.sum(x).detach()) * mg.sum(x)),)
+    for what, take in (
+        ("float", float),
+        ("complex", complex),
+        ("item", lambda x: x.item()),
+        ("tolist", lambda x: x.tolist()),
+        ("numpy", np.asarray),
+        ("array", lambda x: x.array),
+    ):
+        inside = (
+            ()
+            if what in ("numpy", "array")
+            else (func.grad(lambda x, take=take: take(mg.sum(x).detach()) * mg.sum(x)),)
+        )
         for f in (lambda x, take=take: take(np.sum(x)) * x, *inside):
-            with pytest.raises(TypeError, match=rf"{what}.* of an array inside of a compiled function.*Return it, make it a static argument"):
+            with pytest.raises(
+                TypeError,
+                match=rf"{what}.* of an array inside of a compiled function.*Return it, make it "
+                r"a static argument",
+            ):
                 func.compile(f)(X)
 
 
@@ -308,7 +425,9 @@ def test_results_that_are_no_arrays_are_refused():
     class Other:
         pass
 
-    with pytest.raises(TypeError, match="returned .*Other, which is neither an array nor a number nor a container"):
+    with pytest.raises(
+        TypeError, match="returned .*Other, which is neither an array nor a number nor a container"
+    ):
         func.compile(lambda x: (x, Other()))(X)
 
 
@@ -411,7 +530,13 @@ def test_arguments_that_share_memory():
 
     g = func.compile(f)
     for k in range(4):
-        for shares in (lambda x: (x, x), lambda x: (x[1:], x[:-1]), lambda x: (x[:3], x[3:]), lambda x: (x[::-1], x), lambda x: (x[:3], x[1:4].T)):
+        for shares in (
+            lambda x: (x, x),
+            lambda x: (x[1:], x[:-1]),
+            lambda x: (x[:3], x[3:]),
+            lambda x: (x[::-1], x),
+            lambda x: (x[:3], x[1:4].T),
+        ):
             own, ours = np.arange(6.0) + k, np.arange(6.0) + k
             np.testing.assert_array_equal(g(*shares(ours)), f(*shares(own)))
             np.testing.assert_array_equal(ours, own)
@@ -440,7 +565,11 @@ def test_a_random_generator_is_seen():
     g = func.compile(lambda x: x * random.normal(size=3))
     g(X)
     for _ in range(2):
-        with pytest.raises(HiddenStateError, match="depends on hidden state, something besides its arguments.*Pass it as an argument"):
+        with pytest.raises(
+            HiddenStateError,
+            match="depends on hidden state, something besides its arguments.*Pass it as an "
+            "argument",
+        ):
             g(X)
     g.clear()
     g(X)
@@ -464,7 +593,9 @@ def test_a_counter_and_the_time_are_seen():
 
 def test_how_often_it_is_compared():
     scale = [1.0]
-    first, always, never = (func.compile(lambda x: x * scale[0], check=check) for check in ("first", True, False))
+    first, always, never = (
+        func.compile(lambda x: x * scale[0], check=check) for check in ("first", True, False)
+    )
     for g in (first, always, never):
         g(X)
         g(X)
@@ -509,8 +640,14 @@ def test_what_is_captured_is_frozen():
 
 def test_tensors_with_a_history_must_be_arguments():
     w = mg.asarray(X, requires_grad=True)
-    for f, message in ((lambda x: w * x, "multiply takes a Tensor that requires grad and is no argument"), (lambda x: w, "the result takes a Tensor"),
-                       (lambda x: mg.sum(w * 2.0).backward(), r"backward\(\) of a Tensor that is no argument of a compiled function")):
+    for f, message in (
+        (lambda x: w * x, "multiply takes a Tensor that requires grad and is no argument"),
+        (lambda x: w, "the result takes a Tensor"),
+        (
+            lambda x: mg.sum(w * 2.0).backward(),
+            r"backward\(\) of a Tensor that is no argument of a compiled function",
+        ),
+    ):
         with pytest.raises(GradientError, match=message):
             func.compile(f)(X)
     assert w.grad is None
@@ -560,7 +697,10 @@ def test_hooks_inside_leave_it_uncompiled():
             return func.grad(lambda x: mg.sum(x**2 * x))(x)
 
     g = func.compile(f)
-    with pytest.warns(UserWarning, match="f is not compiled, because an observer, hooks for saved Tensors or a checkpoint"):
+    with pytest.warns(
+        UserWarning,
+        match="f is not compiled, because an observer, hooks for saved Tensors or a checkpoint",
+    ):
         first = g(X)
     for _ in range(3):
         before = len(packed)
@@ -578,7 +718,10 @@ def test_hooks_inside_leave_it_uncompiled():
         with detect_anomaly():
             return func.grad(lambda x: mg.sum(x**2))(x)
 
-    for function, message in ((hooked, "hooks on Tensors or nodes"), (watched, "an observer, hooks")):
+    for function, message in (
+        (hooked, "hooks on Tensors or nodes"),
+        (watched, "an observer, hooks"),
+    ):
         g = func.compile(function)
         with pytest.warns(UserWarning, match=f"is not compiled, because {message}"):
             first = g(X)
@@ -587,7 +730,13 @@ def test_hooks_inside_leave_it_uncompiled():
         assert (2 in packed) is (function is hooked) and g.programs == ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        same(func.grad(func.checkpoint(lambda x: mg.sum(mg.sin(x) ** 2))), (X,), (X + 1,), (X,), programs=None)
+        same(
+            func.grad(func.checkpoint(lambda x: mg.sum(mg.sin(x) ** 2))),
+            (X,),
+            (X + 1,),
+            (X,),
+            programs=None,
+        )
         with save_on_cpu():
             same(func.grad(lambda x: mg.sum(mg.sin(x) ** 2)), (X,), (X + 1,), programs=None)
 

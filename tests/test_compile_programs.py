@@ -1,4 +1,6 @@
-"""func.compile on random programs: whatever is computed, written, branched on and differentiated, it is what the function does itself."""
+"""func.compile on random programs: whatever is computed, written, branched on and differentiated,
+it is what the function does itself.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,35 @@ import multigrad as mg
 from multigrad import func
 from multigrad_conformance.target import Target
 
-UNARY = (mg.sin, mg.tanh, lambda x: x * 0.5, lambda x: -x, lambda x: x[..., ::-1], lambda x: x.mT, lambda x: mg.exp(-x * x), lambda x: x + x[:1],
-         lambda x: mg.where(x > 0, x, 0.5 * x), lambda x: mg.cumulative_sum(x, axis=0), lambda x: x * 1.0, lambda x: x + 0.0)
-BINARY = (lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x @ y, lambda x, y: mg.maximum(x, y), lambda x, y: x - mg.mean(y),
-          lambda x, y: mg.concat([x, y])[:3], lambda x, y: x / (1.0 + y * y))
+UNARY = (
+    mg.sin,
+    mg.tanh,
+    lambda x: x * 0.5,
+    lambda x: -x,
+    lambda x: x[..., ::-1],
+    lambda x: x.mT,
+    lambda x: mg.exp(-x * x),
+    lambda x: x + x[:1],
+    lambda x: mg.where(x > 0, x, 0.5 * x),
+    lambda x: mg.cumulative_sum(x, axis=0),
+    lambda x: x * 1.0,
+    lambda x: x + 0.0,
+)
+BINARY = (
+    lambda x, y: x + y,
+    lambda x, y: x * y,
+    lambda x, y: x @ y,
+    lambda x, y: mg.maximum(x, y),
+    lambda x, y: x - mg.mean(y),
+    lambda x, y: mg.concat([x, y])[:3],
+    lambda x, y: x / (1.0 + y * y),
+)
 
 
 def program(seed, steps=12):
-    """A function of two 3 x 3 matrices and a number: operations, writes to parts and views, branches and a loop, by a seed."""
+    """A function of two 3 x 3 matrices and a number: operations, writes to parts and views,
+    branches and a loop, by a seed.
+    """
 
     def f(a, b, t):
         draw = np.random.default_rng(seed)
@@ -64,7 +87,10 @@ def update(seed):
 
 def points(seed, n):
     draw = np.random.default_rng(1000 + seed)
-    return [(draw.normal(size=(3, 3)), draw.normal(size=(3, 3)), float(draw.choice([0.5, 0.25, 1.5]))) for _ in range(n)]
+    return [
+        (draw.normal(size=(3, 3)), draw.normal(size=(3, 3)), float(draw.choice([0.5, 0.25, 1.5])))
+        for _ in range(n)
+    ]
 
 
 def compare(function, calls):
@@ -84,13 +110,17 @@ def compare(function, calls):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("make", [program, update])
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 200))])
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 200))]
+)
 def test_random_programs(make, seed):
     compare(make(seed), points(seed, 5))
 
 
 def written(seed, steps=14):
-    """A function of three 3 x 3 arrays of NumPy and a number: elements, which are scalars, writes to arrays, rows and elements, and branches."""
+    """A function of three 3 x 3 arrays of NumPy and a number: elements, which are scalars, writes
+    to arrays, rows and elements, and branches.
+    """
 
     def f(a, b, t, w):
         draw = np.random.default_rng(seed)
@@ -116,12 +146,20 @@ def written(seed, steps=14):
             x[i, j], x[j, i] = x[j, i], x[i, j]
 
         kinds = (
-            lambda x, y, s, i, j: values.append(x * s + y), lambda x, y, s, i, j: scalars.append(x[i, j]),
+            lambda x, y, s, i, j: values.append(x * s + y),
+            lambda x, y, s, i, j: scalars.append(x[i, j]),
             lambda x, y, s, i, j: scalars.append(s * 2.0),
-            lambda x, y, s, i, j: x.__setitem__((i, j), s), lambda x, y, s, i, j: x.__setitem__(i, y[j]), lambda x, y, s, i, j: x.__iadd__(s),
-            lambda x, y, s, i, j: x[i].__imul__(0.5), lambda x, y, s, i, j: values.append(np.where(x > s, x, y)),
-            lambda x, y, s, i, j: values.append(np.tanh(x) @ y), lambda x, y, s, i, j: values.append(x.T if i else x[::-1]),
-            lambda x, y, s, i, j: values.append(y - 1.0 if x[i, j] > s else y * 0.5), put_rows, put_sums, swap,
+            lambda x, y, s, i, j: x.__setitem__((i, j), s),
+            lambda x, y, s, i, j: x.__setitem__(i, y[j]),
+            lambda x, y, s, i, j: x.__iadd__(s),
+            lambda x, y, s, i, j: x[i].__imul__(0.5),
+            lambda x, y, s, i, j: values.append(np.where(x > s, x, y)),
+            lambda x, y, s, i, j: values.append(np.tanh(x) @ y),
+            lambda x, y, s, i, j: values.append(x.T if i else x[::-1]),
+            lambda x, y, s, i, j: values.append(y - 1.0 if x[i, j] > s else y * 0.5),
+            put_rows,
+            put_sums,
+            swap,
         )
         for _ in range(steps):
             x, y = (values[i] for i in draw.integers(0, len(values), 2))
@@ -133,7 +171,9 @@ def written(seed, steps=14):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))])
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))]
+)
 def test_random_programs_of_numpy(seed):
     f = written(seed)
     g, draw = func.compile(f, max_programs=64), np.random.default_rng(1000 + seed)
@@ -141,7 +181,9 @@ def test_random_programs_of_numpy(seed):
         arrays = [draw.normal(size=(3, 3)) for _ in range(3)]
         own, ours = [x.copy() for x in arrays], [x.copy() for x in arrays]
         t = float(draw.normal())
-        for found, expected in zip((*g(*ours[:2], t, ours[2]), *ours), (*f(*own[:2], t, own[2]), *own), strict=True):
+        for found, expected in zip(
+            (*g(*ours[:2], t, ours[2]), *ours), (*f(*own[:2], t, own[2]), *own), strict=True
+        ):
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 

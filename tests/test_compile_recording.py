@@ -1,4 +1,6 @@
-"""What a recording notes of each operation besides what it does: the user's line, and the modes of the library."""
+"""What a recording notes of each operation besides what it does: the user's line, and the modes of
+the library.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,18 @@ X = np.arange(1.0, 4.0)
 def lines_of(compiled, name):
     """The numbers of the lines that the operations of this name were recorded at, in order."""
     (program,) = compiled.programs
-    return [int(step.line.rpartition(":")[2]) for step in program.steps if isinstance(step, Call) and step.op.name == name]
+    return [
+        int(step.line.rpartition(":")[2])
+        for step in program.steps
+        if isinstance(step, Call) and step.op.name == name
+    ]
 
 
 def test_each_operation_has_the_line_that_it_comes_from():
-    """Also in passes, one after the other, nested, and where a rule of the user's is the innermost line."""
+    """Also in passes, one after the other, nested, and where a rule of the user's is the innermost
+    line.
+    """
+
     @func.custom_vjp
     def cube(x):
         return x**3
@@ -43,15 +52,16 @@ def test_each_operation_has_the_line_that_it_comes_from():
         (a,) = grad(mg.sum(y), t)
         z = mg.sin(mg.sin(mg.sin(t)))
         (b,) = grad(mg.sum(z), t)
-        c = func.grad(
-            lambda x: mg.sum(func.grad(lambda x: mg.sum(mg.sin(mg.sin(cube(x)))))(x))
-        )(x)
+        c = func.grad(lambda x: mg.sum(func.grad(lambda x: mg.sum(mg.sin(mg.sin(cube(x)))))(x)))(x)
         return a, b, c, mg.sin(x)
 
     first = inspect.getsourcelines(f)[1]
     compiled = func.compile(f)
     compiled(X)
-    assert set(lines_of(compiled, "sin")) <= {first + i for i in (2, 4, 6, 7, 8, 9)} and lines_of(compiled, "sin")[-1] == first + 9
+    assert (
+        set(lines_of(compiled, "sin")) <= {first + i for i in (2, 4, 6, 7, 8, 9)}
+        and lines_of(compiled, "sin")[-1] == first + 9
+    )
     cosines = lines_of(compiled, "cos")
     assert cosines[:6] == [first + 3] * 3 + [first + 5] * 3
     assert set(lines_of(compiled, "floor")) == {inspect.getsourcelines(backward)[1] + 1}
@@ -74,14 +84,19 @@ def test_a_generator_of_lines_is_followed_from_where_it_is_resumed():
     assert lines_of(compiled, "sin") == [first + 4] * 3 and lines_of(compiled, "add") == [first + 8]
 
 
-@pytest.mark.parametrize("within", [lambda: np.errstate(divide="ignore"), lambda: np.errstate(all="ignore")])
+@pytest.mark.parametrize(
+    "within", [lambda: np.errstate(divide="ignore"), lambda: np.errstate(all="ignore")]
+)
 def test_settings_of_numpy_are_seen_whenever_they_change(within):
     """A setting that was in force before, and one that is entered again, too."""
+
     def entering(x):
         with within():
             return x / 2.0
 
-    with pytest.warns(UserWarning, match="a mode of numpy is entered inside of it, as numpy.errstate is one"):
+    with pytest.warns(
+        UserWarning, match="a mode of numpy is entered inside of it, as numpy.errstate is one"
+    ):
         assert (func.compile(entering)(X) == X / 2.0).all()
     with within():
         plain = func.compile(lambda x: x / 2.0)
@@ -107,10 +122,21 @@ def test_the_setting_around_a_call_is_no_change():
 # What is no operation
 
 
-@pytest.mark.parametrize("text", [str, repr, lambda x: f"{x}", lambda x: f"{x[0]:.3f}", lambda x: str(x[0] * 2.0), lambda x: f"{mg.sum(x):.1f}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        str,
+        repr,
+        lambda x: f"{x}",
+        lambda x: f"{x[0]:.3f}",
+        lambda x: str(x[0] * 2.0),
+        lambda x: f"{mg.sum(x):.1f}",
+    ],
+)
 @pytest.mark.parametrize("tensors", [False, True])
 def test_text_of_an_array_is_that_of_each_call(text, tensors):
     """It was frozen, and the first call had that of the layer."""
+
     def f(x):
         seen.append(text(x))
         return x * len(seen[-1])
@@ -120,7 +146,11 @@ def test_text_of_an_array_is_that_of_each_call(text, tensors):
     expected = [f(x) for x in calls]
     texts, seen = seen, []
     compiled = func.compile(f)
-    with pytest.warns(UserWarning, match="f is not compiled, because it makes text of an array, as print\\(\\) and str\\(\\) do"):
+    with pytest.warns(
+        UserWarning,
+        match="f is not compiled, because it makes text of an array, as print\\(\\) and "
+        "str\\(\\) do",
+    ):
         found = [compiled(x) for x in calls]
     assert seen == texts and not compiled.programs
     for x, y in zip(found, expected, strict=True):
@@ -129,6 +159,7 @@ def test_text_of_an_array_is_that_of_each_call(text, tensors):
 
 def test_arrays_that_are_sorted_in_place():
     """The method of NumPy's arrays writes, that of Tensors does not, and returns a new one."""
+
     def f(x, y):
         left = x.sort()
         y[::2].sort(axis=0)
@@ -143,12 +174,19 @@ def test_arrays_that_are_sorted_in_place():
         assert np.array_equal(x, own[0]) and np.array_equal(y, own[1])
     assert len(compiled.programs) == 1
     assert func.compile(lambda x: x.sort())(mg.asarray(X[::-1])).tolist() == [1.0, 2.0, 3.0]
-    with pytest.raises(TypeError, match=r"the recording of x.sort\(\) takes the arguments axis and stable, not 'kind'. Write x\[...\] = "):
+    with pytest.raises(
+        TypeError,
+        match=r"the recording of x.sort\(\) takes the arguments axis and stable, not 'kind'. "
+        r"Write x\[...\] = ",
+    ):
         func.compile(lambda x: x.sort(kind="stable"))(X.copy())
 
 
 def test_a_write_that_is_not_recorded_is_seen():
-    """Whatever class the function asks for: an argument that it writes and its program does not was returned as it happened to be."""
+    """Whatever class the function asks for: an argument that it writes and its program does not was
+    returned as it happened to be.
+    """
+
     def f(x, y):
         if isinstance(x, np.ndarray):
             x.fill(7.0)
@@ -157,7 +195,11 @@ def test_a_write_that_is_not_recorded_is_seen():
     compiled = func.compile(f)
     compiled(X.copy(), X)
     x = X.copy()
-    with pytest.raises(RuntimeError, match=r"compile: f has written to args\[0\] in a way that its program has not recorded, as by a method"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"compile: f has written to args\[0\] in a way that its program has not recorded, "
+        r"as by a method",
+    ):
         compiled(x, X)
     assert np.array_equal(x, X)
     with pytest.raises(RuntimeError, match="has written to args"):
@@ -173,14 +215,21 @@ def test_programs_are_recorded_anew_when_an_operation_is_replaced():
         assert np.allclose(compiled(X)[1], np.cosh(X))
         unrelated(X)
     try:
-        mg.registry.elementwise("sinh(x, /)", x=lambda xp, x: xp.ones_like(x) * 5.0, forward=lambda xp, x: x + 1.0, override=True)
+        mg.registry.elementwise(
+            "sinh(x, /)",
+            x=lambda xp, x: xp.ones_like(x) * 5.0,
+            forward=lambda xp, x: x + 1.0,
+            override=True,
+        )
         assert not compiled.programs
         for _ in range(3):
             assert np.allclose(compiled(X)[1], 5.0)
     finally:
         mg.registry.restore({"sinh": before}, [mg.registry.OPS["sinh"]])
     assert not compiled.programs
-    assert np.allclose(compiled(X)[1], np.cosh(X)) and np.allclose(compiled(X)[0], np.sum(np.sinh(X)))
+    assert np.allclose(compiled(X)[1], np.cosh(X)) and np.allclose(
+        compiled(X)[0], np.sum(np.sinh(X))
+    )
 
 
 def test_an_operation_that_is_new_leaves_programs_alone():
@@ -194,8 +243,19 @@ def test_an_operation_that_is_new_leaves_programs_alone():
 
 
 def test_whether_arrays_have_values_is_asked_again_where_it_could_not_be_told(monkeypatch):
-    """The answer for one array was taken for all of its class, so that none was recorded any more, without a word."""
+    """The answer for one array was taken for all of its class, so that none was recorded any more,
+    without a word.
+    """
     sizes = [0, 0, 24]
-    backend = SimpleNamespace(capabilities=SimpleNamespace(lazy=False), kernel=lambda name: lambda xp, x: (x, sizes.pop(0)))
+    backend = SimpleNamespace(
+        capabilities=SimpleNamespace(lazy=False),
+        kernel=lambda name: lambda xp, x: (x, sizes.pop(0)),
+    )
     monkeypatch.setattr(leaves, "_known", set())
-    assert [leaves.is_traced(X, SimpleNamespace(backend=backend, xp=np)) for _ in range(5)] == [True, True, False, False, False]
+    assert [leaves.is_traced(X, SimpleNamespace(backend=backend, xp=np)) for _ in range(5)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

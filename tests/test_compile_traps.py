@@ -1,4 +1,6 @@
-"""func.compile: functions that mean something else while they are recorded, and arguments that look alike."""
+"""func.compile: functions that mean something else while they are recorded, and arguments that look
+alike.
+"""
 
 from __future__ import annotations
 
@@ -101,12 +103,22 @@ def test_arrays_that_are_made_inside_are_written():
         np.testing.assert_array_equal(found(X + k), [2.0 + k, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("put", [
-    lambda x: np.zeros(3).__setitem__(0, x[0]), lambda x: np.zeros(3).__setitem__(slice(None), x), lambda x: np.array([x[0], x[1]]),
-    lambda x: np.add(x, 1.0, out=np.zeros(3)),
-], ids=["element", "all", "list", "out"])
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda x: np.zeros(3).__setitem__(0, x[0]),
+        lambda x: np.zeros(3).__setitem__(slice(None), x),
+        lambda x: np.array([x[0], x[1]]),
+        lambda x: np.add(x, 1.0, out=np.zeros(3)),
+    ],
+    ids=["element", "all", "list", "out"],
+)
 def test_what_numpy_makes_of_nothing_takes_no_recorded_value(put):
-    with pytest.raises(TypeError, match=r"An array that takes it is made by numpy.zeros_like\(x\), numpy.zeros\(shape, like=x\) or multigrad.zeros"):
+    with pytest.raises(
+        TypeError,
+        match=r"An array that takes it is made by numpy.zeros_like\(x\), numpy.zeros\(shape, "
+        r"like=x\) or multigrad.zeros",
+    ):
         func.compile(put)(X)
 
 
@@ -117,7 +129,12 @@ def test_numbers_are_written():
 
     same(put, (X, 1.5), (X, 2.5), (X, 3.5))
     same(put, (X, 1), (X, 2), (X, 3))
-    same(func.grad(lambda x, t: (lambda y: y.__setitem__(0, t) or mg.sum(y * y))(x * 1.0)), (X, 1.5), (X, 2.5), (X, 3.5))
+    same(
+        func.grad(lambda x, t: (lambda y: y.__setitem__(0, t) or mg.sum(y * y))(x * 1.0)),
+        (X, 1.5),
+        (X, 2.5),
+        (X, 3.5),
+    )
 
 
 # ----- Containers -----
@@ -133,16 +150,34 @@ def rebound(state):
     state.w = state.w * 2.0
 
 
-@pytest.mark.parametrize(("f", "args", "what"), [
-    (lambda p: p.update(w=p["w"] * 2.0), ({"w": X},), r"args\[0\]\['w'\], which is another object now"),
-    (lambda p: p.update(v=p["w"]), ({"w": X},), "a container among its arguments, which has other parts now"),
-    (lambda p: p.pop("w"), ({"w": X},), "a container among its arguments, which has other parts now"),
-    (lambda out, x: out.append(x * 2.0), ([], X), "a container among its arguments"),
-    (lambda p: p.__setitem__(0, 5), ([1, X],), r"args\[0\]\[0\], which is another object now"),
-    (rebound, (State(X),), r"args\[0\]\.w, which is another object now"),
-])
+@pytest.mark.parametrize(
+    ("f", "args", "what"),
+    [
+        (
+            lambda p: p.update(w=p["w"] * 2.0),
+            ({"w": X},),
+            r"args\[0\]\['w'\], which is another object now",
+        ),
+        (
+            lambda p: p.update(v=p["w"]),
+            ({"w": X},),
+            "a container among its arguments, which has other parts now",
+        ),
+        (
+            lambda p: p.pop("w"),
+            ({"w": X},),
+            "a container among its arguments, which has other parts now",
+        ),
+        (lambda out, x: out.append(x * 2.0), ([], X), "a container among its arguments"),
+        (lambda p: p.__setitem__(0, 5), ([1, X],), r"args\[0\]\[0\], which is another object now"),
+        (rebound, (State(X),), r"args\[0\]\.w, which is another object now"),
+    ],
+)
 def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
-    with pytest.raises(TypeError, match=f"the function changes {what}.*Write into the array itself, .*or return what is new"):
+    with pytest.raises(
+        TypeError,
+        match=f"the function changes {what}.*Write into the array itself, .*or return what is new",
+    ):
         func.compile(f)(*args)
 
 
@@ -165,8 +200,21 @@ def test_equal_values_of_other_classes_are_others():
     for _ in range(3):
         for n in (1, 1.0, True):
             equal(f(whole, (n,)), whole * n)
-    same(lambda x, n: x * math.copysign(1.0, n[0]), (X, (0.0,)), (X, (-0.0,)), (X, (0.0,)), programs=2, static_argnums=1)
-    same(lambda x, n: x * next(iter(n)), (whole, frozenset([1])), (whole, frozenset([1.0])), (whole, frozenset([1])), programs=2)
+    same(
+        lambda x, n: x * math.copysign(1.0, n[0]),
+        (X, (0.0,)),
+        (X, (-0.0,)),
+        (X, (0.0,)),
+        programs=2,
+        static_argnums=1,
+    )
+    same(
+        lambda x, n: x * next(iter(n)),
+        (whole, frozenset([1])),
+        (whole, frozenset([1.0])),
+        (whole, frozenset([1])),
+        programs=2,
+    )
     g = func.compile(lambda p: {key: x * 2.0 for key, x in p.items()})
     for _ in range(3):
         for key in (1, True, 1.0):
@@ -175,7 +223,14 @@ def test_equal_values_of_other_classes_are_others():
 
 def test_slices_are_static():
     same(lambda x, part: x[part], (X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2)), programs=2)
-    same(lambda x, part: x[part], (X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2)), programs=2, static_argnums=1)
+    same(
+        lambda x, part: x[part],
+        (X, slice(0, 2)),
+        (X, slice(1, 2)),
+        (X, slice(0, 2)),
+        programs=2,
+        static_argnums=1,
+    )
 
 
 def test_static_arguments_by_name_and_from_the_end():
@@ -187,20 +242,35 @@ def test_static_arguments_by_name_and_from_the_end():
         equal(g(X, n=n), f(X, n))
         equal(g(X, n), f(X, n))
         equal(g(X), f(X))
-    assert all(len(p.inputs) == 1 and not any(isinstance(step, Guard) for step in p.steps) for p in g.programs)
-    with pytest.raises(TypeError, match=r"static_argnums names the argument args\[1\], of type list, which cannot be hashed. Pass a tuple"):
+    assert all(
+        len(p.inputs) == 1 and not any(isinstance(step, Guard) for step in p.steps)
+        for p in g.programs
+    )
+    with pytest.raises(
+        TypeError,
+        match=r"static_argnums names the argument args\[1\], of type list, which cannot be "
+        r"hashed. Pass a tuple",
+    ):
         g(X, [1])
-    with pytest.raises(ValueError, match="static_argnums names the argument 2, and the function takes 2 positional arguments"):
+    with pytest.raises(
+        ValueError,
+        match="static_argnums names the argument 2, and the function takes 2 positional arguments",
+    ):
         func.compile(f, static_argnums=2)
     same(lambda *args: args[0] * len(args[1]), (X, "a"), (X, "ab"), programs=2, static_argnums=-1)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"static_argnums": None}, "static_argnums must be an int or a tuple of ints, not None"),
-    ({"static_argnums": 1.0}, "static_argnums must be an int or a tuple of ints, not 1.0"),
-    ({"arena": None}, "arena must be an int of at least 0, not None"), ({"max_programs": -1}, "max_programs must be an int of at least 1, not -1"),
-    ({"check": 1}, "check must be 'first', True or False, not 1"), ({"check": np.ones(2)}, "check must be 'first', True or False, not array"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"static_argnums": None}, "static_argnums must be an int or a tuple of ints, not None"),
+        ({"static_argnums": 1.0}, "static_argnums must be an int or a tuple of ints, not 1.0"),
+        ({"arena": None}, "arena must be an int of at least 0, not None"),
+        ({"max_programs": -1}, "max_programs must be an int of at least 1, not -1"),
+        ({"check": 1}, "check must be 'first', True or False, not 1"),
+        ({"check": np.ones(2)}, "check must be 'first', True or False, not array"),
+    ],
+)
 def test_options(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         func.compile(abs, **options)
@@ -245,13 +315,37 @@ def elsewhere(x):
             return x * 0.0
 
 
-@pytest.mark.parametrize(("f", "why", "bad", "good"), [
-    (inverse, "it catches an error of linalg.inv, which its program would not raise", (np.zeros((3, 3)),), (np.eye(3) * 2.0,)),
-    (reciprocal, "it catches an error of divide, which its program would not raise", (X, 0), (X, 2)),
-    (whole, r"it catches an error of int\(\), which its program would not raise", (X * np.nan,), (X,)),
-    (left, "it catches the error that says that values do not leave it", (X,), (X + 1.0,)),
-    (elsewhere, "a mode of numpy is entered inside of it, as numpy.errstate is one", (X,), (-X,)),
-], ids=["operation", "number", "int", "conversion", "errstate"])
+@pytest.mark.parametrize(
+    ("f", "why", "bad", "good"),
+    [
+        (
+            inverse,
+            "it catches an error of linalg.inv, which its program would not raise",
+            (np.zeros((3, 3)),),
+            (np.eye(3) * 2.0,),
+        ),
+        (
+            reciprocal,
+            "it catches an error of divide, which its program would not raise",
+            (X, 0),
+            (X, 2),
+        ),
+        (
+            whole,
+            r"it catches an error of int\(\), which its program would not raise",
+            (X * np.nan,),
+            (X,),
+        ),
+        (left, "it catches the error that says that values do not leave it", (X,), (X + 1.0,)),
+        (
+            elsewhere,
+            "a mode of numpy is entered inside of it, as numpy.errstate is one",
+            (X,),
+            (-X,),
+        ),
+    ],
+    ids=["operation", "number", "int", "conversion", "errstate"],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_is_caught_inside_is_no_program(f, why, bad, good):
     g = func.compile(f)
@@ -314,7 +408,12 @@ class Model:
 
 
 def test_copies_and_pickles():
-    assert copy.copy(doubled) is copy.deepcopy(doubled) is pickle.loads(pickle.dumps(doubled)) is doubled
+    assert (
+        copy.copy(doubled)
+        is copy.deepcopy(doubled)
+        is pickle.loads(pickle.dumps(doubled))
+        is doubled
+    )
     for anew in (copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))):
         g = anew(func.compile(halved, max_programs=2, check=True))
         equal(g(X), X / 2.0)
@@ -335,7 +434,9 @@ def test_methods_of_numbers():
 
 
 def test_raw_arrays_give_raw_arrays_where_the_function_itself_is_called():
-    g = func.compile(lambda x, k: {"total": mg.sum(x) * k, "x": x}, max_programs=1, static_argnums=1)
+    g = func.compile(
+        lambda x, k: {"total": mg.sum(x) * k, "x": x}, max_programs=1, static_argnums=1
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k in (1, 2, 3, 2):
@@ -398,7 +499,9 @@ def test_numbers_in_augmented_assignments(name):
             for k in range(3):
                 own, ours = wrapped(M + k), wrapped(M + k)
                 f(own, t), g(ours, t)
-                np.testing.assert_allclose(np.asarray(values(ours)), np.asarray(values(own)), rtol=1e-14)
+                np.testing.assert_allclose(
+                    np.asarray(values(ours)), np.asarray(values(own)), rtol=1e-14
+                )
             assert len(g.programs) == 1
     g = func.compile(func.grad(inside))
     for k in range(3):

@@ -1,4 +1,6 @@
-"""What a person sees who types a dot, or asks for help: names that are for users, and words about each."""
+"""What a person sees who types a dot, or asks for help: names that are for users, and words about
+each.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,25 @@ from multigrad import autograd
 from multigrad.autograd import forward_ad
 from multigrad.registry import OPS
 
-INTERNAL = ("scatter_add", "unindex", "refuse", "singular_factor", "logistic", "log_sum_exp", "getitem", "setitem", "to_backend", "read_slices",
-            "__array_namespace_info__", "annotations")
+INTERNAL = (
+    "scatter_add",
+    "unindex",
+    "refuse",
+    "singular_factor",
+    "logistic",
+    "log_sum_exp",
+    "getitem",
+    "setitem",
+    "to_backend",
+    "read_slices",
+    "__array_namespace_info__",
+    "annotations",
+)
 
 
-@pytest.mark.parametrize("module", [mg, autograd, autograd.graph, mg.func, mg.typing], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module", [mg, autograd, autograd.graph, mg.func, mg.typing], ids=lambda m: m.__name__
+)
 def test_every_listed_name_is_there(module: ModuleType) -> None:
     for name in dir(module):
         getattr(module, name)
@@ -28,7 +44,20 @@ def test_every_listed_name_is_there(module: ModuleType) -> None:
 
 def test_the_module_lists_what_users_call() -> None:
     names = dir(mg)
-    assert {"sum", "linalg", "fft", "asarray", "autograd", "func", "extend", "typing", "float32", "pi", "softmax", "__version__"} <= set(names)
+    assert {
+        "sum",
+        "linalg",
+        "fft",
+        "asarray",
+        "autograd",
+        "func",
+        "extend",
+        "typing",
+        "float32",
+        "pi",
+        "softmax",
+        "__version__",
+    } <= set(names)
     assert not set(INTERNAL) & set(names) and names == sorted(names)
     assert not {op.name for op in OPS.values() if op.chapter == "kernels"} & set(names)
     assert [name for name in names if name.startswith("_")] == ["__all__", "__doc__", "__version__"]
@@ -44,21 +73,38 @@ def test_so_do_the_functions_of_an_extension(prefix: str) -> None:
     mg.extend.load_plugins()
     mg.zeros(1)
     there = getattr(mg, prefix)
-    names = {name.removeprefix(f"{prefix}.") for name, op in OPS.items() if name.startswith(f"{prefix}.") and op.public}
-    assert set(dir(there)) == names == {name for name in dir(getattr(mg.namespace("numpy"), prefix)) if not name.startswith("_")}
-    assert all(callable(getattr(there, name)) for name in names) and repr(there) == f"<namespace 'multigrad.{prefix}'>"
+    names = {
+        name.removeprefix(f"{prefix}.")
+        for name, op in OPS.items()
+        if name.startswith(f"{prefix}.") and op.public
+    }
+    assert (
+        set(dir(there))
+        == names
+        == {
+            name for name in dir(getattr(mg.namespace("numpy"), prefix)) if not name.startswith("_")
+        }
+    )
+    assert (
+        all(callable(getattr(there, name)) for name in names)
+        and repr(there) == f"<namespace 'multigrad.{prefix}'>"
+    )
 
 
 def test_autograd_lists_its_surface() -> None:
     assert [name for name in dir(autograd) if not name.startswith("__")] == sorted(autograd.__all__)
-    assert [name for name in dir(autograd.graph) if not name.startswith("__")] == sorted(autograd.graph.__all__)
+    assert [name for name in dir(autograd.graph) if not name.startswith("__")] == sorted(
+        autograd.graph.__all__
+    )
 
 
 def test_help_begins_with_a_cheat_sheet() -> None:
     text = inspect.getdoc(mg)
     assert text is not None and 28 <= len(text.splitlines()) <= 32
     shown = pydoc.plain(pydoc.render_doc(mg)).splitlines()
-    assert any("import multigrad as mg" in line for line in shown[:8]) and any("mg.func.hessian(loss)(w, a)" in line for line in shown[:24])
+    assert any("import multigrad as mg" in line for line in shown[:8]) and any(
+        "mg.func.hessian(loss)(w, a)" in line for line in shown[:24]
+    )
 
 
 def test_the_cheat_sheet_runs(capsys: Any) -> None:
@@ -69,23 +115,36 @@ def test_the_cheat_sheet_runs(capsys: Any) -> None:
     np.testing.assert_allclose(scope["g"].array, np.exp([1.0, 2.0, 3.0]))
 
 
-@pytest.mark.parametrize("mode, expected", [
-    (mg.no_grad, "()"), (mg.enable_grad, "()"), (mg.inference_mode, "(mode: 'bool' = True)"), (mg.set_grad_enabled, "(mode: 'bool')"),
-    (forward_ad.dual_level, "()"),
-], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "mode, expected",
+    [
+        (mg.no_grad, "()"),
+        (mg.enable_grad, "()"),
+        (mg.inference_mode, "(mode: 'bool' = True)"),
+        (mg.set_grad_enabled, "(mode: 'bool')"),
+        (forward_ad.dual_level, "()"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_grad_modes_say_how_they_are_made(mode: Any, expected: str) -> None:
     assert str(inspect.signature(mode)) == expected
 
 
-@pytest.mark.parametrize("decorate", [mg.no_grad, mg.no_grad(), mg.enable_grad(), mg.inference_mode(True)],
-                         ids=("no_grad", "no_grad()", "enable_grad()", "inference_mode(True)"))
+@pytest.mark.parametrize(
+    "decorate",
+    [mg.no_grad, mg.no_grad(), mg.enable_grad(), mg.inference_mode(True)],
+    ids=("no_grad", "no_grad()", "enable_grad()", "inference_mode(True)"),
+)
 def test_what_they_decorate_keeps_its_signature(decorate: Any) -> None:
     def evaluate(x: int, *, scale: float = 1.0) -> float:
         """Evaluate."""
         return scale * x
 
     decorated = decorate(evaluate)
-    assert inspect.signature(decorated) == inspect.signature(evaluate) and decorated.__doc__ == "Evaluate."
+    assert (
+        inspect.signature(decorated) == inspect.signature(evaluate)
+        and decorated.__doc__ == "Evaluate."
+    )
 
 
 def test_attributes_of_a_tensor_say_what_they_are() -> None:

@@ -1,4 +1,6 @@
-"""The attributes `real` and `imag`: views of complex arrays on every layer, assignable; of real arrays the array itself, and zeros."""
+"""The attributes `real` and `imag`: views of complex arrays on every layer, assignable; of real
+arrays the array itself, and zeros.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,28 @@ class TestReading:
     def test_of_complex_arrays(self, xp: Any) -> None:
         for data in (Z, Z[:0], np.asarray(3 - 4j), Z.astype(np.complex64), np.stack([Z, W]).T):
             z = leaf(xp, data)
-            for part, expected in ((z.real, data.real), (z.imag, data.imag), (np.real(z), data.real), (np.imag(z), data.imag)):
-                assert isinstance(part, mg.Tensor) and part.requires_grad and values(part).dtype == expected.dtype
+            for part, expected in (
+                (z.real, data.real),
+                (z.imag, data.imag),
+                (np.real(z), data.real),
+                (np.imag(z), data.imag),
+            ):
+                assert (
+                    isinstance(part, mg.Tensor)
+                    and part.requires_grad
+                    and values(part).dtype == expected.dtype
+                )
                 check(part, expected)
 
     def test_of_real_arrays(self, xp: Any) -> None:
-        for data in (R, R.astype(np.float32), np.asarray([1, 2]), np.asarray([True, False]), np.asarray(2.0), R[:0]):
+        for data in (
+            R,
+            R.astype(np.float32),
+            np.asarray([1, 2]),
+            np.asarray([True, False]),
+            np.asarray(2.0),
+            R[:0],
+        ):
             x = xp.asarray(np.array(data))
             assert x.real is x and np.real(x) is x
             for part in (x.imag, np.imag(x)):
@@ -46,9 +64,11 @@ class TestReading:
 
     def test_gradients(self, xp: Any) -> None:
         z = leaf(xp)
-        xp.sum(z.real * z.imag + z.real ** 2).backward()
+        xp.sum(z.real * z.imag + z.real**2).backward()
         check(z.grad, Z.imag + 2 * Z.real + 1j * Z.real)
-        assert mg.autograd.gradcheck(lambda z: xp.sin(z.real) * z.imag, leaf(xp)) and mg.autograd.gradgradcheck(lambda z: z.imag ** 2, leaf(xp))
+        assert mg.autograd.gradcheck(
+            lambda z: xp.sin(z.real) * z.imag, leaf(xp)
+        ) and mg.autograd.gradgradcheck(lambda z: z.imag**2, leaf(xp))
 
     def test_they_are_attributes_only(self, xp: Any) -> None:
         z = leaf(xp) * 1.0
@@ -97,7 +117,8 @@ class TestWriting:
         saved = z * z
         before = z._version
         z.real += 1
-        assert z._version == before + 2  # as `z[key] += other`: what Python assigns at the end is there already
+        # as `z[key] += other`: what Python assigns at the end is there already
+        assert z._version == before + 2
         check(z, Z + 1)
         y = z * z
         z.imag = z.imag
@@ -116,14 +137,26 @@ class TestWriting:
         check(x, R)
         n = xp.asarray(np.asarray([1, 2]))
         for t in (x, n):
-            with pytest.raises(TypeError, match=f"imag: a Tensor of dtype .*{values(t).dtype}.* has no imaginary part to write to"):
+            with pytest.raises(
+                TypeError,
+                match=f"imag: a Tensor of dtype .*{values(t).dtype}.* has no imaginary part to "
+                "write to",
+            ):
                 t.imag = 0.0
 
     def test_refusals(self, xp: Any) -> None:
         z = leaf(xp)
-        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        with pytest.raises(
+            GradientError,
+            match="a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation",
+        ):
             z.real = 0.0
-        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        with pytest.raises(
+            GradientError,
+            match="a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation",
+        ):
             z.imag += 1.0
         with mg.no_grad():
             z.real = 1.0
@@ -135,7 +168,10 @@ class TestWriting:
             y.real = y
         with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
             y.imag = 1j
-        with pytest.raises(ValueError, match="could not broadcast|could not be broadcast|Incompatible types for broadcasting"):
+        with pytest.raises(
+            ValueError,
+            match="could not broadcast|could not be broadcast|Incompatible types for broadcasting",
+        ):
             y.real = xp.ones(2, dtype=xp.float64)
 
     def test_torch_agrees(self) -> None:
@@ -175,7 +211,7 @@ def total(xp: Any, z: Any) -> Any:
     y = z * 1.0
     im = y.imag
     y.real += 1.0
-    y.imag = z.real ** 2 + (im * 1.0) ** 2
+    y.imag = z.real**2 + (im * 1.0) ** 2
     return xp.sum(y.real * y.imag)
 
 
@@ -195,7 +231,9 @@ class TestLayers:
         check(func.grad(lambda z: total(xp, z))(xp.asarray(Z).array), gradient(Z))
 
     def test_forward_mode(self, xp: Any) -> None:
-        out, tangent = func.jvp(lambda z: total(xp, z), (xp.asarray(Z).array,), (xp.asarray(W).array,))
+        out, tangent = func.jvp(
+            lambda z: total(xp, z), (xp.asarray(Z).array,), (xp.asarray(W).array,)
+        )
         check(out, plain(Z))
         check(tangent, np.sum((np.conj(gradient(Z)) * W).real))
         with forward_ad.dual_level():
@@ -208,7 +246,10 @@ class TestLayers:
     def test_batches(self, xp: Any) -> None:
         rows = np.stack([Z, W])
         check(func.vmap(lambda z: total(xp, z))(xp.asarray(rows).array), [plain(Z), plain(W)])
-        check(func.vmap(func.grad(lambda z: total(xp, z)))(xp.asarray(rows).array), np.stack([gradient(Z), gradient(W)]))
+        check(
+            func.vmap(func.grad(lambda z: total(xp, z)))(xp.asarray(rows).array),
+            np.stack([gradient(Z), gradient(W)]),
+        )
         check(func.vmap(lambda x: x.real + x.imag)(xp.asarray(rows.real.copy()).array), rows.real)
 
     def test_nested(self, xp: Any) -> None:
@@ -221,7 +262,9 @@ class TestLayers:
 
     def test_refusals_on_layers_that_are_never_written(self, xp: Any) -> None:
         def f(x: Any) -> Any:
-            with pytest.raises(TypeError, match="imag: a Dual of dtype .* has no imaginary part to write to"):
+            with pytest.raises(
+                TypeError, match="imag: a Dual of dtype .* has no imaginary part to write to"
+            ):
                 x.imag = 0.0
             return x
 

@@ -1,4 +1,6 @@
-"""Transformations in any composition, on every backend: against what they mean written out, one example and one derivative at a time."""
+"""Transformations in any composition, on every backend: against what they mean written out, one
+example and one derivative at a time.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ V = np.linspace(-0.4, 0.7, 3)
 W = np.linspace(-0.5, 0.9, 12).reshape(4, 3)
 
 
-# A composition is a word over g (gradient of the sum), f (jvp along V), b (vmap over rows), j (Jacobian in reverse, summed over its last
-# axis), each of which takes a function of one array to another. The reference computes with polynomials, whose derivatives are exact.
+# A composition is a word over g (gradient of the sum), f (jvp along V), b (vmap over rows), j
+# (Jacobian in reverse, summed over its last axis), each of which takes a function of one array to
+# another. The reference computes with polynomials, whose derivatives are exact.
 
 
 def ours(xp: Any, letter: str, f: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +67,9 @@ def theirs(letter: str, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def program(xp: Any, w: Any) -> Callable[[Any], Any]:
-    """A function of vectors of 3 that every rule of interest is part of: products, a matrix, indexing, a maximum, a cumulative sum."""
+    """A function of vectors of 3 that every rule of interest is part of: products, a matrix,
+    indexing, a maximum, a cumulative sum.
+    """
 
     def f(x: Any) -> Any:
         h = xp.tanh(xp.matmul(w, x))
@@ -79,7 +84,9 @@ WORDS = ["gf", "fg", "cr", "hg", "rc", "gh", "lp", "ggg", "fgf", "fff", "cfr", "
 
 
 def compiled(xp: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """On JAX the whole at once: one by one, each operation on each shape would be compiled by itself."""
+    """On JAX the whole at once: one by one, each operation on each shape would be compiled by
+    itself.
+    """
     if not xp.__name__.endswith("jax"):
         return f
     import jax
@@ -127,8 +134,14 @@ class TestWords:
         found = values(compiled(xp, whole)(raw(xp, X)))
         single = compiled(xp, single)
         expected = np.stack([values(single(raw(xp, row))) for row in X])
-        if not set(word) <= set("gflp"):  # a Jacobian of all rows by all rows, of which those by other rows are zero
-            expected = np.stack([np.stack([e * (i == k) for k in range(2)], axis=-1) for i, e in enumerate(expected)])
+        # a Jacobian of all rows by all rows, of which those by other rows are zero
+        if not set(word) <= set("gflp"):
+            expected = np.stack(
+                [
+                    np.stack([e * (i == k) for k in range(2)], axis=-1)
+                    for i, e in enumerate(expected)
+                ]
+            )
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -136,20 +149,32 @@ def test_hessian_of_a_vmapped_loss(xp):
     w, x, t = raw(xp, V), raw(xp, X), raw(xp, [0.5, -0.5])
     loss = lambda w: xp.mean(func.vmap(lambda x, t: (xp.tanh(xp.vecdot(w, x)) - t) ** 2)(x, t))
     alone = lambda w, i: (xp.tanh(xp.vecdot(w, raw(xp, X[i]))) - [0.5, -0.5][i]) ** 2
-    expected = sum(values(func.jacrev(func.jacrev(lambda w, i=i: alone(w, i)))(w)) for i in range(2)) / 2
+    expected = (
+        sum(values(func.jacrev(func.jacrev(lambda w, i=i: alone(w, i)))(w)) for i in range(2)) / 2
+    )
     close(func.hessian(loss)(w), expected)
 
 
 def test_nested_vmap_is_an_outer_product(xp):
     a, b = raw(xp, [1.0, 2.0, 3.0]), raw(xp, [4.0, 5.0])
-    close(func.vmap(lambda x: func.vmap(lambda y: x * y + x)(b))(a), np.outer([1, 2, 3], [4, 5]) + [[1], [2], [3]])
-    close(func.vmap(func.vmap(lambda x, y: x * y, in_axes=(None, 0)), in_axes=(0, None))(a, b), np.outer([1, 2, 3], [4, 5]))
-    triple = func.vmap(func.vmap(func.vmap(lambda x: x * x)))(raw(xp, np.arange(24.0).reshape(2, 3, 4)))
+    close(
+        func.vmap(lambda x: func.vmap(lambda y: x * y + x)(b))(a),
+        np.outer([1, 2, 3], [4, 5]) + [[1], [2], [3]],
+    )
+    close(
+        func.vmap(func.vmap(lambda x, y: x * y, in_axes=(None, 0)), in_axes=(0, None))(a, b),
+        np.outer([1, 2, 3], [4, 5]),
+    )
+    triple = func.vmap(func.vmap(func.vmap(lambda x: x * x)))(
+        raw(xp, np.arange(24.0).reshape(2, 3, 4))
+    )
     close(triple, np.arange(24.0).reshape(2, 3, 4) ** 2)
 
 
 def test_per_example_third_derivatives_over_tensors(xp):
-    """A Tensor that requires grad outside, and four derivatives of which three are inside a batch."""
+    """A Tensor that requires grad outside, and four derivatives of which three are inside a
+    batch.
+    """
     x = xp.asarray(X[0], requires_grad=True)
     third = func.vmap(func.grad(func.grad(func.grad(lambda s: s**5 + xp.sin(s)))))
     y = third(x)
@@ -165,7 +190,9 @@ def test_perturbations_are_not_confused_between_examples(xp):
     close(func.vmap(func.grad(inner))(x), np.ones(3))
     close(func.grad(lambda x: xp.sum(func.vmap(inner)(x)))(x), np.ones(3))
     close(func.vmap(lambda x: func.jvp(inner, (x,), (xp.ones_like(x),))[1])(x), np.ones(3))
-    nested = lambda x: xp.sum(func.vmap(lambda y: func.grad(lambda z: x * y * z)(y))(raw(xp, [1.0, 2.0])))
+    nested = lambda x: xp.sum(
+        func.vmap(lambda y: func.grad(lambda z: x * y * z)(y))(raw(xp, [1.0, 2.0]))
+    )
     close(func.vmap(func.grad(nested))(x), np.full(3, 3.0))
 
 
@@ -181,11 +208,15 @@ def test_what_a_function_captures(xp):
 def test_structures(xp):
     a, b = raw(xp, X), raw(xp, V[:2])
     f = lambda p, q: {"y": (xp.sum(p["a"] * q[0]), p["b"]), "z": [q[0]]}
-    found = func.vmap(f, in_axes=({"a": 0, "b": None}, 0), out_axes={"y": (0, None), "z": -1})({"a": a, "b": b}, [a])
+    found = func.vmap(f, in_axes=({"a": 0, "b": None}, 0), out_axes={"y": (0, None), "z": -1})(
+        {"a": a, "b": b}, [a]
+    )
     close(found["y"][0], (X * X).sum(1))
     close(found["y"][1], V[:2])
     close(found["z"][0], X.T)
-    g = func.hessian(lambda p: xp.sum(p["a"] ** 2) * p["b"][0])({"a": raw(xp, V), "b": [raw(xp, 2.0)]})
+    g = func.hessian(lambda p: xp.sum(p["a"] ** 2) * p["b"][0])(
+        {"a": raw(xp, V), "b": [raw(xp, 2.0)]}
+    )
     close(g["a"]["a"], 4 * np.eye(3))
     close(g["a"]["b"][0], 2 * V)
     close(g["b"][0]["a"], 2 * V)
@@ -193,18 +224,28 @@ def test_structures(xp):
 
 
 class TestJacobians:
-    """jacrev, jacfwd and jacobian: the same blocks, laid out the same way, all at once or in chunks."""
+    """jacrev, jacfwd and jacobian: the same blocks, laid out the same way, all at once or in
+    chunks.
+    """
 
-    F = staticmethod(lambda xp: lambda x, p: {"u": xp.matmul(x, p["w"]), "v": (xp.sum(x * p["s"]), x[0, ...] ** 2)})
+    F = staticmethod(
+        lambda xp: (
+            lambda x, p: {"u": xp.matmul(x, p["w"]), "v": (xp.sum(x * p["s"]), x[0, ...] ** 2)}
+        )
+    )
 
     @pytest.mark.parametrize("chunk", [None, 1, 2, 100])
     def test_modes_agree(self, xp, chunk):
         x, p = raw(xp, X), {"w": raw(xp, W[:3, :2]), "s": raw(xp, 2.0)}
         f = self.F(xp)
-        blocks = [j(f, (0, 1), chunk_size=chunk)(x, p) for j in (func.jacrev, func.jacfwd, func.jacobian)]
+        blocks = [
+            j(f, (0, 1), chunk_size=chunk)(x, p) for j in (func.jacrev, func.jacfwd, func.jacobian)
+        ]
         for found in blocks:
             assert set(found) == {"u", "v"} and type(found["v"]) is tuple
-            close(found["u"][0], np.einsum("ia,kb->ibak", np.eye(2), W[:3, :2]).transpose(0, 1, 2, 3))
+            close(
+                found["u"][0], np.einsum("ia,kb->ibak", np.eye(2), W[:3, :2]).transpose(0, 1, 2, 3)
+            )
             close(found["u"][1]["w"], np.einsum("ia,bk->ikab", X, np.eye(2)))
             close(found["u"][1]["s"], np.zeros((2, 2)))
             close(found["v"][0][0], np.full((2, 3), 2.0))
@@ -239,7 +280,11 @@ class TestJacobians:
         assert found[1].shape == (3, 3)
         close(found[2], np.eye(3))
         for name in ("jacrev", "jacobian"):
-            with pytest.raises(TypeError, match=f"{name}: every output must be of a floating dtype, but one is of dtype .*int.* as aux"):
+            with pytest.raises(
+                TypeError,
+                match=f"{name}: every output must be of a floating dtype, but one is of dtype "
+                ".*int.* as aux",
+            ):
                 getattr(func, name)(lambda x: (x, xp.argmax(x)))(raw(xp, V))
             g, i = getattr(func, name)(lambda x: (x, xp.argmax(x)), has_aux=True)(raw(xp, V))
             close(g, np.eye(3))
@@ -269,19 +314,39 @@ class TestJacobians:
         for name in ("jacrev", "jacfwd", "jacobian", "hessian"):
             j = getattr(func, name)
             shown = "jac(rev|fwd)" if name == "hessian" else name
-            with pytest.raises(ValueError, match=f"{shown}: chunk_size must be an int above 0, or None, not 0"):
+            with pytest.raises(
+                ValueError, match=f"{shown}: chunk_size must be an int above 0, or None, not 0"
+            ):
                 j(xp.sum, chunk_size=0)
-            with pytest.raises(ValueError, match=f"{shown}: argnums names argument 1, but the function was called with 1 positional"):
+            with pytest.raises(
+                ValueError,
+                match=f"{shown}: argnums names argument 1, but the function was called with 1 "
+                "positional",
+            ):
                 j(xp.sum, 1)(x)
-            with pytest.raises(TypeError, match="the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it"):
+            with pytest.raises(
+                TypeError,
+                match="the function must return arrays, or nested dictionaries, lists and "
+                "tuples of arrays, but it",
+            ):
                 j(lambda x: "text")(x)
-            with pytest.raises(TypeError, match="cannot differentiate with respect to an array of dtype"):
+            with pytest.raises(
+                TypeError, match="cannot differentiate with respect to an array of dtype"
+            ):
                 j(xp.sum)(raw(xp, V) > 0)
 
     def test_complex_is_refused(self):
         z = np.ones(2, dtype=complex)
         for name in ("jacrev", "jacfwd", "jacobian"):
-            with pytest.raises(mg.errors.GradientError, match=f"{name}: expected every argument to be real, but number 0 is of dtype complex128"):
+            with pytest.raises(
+                mg.errors.GradientError,
+                match=f"{name}: expected every argument to be real, but number 0 is of dtype "
+                "complex128",
+            ):
                 getattr(func, name)(lambda z: z)(z)
-            with pytest.raises(mg.errors.GradientError, match=f"{name}: expected every output to be real, but number 0 is of dtype complex128"):
+            with pytest.raises(
+                mg.errors.GradientError,
+                match=f"{name}: expected every output to be real, but number 0 is of dtype "
+                "complex128",
+            ):
                 getattr(func, name)(lambda x: x * 1j)(np.ones(2))

@@ -1,4 +1,6 @@
-"""The fixtures of multigrad-conformance in projects of their own, check_rule, and the example project of docs/testing.md."""
+"""The fixtures of multigrad-conformance in projects of their own, check_rule, and the example
+project of docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,18 @@ X = np.asarray([[0.3, -1.2, 0.7], [1.5, 0.2, -0.4]])
 
 def test_the_example_project_passes_as_it_stands(tmp_path: Path) -> None:
     files = re.findall(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.S | re.M)
-    assert [name for name, _ in files] == ["curves/__init__.py", "curves/operations.py", "tests/test_curves.py"]
+    assert [name for name, _ in files] == [
+        "curves/__init__.py",
+        "curves/operations.py",
+        "tests/test_curves.py",
+    ]
     for name, text in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "conftest.py").write_text("")  # where pytest begins: `import curves` works
-    done = run_pytest(tmp_path, "-rs", "--multigrad-backend", "numpy", "--multigrad-backend", "strict")
+    done = run_pytest(
+        tmp_path, "-rs", "--multigrad-backend", "numpy", "--multigrad-backend", "strict"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "8 passed" in done.stdout
 
@@ -43,10 +51,14 @@ def test_the_examples_of_the_guide() -> None:
     scope: dict[str, Any] = {}
     printed: list[str] = []
     for block in blocks:
-        exec(compile(block, str(GUIDE), "exec"), scope | {"print": lambda error: printed.append(str(error))} if scope else scope)
+        exec(
+            compile(block, str(GUIDE), "exec"),
+            scope | {"print": lambda error: printed.append(str(error))} if scope else scope,
+        )
     told = re.search(r"    (square fails: .*)\n    (also numpy.*) \.\.\.\n", GUIDE.read_text())
     assert told is not None
-    short = [re.sub(r"(\.\d{8})\d*", r"\1", text) for text in (f"{told[1]}\n{told[2]}", printed[0])]  # the last digits are the machine's
+    # the last digits are the machine's
+    short = [re.sub(r"(\.\d{8})\d*", r"\1", text) for text in (f"{told[1]}\n{told[2]}", printed[0])]
     assert short[1].startswith(short[0])
 
 
@@ -69,47 +81,76 @@ def test_gradient(xp):
     assert x.grad.tolist() == [2.0, 4.0]
 """
 
+
 def test_a_test_with_xp_stands_for_one_on_each_installed_backend(tmp_path: Path) -> None:
-    project(tmp_path, USES + """
+    project(
+        tmp_path,
+        USES
+        + """
 def test_last():
     import sys
     assert not {"jax", "array_api_strict"} & set(sys.modules)
-""")
+""",
+    )
     done = run_pytest(tmp_path, "--collect-only")
     assert done.returncode == 0, done.stdout + done.stderr
     for b in mg.backends():
         if b.state not in ("operations", "deferred"):
-            assert (f"::test_gradient[{b.name}]" in done.stdout) == (b.state != "not installed"), b.name
-    assert "1 passed" in run_pytest(tmp_path, "-k", "test_last").stdout  # no library is imported to list the tests
+            assert (f"::test_gradient[{b.name}]" in done.stdout) == (b.state != "not installed"), (
+                b.name
+            )
+    # no library is imported to list the tests
+    assert "1 passed" in run_pytest(tmp_path, "-k", "test_last").stdout
 
 
 def test_backends_are_chosen_by_the_option(tmp_path: Path) -> None:
     project(tmp_path, USES, ini="multigrad_backends = strict")
     done = run_pytest(tmp_path, "-vv", "--multigrad-backend", "numpy")
-    assert done.returncode == 0 and "2 passed" in done.stdout and "test_names[numpy] PASSED" in done.stdout, done.stdout + done.stderr
+    assert (
+        done.returncode == 0
+        and "2 passed" in done.stdout
+        and "test_names[numpy] PASSED" in done.stdout
+    ), done.stdout + done.stderr
 
 
 def test_backends_are_chosen_in_the_ini_file(tmp_path: Path) -> None:
     project(tmp_path, USES, ini="multigrad_backends = strict numpy strict")
     done = run_pytest(tmp_path, "-vv")
-    assert "4 passed" in done.stdout and "test_names[strict] PASSED" in done.stdout, done.stdout + done.stderr
+    assert "4 passed" in done.stdout and "test_names[strict] PASSED" in done.stdout, (
+        done.stdout + done.stderr
+    )
     project(tmp_path, USES, ini="multigrad_backends = nunpy")
     done = run_pytest(tmp_path)
-    assert "multigrad_backends names 'nunpy', which is no backend; there are " in done.stdout + done.stderr and done.returncode
+    assert (
+        "multigrad_backends names 'nunpy', which is no backend; there are "
+        in done.stdout + done.stderr
+        and done.returncode
+    )
 
 
 def test_a_backend_that_does_not_work_is_skipped_with_its_reason(tmp_path: Path) -> None:
-    project(tmp_path, USES + """
+    project(
+        tmp_path,
+        USES
+        + """
 def test_function(check_function):
     check_function(lambda x: x * 2, __import__("numpy").ones(2))
-""", ini="multigrad_backends = cupy numpy")
+""",
+        ini="multigrad_backends = cupy numpy",
+    )
     (tmp_path / "cupy.py").write_text("raise ImportError('this cupy is a ruin')")
     done = run_pytest(tmp_path, "-rs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed, 2 skipped" in done.stdout
-    assert "the backend 'cupy' cannot be used here: " in done.stdout and "this cupy is a ruin" in done.stdout
+    assert (
+        "the backend 'cupy' cannot be used here: " in done.stdout
+        and "this cupy is a ruin" in done.stdout
+    )
     project(tmp_path, "def test_function(check_function): pass", ini="multigrad_backends = cupy")
-    assert "no backend that multigrad_backends names can be used here" in run_pytest(tmp_path, "-rs").stdout
+    assert (
+        "no backend that multigrad_backends names can be used here"
+        in run_pytest(tmp_path, "-rs").stdout
+    )
 
 
 OWN = """
@@ -135,15 +176,22 @@ check_function = check_rule = xp
 
 
 def test_fixtures_of_a_project_win(tmp_path: Path) -> None:
-    conftest = CONFTEST.replace("check_function = check_rule = xp", "\n".join(
-        f"\n@pytest.fixture\ndef {name}():\n    return 'mine'\n" for name in ("check_function", "check_rule")))
+    conftest = CONFTEST.replace(
+        "check_function = check_rule = xp",
+        "\n".join(
+            f"\n@pytest.fixture\ndef {name}():\n    return 'mine'\n"
+            for name in ("check_function", "check_rule")
+        ),
+    )
     project(tmp_path, OWN, conftest)
     done = run_pytest(tmp_path)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_fixture_of_a_test_module_and_a_parameter_win(tmp_path: Path) -> None:
-    project(tmp_path, """
+    project(
+        tmp_path,
+        """
 import pytest
 
 @pytest.fixture(params=[1, 2])
@@ -152,7 +200,8 @@ def xp(request):
 
 def test_fixture(xp):
     assert xp in (1, 2)
-""")
+""",
+    )
     (tmp_path / "test_other.py").write_text("""
 import pytest
 
@@ -178,14 +227,18 @@ def test_the_package_has_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
     import multigrad_conformance
 
     assert {"check_function", "check_rule", "Sample"} <= set(dir(multigrad_conformance))
-    with pytest.raises(AttributeError, match="module 'multigrad_conformance' has no attribute 'check_functions'"):
+    with pytest.raises(
+        AttributeError, match="module 'multigrad_conformance' has no attribute 'check_functions'"
+    ):
         multigrad_conformance.check_functions
 
 
 # ----- check_rule -----
 
 
-def rule_fails(op: Any, samples: Any = None, backends: Any = ("numpy", "strict"), **kwargs: Any) -> str:
+def rule_fails(
+    op: Any, samples: Any = None, backends: Any = ("numpy", "strict"), **kwargs: Any
+) -> str:
     with pytest.raises(AssertionError) as caught:
         check_rule(op, samples, backends=backends, **kwargs)
     return str(caught.value)
@@ -198,32 +251,59 @@ def test_a_rule_of_the_table() -> None:
 
 
 def softsign(name: str, **changed: Any) -> None:
-    rules = {"x": lambda xp, x: 1 / (1 + xp.abs(x)) ** 2, "forward": lambda xp, x: x / (1 + xp.abs(x))} | changed
+    rules = {
+        "x": lambda xp, x: 1 / (1 + xp.abs(x)) ** 2,
+        "forward": lambda xp, x: x / (1 + xp.abs(x)),
+    } | changed
     registry.elementwise(f"{name}(x, /)", doc="x / (1 + |x|).", **rules)
 
 
 def test_a_right_rule_with_samples(operations: Any) -> None:
     softsign("toolcheck.softsign")
     assert check_rule("toolcheck.softsign", [(X,)], backends=("numpy", "strict")) is None
-    assert check_rule("toolcheck.softsign", [Sample("real", X), Kink("at 0", [0.0], gradients={"x": [1.0]})], backends="numpy") is None
-    assert check_rule("toolcheck.softsign", lambda draw: [(draw.real(2, 3),)], backends="numpy") is None
+    assert (
+        check_rule(
+            "toolcheck.softsign",
+            [Sample("real", X), Kink("at 0", [0.0], gradients={"x": [1.0]})],
+            backends="numpy",
+        )
+        is None
+    )
+    assert (
+        check_rule("toolcheck.softsign", lambda draw: [(draw.real(2, 3),)], backends="numpy")
+        is None
+    )
 
 
 def test_a_wrong_partial(operations: Any) -> None:
     softsign("toolcheck.partial", x=lambda xp, x: 1 / (1 + xp.abs(x)))
     text = rule_fails("toolcheck.partial", [(X,)])
-    assert text.startswith("the operation 'toolcheck.partial' fails: numpy, toolcheck.partial/vjp/sample-0: ")
-    assert "gradient x, finite differences" in text and "\nalso numpy, toolcheck.partial/" in text and "more" in text.splitlines()[-1]
+    assert text.startswith(
+        "the operation 'toolcheck.partial' fails: numpy, toolcheck.partial/vjp/sample-0: "
+    )
+    assert (
+        "gradient x, finite differences" in text
+        and "\nalso numpy, toolcheck.partial/" in text
+        and "more" in text.splitlines()[-1]
+    )
 
 
 def test_a_wrong_stated_gradient(operations: Any) -> None:
     softsign("toolcheck.kink")
     text = rule_fails("toolcheck.kink", [Kink("at 0", [0.0], gradients={"x": [0.5]})])
-    assert text.startswith("the operation 'toolcheck.kink' fails: numpy, toolcheck.kink/kink/at-0: ")
+    assert text.startswith(
+        "the operation 'toolcheck.kink' fails: numpy, toolcheck.kink/kink/at-0: "
+    )
 
 
 def test_a_wrong_vjp_beside_a_right_jvp(operations: Any) -> None:
-    registry.define("toolcheck.half(x, /)", doc="x / 2.", forward=lambda xp, x: x / 2, x=lambda xp, g: g, jvp=lambda xp, t: t / 2)
+    registry.define(
+        "toolcheck.half(x, /)",
+        doc="x / 2.",
+        forward=lambda xp, x: x / 2,
+        x=lambda xp, g: g,
+        jvp=lambda xp, t: t / 2,
+    )
     text = rule_fails("toolcheck.half", [(X,)], checks=["vjp", "jvp"])
     assert "numpy, toolcheck.half/vjp/sample-0" in text and "Re<g, jvp(t)> = " in text
     assert check_rule("toolcheck.half", [(X,)], backends="numpy", checks="forward") is None
@@ -234,12 +314,19 @@ def test_what_check_rule_refuses(operations: Any) -> None:
     for arguments, message in (
         (("nosuch.operation",), "check_rule: no operation 'nosuch.operation' is declared"),
         ((3,), "check_rule: no operation 3 is declared"),
-        (("toolcheck.bare",), r"the operation 'toolcheck.bare' has no samples: pass samples=\[\(argument, ...\)\]"),
+        (
+            ("toolcheck.bare",),
+            r"the operation 'toolcheck.bare' has no samples: pass samples=\[\(argument, ...\)\]",
+        ),
         (("toolcheck.bare", []), "has no samples"),
     ):
         with pytest.raises(ValueError, match=message):
             check_rule(*arguments)
-    with pytest.raises(TypeError, match=r"samples must be Sample objects or tuples of arguments \(one argument alone is \(x,\)\), not ndarray"):
+    with pytest.raises(
+        TypeError,
+        match=r"samples must be Sample objects or tuples of arguments \(one argument alone is "
+        r"\(x,\)\), not ndarray",
+    ):
         check_rule("toolcheck.bare", [X])
     with pytest.raises(ValueError, match="there is no check 'grad' of 'tanh' here; there are "):
         check_rule("tanh", checks="grad", backends="numpy")
@@ -252,16 +339,33 @@ def test_what_check_rule_refuses(operations: Any) -> None:
 def test_an_old_declaration_is_refused(operations: Any) -> None:
     softsign("toolcheck.twice")
     old = registry.OPS["toolcheck.twice"]
-    registry.elementwise("toolcheck.twice(x, /)", x=lambda xp, x: 1 / (1 + xp.abs(x)) ** 2, forward=lambda xp, x: x / (1 + xp.abs(x)),
-                         doc="x / (1 + |x|).", override=True)
-    with pytest.raises(ValueError, match=r"this declaration of 'toolcheck.twice' has been replaced by another one"):
+    registry.elementwise(
+        "toolcheck.twice(x, /)",
+        x=lambda xp, x: 1 / (1 + xp.abs(x)) ** 2,
+        forward=lambda xp, x: x / (1 + xp.abs(x)),
+        doc="x / (1 + |x|).",
+        override=True,
+    )
+    with pytest.raises(
+        ValueError, match=r"this declaration of 'toolcheck.twice' has been replaced by another one"
+    ):
         check_rule(old)
 
 
 def test_python_runs_it_without_pytest() -> None:
     import subprocess
 
-    code = "import numpy as np\nfrom multigrad_conformance import check_function\nprint(check_function(lambda x: x**2, np.ones(2), backends='numpy'))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
-                          env={**__import__("os").environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"})
+    code = (
+        "import numpy as np\n"
+        "from multigrad_conformance import check_function\n"
+        "print(check_function(lambda x: x**2, np.ones(2), backends='numpy'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**__import__("os").environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"},
+    )
     assert done.stdout.strip() == "None", done.stderr

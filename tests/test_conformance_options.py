@@ -1,4 +1,6 @@
-"""The options of the pytest plugin: they carry the project's name, since the plugin is loaded in every project's run of pytest."""
+"""The options of the pytest plugin: they carry the project's name, since the plugin is loaded in
+every project's run of pytest.
+"""
 
 from __future__ import annotations
 
@@ -35,19 +37,49 @@ def test_options(request):
 
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=folder, env=os.environ | {"PYTHONPATH": path})
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "multigrad_conformance.plugin",
+        *arguments,
+    ]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+    )
 
 
 def test_a_project_has_options_of_these_names_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_project.py").write_text(PROJECT)
-    done = run_pytest(tmp_path, "--backend", "torch", "--samples", "7", "--json", "a.json", "--conformance-json", "b.json")
+    done = run_pytest(
+        tmp_path,
+        "--backend",
+        "torch",
+        "--samples",
+        "7",
+        "--json",
+        "a.json",
+        "--conformance-json",
+        "b.json",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 
 
-@pytest.mark.parametrize("option", ["--backend", "--samples", "--json", "--conformance-json", "--multigrad-back"])
+@pytest.mark.parametrize(
+    "option", ["--backend", "--samples", "--json", "--conformance-json", "--multigrad-back"]
+)
 def test_no_other_name_is_taken(tmp_path: Path, option: str) -> None:
     """No short form either: pytest would otherwise give a project's `--backend` to the plugin."""
     done = run_pytest(tmp_path, option, "full")
@@ -56,8 +88,19 @@ def test_no_other_name_is_taken(tmp_path: Path, option: str) -> None:
 
 
 def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, "--pyargs", "multigrad_conformance", "--multigrad-backend", "numpy", "--multigrad-samples", "full",
-                      "--multigrad-json", "results.json", "-k", "numpy:tanh")
+    done = run_pytest(
+        tmp_path,
+        "--pyargs",
+        "multigrad_conformance",
+        "--multigrad-backend",
+        "numpy",
+        "--multigrad-samples",
+        "full",
+        "--multigrad-json",
+        "results.json",
+        "-k",
+        "numpy:tanh",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "numpy: 1 operations," in done.stdout and "(full samples)" in done.stdout
     results = json.loads((tmp_path / "results.json").read_text())
@@ -66,15 +109,39 @@ def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_exists_is_written_again(tmp_path: Path) -> None:
-    """pytest takes its path for one of tests, moves its root there, and a conftest.py of the project is then one of the whole machine."""
+    """pytest takes its path for one of tests, moves its root there, and a conftest.py of the
+    project is then one of the whole machine.
+    """
     project, results = tmp_path / "project", tmp_path / "results"
     for folder in (project / "tests", results):
         folder.mkdir(parents=True)
     names = ("backend", "cell", "operation", "plan")
-    (project / "tests" / "conftest.py").write_text("import pytest\n" + "".join(
-        f"\n@pytest.fixture(params=[1, 2], name={name!r})\ndef {name}_(request):\n    return request.param\n" for name in names))
+    (project / "tests" / "conftest.py").write_text(
+        "import pytest\n"
+        + "".join(
+            "\n"
+            f"@pytest.fixture(params=[1, 2], name={name!r})\n"
+            f"def {name}_(request):\n"
+            "    return request.param\n"
+            for name in names
+        )
+    )
     (results / "old.json").write_text("{}")
-    for option in (("--multigrad-json", str(results / "old.json")), (f"--multigrad-json={results / 'old.json'}",)):
-        done = run_pytest(project, "--pyargs", "multigrad_conformance", "--multigrad-backend", "numpy", "-k", "numpy:tanh/vjp or saves", *option)
+    for option in (
+        ("--multigrad-json", str(results / "old.json")),
+        (f"--multigrad-json={results / 'old.json'}",),
+    ):
+        done = run_pytest(
+            project,
+            "--pyargs",
+            "multigrad_conformance",
+            "--multigrad-backend",
+            "numpy",
+            "-k",
+            "numpy:tanh/vjp or saves",
+            *option,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert json.loads((results / "old.json").read_text())["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
+        assert json.loads((results / "old.json").read_text())["backends"]["numpy"]["tests"][
+            "tanh/vjp/real"
+        ] == ["passed"]

@@ -1,4 +1,6 @@
-"""The conformance suite notices what it is there to notice: each kind of mistake fails the check that looks for it."""
+"""The conformance suite notices what it is there to notice: each kind of mistake fails the check
+that looks for it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,18 @@ from multigrad.ops.batching import refused
 
 pytest.importorskip("multigrad_conformance")
 
-from multigrad_conformance import Draw, Kink, Refused, Sample, batches, cells, checks, kernels, problem, saves
+from multigrad_conformance import (
+    Draw,
+    Kink,
+    Refused,
+    Sample,
+    batches,
+    cells,
+    checks,
+    kernels,
+    problem,
+    saves,
+)
 from multigrad_conformance import test_conformance as suite
 from multigrad_conformance.compare import available
 from multigrad_conformance.target import Target
@@ -37,7 +50,14 @@ def declared() -> Iterator[Callable[..., Any]]:
     problem._forget(before["sin"])
 
 
-BATCHES = (batches.vmap, batches.vmap_each, batches.vmap_vjp, batches.vmap_pullback, batches.vmap_jvp, batches.nested)
+BATCHES = (
+    batches.vmap,
+    batches.vmap_each,
+    batches.vmap_vjp,
+    batches.vmap_pullback,
+    batches.vmap_jvp,
+    batches.nested,
+)
 
 
 def case(op: Any, sample: Sample = SAMPLE) -> checks.Case:
@@ -49,19 +69,35 @@ def cube(xp: Any, x: Any) -> Any:
 
 
 def test_a_right_operation_passes_everything(declared: Any) -> None:
-    right = case(declared("elementwise", "suite.right(x, /)", forward=cube, x=lambda xp, x: 3 * x * x))
+    right = case(
+        declared("elementwise", "suite.right(x, /)", forward=cube, x=lambda xp, x: 3 * x * x)
+    )
     for check in (checks.forward, checks.vjp, checks.jvp, checks.dual, checks.second, *BATCHES):
         check(right)
 
 
 def test_a_wrong_batching_rule(declared: Any) -> None:
-    right = declared("define", "suite.batched(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x,
-                     batching=lambda xp, x: x * x * x)
+    right = declared(
+        "define",
+        "suite.batched(x, /)",
+        forward=cube,
+        x=lambda xp, g, x: g * 3 * x * x,
+        jvp=lambda xp, t, x: t * 3 * x * x,
+        batching=lambda xp, x: x * x * x,
+    )
     for check in BATCHES:
         check(case(right))
-    for rule in (lambda xp, x: xp.flip(x * x * x, axis=0), lambda xp, x: (x * x * x)[:1, ...]):  # another example; one for all
-        wrong = declared("define", "suite.batched(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x,
-                         batching=rule, override=True)
+    # another example; one for all
+    for rule in (lambda xp, x: xp.flip(x * x * x, axis=0), lambda xp, x: (x * x * x)[:1, ...]):
+        wrong = declared(
+            "define",
+            "suite.batched(x, /)",
+            forward=cube,
+            x=lambda xp, g, x: g * 3 * x * x,
+            jvp=lambda xp, t, x: t * 3 * x * x,
+            batching=rule,
+            override=True,
+        )
         with pytest.raises(AssertionError, match="x batched: output 0, against a loop"):
             batches.vmap(case(wrong))
 
@@ -72,29 +108,57 @@ def test_a_batching_rule_that_writes_into_its_batch(declared: Any) -> None:
         x *= 0
         return result
 
-    wrong = declared("define", "suite.batched(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x,
-                     batching=batch)
+    wrong = declared(
+        "define",
+        "suite.batched(x, /)",
+        forward=cube,
+        x=lambda xp, g, x: g * 3 * x * x,
+        jvp=lambda xp, t, x: t * 3 * x * x,
+        batching=batch,
+    )
     with pytest.raises(AssertionError, match="an argument was changed"):
         batches.vmap(case(wrong))
 
 
 def test_an_operation_that_is_computed_one_by_one(declared: Any) -> None:
     """A third party's may be; one of the standard may not."""
-    slow = declared("define", "suite.slow(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x)
+    slow = declared(
+        "define",
+        "suite.slow(x, /)",
+        forward=cube,
+        x=lambda xp, g, x: g * 3 * x * x,
+        jvp=lambda xp, t, x: t * 3 * x * x,
+    )
     for check in BATCHES:
         check(case(slow))
     registry.OPS["suite.slow"] = own = replace(slow, module="multigrad.ops.slow")
-    for check in set(BATCHES) - {batches.vmap_pullback}:  # where the operation is over before the batch begins
+    # where the operation is over before the batch begins
+    for check in set(BATCHES) - {batches.vmap_pullback}:
         with pytest.raises(AssertionError, match="the operation 'suite.slow' has no batching rule"):
             check(case(own))
 
 
 def test_a_shape_that_depends_on_values(declared: Any) -> None:
-    sample = Sample("real", np.asarray([[0.5, -1.0, 2.0], [1.5, 3.0, -2.5]]), needs="data_dependent")
-    refusing = declared("nondifferentiable", "suite.positive(x, /)", forward=lambda xp, x: x[x > 0], batching=refused("suite.positive", ""))
+    sample = Sample(
+        "real", np.asarray([[0.5, -1.0, 2.0], [1.5, 3.0, -2.5]]), needs="data_dependent"
+    )
+    refusing = declared(
+        "nondifferentiable",
+        "suite.positive(x, /)",
+        forward=lambda xp, x: x[x > 0],
+        batching=refused("suite.positive", ""),
+    )
     batches.vmap(case(refusing, sample))
-    lenient = declared("nondifferentiable", "suite.positive(x, /)", forward=lambda xp, x: x[x > 0], batching=lambda xp, x: x, override=True)
-    with pytest.raises(AssertionError, match="the shape of the result depends on values, yet vmap has computed it"):
+    lenient = declared(
+        "nondifferentiable",
+        "suite.positive(x, /)",
+        forward=lambda xp, x: x[x > 0],
+        batching=lambda xp, x: x,
+        override=True,
+    )
+    with pytest.raises(
+        AssertionError, match="the shape of the result depends on values, yet vmap has computed it"
+    ):
         batches.vmap(case(lenient, sample))
     with pytest.raises(BatchingError, match="depends on the values"):  # where it does not
         batches.vmap(case(registry.OPS["nonzero"], Sample("real", np.ones(3))))
@@ -108,7 +172,13 @@ def test_a_wrong_vjp(declared: Any) -> None:
 
 
 def test_a_wrong_jvp(declared: Any) -> None:
-    wrong = declared("define", "suite.jvp(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x)
+    wrong = declared(
+        "define",
+        "suite.jvp(x, /)",
+        forward=cube,
+        x=lambda xp, g, x: g * 3 * x * x,
+        jvp=lambda xp, t, x: t * 3 * x,
+    )
     checks.vjp(case(wrong))
     for check in (checks.jvp, checks.dual):
         with pytest.raises(AssertionError, match="tangent 0"):
@@ -119,7 +189,9 @@ def test_a_rule_that_hides_its_argument_from_the_second_derivative(declared: Any
     def constant(xp: Any, g: Any, x: Any) -> Any:
         return g * 3 * getattr(x, "array", x) ** 2
 
-    wrong = declared("define", "suite.hidden(x, /)", forward=cube, x=constant, jvp=lambda xp, t, x: t * 3 * x * x)
+    wrong = declared(
+        "define", "suite.hidden(x, /)", forward=cube, x=constant, jvp=lambda xp, t, x: t * 3 * x * x
+    )
     checks.vjp(case(wrong))
     with pytest.raises(AssertionError, match="second derivative"):
         checks.second(case(wrong))
@@ -128,7 +200,13 @@ def test_a_rule_that_hides_its_argument_from_the_second_derivative(declared: Any
 
 
 def test_the_other_convention_of_complex_gradients(declared: Any) -> None:
-    wrong = declared("define", "suite.complex(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x)
+    wrong = declared(
+        "define",
+        "suite.complex(x, /)",
+        forward=cube,
+        x=lambda xp, g, x: g * 3 * x * x,
+        jvp=lambda xp, t, x: t * 3 * x * x,
+    )
     with pytest.raises(AssertionError, match="finite differences"):
         checks.vjp(case(wrong, COMPLEX))
     with pytest.raises(AssertionError, match="Re<g, jvp"):
@@ -146,24 +224,45 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
         checks.forward(case(wrong))
 
 
-@pytest.mark.parametrize("kernel, wrong, message", [
-    ("to_numpy", lambda xp, x, copy=None: np.asarray(x, np.complex128), "to_numpy gave .* for"),
-    ("to_numpy", lambda xp, x, copy=None: np.asarray(x)[()], "to_numpy gave .*, no array of NumPy"),
-    ("to_numpy", lambda xp, x, copy=None: np.asarray(x) * 2, "to_numpy"),
-    ("from_numpy", lambda xp, x: x.astype(np.complex64), "from_numpy gave .* for"),
-    ("from_numpy", lambda xp, x: x[::-1], "from_numpy"),
-    ("from_numpy", lambda xp, x: x.tolist(), "from_numpy gave list, no array of the library"),
-    ("rule", lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g, *saved) * 2, "the gradient of a rule"),
-    ("rule", lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g + 0, *saved), "the rule of multiply was given something else"),
-    ("rule", lambda xp, name, vjp: lambda xp, g, *s: vjp(xp, g, *s) if len(s) > 1 else vjp(xp, g, *s)[0], "of .gradient, None., array"),
-    ("at_once", lambda xp, x, compute: x, "at_once"),
-    ("afresh", lambda xp, x: x.tolist(), "afresh gave list"),
-    ("assign", lambda xp, x, key, value: None, "after x.* was assigned to"),
-    ("order", lambda xp, x: "C", "yet order 'C'"),
-    ("dense", lambda xp, x: True, "yet dense"),
-    ("shared", lambda xp, x, y: True, "shared with a new array"),
-    ("accelerator", lambda xp, x: 0, "accelerator gave 0"),
-])
+@pytest.mark.parametrize(
+    "kernel, wrong, message",
+    [
+        ("to_numpy", lambda xp, x, copy=None: np.asarray(x, np.complex128), "to_numpy gave .* for"),
+        (
+            "to_numpy",
+            lambda xp, x, copy=None: np.asarray(x)[()],
+            "to_numpy gave .*, no array of NumPy",
+        ),
+        ("to_numpy", lambda xp, x, copy=None: np.asarray(x) * 2, "to_numpy"),
+        ("from_numpy", lambda xp, x: x.astype(np.complex64), "from_numpy gave .* for"),
+        ("from_numpy", lambda xp, x: x[::-1], "from_numpy"),
+        ("from_numpy", lambda xp, x: x.tolist(), "from_numpy gave list, no array of the library"),
+        (
+            "rule",
+            lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g, *saved) * 2,
+            "the gradient of a rule",
+        ),
+        (
+            "rule",
+            lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g + 0, *saved),
+            "the rule of multiply was given something else",
+        ),
+        (
+            "rule",
+            lambda xp, name, vjp: (
+                lambda xp, g, *s: vjp(xp, g, *s) if len(s) > 1 else vjp(xp, g, *s)[0]
+            ),
+            "of .gradient, None., array",
+        ),
+        ("at_once", lambda xp, x, compute: x, "at_once"),
+        ("afresh", lambda xp, x: x.tolist(), "afresh gave list"),
+        ("assign", lambda xp, x, key, value: None, "after x.* was assigned to"),
+        ("order", lambda xp, x: "C", "yet order 'C'"),
+        ("dense", lambda xp, x: True, "yet dense"),
+        ("shared", lambda xp, x, y: True, "shared with a new array"),
+        ("accelerator", lambda xp, x: 0, "accelerator gave 0"),
+    ],
+)
 def test_a_wrong_kernel(kernel: str, wrong: Any, message: str) -> None:
     target = Target("numpy")
     kernels.CHECKS[kernel](target)
@@ -175,6 +274,7 @@ def test_a_wrong_kernel(kernel: str, wrong: Any, message: str) -> None:
 
 def writing(place: str) -> dict[str, Any]:
     """The rules of a cube, of which one writes into what it is given."""
+
     def vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
         slope = 3 * x * x
         if place == "cotangent":
@@ -200,14 +300,29 @@ def writing(place: str) -> dict[str, Any]:
     return {"forward": cube, "x": vjp, "jvp": jvp}
 
 
-@pytest.mark.parametrize("place, check, message", [
-    ("cotangent", checks.vjp, "the cotangent of ans was changed while the vjp ran.* A rule must not write into what it is given: write `g = g"),
-    ("argument", checks.vjp, "the argument x was changed while the vjp ran|an argument was changed"),
-    ("output", checks.vjp, "the output ans was changed while the vjp ran"), ("tangent", checks.jvp, "a tangent was changed while the jvp ran"),
-    ("moved argument", checks.jvp, "an argument was changed while the jvp ran"),
-    ("moved output", checks.jvp, "an output was changed while the jvp ran"),
-])
-def test_a_rule_that_writes_into_what_it_is_given(declared: Any, place: str, check: Any, message: str) -> None:
+@pytest.mark.parametrize(
+    "place, check, message",
+    [
+        (
+            "cotangent",
+            checks.vjp,
+            "the cotangent of ans was changed while the vjp ran.* A rule must not write into "
+            "what it is given: write `g = g",
+        ),
+        (
+            "argument",
+            checks.vjp,
+            "the argument x was changed while the vjp ran|an argument was changed",
+        ),
+        ("output", checks.vjp, "the output ans was changed while the vjp ran"),
+        ("tangent", checks.jvp, "a tangent was changed while the jvp ran"),
+        ("moved argument", checks.jvp, "an argument was changed while the jvp ran"),
+        ("moved output", checks.jvp, "an output was changed while the jvp ran"),
+    ],
+)
+def test_a_rule_that_writes_into_what_it_is_given(
+    declared: Any, place: str, check: Any, message: str
+) -> None:
     check(case(declared("define", "suite.pure(x, /)", **writing(""))))
     with pytest.raises(AssertionError, match=message):
         check(case(declared("define", "suite.writes(x, /)", **writing(place))))
@@ -219,8 +334,13 @@ def test_a_rule_that_writes_in_recorded_passes_only(declared: Any) -> None:
             ans.detach()[...] = 0
         return g * 3 * x * x
 
-    wrong = declared("define", "suite.writes(x, /)", forward=cube, x=vjp, jvp=lambda xp, t, x: t * 3 * x * x)
-    with pytest.raises(AssertionError, match="the output ans was changed while the vjp, in a pass that is recorded, ran"):
+    wrong = declared(
+        "define", "suite.writes(x, /)", forward=cube, x=vjp, jvp=lambda xp, t, x: t * 3 * x * x
+    )
+    with pytest.raises(
+        AssertionError,
+        match="the output ans was changed while the vjp, in a pass that is recorded, ran",
+    ):
         checks.vjp(case(wrong))
 
 
@@ -229,24 +349,41 @@ def test_a_rule_that_writes_into_a_cotangent_of_several(declared: Any) -> None:
         g_high += g_low
         return 2 * g_high
 
-    wrong = declared("define", "suite.two(x, /)", outputs=("low", "high"), forward=lambda xp, x: (2 * x, 2 * x), x=vjp,
-                     jvp=lambda xp, t: (2 * t, 2 * t))
+    wrong = declared(
+        "define",
+        "suite.two(x, /)",
+        outputs=("low", "high"),
+        forward=lambda xp, x: (2 * x, 2 * x),
+        x=vjp,
+        jvp=lambda xp, t: (2 * t, 2 * t),
+    )
     with pytest.raises(AssertionError, match="the cotangent of high was changed"):
         checks.vjp(case(wrong))
 
 
 def test_a_rule_that_needs_all_of_its_outputs_to_be_used(declared: Any) -> None:
-    rules: dict[str, Any] = {"outputs": ("double", "triple"), "forward": lambda xp, x: (2 * x, 3 * x), "jvp": lambda xp, t: (2 * t, 3 * t),
-                             "x": lambda xp, g_double, g_triple: 2 * g_double + 3 * g_triple}
+    rules: dict[str, Any] = {
+        "outputs": ("double", "triple"),
+        "forward": lambda xp, x: (2 * x, 3 * x),
+        "jvp": lambda xp, t: (2 * t, 3 * t),
+        "x": lambda xp, g_double, g_triple: 2 * g_double + 3 * g_triple,
+    }
     right = declared("define", "suite.zeros(x, /)", **rules)
-    assert dict(cells._checks(discovery.get("numpy"), right, SAMPLE))["each_output"] is checks.each_output
+    assert (
+        dict(cells._checks(discovery.get("numpy"), right, SAMPLE))["each_output"]
+        is checks.each_output
+    )
     checks.vjp(case(right))
     checks.each_output(case(right))
     wrong = declared("define", "suite.none(x, /)", materialize=False, **rules)
     checks.vjp(case(wrong))
     with pytest.raises(TypeError, match="NoneType"):
         checks.each_output(case(wrong))
-    rules["x"] = lambda xp, g_double, g_triple: 3 * g_triple if g_double is None else 2 * g_double + (g_double if g_triple is None else 3 * g_triple)
+    rules["x"] = lambda xp, g_double, g_triple: (
+        3 * g_triple
+        if g_double is None
+        else 2 * g_double + (g_double if g_triple is None else 3 * g_triple)
+    )
     wrong = declared("define", "suite.mixed(x, /)", materialize=False, **rules)
     checks.vjp(case(wrong))
     with pytest.raises(AssertionError, match="gradient of output 0 alone"):
@@ -259,13 +396,26 @@ def softmax(x: Any, /, *, axis: int | None = None) -> Any:
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
-@pytest.mark.parametrize("forward", [{"numpy": softmax}, {"numpy": lambda x, axis: softmax(x, axis=axis)}, lambda xp, x, axis: softmax(x, axis=axis)])
+@pytest.mark.parametrize(
+    "forward",
+    [
+        {"numpy": softmax},
+        {"numpy": lambda x, axis: softmax(x, axis=axis)},
+        lambda xp, x, axis: softmax(x, axis=axis),
+    ],
+)
 def test_a_default_of_the_declaration(declared: Any, forward: Any) -> None:
     def rule(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
         return ans * (t - xp.sum(t * ans, axis=axis, keepdims=True))
 
-    right = declared("define", "suite.softmax(x, /, *, axis=-1)", forward=forward, x=lambda xp, g, ans, axis: rule(xp, g, ans, axis), jvp=rule,
-                     batching="axis")
+    right = declared(
+        "define",
+        "suite.softmax(x, /, *, axis=-1)",
+        forward=forward,
+        x=lambda xp, g, ans, axis: rule(xp, g, ans, axis),
+        jvp=rule,
+        batching="axis",
+    )
     for check in (checks.forward, checks.vjp, checks.jvp, checks.dual, checks.second, *BATCHES):
         check(case(right))
 
@@ -284,23 +434,39 @@ def test_a_gradient_that_is_stated_otherwise() -> None:
 
 
 def test_a_gradient_that_should_be_refused() -> None:
-    refused_sample = Refused("complete", np.asarray([[2.0], [1.0]]), mode="complete", message="mode='complete'")
+    refused_sample = Refused(
+        "complete", np.asarray([[2.0], [1.0]]), mode="complete", message="mode='complete'"
+    )
     checks.refused(case(registry.OPS["linalg.qr"], refused_sample))
     with pytest.raises(AssertionError, match=r"gradient x should be refused: the phases"):
-        checks.refused(case(registry.OPS["sin"], Refused("phases", np.ones(2), message="the phases")))
-    with pytest.raises(AssertionError, match=r"the gradient is refused, but not because 'phases': The QR decomposition is not"):
-        checks.refused(case(registry.OPS["linalg.qr"], Refused("phases", np.asarray([[2.0], [1.0]]), mode="complete", message="phases")))
+        checks.refused(
+            case(registry.OPS["sin"], Refused("phases", np.ones(2), message="the phases"))
+        )
+    with pytest.raises(
+        AssertionError,
+        match=r"the gradient is refused, but not because 'phases': The QR decomposition is not",
+    ):
+        checks.refused(
+            case(
+                registry.OPS["linalg.qr"],
+                Refused("phases", np.asarray([[2.0], [1.0]]), mode="complete", message="phases"),
+            )
+        )
 
 
 def test_a_gradient_that_cannot_be_refused_is_nan(declared: Any) -> None:
     """As where values are not known."""
-    lost = declared("elementwise", "suite.lost(x, /)", forward=cube, x=lambda xp, x: float("nan") * x)
+    lost = declared(
+        "elementwise", "suite.lost(x, /)", forward=cube, x=lambda xp, x: float("nan") * x
+    )
     checks.refused(case(lost, Refused("never", np.ones(2), message="never")))
 
 
 def test_a_forward_that_is_wrong_everywhere(declared: Any) -> None:
     """Compared with itself it is right; a reference knows better."""
-    wrong = declared("elementwise", "suite.wrong_everywhere(x, /)", forward=cube, x=lambda xp, x: 3 * x * x)
+    wrong = declared(
+        "elementwise", "suite.wrong_everywhere(x, /)", forward=cube, x=lambda xp, x: 3 * x * x
+    )
     checks.forward(case(wrong))
     checks.forward(case(wrong, Sample("real", SAMPLE.args[0], reference=lambda x: x**3)))
     with pytest.raises(AssertionError, match="output 0"):
@@ -309,18 +475,28 @@ def test_a_forward_that_is_wrong_everywhere(declared: Any) -> None:
 
 def test_a_sample_for_one_check_is_short_where_it_says_so() -> None:
     short = {cell.id for cell in cells.selected("numpy", "short", ["linalg.svd"])}
-    assert {"linalg.svd/dual/tall", "linalg.svd/dual/columns-that-are-added", "linalg.svd/refused/phases"} <= short
+    assert {
+        "linalg.svd/dual/tall",
+        "linalg.svd/dual/columns-that-are-added",
+        "linalg.svd/refused/phases",
+    } <= short
     assert "linalg.svd/dual/complex" not in short
 
 
 def test_an_operation_without_samples(declared: Any) -> None:
     declared("elementwise", "suite.untested(x, /)", forward=cube, x=1)
-    with pytest.raises(AssertionError, match=r"'suite.untested' of .*test_conformance_suite.* has no samples: return them from the hook"):
+    with pytest.raises(
+        AssertionError,
+        match=r"'suite.untested' of .*test_conformance_suite.* has no samples: return them from "
+        r"the hook",
+    ):
         suite.test_samples("suite.untested")
 
 
 def test_a_plan_that_keeps_too_much(declared: Any) -> None:
-    wrong = declared("linear", "suite.keeps(x, /)", forward=lambda xp, x: 2 * x, x=lambda xp, g, x: 2 * g)
+    wrong = declared(
+        "linear", "suite.keeps(x, /)", forward=lambda xp, x: 2 * x, x=lambda xp, g, x: 2 * g
+    )
     assert wrong.kept("x") == ("x",) and saves.allowed(wrong, "x") == set()
     with pytest.raises(AssertionError, match="keeps {'x'}"):
         suite.test_saves(("suite.keeps", "x"))
@@ -336,7 +512,9 @@ def fails(target: Target) -> None:
 
 @pytest.fixture
 def exemptions(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
-    return lambda table: monkeypatch.setattr(suite, "extend", SimpleNamespace(backend=lambda name: SimpleNamespace(exemptions=table)))
+    return lambda table: monkeypatch.setattr(
+        suite, "extend", SimpleNamespace(backend=lambda name: SimpleNamespace(exemptions=table))
+    )
 
 
 @pytest.mark.parametrize("test_id", ["sin/vjp/real", "sin/*"])
@@ -369,23 +547,40 @@ def test_an_exemption_of_no_test(exemptions: Any) -> None:
 def test_ids_are_unique_and_stable() -> None:
     ids = [c.id for c in cells.everything("numpy")]
     assert len(set(ids)) == len(ids)
-    assert {"tanh/vjp/real", "tanh/second/complex", "tanh/vjp/real@float32", "add/broadcasting/full,row", "pow/kink/exponent-0.5",
-            "getitem/jvp/integer-arrays", "scatter_add/override/rows", "kernels.own/kernel/override"} <= set(ids)
+    assert {
+        "tanh/vjp/real",
+        "tanh/second/complex",
+        "tanh/vjp/real@float32",
+        "add/broadcasting/full,row",
+        "pow/kink/exponent-0.5",
+        "getitem/jvp/integer-arrays",
+        "scatter_add/override/rows",
+        "kernels.own/kernel/override",
+    } <= set(ids)
 
 
 def test_short_is_part_of_full() -> None:
     short, full = ({c.id for c in cells.selected("numpy", level)} for level in ("short", "full"))
-    assert short < full and {i.partition("/")[0] for i in short} == {i.partition("/")[0] for i in full}
+    assert short < full and {i.partition("/")[0] for i in short} == {
+        i.partition("/")[0] for i in full
+    }
 
 
 def test_samples_are_the_same_in_every_run() -> None:
-    assert np.array_equal(Draw("sin").real(2, 3), Draw("sin").real(2, 3)) and not np.array_equal(Draw("sin").real(2), Draw("cos").real(2))
+    assert np.array_equal(Draw("sin").real(2, 3), Draw("sin").real(2, 3)) and not np.array_equal(
+        Draw("sin").real(2), Draw("cos").real(2)
+    )
 
 
 def test_what_a_device_lacks() -> None:
     target = Target("numpy")
     target.has_double = target.has_long = False
-    assert [available(target, n) for n in ("float64", "complex128", "int64", "int8")] == ["float32", "complex64", "int32", "int8"]
+    assert [available(target, n) for n in ("float64", "complex128", "int64", "int8")] == [
+        "float32",
+        "complex64",
+        "int32",
+        "int8",
+    ]
 
 
 def test_the_backends_that_are_tested_exist() -> None:

@@ -64,9 +64,22 @@ def test_nested_arguments_keyword_arguments_and_results():
         xp = x.__array_namespace__()
         for layer in layers["layers"]:
             x = xp.tanh(x @ layer.weights + layer.bias) * scale
-        return {"out": x, "pair": (xp.sum(x), [xp.mean(x, axis=0)]), "n": 3, "none": None, "text": "done"}
+        return {
+            "out": x,
+            "pair": (xp.sum(x), [xp.mean(x, axis=0)]),
+            "n": 3,
+            "none": None,
+            "text": "done",
+        }
 
-    passes(predict, {"layers": [Layer(X.T @ X, X[0]), Layer(X.T, X[0, :2])]}, X, scale=np.asarray(0.5), mode="tanh", options={"n": 2})
+    passes(
+        predict,
+        {"layers": [Layer(X.T @ X, X[0]), Layer(X.T, X[0, :2])]},
+        X,
+        scale=np.asarray(0.5),
+        mode="tanh",
+        options={"n": 2},
+    )
 
 
 def test_integer_and_boolean_arguments_are_not_differentiated():
@@ -75,15 +88,27 @@ def test_integer_and_boolean_arguments_are_not_differentiated():
     def picked(x, i, mask, n):
         xp = x.__array_namespace__()
         assert not getattr(i, "requires_grad", False)
-        return xp.take(x, i, axis=1)**n * xp.where(mask, 2.0 * xp.ones_like(x), -1.0), xp.argmax(x), mask
+        return (
+            xp.take(x, i, axis=1) ** n * xp.where(mask, 2.0 * xp.ones_like(x), -1.0),
+            xp.argmax(x),
+            mask,
+        )
 
     passes(picked, X, np.asarray([2, 0, 0]), X > 0, 3)
     passes(lambda i: i * 2 + 1, np.arange(3))
     passes(lambda i: i * 2 + 1, np.arange(3), backends="jax")
 
 
-@pytest.mark.parametrize("f", [lambda z: z * z, lambda z: abs(z)**2, lambda z: z.__array_namespace__().conj(z) * z.__array_namespace__().exp(z),
-                               lambda z: z.__array_namespace__().real(z)**2], ids=range(4))
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: z * z,
+        lambda z: abs(z) ** 2,
+        lambda z: z.__array_namespace__().conj(z) * z.__array_namespace__().exp(z),
+        lambda z: z.__array_namespace__().real(z) ** 2,
+    ],
+    ids=range(4),
+)
 def test_complex_arguments(f):
     passes(f, Z)
     passes(lambda x, z: f(z) * x, X[:, :2], Z)
@@ -98,13 +123,31 @@ def test_arguments_without_axes_and_without_elements():
 
 def test_nan_and_inf_are_compared():
     x = np.asarray([1.0, math.nan, math.inf, -math.inf])
-    passes(lambda x: x.__array_namespace__().where(x.__array_namespace__().isfinite(x), x, x.__array_namespace__().ones_like(x))**2, x)
+    passes(
+        lambda x: (
+            x.__array_namespace__().where(
+                x.__array_namespace__().isfinite(x), x, x.__array_namespace__().ones_like(x)
+            )
+            ** 2
+        ),
+        x,
+    )
     passes(lambda x: 1 / x, np.asarray([0.0, 2.0]), checks="values")
     text = fails(lambda x: 1 / x, np.asarray([0.0, 2.0]))
-    assert "<lambda> fails: numpy, float64, differences: the result[0] is inf at these arguments, where there are no differences." in text
+    assert (
+        "<lambda> fails: numpy, float64, differences: the result[0] is inf at these arguments, "
+        "where there are no differences." in text
+    )
     passes(lambda x: 1 / x, np.asarray([0.0, 2.0]), checks=("values", "gradient"))
-    different = fails(lambda x: 1 / x if on(x, "numpy") else xp_clip(1 / x), np.asarray([0.0, 2.0]), checks="values")
-    assert "strict, float64, values: the result: 1 of 2 elements differ, the worst at [0]: 1000000.0, expected inf as on numpy" in different
+    different = fails(
+        lambda x: 1 / x if on(x, "numpy") else xp_clip(1 / x),
+        np.asarray([0.0, 2.0]),
+        checks="values",
+    )
+    assert (
+        "strict, float64, values: the result: 1 of 2 elements differ, the worst at [0]: "
+        "1000000.0, expected inf as on numpy" in different
+    )
 
 
 def xp_clip(x):
@@ -125,6 +168,7 @@ def test_a_function_that_varies_fast():
 
 def test_what_is_zero_by_cancellation():
     """A constant before a normalization: its gradient is rounding."""
+
     def normalized(x, b):
         xp = x.__array_namespace__()
         x = x + b
@@ -153,7 +197,9 @@ def test_constants_are_not_differentiated():
 
     at_an_edge = X[0, 1:] + 0.0, np.asarray([0.0, 0.7])
     assert "f fails: numpy, float64, differences: the gradient of x[1] is " in fails(f, *at_an_edge)
-    assert "the gradient of edges[1] is 0.0, but finite differences give" in fails(f, *at_an_edge, constants="x")
+    assert "the gradient of edges[1] is 0.0, but finite differences give" in fails(
+        f, *at_an_edge, constants="x"
+    )
     passes(f, X + 0.01, np.asarray([0.0, 0.7, 1.0]), constants="edges")
     passes(f, X + 0.01, np.asarray([0.0, 0.7, 1.0]), constants=[1])
     passes(f, X + 0.01, edges=np.asarray([0.0, 0.7, 1.0]), constants=["edges"])
@@ -193,9 +239,14 @@ def half(x, scale=1.0):
 def test_a_wrong_gradient():
     text = fails(half, X)
     assert text.startswith("half fails: numpy, float64, differences: the gradient of x[1, 0] is ")
-    assert "but finite differences give " in text and "\nalso strict, float32, differences: the gradient of x" in text
+    assert (
+        "but finite differences give " in text
+        and "\nalso strict, float32, differences: the gradient of x" in text
+    )
     number = float(text.split(" is ")[1].split(",")[0])
-    assert number == pytest.approx(float(text.split("give ")[1].split(".\n")[0].split("\n")[0].rstrip(".")) / 2, rel=1e-6)
+    assert number == pytest.approx(
+        float(text.split("give ")[1].split(".\n")[0].split("\n")[0].rstrip(".")) / 2, rel=1e-6
+    )
 
 
 def test_a_wrong_gradient_of_one_argument_in_a_tree():
@@ -221,14 +272,21 @@ def test_a_wrong_gradient_of_one_element_in_many():
 
 def test_a_wrong_gradient_on_one_backend():
     text = fails(lambda x: half(x) if on(x, "strict") else x**2, X)
-    assert text.startswith("<lambda> fails: strict, float64, gradient: the gradient of x: 6 of 6 elements differ, the worst at [1, 0]: ")
-    assert " as on numpy in float64" in text and "numpy, float64" not in text.replace("on numpy in float64", "")
+    assert text.startswith(
+        "<lambda> fails: strict, float64, gradient: the gradient of x: 6 of 6 elements differ, "
+        "the worst at [1, 0]: "
+    )
+    assert " as on numpy in float64" in text and "numpy, float64" not in text.replace(
+        "on numpy in float64", ""
+    )
 
 
 def test_a_lost_gradient_is_shown():
     text = fails(lambda x: x * x.detach(), X)
     assert "differences: the gradient of x[" in text
-    assert "a gradient is lost at" in text and ".detach(): a constant from here on, by request" in text
+    assert (
+        "a gradient is lost at" in text and ".detach(): a constant from here on, by request" in text
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Converting a ")
@@ -239,20 +297,31 @@ def test_a_python_number_in_between():
 
 def test_a_number_returned():
     text = fails(lambda x: math.fsum([1.0, float(x.sum())]), X)
-    assert "numpy, float64, values: the function returns no array, but float. What has left as a Python number has no derivative" in text
+    assert (
+        "numpy, float64, values: the function returns no array, but float. What has left as a "
+        "Python number has no derivative" in text
+    )
 
 
 def test_a_wrong_value_on_one_backend():
     text = fails(lambda x: x**2 + (1e-6 if on(x, "strict") else 0.0), X)
-    assert text.startswith("<lambda> fails: strict, float64, values: the result: 6 of 6 elements differ, the worst at [1, 1]: 0.040001")
+    assert text.startswith(
+        "<lambda> fails: strict, float64, values: the result: 6 of 6 elements differ, the worst "
+        "at [1, 1]: 0.040001"
+    )
     assert "expected 0.04" in text and "gradient" not in text
 
 
 def test_a_wrong_dtype_on_one_backend():
     def f(x):
-        return x.__array_namespace__().astype(x, mg.float32 if not on(x, "strict") else x.__array_namespace__().float64)
+        return x.__array_namespace__().astype(
+            x, mg.float32 if not on(x, "strict") else x.__array_namespace__().float64
+        )
 
-    assert "strict, float64, values: the result has dtype float64, on numpy float32. Where an array is made, say dtype=x.dtype" in fails(f, X)
+    assert (
+        "strict, float64, values: the result has dtype float64, on numpy float32. Where an "
+        "array is made, say dtype=x.dtype" in fails(f, X)
+    )
 
 
 def test_a_gradient_of_a_wrong_shape():
@@ -262,17 +331,28 @@ def test_a_gradient_of_a_wrong_shape():
 
     f.defvjp(lambda x: (x**2, x), lambda x, g: (x.__array_namespace__().sum(2 * g * x, axis=0),))
     text = fails(f, X, dtypes="float32", backends="numpy")
-    assert text.startswith("f fails: numpy, float32, gradient: ") and "shape" in text.splitlines()[0], text
+    assert (
+        text.startswith("f fails: numpy, float32, gradient: ") and "shape" in text.splitlines()[0]
+    ), text
 
 
 def test_a_wrong_shape_and_a_wrong_structure_on_one_backend():
     assert "strict, float64, values: the result has shape (6,), on numpy (2, 3)" in fails(
-        lambda x: x.reshape((6,)) if on(x, "strict") else x, X)
-    assert "strict, float64, values: the result has the result['a'], on numpy the result['b']" in fails(
-        lambda x: {"a" if on(x, "strict") else "b": x}, X)
-    assert "strict, float64, values: the result[1]: 2, expected 1 as on numpy" in fails(lambda x: (x, 2 if on(x, "strict") else 1), X)
-    assert "the result[1] is 'b', on numpy 'a'" in fails(lambda x: (x, "b" if on(x, "strict") else "a"), X)
-    assert "the result is an array, on numpy a float" in fails(lambda x: {"a": x, "n": x[0, 0] if on(x, "strict") else 1.0}, X).replace("['n']", "")
+        lambda x: x.reshape((6,)) if on(x, "strict") else x, X
+    )
+    assert (
+        "strict, float64, values: the result has the result['a'], on numpy the result['b']"
+        in fails(lambda x: {"a" if on(x, "strict") else "b": x}, X)
+    )
+    assert "strict, float64, values: the result[1]: 2, expected 1 as on numpy" in fails(
+        lambda x: (x, 2 if on(x, "strict") else 1), X
+    )
+    assert "the result[1] is 'b', on numpy 'a'" in fails(
+        lambda x: (x, "b" if on(x, "strict") else "a"), X
+    )
+    assert "the result is an array, on numpy a float" in fails(
+        lambda x: {"a": x, "n": x[0, 0] if on(x, "strict") else 1.0}, X
+    ).replace("['n']", "")
 
 
 def test_a_wrong_second_derivative():
@@ -294,7 +374,10 @@ def test_a_wrong_second_derivative():
             return t * 2 * x
 
     text = fails(Square.apply, X, leave_out="vmap")
-    assert "numpy, float64, second: the second derivative of args[0], reverse mode twice: 6 of 6 elements differ" in text
+    assert (
+        "numpy, float64, second: the second derivative of args[0], reverse mode twice: 6 of 6 "
+        "elements differ" in text
+    )
     assert "by finite differences" in text
 
 
@@ -317,9 +400,15 @@ def test_a_wrong_tangent():
             return t * x
 
     text = fails(lambda x: Square.apply(x), X, checks=("gradient", "differences", "jvp"))
-    assert text.startswith("<lambda> fails: numpy, float64, jvp: the tangent of the result: 6 of 6 elements differ, the worst at ")
+    assert text.startswith(
+        "<lambda> fails: numpy, float64, jvp: the tangent of the result: 6 of 6 elements "
+        "differ, the worst at "
+    )
     without = fails(lambda x: Square.apply(x), X, checks=("gradient", "jvp"))
-    assert "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>: " in without and " = Re<vjp(g), t>" in without
+    assert (
+        "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>: " in without
+        and " = Re<vjp(g), t>" in without
+    )
 
 
 def test_a_wrong_batching_rule():
@@ -342,7 +431,12 @@ def test_a_wrong_batching_rule():
             return x**2 + 1, in_dims[0]
 
     text = fails(lambda x: Square.apply(x), X, checks="vmap")
-    assert text.startswith("<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ") and "as in a loop" in text
+    assert (
+        text.startswith(
+            "<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ"
+        )
+        and "as in a loop" in text
+    )
 
 
 def test_a_wrong_complex_gradient():
@@ -350,7 +444,8 @@ def test_a_wrong_complex_gradient():
     def square(z):
         return z * z
 
-    square.defvjp(lambda z: (z * z, z), lambda z, g: (2 * g * z,))  # JAX's, whose conjugate is PyTorch's
+    # JAX's, whose conjugate is PyTorch's
+    square.defvjp(lambda z: (z * z, z), lambda z, g: (2 * g * z,))
     assert "numpy, float64, differences: the gradient of z[" in fails(square, Z)
 
 
@@ -361,11 +456,16 @@ def test_branches_on_values():
         return x**2 if x[0] > 0 else -x
 
     text = fails(f, X[1], backends=("numpy", "jax"))
-    assert text.startswith("f fails: numpy, float64, vmap: BatchingError: bool() of an array inside vmap")
+    assert text.startswith(
+        "f fails: numpy, float64, vmap: BatchingError: bool() of an array inside vmap"
+    )
     assert "let xp.where choose between both results, or pass leave_out=('vmap', 'jit')" in text
     assert "also jax, float" in text and "jit: " in text
     compiled = fails(f, X[1], backends="jax", checks="jit")
-    assert "(a compiler traces the function without values: no branch, no Python number and no shape may depend on one; " in compiled
+    assert (
+        "(a compiler traces the function without values: no branch, no Python number and no "
+        "shape may depend on one; " in compiled
+    )
     assert "or pass leave_out='jit')" in compiled
     passes(f, X[1], backends=("numpy", "jax"), leave_out=("vmap", "jit"))
 
@@ -373,11 +473,18 @@ def test_branches_on_values():
 def test_random_functions():
     random = np.random.default_rng(0)
     text = fails(lambda x: x * float(random.normal()), X)
-    assert text.startswith("<lambda> fails: numpy, float64, pure: two calls with the same arguments disagree, the result: 6 of 6 elements differ")
+    assert text.startswith(
+        "<lambda> fails: numpy, float64, pure: two calls with the same arguments disagree, the "
+        "result: 6 of 6 elements differ"
+    )
     assert "Draw random numbers outside, and pass them as an argument" in text
     calls = []
-    assert "two calls with the same arguments disagree, the result has shapes" in fails(lambda x: calls.append(0) or x[:1, :1 + len(calls) % 2], X)
-    assert "give different structures" in fails(lambda x: calls.append(0) or [x] * (1 + len(calls) % 2), X)
+    assert "two calls with the same arguments disagree, the result has shapes" in fails(
+        lambda x: calls.append(0) or x[:1, : 1 + len(calls) % 2], X
+    )
+    assert "give different structures" in fails(
+        lambda x: calls.append(0) or [x] * (1 + len(calls) % 2), X
+    )
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -387,9 +494,14 @@ def test_a_changed_argument(library):
         return x * n
 
     text = fails(f, X, 2, backends=library)
-    assert f"{library}, float64, pure: the function changes its argument x in place, from [[ 0.3, -1.2,  0.7], [ 1.5,  0.2, -0.4]] to [[ 5." in text
+    assert (
+        f"{library}, float64, pure: the function changes its argument x in place, from [[ 0.3, "
+        "-1.2,  0.7], [ 1.5,  0.2, -0.4]] to [[ 5." in text
+    )
     assert "work on a copy, xp.asarray(x, copy=True)" in text
-    assert "the function writes into its argument" in fails(f, X, 2, backends=library, leave_out="pure")
+    assert "the function writes into its argument" in fails(
+        f, X, 2, backends=library, leave_out="pure"
+    )
 
     def copying(x):
         x = x.__array_namespace__().asarray(x, copy=True)
@@ -413,21 +525,32 @@ def test_writing_on_a_library_whose_arrays_are_immutable():
         x[0, 0] = 5.0
         return x
 
-    assert "jax, float32, pure: the function changes its argument x in place" in fails(f, X, backends="jax", dtypes="float32")
+    assert "jax, float32, pure: the function changes its argument x in place" in fails(
+        f, X, backends="jax", dtypes="float32"
+    )
 
 
 def test_conversion_to_numpy():
     text = fails(lambda x: mg.asarray(np.linalg.norm(np.asarray(x))) * x, X, backends="numpy")
     assert "gradient: GradientError: Can't call numpy() on Tensor that requires grad." in text
-    assert "(the function turns an array into one of NumPy, which has no derivative: call the functions of xp = x.__array_namespace__()" in text
+    assert (
+        "(the function turns an array into one of NumPy, which has no derivative: call the "
+        "functions of xp = x.__array_namespace__()" in text
+    )
     returned = fails(lambda x: np.asarray(x) * 2, X, backends="strict")
-    assert "strict, float64, values: the result is a numpy.ndarray, no array of 'strict': the function has left the library" in returned
+    assert (
+        "strict, float64, values: the result is a numpy.ndarray, no array of 'strict': the "
+        "function has left the library" in returned
+    )
 
 
 def test_arrays_of_two_libraries():
     text = fails(lambda x: x * X, X)
     assert "strict, float64, pure: MixedBackendsError: " in text
-    assert "(an array of another library than that of the arguments: make constants by xp.asarray, with xp = x.__array_namespace__())" in text
+    assert (
+        "(an array of another library than that of the arguments: make constants by xp.asarray, "
+        "with xp = x.__array_namespace__())" in text
+    )
 
 
 def test_what_raises_is_named():
@@ -435,7 +558,9 @@ def test_what_raises_is_named():
         raise KeyError("nothing")
 
     assert fails(f, X).startswith("f fails: numpy, float64, pure: KeyError: 'nothing'")
-    assert "the namespace 'multigrad.strict' has no 'quux'" in fails(lambda x: x if on(x, "numpy") else x.__array_namespace__().quux(x), X)
+    assert "the namespace 'multigrad.strict' has no 'quux'" in fails(
+        lambda x: x if on(x, "numpy") else x.__array_namespace__().quux(x), X
+    )
 
 
 def test_an_assertion_of_the_function_itself_is_told_from_one_about_it():
@@ -443,7 +568,9 @@ def test_an_assertion_of_the_function_itself_is_told_from_one_about_it():
         assert x.shape == (3,)
         return x
 
-    with pytest.raises(AssertionError, match=r"f fails: numpy, float64, pure: AssertionError: ") as caught:
+    with pytest.raises(
+        AssertionError, match=r"f fails: numpy, float64, pure: AssertionError: "
+    ) as caught:
         check_function(f, X, backends="numpy")
     assert isinstance(caught.value.__cause__, AssertionError)
     with pytest.raises(AssertionError) as caught:
@@ -460,10 +587,19 @@ for run in (lambda: check_function(abs, 1.0), lambda: check_rule("tanh")):
     except RuntimeError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, timeout=120, check=False,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "conformance")])})
-    assert done.stdout.splitlines() == [f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: run it without"
-                                        for name in ("check_function", "check_rule")], done.stderr
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "conformance")])},
+    )
+    assert done.stdout.splitlines() == [
+        f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: run "
+        "it without"
+        for name in ("check_function", "check_rule")
+    ], done.stderr
 
 
 # ----- where a function is not smooth -----
@@ -485,20 +621,38 @@ def test_a_kink_is_told_from_a_wrong_gradient():
         return xp.where(x > 0, x, 0 * x)
 
     text = fails(f, np.asarray([1.0, 0.0]), dtypes="float64")
-    assert "numpy, float64, differences: the gradient of x[1] is 0.0, but finite differences give" in text
-    assert "The function is not smooth at this point: its slope is " in text and " on one side and " in text
-    assert "Choose another point, or pass leave_out='differences', which leaves the comparison between backends and modes." in text
+    assert (
+        "numpy, float64, differences: the gradient of x[1] is 0.0, but finite differences give"
+        in text
+    )
+    assert (
+        "The function is not smooth at this point: its slope is " in text
+        and " on one side and " in text
+    )
+    assert (
+        "Choose another point, or pass leave_out='differences', which leaves the comparison "
+        "between backends and modes." in text
+    )
     passes(f, np.asarray([1.0, 0.0]), leave_out="differences")
     passes(f, np.asarray([1.0, 1e-5]))  # shorter steps do not cross it
 
 
 def test_a_jump():
-    text = fails(lambda x: x + x.__array_namespace__().astype(x >= 0, x.dtype), np.asarray([1.0, 0.0]), dtypes="float64")
-    assert "The function is not smooth at this point" in text or "The differences depend on their step" in text
+    text = fails(
+        lambda x: x + x.__array_namespace__().astype(x >= 0, x.dtype),
+        np.asarray([1.0, 0.0]),
+        dtypes="float64",
+    )
+    assert (
+        "The function is not smooth at this point" in text
+        or "The differences depend on their step" in text
+    )
 
 
 def test_a_point_at_the_end_of_the_domain():
-    text = fails(lambda x: x.__array_namespace__().sqrt(x), np.asarray([1.0, 0.0]), dtypes="float64")
+    text = fails(
+        lambda x: x.__array_namespace__().sqrt(x), np.asarray([1.0, 0.0]), dtypes="float64"
+    )
     assert "The function is not finite beside this point." in text
 
 
@@ -529,7 +683,9 @@ def test_one_number_is_meant_of_float64_and_loosens_float32_with_it():
     passes(off, X, rtol=1e-5)
     passes(lambda x: x * (1 + (1e-3 if on(x, "strict") else 0.0)), X, rtol=1e-2)
     passes(lambda x: x + (1e-3 if on(x, "strict") else 0.0), X, atol=1e-2)
-    assert "values" in fails(lambda x: x + (1e-13 if on(x, "strict") else 0.0), X, rtol=1e-15, atol=0.0)
+    assert "values" in fails(
+        lambda x: x + (1e-13 if on(x, "strict") else 0.0), X, rtol=1e-15, atol=0.0
+    )
 
 
 def test_tiny_numbers_are_compared_too():
@@ -543,7 +699,11 @@ def test_tiny_numbers_are_compared_too():
 def test_checks_are_chosen_by_name():
     passes(half, X, checks="values")
     passes(half, X, leave_out=["differences", "jvp", "second"])
-    with pytest.raises(ValueError, match=r"there is no check 'grad'; there are pure, values, gradient, differences, jvp, second, vmap, jit"):
+    with pytest.raises(
+        ValueError,
+        match=r"there is no check 'grad'; there are pure, values, gradient, differences, jvp, "
+        r"second, vmap, jit",
+    ):
         check_function(half, X, checks=["grad"])
     with pytest.raises(ValueError, match="there is no check 'grad'"):
         check_function(half, X, leave_out="grad")
@@ -559,30 +719,51 @@ def test_backends_and_dtypes_are_chosen_by_name():
     with pytest.raises(ValueError, match="dtypes are 'float64' and 'float32' .* not 'int8'"):
         check_function(softplus, X, dtypes="int8")
     text = fails(half, X, backends="strict", dtypes=np.float32)
-    assert text.startswith("half fails: strict, float32, differences") and "numpy, " not in text and "strict, float64" not in text
+    assert (
+        text.startswith("half fails: strict, float32, differences")
+        and "numpy, " not in text
+        and "strict, float64" not in text
+    )
 
 
 @pytest.mark.parametrize("name", ["rtol", "atol"])
 def test_tolerances_that_are_none(name):
     for value in (-1.0, math.nan, math.inf, "small", True):
-        with pytest.raises(ValueError, match=f"{name} must be a number of 0 or more, or a dictionary of these by dtype, not "):
+        with pytest.raises(
+            ValueError,
+            match=f"{name} must be a number of 0 or more, or a dictionary of these by dtype, not ",
+        ):
             check_function(softplus, X, **{name: value})
-    with pytest.raises(ValueError, match=f"{name} has the keys 'float64' and 'float32', not 'float16'"):
+    with pytest.raises(
+        ValueError, match=f"{name} has the keys 'float64' and 'float32', not 'float16'"
+    ):
         check_function(softplus, X, **{name: {"float16": 1.0}})
 
 
 def test_arguments_that_do_not_fit():
-    with pytest.raises(TypeError, match=r"check_function: softplus cannot be called with these arguments: too many positional arguments"):
+    with pytest.raises(
+        TypeError,
+        match=r"check_function: softplus cannot be called with these arguments: too many "
+        r"positional arguments",
+    ):
         check_function(softplus, X, X)
     with pytest.raises(TypeError, match="the first argument must be a function, not ndarray"):
         check_function(X)
-    with pytest.raises(TypeError, match="the argument x is an array of dtype object, which the standard does not have"):
+    with pytest.raises(
+        TypeError,
+        match="the argument x is an array of dtype object, which the standard does not have",
+    ):
         check_function(softplus, np.asarray([1, None]))
-    with pytest.raises(ValueError, match="constants names 'y', which is no argument of this call: there are x"):
+    with pytest.raises(
+        ValueError, match="constants names 'y', which is no argument of this call: there are x"
+    ):
         check_function(softplus, X, constants="y")
 
 
 def test_a_message_lists_all_that_fails():
     pytest.importorskip("jax")
     text = fails(half, X, backends=("numpy", "strict", "jax"))
-    assert len([line for line in text.splitlines() if line.startswith("also ")]) == 10 and "more" in text.splitlines()[-1]
+    assert (
+        len([line for line in text.splitlines() if line.startswith("also ")]) == 10
+        and "more" in text.splitlines()[-1]
+    )

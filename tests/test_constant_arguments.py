@@ -1,4 +1,6 @@
-"""Arguments that are not transformed: constants of the library of those that are, over the caller's memory."""
+"""Arguments that are not transformed: constants of the library of those that are, over the caller's
+memory.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,17 @@ def squares(w: Any, X: Any, y: Any) -> Any:
 
 
 def data(xp: Any) -> tuple[Any, Any, Any]:
-    return raw(xp, [1.0, 2.0]), raw(xp, [[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]]), raw(xp, [1.0, 2.0, 3.0])
+    return (
+        raw(xp, [1.0, 2.0]),
+        raw(xp, [[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]]),
+        raw(xp, [1.0, 2.0, 3.0]),
+    )
 
 
 class TestOneNamespace:
-    """array_namespace() of all arguments, in every transformation that leaves some of them as they are."""
+    """array_namespace() of all arguments, in every transformation that leaves some of them as they
+    are.
+    """
 
     def test_grad(self, xp):
         w, X, y = data(xp)
@@ -42,7 +50,9 @@ class TestOneNamespace:
         np.testing.assert_allclose(values(g), expected)
         np.testing.assert_allclose(values(value), np.sum((values(X) @ values(w) - values(y)) ** 2))
 
-    @pytest.mark.parametrize("transform", [func.jacrev, func.jacfwd, func.jacobian], ids=lambda f: f.__name__)
+    @pytest.mark.parametrize(
+        "transform", [func.jacrev, func.jacfwd, func.jacobian], ids=lambda f: f.__name__
+    )
     def test_jacobians(self, xp, transform):
         def residuals(w, X, y):
             array_api_compat.array_namespace(w, X, y)
@@ -55,26 +65,36 @@ class TestOneNamespace:
 
     def test_hessian(self, xp):
         w, X, y = data(xp)
-        np.testing.assert_allclose(values(func.hessian(squares)(w, X, y)), 2 * values(X).T @ values(X))
+        np.testing.assert_allclose(
+            values(func.hessian(squares)(w, X, y)), 2 * values(X).T @ values(X)
+        )
 
     def test_vmap(self, xp):
         _, X, y = data(xp)
         ws = raw(xp, [[1.0, 2.0], [0.0, 1.0]])
         expected = [np.sum((values(X) @ v - values(y)) ** 2) for v in values(ws)]
-        np.testing.assert_allclose(values(func.vmap(squares, in_axes=(0, None, None))(ws, X, y)), expected)
+        np.testing.assert_allclose(
+            values(func.vmap(squares, in_axes=(0, None, None))(ws, X, y)), expected
+        )
         np.testing.assert_allclose(values(func.vmap(squares)(ws, X=X, y=y)), expected)
-        np.testing.assert_allclose(values(func.vmap(squares, in_axes=(0, None, None), chunk_size=1)(ws, X, y)), expected)
+        np.testing.assert_allclose(
+            values(func.vmap(squares, in_axes=(0, None, None), chunk_size=1)(ws, X, y)), expected
+        )
 
     def test_nested(self, xp):
         w, X, y = data(xp)
         ws = raw(xp, [[1.0, 2.0], [0.0, 1.0]])
         g = func.vmap(func.grad(squares), in_axes=(0, None, None))(ws, X, y)
-        np.testing.assert_allclose(values(g), [2 * values(X).T @ (values(X) @ v - values(y)) for v in values(ws)])
+        np.testing.assert_allclose(
+            values(g), [2 * values(X).T @ (values(X) @ v - values(y)) for v in values(ws)]
+        )
         product = func.jvp(lambda w: func.grad(squares)(w, X, y), (w,), (w,))[1]
         np.testing.assert_allclose(values(product), 2 * values(X).T @ values(X) @ values(w))
 
     def test_rules_of_ones_own(self, xp):
-        """The functions, `fwd` and the jvp of a rule get captured arrays that are their arguments as constants, too."""
+        """The functions, `fwd` and the jvp of a rule get captured arrays that are their arguments
+        as constants, too.
+        """
         w, X, y = data(xp)
 
         def fwd(w, X, y):
@@ -91,7 +111,10 @@ class TestOneNamespace:
         np.testing.assert_allclose(values(func.grad(lambda w: reverse(w, X, y))(w)), expected)
 
         fixed = func.custom_vjp(squares, nondiff_argnums=(1, 2))
-        fixed.defvjp(lambda w, X, y: (squares(w, X, y), w), lambda X, y, w, g: (2.0 * g * (X.T @ (X @ w - y)),))
+        fixed.defvjp(
+            lambda w, X, y: (squares(w, X, y), w),
+            lambda X, y, w, g: (2.0 * g * (X.T @ (X @ w - y)),),
+        )
         np.testing.assert_allclose(values(func.grad(lambda w: fixed(w, X, y))(w)), expected)
 
         forward = func.custom_jvp(squares)
@@ -103,7 +126,9 @@ class TestOneNamespace:
             return forward(*primals), mg.sum(2.0 * (X @ w - y) * (X @ tangents[0]))
 
         np.testing.assert_allclose(values(func.grad(lambda w: forward(w, X, y))(w)), expected)
-        np.testing.assert_allclose(values(func.jvp(lambda w: forward(w, X, y), (w,), (w,))[1]), expected @ values(w))
+        np.testing.assert_allclose(
+            values(func.jvp(lambda w: forward(w, X, y), (w,), (w,))[1]), expected @ values(w)
+        )
 
     def test_checkpoint_passes_its_arguments_on(self, xp):
         w, X, y = data(xp)
@@ -141,10 +166,21 @@ class TestWhatArrives:
         given = {"p": Point(X, 1.0), "l": [X, (X, None, "text")], "b": Batch(X, "name")}
         func.grad(f)(w, given, flag=True, extra=[X])
         arrived, more = seen[0]
-        arrays = [arrived["p"].a, arrived["l"][0], arrived["l"][1][0], arrived["b"].x, more["extra"][0]]
+        arrays = [
+            arrived["p"].a,
+            arrived["l"][0],
+            arrived["l"][1][0],
+            arrived["b"].x,
+            more["extra"][0],
+        ]
         assert all(type(x) is mg.Tensor and x.array is X for x in arrays)
         assert len(set(map(id, arrays))) == 1  # one Tensor for one array, so one version counter
-        assert arrived["p"].b == 1.0 and arrived["l"][1][1:] == (None, "text") and arrived["b"].label == "name" and more["flag"] is True
+        assert (
+            arrived["p"].b == 1.0
+            and arrived["l"][1][1:] == (None, "text")
+            and arrived["b"].label == "name"
+            and more["flag"] is True
+        )
         assert type(arrived["p"]) is Point and type(arrived["b"]) is Batch
 
     def test_what_is_none_of_those_arrives_unchanged(self):
@@ -152,10 +188,28 @@ class TestWhatArrives:
             pass
 
         w = np.ones(2)
-        masked, matrix = np.ma.masked_array([1.0, 2.0], [True, False]), np.ones((1, 2)).view(np.matrix)
+        masked, matrix = (
+            np.ma.masked_array([1.0, 2.0], [True, False]),
+            np.ones((1, 2)).view(np.matrix),
+        )
         structured = np.zeros(2, dtype=[("a", float), ("b", int)])
-        others = [np.ones(2).view(Mine), np.float64(1.0), 2, "text", None, np.array(["a", None], dtype=object), structured, masked, matrix,
-                  np.array(["2020-01-01"], dtype="datetime64[D]"), SimpleNamespace(x=w), Bunch(x=w), [], {}, (1, 2)]
+        others = [
+            np.ones(2).view(Mine),
+            np.float64(1.0),
+            2,
+            "text",
+            None,
+            np.array(["a", None], dtype=object),
+            structured,
+            masked,
+            matrix,
+            np.array(["2020-01-01"], dtype="datetime64[D]"),
+            SimpleNamespace(x=w),
+            Bunch(x=w),
+            [],
+            {},
+            (1, 2),
+        ]
         seen = []
 
         def f(w, *given, **more):
@@ -163,7 +217,9 @@ class TestWhatArrives:
             return mg.sum(w)
 
         def check(given, more):
-            assert all(a is b for a, b in zip(given, others, strict=True)) and more["k"] is others[0]
+            assert (
+                all(a is b for a, b in zip(given, others, strict=True)) and more["k"] is others[0]
+            )
 
         func.grad(f)(w, *others, k=others[0])
         func.jacfwd(f)(w, *others, k=others[0])
@@ -187,10 +243,19 @@ class TestWhatArrives:
 
     def test_integers_and_masks(self, xp):
         w = raw(xp, [1.0, 2.0, 3.0])
-        index, mask = xp.asarray(np.array([2, 0])).array, xp.asarray(np.array([True, False, True])).array
-        np.testing.assert_allclose(values(func.grad(lambda w, i: mg.sum(xp.take(w, i) ** 2))(w, index)), [2, 0, 6])
-        np.testing.assert_allclose(values(func.grad(lambda w, m: mg.sum(mg.where(m, w, 0.0) ** 2))(w, mask)), [2, 0, 6])
-        np.testing.assert_allclose(values(func.vmap(lambda w, i: i[w], in_axes=(0, None))(index, w)), [3, 1])
+        index, mask = (
+            xp.asarray(np.array([2, 0])).array,
+            xp.asarray(np.array([True, False, True])).array,
+        )
+        np.testing.assert_allclose(
+            values(func.grad(lambda w, i: mg.sum(xp.take(w, i) ** 2))(w, index)), [2, 0, 6]
+        )
+        np.testing.assert_allclose(
+            values(func.grad(lambda w, m: mg.sum(mg.where(m, w, 0.0) ** 2))(w, mask)), [2, 0, 6]
+        )
+        np.testing.assert_allclose(
+            values(func.vmap(lambda w, i: i[w], in_axes=(0, None))(index, w)), [3, 1]
+        )
 
     def test_under_a_transformation_of_jax(self):
         jax = pytest.importorskip("jax")
@@ -199,7 +264,10 @@ class TestWhatArrives:
         expected = 2 * values(X).T @ (values(X) @ values(w) - values(y))
         np.testing.assert_allclose(jax.jit(func.grad(squares))(w, X, y), expected)
         key = jax.random.key(0)
-        np.testing.assert_allclose(func.grad(lambda w, k: mg.sum(w * mg.asarray(jax.random.normal(k, (2,)))))(w, key), jax.random.normal(key, (2,)))
+        np.testing.assert_allclose(
+            func.grad(lambda w, k: mg.sum(w * mg.asarray(jax.random.normal(k, (2,)))))(w, key),
+            jax.random.normal(key, (2,)),
+        )
 
 
 class TestOverTheSameMemory:
@@ -225,7 +293,11 @@ class TestOverTheSameMemory:
             y[0] = w[0]
             return mg.sum(y)
 
-        with pytest.raises(GradientError, match="a value of a running transformation cannot be written into an array from outside of it"):
+        with pytest.raises(
+            GradientError,
+            match="a value of a running transformation cannot be written into an array from "
+            "outside of it",
+        ):
             func.grad(f)(w, y)
 
     def test_a_write_that_spoils_what_was_saved_is_noticed(self):
@@ -240,7 +312,9 @@ class TestOverTheSameMemory:
 
     def test_results_are_raw(self, xp):
         w, X, y = data(xp)
-        _, aux = func.grad(lambda w, X, y: (mg.sum(w), (X, {"y": y}, X * 2.0)), has_aux=True)(w, X, y)
+        _, aux = func.grad(lambda w, X, y: (mg.sum(w), (X, {"y": y}, X * 2.0)), has_aux=True)(
+            w, X, y
+        )
         assert aux[0] is X and aux[1]["y"] is y and type(aux[2]) is type(X)
         _, aux = func.jacrev(lambda w, X: (w, X), has_aux=True)(w, X)
         assert aux is X
@@ -258,15 +332,29 @@ class TestOverTheSameMemory:
 
 class TestAttributes:
     def test_of_the_raw_array_only(self):
-        message = r"'Tensor' object has no attribute 'tobytes', which only the numpy array in it has. Use x.array.tobytes, through which"
+        message = (
+            r"'Tensor' object has no attribute 'tobytes', which only the numpy array in "
+            r"it has. Use x.array.tobytes, through which"
+        )
         with pytest.raises(AttributeError, match=message):
             func.grad(lambda w, X: mg.sum(w * X.tobytes()))(np.ones(2), np.ones(2))
-        with pytest.raises(AttributeError, match=r"'Dual' object has no attribute 'tobytes', which only the numpy array in it has"):
+        with pytest.raises(
+            AttributeError,
+            match=r"'Dual' object has no attribute 'tobytes', which only the numpy array in it has",
+        ):
             func.jvp(lambda w: w.tobytes(), (np.ones(2),), (np.ones(2),))
-        assert func.grad(lambda w, X: mg.sum(w * mg.asarray(X.array.ravel())))(np.ones(2), np.ones(2)).shape == (2,)
+        assert func.grad(lambda w, X: mg.sum(w * mg.asarray(X.array.ravel())))(
+            np.ones(2), np.ones(2)
+        ).shape == (2,)
 
     def test_of_nothing(self, xp):
         t = mg.asarray(raw(xp, [1.0]))
-        with pytest.raises(AttributeError, match=r"^'(Tensor|View)' object has no attribute 'nonsense'$"):
+        with pytest.raises(
+            AttributeError, match=r"^'(Tensor|View)' object has no attribute 'nonsense'$"
+        ):
             t.nonsense
-        assert not hasattr(t, "nonsense") and not hasattr(t, "__nonsense__") and getattr(t, "_grad_cell", None) is None
+        assert (
+            not hasattr(t, "nonsense")
+            and not hasattr(t, "__nonsense__")
+            and getattr(t, "_grad_cell", None) is None
+        )

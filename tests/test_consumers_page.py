@@ -1,4 +1,6 @@
-"""docs/consumers.md is what the tables of consumers make, every call is recorded where it is tried, and the totals reach what was promised."""
+"""docs/consumers.md is what the tables of consumers make, every call is recorded where it is tried,
+and the totals reach what was promised.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ tool = importlib.util.module_from_spec(_SPEC)
 sys.modules["tools_consumers"] = tool
 _SPEC.loader.exec_module(tool)
 
-PROMISED = {"SciPy": 217, "array-api-extra": 25, "scikit-learn": 49, "xarray": 76, "other libraries": 86, "NumPy": 180}
+PROMISED = {
+    "SciPy": 217,
+    "array-api-extra": 25,
+    "scikit-learn": 49,
+    "xarray": 76,
+    "other libraries": 86,
+    "NumPy": 180,
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +43,23 @@ def test_the_page_is_what_the_tables_make(libraries: Any) -> None:
 def test_every_call_is_recorded_and_no_other(libraries: Any) -> None:
     for library in libraries.values():
         for table in library.tables:
-            tried = {(call.name, key) for call in table.calls for key, setting in table.settings.items() if not setting.sample or key in call.also}
-            recorded = {(name, key) for name, row in library.outcomes[table.stem].items() for key in row}
+            tried = {
+                (call.name, key)
+                for call in table.calls
+                for key, setting in table.settings.items()
+                if not setting.sample or key in call.also
+            }
+            recorded = {
+                (name, key) for name, row in library.outcomes[table.stem].items() for key in row
+            }
             assert recorded == tried, table.stem
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_as_many_gradients_as_promised(name: str, libraries: Any) -> None:
-    """Of 436 calls of SciPy and array-api-extra 168 were to have a checked gradient; what was reached since is not given up."""
+    """Of 436 calls of SciPy and array-api-extra 168 were to have a checked gradient; what was
+    reached since is not given up.
+    """
     assert libraries[name].totals()["checked"] >= PROMISED[name]
 
 
@@ -78,12 +96,16 @@ def raising(x: Any) -> Any:
 
 
 def test_what_is_silent_or_wrong() -> None:
-    with pytest.raises(AssertionError, match="SILENT: a result that depends on an argument has no gradient"):
+    with pytest.raises(
+        AssertionError, match="SILENT: a result that depends on an argument has no gradient"
+    ):
         outcome(lambda x: x.detach() * 2 if isinstance(x, mg.Tensor) else x * 2)
     with pytest.raises(AssertionError, match="SILENT"):
         outcome(lambda x: (x, x.detach() * 2) if isinstance(x, mg.Tensor) else (x, x * 2))
     with pytest.raises(AssertionError, match="SILENT"):  # beside a result that is nan
-        outcome(lambda x: (x.detach() if isinstance(x, mg.Tensor) else x) * np.asarray([1.0, np.nan]))
+        outcome(
+            lambda x: (x.detach() if isinstance(x, mg.Tensor) else x) * np.asarray([1.0, np.nan])
+        )
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         outcome(lambda x: x * x if isinstance(x, mg.Tensor) else x * x * x)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):

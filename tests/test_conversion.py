@@ -1,4 +1,6 @@
-"""How values come from NumPy and go to it, from libraries with and without DLPack and `__array__`; which dtypes are refused."""
+"""How values come from NumPy and go to it, from libraries with and without DLPack and `__array__`;
+which dtypes are refused.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ VALUES = {
 
 
 class Closed:
-    """An array without `__array__`, DLPack or a buffer: nothing but the standard. `flaws`: what it has all the same, and how it fails."""
+    """An array without `__array__`, DLPack or a buffer: nothing but the standard.
+
+    `flaws`: what it has all the same, and how it fails.
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = np.asarray(value)
@@ -69,8 +74,28 @@ class Closed:
         return sys.modules[__name__]
 
 
-for name in ("add", "sub", "mul", "truediv", "pow", "radd", "rmul", "rsub", "lt", "le", "gt", "ge", "neg"):
-    setattr(Closed, f"__{name}__", lambda *args, name=f"__{name}__": Closed(getattr(args[0].value, name)(*map(_open, args[1:]))))
+for name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "pow",
+    "radd",
+    "rmul",
+    "rsub",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "neg",
+):
+    setattr(
+        Closed,
+        f"__{name}__",
+        lambda *args, name=f"__{name}__": Closed(
+            getattr(args[0].value, name)(*map(_open, args[1:]))
+        ),
+    )
 
 
 def _open(x: Any) -> Any:
@@ -83,7 +108,9 @@ def _function(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         if name in ("asarray", "from_dlpack") and isinstance(args[0], np.ndarray):
             raise TypeError("arrays of NumPy are not understood")
-        found = getattr(np, name)(*map(_open, args), **{k: _open(v) for k, v in kwargs.items() if k != "device"})
+        found = getattr(np, name)(
+            *map(_open, args), **{k: _open(v) for k, v in kwargs.items() if k != "device"}
+        )
         return Closed(found) if isinstance(found, np.ndarray | np.generic) else found
 
     return function
@@ -96,7 +123,12 @@ class Namespace(SimpleNamespace):
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(np, name)
-        return found if isinstance(found, type) or name in ("isdtype", "finfo", "iinfo", "result_type", "can_cast") else _function(name)
+        return (
+            found
+            if isinstance(found, type)
+            or name in ("isdtype", "finfo", "iinfo", "result_type", "can_cast")
+            else _function(name)
+        )
 
 
 class WithoutDLPack(Namespace):
@@ -116,7 +148,9 @@ def closed() -> Iterator[str]:
 
 @pytest.fixture
 def mparray() -> Iterator[str]:
-    library = pytest.importorskip("mparray", reason="mparray is installed for the tests of precision")
+    library = pytest.importorskip(
+        "mparray", reason="mparray is installed for the tests of precision"
+    )
     yield from _registered("mparray", library, library.MPArray)
 
 
@@ -131,7 +165,11 @@ def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[
 
 
 def same(found: Any, expected: np.ndarray[Any, Any]) -> None:
-    assert type(found) is np.ndarray and found.dtype == expected.dtype and found.shape == expected.shape
+    assert (
+        type(found) is np.ndarray
+        and found.dtype == expected.dtype
+        and found.shape == expected.shape
+    )
     np.testing.assert_array_equal(found, expected)
     if expected.dtype.kind == "f":
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
@@ -141,7 +179,12 @@ class TestToAndFromNumpy:
     @pytest.mark.parametrize("name", VALUES)
     def test_without_any_protocol(self, name: str, closed: str) -> None:
         t = mg.asarray(Closed(VALUES[name]))
-        for found in (t.numpy(), np.asarray(t), t.to_backend("numpy").array, mg.asarray(t.array, backend="numpy").array):
+        for found in (
+            t.numpy(),
+            np.asarray(t),
+            t.to_backend("numpy").array,
+            mg.asarray(t.array, backend="numpy").array,
+        ):
             same(found, VALUES[name])
         back = mg.asarray(VALUES[name], backend=closed)
         assert type(back.array) is Closed
@@ -158,16 +201,25 @@ class TestToAndFromNumpy:
     @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
     @pytest.mark.parametrize("name", VALUES)
     def test_as_the_default_does(self, name: str, backend: str) -> None:
-        """The kernels of each backend, and the last way of the defaults, which is right for every library."""
+        """The kernels of each backend, and the last way of the defaults, which is right for every
+        library.
+        """
         if backend == "jax":
             pytest.importorskip("jax")
-            if discovery.get("jax").namespace.arange(2.0).dtype != np.float64 and VALUES[name].dtype.itemsize > 4:
+            if (
+                discovery.get("jax").namespace.arange(2.0).dtype != np.float64
+                and VALUES[name].dtype.itemsize > 4
+            ):
                 pytest.skip("without x64")
         host = element.host_named(backend)
         x = mg.asarray(VALUES[name], backend=backend).array
         for to_numpy in (host.backend.kernel("to_numpy"), kernels.to_numpy, kernels._one_by_one):
             same(to_numpy(host.xp, x), VALUES[name])
-        for from_numpy in (host.backend.kernel("from_numpy"), kernels.from_numpy, kernels._from_list):
+        for from_numpy in (
+            host.backend.kernel("from_numpy"),
+            kernels.from_numpy,
+            kernels._from_list,
+        ):
             y = from_numpy(host.xp, VALUES[name])
             assert isinstance(y, host.backend.array_types) and y.dtype == x.dtype
             same(host.backend.kernel("to_numpy")(host.xp, y), VALUES[name])
@@ -193,13 +245,21 @@ class TestToAndFromNumpy:
         assert np.array(t).tolist() == [1]
 
     def test_more_than_can_be_taken_one_by_one(self, closed: str) -> None:
-        """Ten thousand elements take a second on a slow library; beyond that the kernel is to be written."""
+        """Ten thousand elements take a second on a slow library; beyond that the kernel is to be
+        written.
+        """
         many = Closed(np.zeros(10_001))
-        with pytest.raises(BackendError, match=r"10001 elements.* Backend\(kernels=\{'to_numpy': f\}\)"):
+        with pytest.raises(
+            BackendError, match=r"10001 elements.* Backend\(kernels=\{'to_numpy': f\}\)"
+        ):
             mg.asarray(many).numpy()
-        with pytest.raises(BackendError, match=r"(?s)cannot bring an array of 'closed' .*'to_numpy': f"):
+        with pytest.raises(
+            BackendError, match=r"(?s)cannot bring an array of 'closed' .*'to_numpy': f"
+        ):
             mg.asarray(many, backend="numpy")
-        with pytest.raises(BackendError, match=r"10001 elements.* Backend\(kernels=\{'from_numpy': f\}\)"):
+        with pytest.raises(
+            BackendError, match=r"10001 elements.* Backend\(kernels=\{'from_numpy': f\}\)"
+        ):
             mg.asarray(np.zeros(10_001), backend=closed)
         assert mg.asarray(Closed(np.zeros(10_000))).numpy().shape == (10_000,)
         assert mg.asarray(np.zeros(10_000), backend=closed).shape == (10_000,)
@@ -216,7 +276,9 @@ class TestToAndFromNumpy:
             asked.append(x.shape)
             return Closed(x)
 
-        for own in _registered("own", Namespace(), Closed, kernels={"to_numpy": to_numpy, "from_numpy": from_numpy}):
+        for own in _registered(
+            "own", Namespace(), Closed, kernels={"to_numpy": to_numpy, "from_numpy": from_numpy}
+        ):
             assert mg.asarray(Closed(np.zeros(20_000)), backend="numpy").shape == (20_000,)
             assert mg.asarray(Closed(np.zeros(3))).numpy().tolist() == [0, 0, 0]
             assert mg.asarray(np.zeros(20_000), backend=own).shape == (20_000,)
@@ -234,7 +296,12 @@ class TestToAndFromNumpy:
         library = sys.modules["mparray"]
         x = library.asarray([[1.5, 2.5], [-0.25, 0.0]])
         t = mg.asarray(x)
-        for found in (t.numpy(), t.to_backend("numpy").array, mg.asarray(x, backend="numpy").array, mg.asarray(x, backend="strict").numpy()):
+        for found in (
+            t.numpy(),
+            t.to_backend("numpy").array,
+            mg.asarray(x, backend="numpy").array,
+            mg.asarray(x, backend="strict").numpy(),
+        ):
             same(found, np.asarray([[1.5, 2.5], [-0.25, 0.0]]))
         assert isinstance(mg.asarray(np.ones(2), backend=mparray).array, library.MPArray)
         same(mg.asarray(library.asarray([1 + 2j])).numpy(), np.asarray([1 + 2j]))
@@ -309,23 +376,45 @@ class TestLists:
 
     def test_tolist_inside_transformations(self) -> None:
         seen = []
-        mg.func.grad(lambda x: (seen.append((x * 2).tolist()), mg.sum(x))[1])(np.asarray([1.0, 2.0]))
-        mg.func.jvp(lambda x: (seen.append((x * 2).tolist()), x)[1], (np.asarray([1.0, 2.0]),), (np.ones(2),))
+        mg.func.grad(lambda x: (seen.append((x * 2).tolist()), mg.sum(x))[1])(
+            np.asarray([1.0, 2.0])
+        )
+        mg.func.jvp(
+            lambda x: (seen.append((x * 2).tolist()), x)[1],
+            (np.asarray([1.0, 2.0]),),
+            (np.ones(2),),
+        )
         assert seen == [[2, 4], [2, 4]]
         with pytest.raises(mg.errors.BatchingError):
             mg.func.vmap(lambda x: (x.tolist(), x)[1])(np.ones((2, 2)))
 
     def test_arrays_anywhere_in_a_list_are_stacked(self) -> None:
         t = mg.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
-        for nested in ([1.0, t[0]], [t[0], 1.0], [[1.0, 2.0], t], [[[1.0, t[1]]], [[t[0], 3]]], ([t[0], np.float64(2)], [1, 2])):
+        for nested in (
+            [1.0, t[0]],
+            [t[0], 1.0],
+            [[1.0, 2.0], t],
+            [[[1.0, t[1]]], [[t[0], 3]]],
+            ([t[0], np.float64(2)], [1, 2]),
+        ):
             found = mg.asarray(nested)
             assert found.requires_grad
-            assert found.shape == np.asarray(mg.func.vmap(lambda _, nested=nested: mg.asarray(nested).detach())(np.ones(1)))[0].shape
+            assert (
+                found.shape
+                == np.asarray(
+                    mg.func.vmap(lambda _, nested=nested: mg.asarray(nested).detach())(np.ones(1))
+                )[0].shape
+            )
         (g,) = mg.autograd.grad(mg.asarray([[1.0, t[1]], [t[0], t[1]]]).sum(), t)
         assert g.tolist() == [1, 2]
 
     def test_scalars_of_numpy(self) -> None:
-        for values in ([np.float32(1), np.float32(2)], [np.float32(1), 2.0], [[np.int8(1)], [np.int8(2)]], [np.bool_(True), False]):
+        for values in (
+            [np.float32(1), np.float32(2)],
+            [np.float32(1), 2.0],
+            [[np.int8(1)], [np.int8(2)]],
+            [np.bool_(True), False],
+        ):
             same(mg.asarray(values).array, np.asarray(values))
         assert mg.asarray([np.float64(1), 2], dtype="float32").dtype == np.float32
         assert mg.asarray([np.float64(1), 2], backend="strict").array.dtype == strict.float64
@@ -344,34 +433,51 @@ class TestLists:
 class TestRefusedDtypes:
     """Arrays of Python objects and records: no function of the standard is defined on them."""
 
-    @pytest.mark.parametrize("make", [
-        lambda: mg.asarray(np.array([1, "a"], dtype=object)),
-        lambda: mg.asarray(np.array(None, dtype=object)),
-        lambda: mg.asarray([None, 1.0]),
-        lambda: mg.asarray(2**100),
-        lambda: mg.asarray([1.0], dtype=object),
-        lambda: mg.asarray(np.ones(2), dtype=object),
-        lambda: mg.tensor(np.ones(2), dtype=object),
-        lambda: mg.asarray(mg.asarray(np.ones(2)), dtype=object),
-        lambda: mg.asarray(np.ones(2)).astype(object),
-        lambda: mg.zeros(2, dtype=object),
-        lambda: mg.namespace("numpy").asarray(np.array([1], dtype=object)),
-        lambda: mg.asarray(Boxed()),
-        lambda: mg.add(np.ones(2), np.array([1, 2], dtype=object)),
-        lambda: mg.asarray(np.ones(2)) * np.array([1, 2], dtype=object),
-        lambda: mg.asarray(np.ones(2), requires_grad=True) * np.array([1, 2], dtype=object),
-        lambda: mg.func.grad(lambda x: mg.sum(x * np.array([1, 2], dtype=object)))(np.ones(2)),
-    ])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: mg.asarray(np.array([1, "a"], dtype=object)),
+            lambda: mg.asarray(np.array(None, dtype=object)),
+            lambda: mg.asarray([None, 1.0]),
+            lambda: mg.asarray(2**100),
+            lambda: mg.asarray([1.0], dtype=object),
+            lambda: mg.asarray(np.ones(2), dtype=object),
+            lambda: mg.tensor(np.ones(2), dtype=object),
+            lambda: mg.asarray(mg.asarray(np.ones(2)), dtype=object),
+            lambda: mg.asarray(np.ones(2)).astype(object),
+            lambda: mg.zeros(2, dtype=object),
+            lambda: mg.namespace("numpy").asarray(np.array([1], dtype=object)),
+            lambda: mg.asarray(Boxed()),
+            lambda: mg.add(np.ones(2), np.array([1, 2], dtype=object)),
+            lambda: mg.asarray(np.ones(2)) * np.array([1, 2], dtype=object),
+            lambda: mg.asarray(np.ones(2), requires_grad=True) * np.array([1, 2], dtype=object),
+            lambda: mg.func.grad(lambda x: mg.sum(x * np.array([1, 2], dtype=object)))(np.ones(2)),
+        ],
+    )
     def test_objects(self, make: Any) -> None:
-        with pytest.raises(TypeError, match=r"cannot hold an array of dtype object .*: convert it, x\.astype\('float64'\)"):
+        with pytest.raises(
+            TypeError,
+            match=r"cannot hold an array of dtype object .*: convert it, x\.astype\('float64'\)",
+        ):
             make()
 
-    @pytest.mark.parametrize("make", [
-        lambda x: mg.asarray(x), lambda x: mg.asarray(x[0]), lambda x: mg.tensor(x), lambda x: mg.asarray(x, requires_grad=True),
-        lambda x: mg.reshape(x, (2, 1)), lambda x: mg.asarray([1.0], dtype=x.dtype),
-    ])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda x: mg.asarray(x),
+            lambda x: mg.asarray(x[0]),
+            lambda x: mg.tensor(x),
+            lambda x: mg.asarray(x, requires_grad=True),
+            lambda x: mg.reshape(x, (2, 1)),
+            lambda x: mg.asarray([1.0], dtype=x.dtype),
+        ],
+    )
     def test_records(self, make: Any) -> None:
-        with pytest.raises(TypeError, match=r"cannot hold an array of dtype \[\('a', '<f8'\), \('b', '<i8'\)\] .*: take a field, x\['a'\]"):
+        with pytest.raises(
+            TypeError,
+            match=r"cannot hold an array of dtype \[\('a', '<f8'\), \('b', '<i8'\)\] .*: take a "
+            r"field, x\['a'\]",
+        ):
             make(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
 
     def test_they_are_handed_on(self) -> None:
@@ -392,14 +498,21 @@ class TestRefusedDtypes:
         assert mg.func.grad(lambda x, labels: mg.sum(f(x, labels)))(x, labels).tolist() == [2, 2]
         assert mg.func.jacfwd(f)(x, labels).tolist() == [[2, 0], [0, 2]]
         assert mg.func.vmap(f, in_axes=(0, None))(x, labels).tolist() == [2, 2]
-        assert mg.func.grad(lambda x: mg.sum(mg.func.checkpoint(f)(x, labels)))(x).tolist() == [2, 2]
+        assert mg.func.grad(lambda x: mg.sum(mg.func.checkpoint(f)(x, labels)))(x).tolist() == [
+            2,
+            2,
+        ]
         assert Twice.apply(mg.asarray(x, requires_grad=True), labels).requires_grad
         assert mg.func.grad(lambda x: (mg.sum(x), labels), has_aux=True)(x)[1] is labels
         assert set(seen) == {labels.dtype}
 
     def test_what_else_is_none_of_the_standard_stays(self) -> None:
         """Values without gradients: text, dates, long doubles."""
-        for x in (np.asarray(["a", "b"]), np.asarray(["2020-01-01"], "M8[D]"), np.ones(2, np.longdouble)):
+        for x in (
+            np.asarray(["a", "b"]),
+            np.asarray(["2020-01-01"], "M8[D]"),
+            np.ones(2, np.longdouble),
+        ):
             assert mg.asarray(x).array is x
 
 
@@ -409,7 +522,9 @@ class Boxed:
 
 
 class TestLayersThatRequireGrad:
-    """asarray(x, requires_grad=True) of what a transformation hands to its function: a leaf of a graph around it."""
+    """asarray(x, requires_grad=True) of what a transformation hands to its function: a leaf of a
+    graph around it.
+    """
 
     @staticmethod
     def slope(x):
@@ -423,11 +538,17 @@ class TestLayersThatRequireGrad:
         out, tangent = func.jvp(self.slope, (x,), (np.ones(2),))
         np.testing.assert_allclose(out, 3 * x**2)
         np.testing.assert_allclose(tangent, 6 * x)
-        np.testing.assert_allclose(func.vmap(self.slope)(np.stack([x, 2 * x])), [3 * x**2, 12 * x**2])
+        np.testing.assert_allclose(
+            func.vmap(self.slope)(np.stack([x, 2 * x])), [3 * x**2, 12 * x**2]
+        )
         np.testing.assert_allclose(func.compile(self.slope)(x), 3 * x**2)
 
     def test_a_dual_of_forward_ad_is_refused(self):
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(mg.asarray(np.ones(2)), mg.asarray(np.ones(2)))
-            with pytest.raises(mg.errors.GradientError, match="a Dual cannot become the value of a Tensor from outside of its transformation"):
+            with pytest.raises(
+                mg.errors.GradientError,
+                match="a Dual cannot become the value of a Tensor from outside of its "
+                "transformation",
+            ):
                 mg.asarray(dual, requires_grad=True)

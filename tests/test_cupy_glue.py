@@ -1,7 +1,9 @@
-"""The glue of the CuPy backend, without a GPU: on a module `cupy` whose arrays wrap NumPy's and know on which device they are.
+"""The glue of the CuPy backend, without a GPU: on a module `cupy` whose arrays wrap NumPy's and
+know on which device they are.
 
-What runs on the real library is tested by `make test-gpu`. The stand-in refuses what CuPy would: operands of two devices,
-scatters of dtypes that the hardware cannot add, a launch on another device than the operands'.
+What runs on the real library is tested by `make test-gpu`. The stand-in refuses what CuPy would:
+operands of two devices, scatters of dtypes that the hardware cannot add, a launch on another device
+than the operands'.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class Event:
 
 
 class Array:
-    """A stand-in for cupy.ndarray: it wraps, since a subclass would be a NumPy array to everybody."""
+    """A stand-in for cupy.ndarray: it wraps, since a subclass would be a NumPy array to
+    everybody.
+    """
 
     def __init__(self, value: Any, device: int | None = None) -> None:
         self.value = np.asarray(value)
@@ -82,14 +86,33 @@ class Array:
         return len(self.value)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly.")
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to "
+            "construct a NumPy array explicitly."
+        )
 
     def get(self) -> Any:
         return self.value.copy()
 
 
-for operator in ("add", "sub", "mul", "truediv", "pow", "matmul", "eq", "ne", "radd", "rmul", "rsub"):
-    setattr(Array, f"__{operator}__", lambda a, b, name=f"__{operator}__": wrap(getattr(a.value, name)(raw(b)), a.device.id))
+for operator in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "pow",
+    "matmul",
+    "eq",
+    "ne",
+    "radd",
+    "rmul",
+    "rsub",
+):
+    setattr(
+        Array,
+        f"__{operator}__",
+        lambda a, b, name=f"__{operator}__": wrap(getattr(a.value, name)(raw(b)), a.device.id),
+    )
 Array.__neg__ = lambda a: wrap(-a.value, a.device.id)  # type: ignore[attr-defined]
 Array.__hash__ = None  # type: ignore[assignment]
 
@@ -117,17 +140,24 @@ def wrapped(function: Any) -> Any:
 def scatter_add(a: Array, key: Any, value: Any) -> None:
     assert a.device == Device(), "launched on another device"
     if a.value.dtype.kind not in "fc" and a.value.dtype not in (np.int32, np.uint32, np.uint64):
-        raise TypeError(f"cupyx.scatter_add only supports int32, float16, ... as data type, not {a.value.dtype}")
+        raise TypeError(
+            f"cupyx.scatter_add only supports int32, float16, ... as data type, not {a.value.dtype}"
+        )
     np.add.at(a.value, raw(key), raw(value))
 
 
 def stand_in(count: int | None) -> dict[str, types.ModuleType]:
-    """The modules `cupy` and `cupyx` of a machine with that many devices; None: without a driver."""
+    """The modules `cupy` and `cupyx` of a machine with that many devices; None: without a
+    driver.
+    """
     cupy, cupyx = types.ModuleType("cupy"), types.ModuleType("cupyx")
 
     def device_count() -> int:
         if count is None:
-            raise CUDARuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version")
+            raise CUDARuntimeError(
+                "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA "
+                "runtime version"
+            )
         return count
 
     def lookup(name: str) -> Any:
@@ -138,16 +168,34 @@ def stand_in(count: int | None) -> dict[str, types.ModuleType]:
         return lambda obj, **kwargs: Array(function(raw(obj), **kwargs))  # on the current device
 
     cupy.__dict__.update(
-        ndarray=Array, __version__="0.stand-in", __getattr__=lookup, __all__=[], asarray=create(np.asarray), array=create(np.array),
-        cuda=types.ModuleType("cupy.cuda"), device=types.ModuleType("cupy.cuda.device"),
-        linalg=types.ModuleType("cupy.linalg"), fft=types.ModuleType("cupy.fft"))
+        ndarray=Array,
+        __version__="0.stand-in",
+        __getattr__=lookup,
+        __all__=[],
+        asarray=create(np.asarray),
+        array=create(np.array),
+        cuda=types.ModuleType("cupy.cuda"),
+        device=types.ModuleType("cupy.cuda.device"),
+        linalg=types.ModuleType("cupy.linalg"),
+        fft=types.ModuleType("cupy.fft"),
+    )
     cupy.device.__dict__.update(Device=Device)
     cupy.cuda.__dict__.update(
-        Device=Device, runtime=types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError, is_hip=False),
-        Event=Event, get_elapsed_time=lambda first, last: last.time - first.time,
-        get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: waited.append(Device().id)))
+        Device=Device,
+        runtime=types.SimpleNamespace(
+            getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError, is_hip=False
+        ),
+        Event=Event,
+        get_elapsed_time=lambda first, last: last.time - first.time,
+        get_current_stream=lambda: types.SimpleNamespace(
+            synchronize=lambda: waited.append(Device().id)
+        ),
+    )
     for part, original in ((cupy.linalg, np.linalg), (cupy.fft, np.fft)):
-        part.__dict__.update({name: wrapped(getattr(original, name)) for name in original.__all__}, __all__=list(original.__all__))
+        part.__dict__.update(
+            {name: wrapped(getattr(original, name)) for name in original.__all__},
+            __all__=list(original.__all__),
+        )
     cupyx.__dict__.update(scatter_add=scatter_add)
     modules = {"cupy": cupy, "cupyx": cupyx, "cupy.cuda.device": cupy.device}
     return modules | {f"cupy.{part}": getattr(cupy, part) for part in ("cuda", "linalg", "fft")}
@@ -157,7 +205,9 @@ waited: list[int] = []
 
 
 def make(monkeypatch: pytest.MonkeyPatch, count: int | None) -> Backend:
-    """The backend on the stand-in, through the real array_api_compat.cupy, which is imported anew and forgotten again."""
+    """The backend on the stand-in, through the real array_api_compat.cupy, which is imported anew
+    and forgotten again.
+    """
     from multigrad.backends import cupy as glue
 
     for name in [m for m in sys.modules if m.startswith("array_api_compat.cupy")]:
@@ -178,29 +228,54 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
 
 
 def test_no_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = (r"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device \(cudaErrorInsufficientDriver: .*\)\. "
-                r"Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES hides no device\.")
+    expected = (
+        r"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device "
+        r"\(cudaErrorInsufficientDriver: .*\)\. Check with nvidia-smi that a driver is "
+        r"installed, and that CUDA_VISIBLE_DEVICES hides no device\."
+    )
     with pytest.raises(NoDeviceError, match=expected):
         make(monkeypatch, None)
 
 
 def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NoDeviceError, match=r"is installed but finds no CUDA device\. Check with nvidia-smi"):
+    with pytest.raises(
+        NoDeviceError, match=r"is installed but finds no CUDA device\. Check with nvidia-smi"
+    ):
         make(monkeypatch, 0)
 
 
 def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    expected = r"'cupy' is known but its library 'cupy' is not installed: pip install 'multigrad-array\[cupy\]'"
+    expected = (
+        r"'cupy' is known but its library 'cupy' is not installed: pip install "
+        r"'multigrad-array\[cupy\]'"
+    )
     with pytest.raises(RuntimeError, match=expected):
         discovery.get("cupy")
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128, np.int8, np.int32, np.int64, np.uint8,
-                                   np.uint32, np.uint64, np.bool_])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        np.float16,
+        np.float32,
+        np.float64,
+        np.complex64,
+        np.complex128,
+        np.int8,
+        np.int32,
+        np.int64,
+        np.uint8,
+        np.uint32,
+        np.uint64,
+        np.bool_,
+    ],
+)
 @pytest.mark.parametrize("device", [0, 1])
 def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
-    """Integers add with their sign and wrap around, whatever type the hardware adds; everything stays on the device."""
+    """Integers add with their sign and wrap around, whatever type the hardware adds; everything
+    stays on the device.
+    """
     values = np.array([[1, 2], [-3, 100], [5, 100]]).astype(dtype)
     indices = np.array([0, -1, 0])
     want = np.zeros((3, 2), dtype)
@@ -208,7 +283,12 @@ def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
     got = cupy.functions["scatter_add"](Array(values, device), Array(indices, device), 3)
     assert (got.dtype, got.device) == (want.dtype, Device(device))
     np.testing.assert_array_equal(got.value, want)
-    for key in (np.array([0, 2, 0]), (np.array([0, 2, 0]), slice(None)), slice(0, 3), np.array([True, True, False, True])):
+    for key in (
+        np.array([0, 2, 0]),
+        (np.array([0, 2, 0]), slice(None)),
+        slice(0, 3),
+        np.array([True, True, False, True]),
+    ):
         want = np.zeros((4, 2), dtype)
         np.add.at(want, key, values)
         its = Array(key, device) if isinstance(key, np.ndarray) else key
@@ -247,7 +327,10 @@ def test_own(cupy: Backend) -> None:
     same, got = alone(lambda: held, like)
     assert not same
     assert not np.shares_memory(got.value, held.value)
-    for make_array in (lambda: Array(np.broadcast_to(2.0, (2, 3))), lambda: Array(np.full((3, 2), 2.0).T)):
+    for make_array in (
+        lambda: Array(np.broadcast_to(2.0, (2, 3))),
+        lambda: Array(np.full((3, 2), 2.0).T),
+    ):
         same, got = alone(make_array, like)
         assert not same
         assert got.value.strides == like.value.strides
@@ -281,7 +364,11 @@ def test_to_numpy_and_back(cupy: Backend) -> None:
     found = to_numpy(None, x)
     assert type(found) is np.ndarray and found.tolist() == [1.5, 2.5]
     assert not np.shares_memory(found, x.value)
-    with pytest.raises(ValueError, match=r"to_numpy\(copy=False\): the memory of a device cannot become NumPy's without a copy"):
+    with pytest.raises(
+        ValueError,
+        match=r"to_numpy\(copy=False\): the memory of a device cannot become NumPy's without a "
+        r"copy",
+    ):
         to_numpy(None, x, False)
     with Device(1):
         back = from_numpy(None, found)

@@ -1,6 +1,8 @@
-"""Operations with a derivative of the user's own under every composition of the transformations, up to fourth derivatives.
+"""Operations with a derivative of the user's own under every composition of the transformations, up
+to fourth derivatives.
 
-Two forms of autograd.Function, custom_vjp and custom_jvp, each sin(x) y, are differentiated as x² sin(x).
+Two forms of autograd.Function, custom_vjp and custom_jvp, each sin(x) y, are differentiated as x²
+sin(x).
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ def sine_function(xp):
 
 def sine_of_two_outputs(xp):
     """What the derivative needs is an output, as it has to be for higher derivatives."""
+
     class Sine(Function):
         @staticmethod
         def forward(x, y):
@@ -81,7 +84,13 @@ D = {
 }
 ORDER = {name: 2 if name == "hvp" else 1 for name in D}
 X, S, C = 0.7, np.sin(0.7), np.cos(0.7)
-EXPECTED = [X * X * S, 2 * X * S + X * X * C, 2 * S + 4 * X * C - X * X * S, 6 * C - 6 * X * S - X * X * C, -12 * S - 8 * X * C + X * X * S]
+EXPECTED = [
+    X * X * S,
+    2 * X * S + X * X * C,
+    2 * S + 4 * X * C - X * X * S,
+    6 * C - 6 * X * S - X * X * C,
+    -12 * S - 8 * X * C + X * X * S,
+]
 
 
 @pytest.fixture(params=[sine_function, sine_of_two_outputs, sine_vjp, sine_jvp])
@@ -93,35 +102,60 @@ def sine(request, xp):
 def test_two_of_them(xp, sine, outer):
     for inner in D:
         found = D[outer](D[inner](lambda x: sine(x, x * x)))(raw(xp, X))
-        np.testing.assert_allclose(values(found), EXPECTED[ORDER[outer] + ORDER[inner]], rtol=1e-11, err_msg=inner)
+        np.testing.assert_allclose(
+            values(found), EXPECTED[ORDER[outer] + ORDER[inner]], rtol=1e-11, err_msg=inner
+        )
 
 
-@pytest.mark.parametrize("names", [("grad", "jvp", "grad"), ("jvp", "grad", "jvp"), ("linearize", "vjp", "jacfwd"), ("vjp", "linearize", "grad"),
-                                   ("jvp",) * 3, ("grad",) * 3, ("linearize",) * 3, ("grad", "jvp", "linearize", "vjp"), ("hvp", "hvp")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("grad", "jvp", "grad"),
+        ("jvp", "grad", "jvp"),
+        ("linearize", "vjp", "jacfwd"),
+        ("vjp", "linearize", "grad"),
+        ("jvp",) * 3,
+        ("grad",) * 3,
+        ("linearize",) * 3,
+        ("grad", "jvp", "linearize", "vjp"),
+        ("hvp", "hvp"),
+    ],
+)
 def test_third_and_fourth_derivatives(xp, sine, names):
     f = lambda x: sine(x, x * x)
     for name in names:
         f = D[name](f)
-    np.testing.assert_allclose(values(f(raw(xp, X))), EXPECTED[sum(ORDER[name] for name in names)], rtol=1e-10)
+    np.testing.assert_allclose(
+        values(f(raw(xp, X))), EXPECTED[sum(ORDER[name] for name in names)], rtol=1e-10
+    )
 
 
 def test_every_third_derivative():
     """On one backend, since it is the levels that are at stake."""
     xp = mg.namespace("numpy")
-    for kind, *names in product([sine_function, sine_of_two_outputs, sine_vjp, sine_jvp], *[["grad", "jvp", "linearize"]] * 3):
+    for kind, *names in product(
+        [sine_function, sine_of_two_outputs, sine_vjp, sine_jvp],
+        *[["grad", "jvp", "linearize"]] * 3,
+    ):
         f = kind(xp)
         g = lambda x, f=f: f(x, x * x)
         for name in names:
             g = D[name](g)
-        np.testing.assert_allclose(values(g(raw(xp, X))), EXPECTED[3], rtol=1e-11, err_msg=f"{kind} {names}")
+        np.testing.assert_allclose(
+            values(g(raw(xp, X))), EXPECTED[3], rtol=1e-11, err_msg=f"{kind} {names}"
+        )
 
 
 @pytest.mark.parametrize("outer", [n for n in D if n != "hvp"])
 def test_an_argument_from_further_out(xp, sine, outer):
     """d/dw of w sin'(x w) w at x = w², where w is a constant to the inner transformation."""
     for inner in ("grad", "jvp", "vjp", "linearize"):
-        found = D[outer](lambda w, inner=inner: D[inner](lambda x: sine(x * w, w))(w * w))(raw(xp, X))
-        np.testing.assert_allclose(values(found), 2 * X * np.cos(X**3) - 3 * X**4 * np.sin(X**3), rtol=1e-11, err_msg=inner)
+        found = D[outer](lambda w, inner=inner: D[inner](lambda x: sine(x * w, w))(w * w))(
+            raw(xp, X)
+        )
+        np.testing.assert_allclose(
+            values(found), 2 * X * np.cos(X**3) - 3 * X**4 * np.sin(X**3), rtol=1e-11, err_msg=inner
+        )
 
 
 def test_over_tensors(xp, sine):
@@ -129,7 +163,9 @@ def test_over_tensors(xp, sine):
     for outer, inner in product(("grad", "jvp", "linearize"), repeat=2):
         t = xp.asarray(np.asarray(X), requires_grad=True)
         out = D[outer](D[inner](lambda x: sine(x, x * x)))(t)
-        np.testing.assert_allclose(values(mg.autograd.grad(out, t)[0]), EXPECTED[3], rtol=1e-11, err_msg=f"{outer} {inner}")
+        np.testing.assert_allclose(
+            values(mg.autograd.grad(out, t)[0]), EXPECTED[3], rtol=1e-11, err_msg=f"{outer} {inner}"
+        )
     with mg.autograd.forward_ad.dual_level():
         make, unpack = mg.autograd.forward_ad.make_dual, mg.autograd.forward_ad.unpack_dual
         t = xp.asarray(np.asarray(X), requires_grad=True)
@@ -151,7 +187,10 @@ def test_under_jit(kind):
 
 
 def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on():
-    """The pullback of a pullback: the gradient that backward gets belongs to a transformation that began after that of the pass."""
+    """The pullback of a pullback: the gradient that backward gets belongs to a transformation that
+    began after that of the pass.
+    """
+
     class Twice(Function):
         @staticmethod
         def forward(ctx, x):
@@ -177,4 +216,6 @@ def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on
     for f in (Outer.apply, by_rule):
         assert np.array_equal(func.linearize(lambda x, f=f: f(x**3), x)[1](v), 6 * x**2 * v)
         _, pullback = func.vjp(lambda x, f=f: f(x**3), x)
-        assert np.array_equal(func.jacrev(lambda g, pullback=pullback: pullback(g)[0])(v), np.diag(6 * x**2))
+        assert np.array_equal(
+            func.jacrev(lambda g, pullback=pullback: pullback(g)[0])(v), np.diag(6 * x**2)
+        )

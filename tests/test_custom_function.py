@@ -1,4 +1,6 @@
-"""What PyTorch has no counterpart of in autograd.Function: levels, raw arrays, tracing, memory, threads. See parity/test_function.py."""
+"""What PyTorch has no counterpart of in autograd.Function: levels, raw arrays, tracing, memory,
+threads. See parity/test_function.py.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,8 @@ def test_nested_transformations(xp):
         return xp.sum(mg.func.grad(total)(x))
 
     x = raw(xp, 1.0, 2.0)
-    np.testing.assert_allclose(values(mg.func.grad(directional)(x)), [12, 24])  # of 6x², which is what backward says
+    # of 6x², which is what backward says
+    np.testing.assert_allclose(values(mg.func.grad(directional)(x)), [12, 24])
     f = mg.func.grad(lambda x: xp.sum(mg.func.grad(lambda x: xp.sum(Exp.apply(x)))(x)))
     np.testing.assert_allclose(values(f(x)), np.exp([1.0, 2.0]))
 
@@ -97,7 +100,8 @@ def test_every_level_asks_the_users_backward(xp):
     value, _ = mg.func.value_and_grad(lambda x: xp.sum(Step.apply(x, w)))(raw(xp, 2.3))
     value.backward()
     np.testing.assert_allclose(values(w.grad), [2.3])  # by Step's backward, not by round's rule
-    both = mg.func.grad(lambda x, y: xp.sum(Step.apply(x, y)), argnums=(0, 1))(w, w)  # one Tensor in two arguments
+    # one Tensor in two arguments
+    both = mg.func.grad(lambda x, y: xp.sum(Step.apply(x, y)), argnums=(0, 1))(w, w)
     (d,) = mg.autograd.grad(xp.sum(both[0] * 10 + both[1]), w)
     np.testing.assert_allclose(values(d), [11])
 
@@ -125,7 +129,9 @@ def test_constants_made_inside_a_transformation(xp):
             (y,) = ctx.saved_tensors
             return g * xp.asarray(np.array([2.0])) + y * 0
 
-    np.testing.assert_allclose(values(mg.func.grad(lambda x: xp.sum(Shifted.apply(x)))(raw(xp, 3.0))), [2])
+    np.testing.assert_allclose(
+        values(mg.func.grad(lambda x: xp.sum(Shifted.apply(x)))(raw(xp, 3.0))), [2]
+    )
     w = xp.asarray(np.array([3.0]), requires_grad=True)
     value = mg.func.value_and_grad(lambda x: xp.sum(x * Shifted.apply(w)))(raw(xp, 1.0))[0]
     value.backward()
@@ -156,7 +162,11 @@ def test_a_value_of_a_transformation_that_was_not_passed(xp):
                 return w * held[0]
 
     Leak.forward = Recorded.forward
-    with pytest.raises(RuntimeError, match="LeakBackward: forward returned a value of a running transformation that it was not given"):
+    with pytest.raises(
+        RuntimeError,
+        match="LeakBackward: forward returned a value of a running transformation that it was "
+        "not given",
+    ):
         mg.func.grad(f)(raw(xp, 1.0))
 
 
@@ -174,7 +184,10 @@ def test_once_differentiable_across_levels(xp):
         return xp.sum(Once.apply(x))
 
     np.testing.assert_allclose(values(mg.func.grad(total)(x)), [6, 24])
-    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+    with pytest.raises(
+        RuntimeError,
+        match="trying to differentiate twice a function that was marked with @once_differentiable",
+    ):
         mg.func.grad(lambda x: xp.sum(mg.func.grad(total)(x)))(x)
 
 
@@ -183,7 +196,9 @@ def test_other_layers_are_refused():
         _level = 3
         _array = np.ones(1)
 
-    with pytest.raises(NotImplementedError, match="cannot apply an autograd.Function under Batched yet"):
+    with pytest.raises(
+        NotImplementedError, match="cannot apply an autograd.Function under Batched yet"
+    ):
         Cube.apply(Batched())
 
 
@@ -202,7 +217,10 @@ def test_mark_dirty_where_levels_meet():
     x = np.array([1.0])
     np.testing.assert_allclose(mg.func.grad(lambda x: (Double.apply(x * 1) * 1).sum())(x), [2])
     np.testing.assert_allclose(x, [1])
-    with pytest.raises(RuntimeError, match="Double: mark_dirty is not supported where several levels of differentiation meet"):
+    with pytest.raises(
+        RuntimeError,
+        match="Double: mark_dirty is not supported where several levels of differentiation meet",
+    ):
         mg.func.grad(mg.func.grad(lambda x: Double.apply(x * 1).sum()))(np.asarray(1.0))
 
 
@@ -227,7 +245,11 @@ def test_raw_arrays_go_with_tensors(xp):
 
     x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
     y = Scale.apply(x, raw(xp, 3.0, 4.0))
-    assert seen == [False] and y.grad_fn.needs_input_grad == (True, False) and y.grad_fn.next_functions[1] == (None, 0)
+    assert (
+        seen == [False]
+        and y.grad_fn.needs_input_grad == (True, False)
+        and y.grad_fn.next_functions[1] == (None, 0)
+    )
     xp.sum(y).backward()
     np.testing.assert_allclose(values(x.grad), [3, 4])
 
@@ -245,7 +267,10 @@ def test_gradient_of_another_backend():
             return g.to_backend("strict")
 
     y = Foreign.apply(mg.asarray(np.ones(2), requires_grad=True))
-    with pytest.raises(TypeError, match="the gradient 0 of ForeignBackward: got arrays of two backends, 'numpy' and 'strict'"):
+    with pytest.raises(
+        TypeError,
+        match="the gradient 0 of ForeignBackward: got arrays of two backends, 'numpy' and 'strict'",
+    ):
         y.sum().backward()
 
 
@@ -310,10 +335,21 @@ def test_dropping_the_result_frees_everything(no_collector):
             return g * c + 0 * (y + middle), g * x
 
     x = mg.asarray(np.ones(3), requires_grad=True)
-    for use in (lambda y: None, lambda y: y.sum().backward(), lambda y: mg.autograd.grad(y.sum(), x, create_graph=True),
-                lambda y: y.grad_fn.saved_tensors, lambda y: y.grad_fn.metadata):
+    for use in (
+        lambda y: None,
+        lambda y: y.sum().backward(),
+        lambda y: mg.autograd.grad(y.sum(), x, create_graph=True),
+        lambda y: y.grad_fn.saved_tensors,
+        lambda y: y.grad_fn.metadata,
+    ):
         y, middle = Both.apply(x * 1, mg.asarray(np.ones(3)))
-        watched = [weakref.ref(y), weakref.ref(middle), weakref.ref(y.grad_fn), weakref.ref(y._node), weakref.ref(y._node.next)]
+        watched = [
+            weakref.ref(y),
+            weakref.ref(middle),
+            weakref.ref(y.grad_fn),
+            weakref.ref(y._node),
+            weakref.ref(y._node.next),
+        ]
         use(y)
         del y, middle
         assert [w() for w in watched] == [None] * 5

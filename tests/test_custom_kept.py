@@ -1,7 +1,8 @@
-"""What the forward of a Function keeps besides inputs and outputs, under second derivatives: how it depends on the inputs is not known.
+"""What the forward of a Function keeps besides inputs and outputs, under second derivatives: how it
+depends on the inputs is not known.
 
-In PyTorch such an array is a constant, and a second derivative is silently short of what it contributes. Here it raises, in every composition;
-what was computed of constants alone stays one.
+In PyTorch such an array is a constant, and a second derivative is silently short of what it
+contributes. Here it raises, in every composition; what was computed of constants alone stays one.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ X = np.asarray([0.1, 0.5, -0.3])
 P = np.exp(X) / np.exp(X).sum()
 HESSIAN = np.diag(P) - np.outer(P, P)
 V = np.asarray([1.0, -2.0, 0.5])
-REACHED = "a second derivative reached an array that forward computed and kept.*custom_vjp.*gradgradcheck"
+REACHED = (
+    "a second derivative reached an array that forward computed and kept.*custom_vjp.*gradgradcheck"
+)
 
 
 def logsumexp(xp, keep, kept):
-    """The textbook's, which keeps its softmax: `keep(ctx, x, softmax)` does, and `kept(ctx)` finds it again."""
+    """The textbook's, which keeps its softmax: `keep(ctx, x, softmax)` does, and `kept(ctx)` finds
+    it again.
+    """
+
     class LogSumExp(Function):
         generate_vmap_rule = True
 
@@ -75,6 +81,7 @@ def nested_attribute(xp):
 
 def detached(xp):
     """`detach()` in forward says nothing, since nothing there has a history."""
+
     def keep(ctx, x, p):
         ctx.save_for_backward(p.detach())
         ctx.save_for_forward(p.detach())
@@ -84,6 +91,7 @@ def detached(xp):
 
 def written(xp):
     """Computed of the input by writing it into an array made anew, through a view."""
+
     def keep(ctx, x, p):
         both = xp.zeros((2, 3), dtype=p.dtype)
         row = both[1, ...]
@@ -105,6 +113,7 @@ def under_no_grad(xp):
 
 def by_another_function(xp):
     """Kept is what a Function gave that forward applies."""
+
     class Same(Function):
         generate_vmap_rule = True
 
@@ -124,6 +133,7 @@ def by_another_function(xp):
 
 def from_setup(xp):
     """What setup_context computes is what forward does."""
+
     class LogSumExp(Function):
         generate_vmap_rule = True
 
@@ -171,6 +181,7 @@ def by_functional(xp):
 
 def copied(xp):
     """Kept is what `tensor` makes of it."""
+
     def keep(ctx, x, p):
         ctx.save_for_backward(mg.tensor(p))
         ctx.save_for_forward(mg.tensor(p))
@@ -186,8 +197,24 @@ def made_data(xp):
     return logsumexp(xp, keep, lambda ctx: ctx.p)
 
 
-WAYS = pytest.mark.parametrize("way", [saved, attribute, nested_attribute, detached, written, under_no_grad, by_another_function, from_setup,
-                                       by_grad, by_a_tangent, by_functional, copied, made_data])
+WAYS = pytest.mark.parametrize(
+    "way",
+    [
+        saved,
+        attribute,
+        nested_attribute,
+        detached,
+        written,
+        under_no_grad,
+        by_another_function,
+        from_setup,
+        by_grad,
+        by_a_tangent,
+        by_functional,
+        copied,
+        made_data,
+    ],
+)
 
 
 def ones(x):
@@ -202,6 +229,7 @@ def along(f):
 
 def over_rows(f):
     """vmap of f, of which the first row is taken."""
+
     def first(x):
         xp = mg.namespace(mg.asarray(x))
         return func.vmap(f)(xp.stack([xp.asarray(x), xp.asarray(x) * 2]))[0, ...]
@@ -228,8 +256,13 @@ SECOND = {
     "vmap of hessian": lambda f: over_rows(func.hessian(f)),
 }
 FIRST = {
-    "grad": lambda f: func.grad(f), "jvp": along, "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(func.vjp(f, x)[0]))[0], "jacrev": func.jacrev,
-    "jacfwd": func.jacfwd, "vmap of grad": lambda f: over_rows(func.grad(f)), "vmap of jvp": lambda f: over_rows(along(f)),
+    "grad": lambda f: func.grad(f),
+    "jvp": along,
+    "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(func.vjp(f, x)[0]))[0],
+    "jacrev": func.jacrev,
+    "jacfwd": func.jacfwd,
+    "vmap of grad": lambda f: over_rows(func.grad(f)),
+    "vmap of jvp": lambda f: over_rows(along(f)),
     "grad of vmap": lambda f: func.grad(over_rows(f)),
 }
 
@@ -247,7 +280,12 @@ class TestWhatForwardComputed:
     def test_first_derivatives_work(self, xp, way):
         f = way(xp)
         for name, transformed in FIRST.items():
-            np.testing.assert_allclose(values(transformed(f)(raw(xp, X))), 1.0 if "jvp" in name else P, rtol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                values(transformed(f)(raw(xp, X))),
+                1.0 if "jvp" in name else P,
+                rtol=1e-12,
+                err_msg=name,
+            )
 
     @WAYS
     def test_over_tensors(self, xp, way):
@@ -269,7 +307,9 @@ class TestWhatForwardComputed:
         f = way(xp)
         t = xp.asarray(raw(xp, X), requires_grad=True)
         with forward_ad.dual_level():
-            moved = forward_ad.unpack_dual(f(forward_ad.make_dual(t, xp.ones(3, dtype=t.dtype)))).tangent
+            moved = forward_ad.unpack_dual(
+                f(forward_ad.make_dual(t, xp.ones(3, dtype=t.dtype)))
+            ).tangent
             np.testing.assert_allclose(values(moved), 1.0, rtol=1e-12)
             with pytest.raises(RuntimeError, match=REACHED):
                 mg.autograd.grad(moved, t)
@@ -279,6 +319,7 @@ class TestWhatForwardComputed:
 
     def test_a_tangent_that_is_not_known_is_not_handed_out(self, xp):
         """The gradient is the array itself, so no operation on it could raise."""
+
         class Product(Function):
             @staticmethod
             def forward(ctx, x, y):
@@ -299,7 +340,9 @@ class TestWhatForwardComputed:
         with pytest.raises(RuntimeError, match=REACHED):
             func.jvp(lambda y: f(x, y), (y,), (y,))
         with forward_ad.dual_level(), pytest.raises(RuntimeError, match=REACHED):
-            forward_ad.unpack_dual(f(xp.asarray(x), forward_ad.make_dual(xp.asarray(y), xp.asarray(y))))
+            forward_ad.unpack_dual(
+                f(xp.asarray(x), forward_ad.make_dual(xp.asarray(y), xp.asarray(y)))
+            )
 
     def test_batched_passes(self, xp):
         f = saved(xp)
@@ -310,6 +353,7 @@ class TestWhatForwardComputed:
 
     def test_gradients_inside_forward(self, xp):
         """What a pass inside of forward computes is computed of the inputs, too."""
+
         class Slope(Function):
             @staticmethod
             def forward(ctx, x):
@@ -330,7 +374,9 @@ class TestWhatForwardComputed:
             mg.autograd.grad(xp.sum(g), t)
 
     def test_recorded_inside_forward(self, xp):
-        """With enable_grad, of what was computed before: a pass inside of forward ends there, one after it raises."""
+        """With enable_grad, of what was computed before: a pass inside of forward ends there, one
+        after it raises.
+        """
         w = xp.asarray(raw(xp, V), requires_grad=True)
 
         class Inner(Function):
@@ -355,6 +401,7 @@ class TestWhatForwardComputed:
 
     def test_gradients_that_leaves_have_inside_forward(self, xp):
         """As those that `autograd.grad` returns."""
+
         class Slope(Function):
             @staticmethod
             def forward(ctx, x):
@@ -378,7 +425,10 @@ class TestWhatForwardComputed:
             func.jacrev(func.grad(Slope.apply))(raw(xp, X))
 
     def test_gradients_inside_forward_at_every_level(self, xp):
-        """enable_grad in forward is about the arrays that forward gets, whichever transformation runs."""
+        """enable_grad in forward is about the arrays that forward gets, whichever transformation
+        runs.
+        """
+
         class Slope(Function):
             @staticmethod
             def forward(ctx, x):
@@ -406,10 +456,15 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(t), -np.sin(X).sum())
         np.testing.assert_allclose(values(func.jacrev(func.grad(f))(x)), -np.diag(np.cos(X)))
         np.testing.assert_allclose(values(func.jacfwd(func.grad(f))(x)), -np.diag(np.cos(X)))
-        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(x, requires_grad=True))), -np.sin(X))
+        np.testing.assert_allclose(
+            values(func.grad(f)(xp.asarray(x, requires_grad=True))), -np.sin(X)
+        )
 
     def test_gradients_inside_backward_at_every_level(self, xp):
-        """The modes there are about the arrays that backward gets, whichever transformation runs."""
+        """The modes there are about the arrays that backward gets, whichever transformation
+        runs.
+        """
+
         class Pulled(Function):
             generate_vmap_rule = True
 
@@ -440,7 +495,9 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(w.grad), slope)
 
     def test_the_mode_of_captured_arrays_comes_back(self, xp):
-        """After enable_grad in a backward under a transformation, what is recorded outside of it is recorded as before."""
+        """After enable_grad in a backward under a transformation, what is recorded outside of it is
+        recorded as before.
+        """
         w = xp.asarray(raw(xp, V), requires_grad=True)
 
         class Weighted(Function):
@@ -460,7 +517,10 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(w.grad), 1.0)
 
     def test_functional_derivatives_inside_forward(self, xp):
-        """They differentiate at the level where forward runs: under another one they would silently be zeros."""
+        """They differentiate at the level where forward runs: under another one they would silently
+        be zeros.
+        """
+
         class Slopes(Function):
             @staticmethod
             def forward(ctx, x):
@@ -477,11 +537,15 @@ class TestWhatForwardComputed:
 
         x = raw(xp, X)
         np.testing.assert_allclose(values(func.jvp(Slopes.apply, (x,), (x,))[0]), np.cos(X))
-        y, g = func.value_and_grad(lambda x: xp.sum(Slopes.apply(x)))(xp.asarray(x, requires_grad=True))
+        y, g = func.value_and_grad(lambda x: xp.sum(Slopes.apply(x)))(
+            xp.asarray(x, requires_grad=True)
+        )
         np.testing.assert_allclose([*values(g), values(y)], [*-np.sin(X), np.cos(X).sum()])
 
     def test_what_forward_recorded_is_differentiated_later(self, xp):
-        """A backward that pulls through what forward recorded takes no second derivative: what forward computed before is a constant to it."""
+        """A backward that pulls through what forward recorded takes no second derivative: what
+        forward computed before is a constant to it.
+        """
         w = xp.asarray(raw(xp, V), requires_grad=True)
 
         class Replayed(Function):
@@ -506,7 +570,11 @@ class TestWhatForwardComputed:
     def test_who_watches_does_not_matter(self, xp):
         f = saved(xp)
         t = xp.asarray(raw(xp, X), requires_grad=True)
-        with mg.autograd.detect_anomaly(), mg.autograd.graph.save_on_cpu(), pytest.raises(RuntimeError, match=REACHED):
+        with (
+            mg.autograd.detect_anomaly(),
+            mg.autograd.graph.save_on_cpu(),
+            pytest.raises(RuntimeError, match=REACHED),
+        ):
             (g,) = mg.autograd.grad(f(t), t, create_graph=True)
             mg.autograd.grad(xp.sum(g * V[0]), t)
         with mg.autograd.profiler.profile(), pytest.raises(RuntimeError, match=REACHED):
@@ -514,7 +582,10 @@ class TestWhatForwardComputed:
             mg.autograd.grad(xp.sum(g * V[0]), t)
 
     def test_where_no_derivative_passes(self, xp):
-        """A mask of what was kept, or the kept array after detach() in backward, has no derivative, so nothing is missing."""
+        """A mask of what was kept, or the kept array after detach() in backward, has no derivative,
+        so nothing is missing.
+        """
+
         class Relu(Function):
             @staticmethod
             def forward(ctx, x, w):
@@ -534,7 +605,9 @@ class TestWhatForwardComputed:
         f = lambda x: xp.sum(Relu.apply(x, w) ** 2)
         expected = np.diag(np.where(X * V > 0, 2 * V * V, 0.0))
         for name in ("jacrev of grad", "jacfwd of grad", "hessian"):
-            np.testing.assert_allclose(values(SECOND[name](f)(x)), expected, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                values(SECOND[name](f)(x)), expected, atol=1e-12, err_msg=name
+            )
 
     def test_once_differentiable_says_so_first(self, xp):
         class Once(Function):
@@ -557,6 +630,7 @@ class TestWhatForwardComputed:
 class TestWhatStaysKnown:
     def test_inputs_and_outputs(self, xp):
         """Kept by save_for_backward, or as attributes: they come back with their history."""
+
         class Exp(Function):
             generate_vmap_rule = True
 
@@ -580,9 +654,17 @@ class TestWhatStaysKnown:
         f = lambda x: xp.sum(Exp.apply(x))
         E = np.exp(X)
         for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of hessian"):
-            np.testing.assert_allclose(values(SECOND[name](f)(raw(xp, X))), np.diag(E), rtol=1e-12, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                values(SECOND[name](f)(raw(xp, X))),
+                np.diag(E),
+                rtol=1e-12,
+                atol=1e-12,
+                err_msg=name,
+            )
         for name in ("jvp of grad", "linearize of grad", "vjp of grad", "hvp"):
-            np.testing.assert_allclose(values(SECOND[name](f)(raw(xp, X))), E, rtol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                values(SECOND[name](f)(raw(xp, X))), E, rtol=1e-12, err_msg=name
+            )
         np.testing.assert_allclose(values(SECOND["grad of jvp"](f)(raw(xp, X))), E, rtol=1e-12)
         np.testing.assert_allclose(values(SECOND["jvp of jvp"](f)(raw(xp, X))), E.sum(), rtol=1e-12)
 
@@ -601,7 +683,9 @@ class TestWhatStaysKnown:
                 own[...] = 4.0
                 own *= weights
                 order = xp.argsort(x)
-                ctx.save_for_backward(x, mask, own, xp.floor(x) * 0.0, order, xp.astype(x > 0, x.dtype))
+                ctx.save_for_backward(
+                    x, mask, own, xp.floor(x) * 0.0, order, xp.astype(x > 0, x.dtype)
+                )
                 ctx.weights = weights * 2.0
                 return xp.sum(x * x * mask * own * ctx.weights)
 
@@ -609,17 +693,29 @@ class TestWhatStaysKnown:
             def backward(ctx, g):
                 x, mask, own, step, order, positive = ctx.saved_tensors
                 assert not xp.isdtype(order.dtype, "real floating")
-                return g * 2.0 * x * mask * own * ctx.weights + step + 0.0 * positive * x + 0.0 * xp.take(x, order)
+                return (
+                    g * 2.0 * x * mask * own * ctx.weights
+                    + step
+                    + 0.0 * positive * x
+                    + 0.0 * xp.take(x, order)
+                )
 
             @staticmethod
             def jvp(ctx, t):
                 return xp.sum(t)  # of the value, which a derivative of the gradient does not need
 
         for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of jacrev of grad"):
-            np.testing.assert_allclose(values(SECOND[name](Layer.apply)(raw(xp, X))), np.diag(8.0 * V * V), rtol=1e-12, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                values(SECOND[name](Layer.apply)(raw(xp, X))),
+                np.diag(8.0 * V * V),
+                rtol=1e-12,
+                atol=1e-12,
+                err_msg=name,
+            )
 
     def test_arguments_without_a_gradient(self, xp):
         """What is computed of arguments that are constants is one."""
+
         class Scaled(Function):
             @staticmethod
             def forward(ctx, x, w):
@@ -642,6 +738,7 @@ class TestWhatStaysKnown:
 
     def test_raw_arrays(self, xp):
         """What left the Tensors by `.array` is a constant, as the docstring says."""
+
         class Own(Function):
             @staticmethod
             def forward(ctx, x):
@@ -653,7 +750,9 @@ class TestWhatStaysKnown:
                 return g * 2 * ctx.saved_tensors[0]
 
         t = xp.asarray(raw(xp, X), requires_grad=True)
-        (g,) = mg.autograd.grad(Own.apply(t), t, xp.ones((), dtype=t.dtype, requires_grad=True), create_graph=True)
+        (g,) = mg.autograd.grad(
+            Own.apply(t), t, xp.ones((), dtype=t.dtype, requires_grad=True), create_graph=True
+        )
         assert mg.autograd.grad(xp.sum(g), t, allow_unused=True) == (None,)
         assert "`.array`" in inspect.getdoc(Function)
 
@@ -668,7 +767,9 @@ class TestWhatStaysKnown:
 
         logsumexp.defvjp(fwd, lambda p, g: (g * p,))
         for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of hessian"):
-            np.testing.assert_allclose(values(SECOND[name](logsumexp)(raw(xp, X))), HESSIAN, rtol=1e-11, err_msg=name)
+            np.testing.assert_allclose(
+                values(SECOND[name](logsumexp)(raw(xp, X))), HESSIAN, rtol=1e-11, err_msg=name
+            )
 
 
 class TestInsideForward:
@@ -680,7 +781,13 @@ class TestInsideForward:
             def forward(ctx, x):
                 y = x * 2
                 assert not mg.is_grad_enabled() and x.requires_grad
-                assert not y.requires_grad and y.is_leaf and y.grad_fn is None and "requires_grad" not in repr(y) and y.grad is None
+                assert (
+                    not y.requires_grad
+                    and y.is_leaf
+                    and y.grad_fn is None
+                    and "requires_grad" not in repr(y)
+                    and y.grad is None
+                )
                 assert not y.retains_grad and y.output_nr == 0
                 np.testing.assert_array_equal(values(y), 2 * X)
                 float(y[0])
@@ -700,7 +807,7 @@ class TestInsideForward:
 
         t = xp.asarray(raw(xp, X), requires_grad=True)
         Looked.apply(t)
-        (y, part, own), = seen
+        ((y, part, own),) = seen
         assert not y.requires_grad and not part.requires_grad and own.requires_grad
         assert not (y * 2).requires_grad and not (part * 2).requires_grad  # outside, too
 
@@ -755,7 +862,9 @@ class TestInsideForward:
             gc.enable()
 
     def test_attributes_are_the_users_own_afterwards(self, xp):
-        """What a pass shows in their place is there for its time only, and what backward puts there stays."""
+        """What a pass shows in their place is there for its time only, and what backward puts there
+        stays.
+        """
         f = nested_attribute(xp)
         t = xp.asarray(raw(xp, X), requires_grad=True)
         out = f(t)

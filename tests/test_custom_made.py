@@ -1,7 +1,8 @@
 """Functions with a derivative of the user's own whose code makes arrays: ones, zeros, eye, asarray.
 
-What is made inside of a transformation belongs to it. The user's code also runs where it was not written to: in a batched backward pass, on one
-example of a batch, where two levels meet. Each of these kinds is 2x² + xy elementwise, wherever its code makes which array, in each transformation.
+What is made inside of a transformation belongs to it. The user's code also runs where it was not
+written to: in a batched backward pass, on one example of a batch, where two levels meet. Each of
+these kinds is 2x² + xy elementwise, wherever its code makes which array, in each transformation.
 """
 
 from __future__ import annotations
@@ -121,7 +122,10 @@ def with_vmap(xp, ones):
 
         @staticmethod
         def vmap(info, in_dims, x, y):
-            x, y = (v if d is None else xp.moveaxis(v, d, 0) for v, d in zip((x, y), in_dims, strict=True))
+            x, y = (
+                v if d is None else xp.moveaxis(v, d, 0)
+                for v, d in zip((x, y), in_dims, strict=True)
+            )
             return Own.apply(x, y) if in_dims == (0, 0) else 2 * x * x * ones(x) + x * y, 0
 
     return Own.apply
@@ -132,8 +136,10 @@ def vjp_rule(xp, ones):
     def own(x, y):
         return ones(x) * 2 * x * x + x * y * ones(x)
 
-    own.defvjp(lambda x, y: (own(x, y) * ones(x), (x, y, ones(x), ones(x) * 4 * x)),
-               lambda r, g: (g * (r[3] + r[1]) * ones(r[0]), g * r[0] * r[2] + (ones(r[0]) - 1.0)))
+    own.defvjp(
+        lambda x, y: (own(x, y) * ones(x), (x, y, ones(x), ones(x) * 4 * x)),
+        lambda r, g: (g * (r[3] + r[1]) * ones(r[0]), g * r[0] * r[2] + (ones(r[0]) - 1.0)),
+    )
     return own
 
 
@@ -179,7 +185,8 @@ def linear(f):
 
 
 C = Y - X
-# Each with what it gives of f at X or, under vmap, at ROWS. f(x) is 2x² + x (x + c), so its derivative is 6x + c, and the second 6.
+# Each with what it gives of f at X or, under vmap, at ROWS. f(x) is 2x² + x (x + c), so its
+# derivative is 6x + c, and the second 6.
 
 
 def slope(x):
@@ -198,13 +205,25 @@ ONE = {
     "jacrev": (func.jacrev, lambda x: np.diag(slope(x))),
     "jacfwd": (func.jacfwd, lambda x: np.diag(slope(x))),
     "hessian": (lambda f: func.hessian(total(f)), lambda x: 6 * EYE),
-    "hvp": (lambda f: lambda x: func.hvp(total(f), (x,), (one(x),))[1][0], lambda x: 6 * np.ones(3)),
+    "hvp": (
+        lambda f: lambda x: func.hvp(total(f), (x,), (one(x),))[1][0],
+        lambda x: 6 * np.ones(3),
+    ),
     "jacrev of grad": (lambda f: func.jacrev(func.grad(total(f))), lambda x: 6 * EYE),
     "jacfwd of grad": (lambda f: func.jacfwd(func.grad(total(f))), lambda x: 6 * EYE),
     "jacrev of jvp": (lambda f: func.jacrev(along(f)), lambda x: 6 * EYE),
-    "jacrev of jacrev": (lambda f: func.jacrev(func.jacrev(f)), lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE)),
-    "jacfwd of jacfwd": (lambda f: func.jacfwd(func.jacfwd(f)), lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE)),
-    "grad of grad": (lambda f: func.grad(lambda x: total(func.grad(total(f)))(x)), lambda x: 6 * np.ones(3)),
+    "jacrev of jacrev": (
+        lambda f: func.jacrev(func.jacrev(f)),
+        lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE),
+    ),
+    "jacfwd of jacfwd": (
+        lambda f: func.jacfwd(func.jacfwd(f)),
+        lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE),
+    ),
+    "grad of grad": (
+        lambda f: func.grad(lambda x: total(func.grad(total(f)))(x)),
+        lambda x: 6 * np.ones(3),
+    ),
     "jvp of grad": (lambda f: along(func.grad(total(f))), lambda x: 6 * np.ones(3)),
     "grad of jvp": (lambda f: func.grad(total(along(f))), lambda x: 6 * np.ones(3)),
     "jvp of jvp": (lambda f: along(along(f)), lambda x: 6 * np.ones(3)),
@@ -212,17 +231,41 @@ ONE = {
 }
 MANY = {
     "vmap": (func.vmap, lambda: each(lambda x: 3 * x * x + C * x)),
-    **{f"vmap of {name}": (lambda f, t=t: func.vmap(t(f)), lambda e=e: each(e)) for name, (t, e) in ONE.items()},
-    "vmap of vmap of grad": (lambda f: lambda r: func.vmap(func.vmap(func.grad(total(f))))(mg.namespace(mg.asarray(r)).stack(
-        [mg.asarray(r), mg.asarray(r)]))[1, ...], lambda: each(slope)),
+    **{
+        f"vmap of {name}": (lambda f, t=t: func.vmap(t(f)), lambda e=e: each(e))
+        for name, (t, e) in ONE.items()
+    },
+    "vmap of vmap of grad": (
+        lambda f: (
+            lambda r: func.vmap(func.vmap(func.grad(total(f))))(
+                mg.namespace(mg.asarray(r)).stack([mg.asarray(r), mg.asarray(r)])
+            )[1, ...]
+        ),
+        lambda: each(slope),
+    ),
     "grad of vmap": (lambda f: func.grad(total(func.vmap(f))), lambda: each(slope)),
     "jvp of vmap": (lambda f: along(func.vmap(f)), lambda: each(slope)),
     "vjp of vmap": (lambda f: back(func.vmap(f)), lambda: each(slope)),
-    "grad of vmap of grad": (lambda f: func.grad(total(func.vmap(func.grad(total(f))))), lambda: np.full((4, 3), 6.0)),
-    "grad of vmap of jvp": (lambda f: func.grad(total(func.vmap(along(f)))), lambda: np.full((4, 3), 6.0)),
-    "jvp of vmap of grad": (lambda f: along(func.vmap(func.grad(total(f)))), lambda: np.full((4, 3), 6.0)),
-    "vmap of grad of vmap": (lambda f: lambda r: func.vmap(func.grad(total(func.vmap(f))))(mg.namespace(mg.asarray(r)).stack(
-        [mg.asarray(r), mg.asarray(r)]))[0, ...], lambda: each(slope)),
+    "grad of vmap of grad": (
+        lambda f: func.grad(total(func.vmap(func.grad(total(f))))),
+        lambda: np.full((4, 3), 6.0),
+    ),
+    "grad of vmap of jvp": (
+        lambda f: func.grad(total(func.vmap(along(f)))),
+        lambda: np.full((4, 3), 6.0),
+    ),
+    "jvp of vmap of grad": (
+        lambda f: along(func.vmap(func.grad(total(f)))),
+        lambda: np.full((4, 3), 6.0),
+    ),
+    "vmap of grad of vmap": (
+        lambda f: (
+            lambda r: func.vmap(func.grad(total(func.vmap(f))))(
+                mg.namespace(mg.asarray(r)).stack([mg.asarray(r), mg.asarray(r)])
+            )[0, ...]
+        ),
+        lambda: each(slope),
+    ),
 }
 
 
@@ -231,15 +274,27 @@ def kind(request):
     return KINDS[request.param]
 
 
-@pytest.mark.parametrize("backend, made", [(b, m) for b in BACKENDS for m in MADE if b != "jax" or m in ("eye", "written")], indirect=["backend"])
+@pytest.mark.parametrize(
+    "backend, made",
+    [(b, m) for b in BACKENDS for m in MADE if b != "jax" or m in ("eye", "written")],
+    indirect=["backend"],
+)
 def test_every_transformation(xp, kind, made):
     own = kind(xp, lambda x: MADE[made](xp, x))
     c = xp.asarray(raw(xp, C))
     f = lambda x: own(x, x + c)
     wrong = []
-    for name, (transformed, expected) in (*((n, (t, lambda e=e: e(X))) for n, (t, e) in ONE.items()), *MANY.items()):
+    for name, (transformed, expected) in (
+        *((n, (t, lambda e=e: e(X))) for n, (t, e) in ONE.items()),
+        *MANY.items(),
+    ):
         try:
-            np.testing.assert_allclose(values(transformed(f)(raw(xp, ROWS if name in MANY else X))), expected(), rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(
+                values(transformed(f)(raw(xp, ROWS if name in MANY else X))),
+                expected(),
+                rtol=1e-12,
+                atol=1e-13,
+            )
         except Exception as error:
             wrong.append(f"{name}: {type(error).__name__}: {str(error).strip()[:150]}")
     assert not wrong, "\n".join([f"{len(wrong)} of {len(ONE) + len(MANY)}", *wrong])

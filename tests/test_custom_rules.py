@@ -1,4 +1,5 @@
-"""custom_vjp and custom_jvp: over raw arrays, Tensors and pytrees, in any nesting of transformations, on every backend.
+"""custom_vjp and custom_jvp: over raw arrays, Tensors and pytrees, in any nesting of
+transformations, on every backend.
 
 Rules that give twice the true derivative tell whether it is the rule that was asked, and how often.
 """
@@ -23,7 +24,10 @@ from multigrad import func
 
 
 def sine_vjp(xp):
-    """sin(x) y. What bwd needs of x is computed by fwd, so its own derivative is that of the text of fwd."""
+    """sin(x) y. What bwd needs of x is computed by fwd, so its own derivative is that of the text
+    of fwd.
+    """
+
     @func.custom_vjp
     def sine(x, y):
         return xp.sin(x) * y
@@ -60,6 +64,7 @@ def sine_jvps(xp):
 
 def cube_vjp(xp):
     """x³, whose derivative is said to be 6 x², that of 6 x² being what the text says, 12 x."""
+
     @func.custom_vjp
     def cube(x):
         return x * x * x
@@ -73,7 +78,9 @@ def cube_jvp(xp):
     def cube(x):
         return x * x * x
 
-    cube.defjvp(lambda primals, tangents: (cube(*primals), 6 * primals[0] * primals[0] * tangents[0]))
+    cube.defjvp(
+        lambda primals, tangents: (cube(*primals), 6 * primals[0] * primals[0] * tangents[0])
+    )
     return cube
 
 
@@ -102,18 +109,36 @@ class TestDerivatives:
         close(t, np.cos([0.5, 1]) * [4, 9] + np.sin([0.5, 1]) * [0.5, 1])
 
     @KINDS
-    @pytest.mark.parametrize("modes", ["".join(m) for n in (1, 2, 3) for m in product("fr", repeat=n)])
+    @pytest.mark.parametrize(
+        "modes", ["".join(m) for n in (1, 2, 3) for m in product("fr", repeat=n)]
+    )
     def test_up_to_third_derivatives(self, xp, kind, modes):
         f = kind(xp)
         g = lambda x: f(x, x * x)
         for mode in modes:
             g = D[mode](g, xp)
         x, s, c = 0.7, np.sin(0.7), np.cos(0.7)
-        expected = [2 * x * s + x * x * c, 2 * s + 4 * x * c - x * x * s, 6 * c - 6 * x * s - x * x * c][len(modes) - 1]
+        expected = [
+            2 * x * s + x * x * c,
+            2 * s + 4 * x * c - x * x * s,
+            6 * c - 6 * x * s - x * x * c,
+        ][len(modes) - 1]
         np.testing.assert_allclose(float(g(raw(xp, x))), expected, rtol=1e-12)
 
     @CUBES
-    @pytest.mark.parametrize("modes, expected", [("f", 24), ("r", 24), ("ff", 24), ("fr", 24), ("rf", 24), ("rr", 24), ("frf", 12), ("rfr", 12)])
+    @pytest.mark.parametrize(
+        "modes, expected",
+        [
+            ("f", 24),
+            ("r", 24),
+            ("ff", 24),
+            ("fr", 24),
+            ("rf", 24),
+            ("rr", 24),
+            ("frf", 12),
+            ("rfr", 12),
+        ],
+    )
     def test_the_rule_is_asked(self, xp, kind, modes, expected):
         g = kind(xp)
         for mode in modes:
@@ -122,7 +147,9 @@ class TestDerivatives:
 
     @CUBES
     def test_the_rule_is_asked_for_the_value_at_every_level(self, xp, kind):
-        """The value of an inner transformation is differentiated by the outer one by the same rule."""
+        """The value of an inner transformation is differentiated by the outer one by the same
+        rule.
+        """
         f = kind(xp)
         x = raw(xp, 2.0)
         assert float(func.grad(lambda x: func.value_and_grad(f)(x)[0])(x)) == 24
@@ -172,18 +199,27 @@ class TestDerivatives:
         close(func.jacfwd(func.grad(lambda x: xp.sum(f(x, y))))(x), np.diag(-s * [2, 3]))
         _, push = func.linearize(f, x, y)
         close(push(y, x), c * [4, 9] + s * [0.5, 1])
-        close(func.grad(lambda x: xp.sum(func.linearize(f, x, y)[1](y, y)))(x), -s * [4, 9] + c * [2, 3])
+        close(
+            func.grad(lambda x: xp.sum(func.linearize(f, x, y)[1](y, y)))(x),
+            -s * [4, 9] + c * [2, 3],
+        )
         total = lambda x: xp.sum(f(x, x * x))
         found = func.hvp(total, (x,), (y,))[1][0]
         X = np.array([0.5, 1.0])
         close(found, (2 * s + 4 * X * c - X * X * s) * [2, 3])
-        close(mg.autograd.functional.hessian(total, xp.asarray(X)), np.diag(2 * s + 4 * X * c - X * X * s))
+        close(
+            mg.autograd.functional.hessian(total, xp.asarray(X)),
+            np.diag(2 * s + 4 * X * c - X * X * s),
+        )
 
     @KINDS
     def test_forward_ad(self, xp, kind):
         ad = mg.autograd.forward_ad
         with ad.dual_level():
-            out = kind(xp)(ad.make_dual(xp.asarray(np.array([0.5])), xp.asarray(np.array([1.0]))), xp.asarray(np.array([2.0])))
+            out = kind(xp)(
+                ad.make_dual(xp.asarray(np.array([0.5])), xp.asarray(np.array([1.0]))),
+                xp.asarray(np.array([2.0])),
+            )
             close(ad.unpack_dual(out).tangent, np.cos([0.5]) * 2)
 
     def test_complex(self, xp):
@@ -193,13 +229,21 @@ class TestDerivatives:
         other = func.custom_jvp(lambda z: z * z)
         other.defjvp(lambda p, t: (other(*p), 2 * p[0] * t[0]))
         for f in (square, other):
-            close(func.jvp(f, (raw(xp, z, "complex128"),), (raw(xp, v, "complex128"),))[1], 2 * z * v)
-            close(func.vjp(f, raw(xp, z, "complex128"))[1](raw(xp, v, "complex128"))[0], 2 * np.conj(z) * v)
+            close(
+                func.jvp(f, (raw(xp, z, "complex128"),), (raw(xp, v, "complex128"),))[1], 2 * z * v
+            )
+            close(
+                func.vjp(f, raw(xp, z, "complex128"))[1](raw(xp, v, "complex128"))[0],
+                2 * np.conj(z) * v,
+            )
 
     def test_what_runs(self, xp):
         calls = []
         f = func.custom_vjp(lambda x: calls.append("f") or x * 2)
-        f.defvjp(lambda x: calls.append("fwd") or (x * 2, None), lambda r, g: calls.append("bwd") or (g * 2,))
+        f.defvjp(
+            lambda x: calls.append("fwd") or (x * 2, None),
+            lambda r, g: calls.append("bwd") or (g * 2,),
+        )
         x = raw(xp, [1.0])
         f(x)
         f(xp.asarray(np.ones(1)))
@@ -241,7 +285,10 @@ def dense_vjp(xp):
 
     def bwd(residuals, g):
         assert residuals["shape"] == (2,) and residuals["kind"] == "dense" and g["n"] is None
-        return Layer(g["y"] * residuals["x"]["in"], None), {"in": g["y"] * residuals["layer"].w, "unused": None}
+        return Layer(g["y"] * residuals["x"]["in"], None), {
+            "in": g["y"] * residuals["layer"].w,
+            "unused": None,
+        }
 
     dense.defvjp(fwd, bwd)
     return dense
@@ -255,7 +302,8 @@ def dense_jvp(xp):
     @dense.defjvp
     def rule(primals, tangents):
         (layer, x), (dl, dx) = primals, tangents
-        return dense(layer, x), {"y": dl.w * x["in"] + layer.w * dx["in"], "n": None}  # without that of b
+        # without that of b
+        return dense(layer, x), {"y": dl.w * x["in"] + layer.w * dx["in"], "n": None}
 
     return dense
 
@@ -276,7 +324,9 @@ class TestStructures:
         close(gl.b, [0, 0])
         close(gx["in"], 2 * y * [1, 2])
         close(gx["unused"][1], [0, 0])
-        found = func.jvp(lambda layer, inputs: dense(layer, inputs)["y"], (layer, inputs), (layer, inputs))[1]
+        found = func.jvp(
+            lambda layer, inputs: dense(layer, inputs)["y"], (layer, inputs), (layer, inputs)
+        )[1]
         close(found, [6, 16])
         second = func.grad(lambda layer: xp.sum(func.grad(loss)(layer, inputs).w))(layer)
         close(second.w, 2 * np.array([9.0, 16]))
@@ -318,7 +368,10 @@ class TestStructures:
             close(func.grad(lambda x, call=call: xp.sum(call(x)))(x), [2])
         g = func.custom_vjp(lambda x, *, scale: x)
         g.defvjp(lambda x: (x, None), lambda r, g: (g,))
-        with pytest.raises(TypeError, match="custom_vjp function <lambda>: the arguments scale can only be given by name"):
+        with pytest.raises(
+            TypeError,
+            match="custom_vjp function <lambda>: the arguments scale can only be given by name",
+        ):
             g(x, scale=2)
         with pytest.raises(TypeError, match="missing a required argument: 'x'"):
             f(scale=2)
@@ -405,15 +458,24 @@ class TestJax:
 
         def clipped(lib, np_like):
             f = lib.custom_vjp(lambda x, y: np_like.sin(x) * y)
-            f.defvjp(lambda x, y: (f(x, y), (np_like.cos(x), np_like.sin(x), y)), lambda r, g: (r[0] * g * r[2] * 3, r[1] * g))
+            f.defvjp(
+                lambda x, y: (f(x, y), (np_like.cos(x), np_like.sin(x), y)),
+                lambda r, g: (r[0] * g * r[2] * 3, r[1] * g),
+            )
             h = lib.custom_jvp(lambda x, y: f(x, y) * x)
             h.defjvp(lambda p, t: (h(*p), f(*p) * t[0] * 5 + t[1]))
             return lambda x, y: np_like.sum(f(h(x, y), y))
 
         ours, theirs = clipped(func, xp), clipped(jax, jax.numpy)
-        np.testing.assert_allclose(jax.jit(func.grad(ours))(x, y), jax.grad(theirs)(x, y), rtol=1e-12)
-        found = jax.jit(lambda x, y: func.grad(lambda x: xp.sum(func.grad(ours)(x, y) * y))(x))(x, y)
-        np.testing.assert_allclose(found, jax.grad(lambda x: jax.numpy.sum(jax.grad(theirs)(x, y) * y))(x), rtol=1e-12)
+        np.testing.assert_allclose(
+            jax.jit(func.grad(ours))(x, y), jax.grad(theirs)(x, y), rtol=1e-12
+        )
+        found = jax.jit(lambda x, y: func.grad(lambda x: xp.sum(func.grad(ours)(x, y) * y))(x))(
+            x, y
+        )
+        np.testing.assert_allclose(
+            found, jax.grad(lambda x: jax.numpy.sum(jax.grad(theirs)(x, y) * y))(x), rtol=1e-12
+        )
         found = jax.jit(lambda x, y: func.jvp(ours, (x, y), (y, x))[1])(x, y)  # where jax refuses
         grads = jax.grad(theirs, (0, 1))(x, y)
         np.testing.assert_allclose(found, jax.numpy.sum(grads[0] * y + grads[1] * x), rtol=1e-12)
@@ -438,7 +500,9 @@ def test_dropping_the_result_frees_everything():
 
 
 def test_the_call_keeps_no_arrays():
-    """What bwd does not ask for is freed with its last user: the arguments, where all that is kept is an output."""
+    """What bwd does not ask for is freed with its last user: the arguments, where all that is kept
+    is an output.
+    """
     xp = mg.namespace("numpy")
     f = func.custom_vjp(lambda x: xp.exp(x))
     f.defvjp(lambda x: (y := f(x), y), lambda y, g: (y * g,))
@@ -466,7 +530,9 @@ def test_hooks_on_saved_tensors(xp, kind):
     """Arguments and residuals go through them."""
     packed = []
     x = xp.asarray(np.array([0.5]), requires_grad=True)
-    with mg.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or (t.array, 1), lambda p: mg.asarray(p[0])):
+    with mg.autograd.graph.saved_tensors_hooks(
+        lambda t: packed.append(1) or (t.array, 1), lambda p: mg.asarray(p[0])
+    ):
         out = kind(xp)(x, xp.asarray(np.array([3.0])))
     close(mg.autograd.grad(xp.sum(out), x)[0], 3 * np.cos([0.5]))
     assert packed

@@ -41,7 +41,13 @@ class TestLeaves:
         x = leaf(xp)
         xp.sum(x * x).backward()
         c = copy.deepcopy(x)
-        assert c.is_leaf and c.requires_grad and c is not x and c.grad is not x.grad and c._version == 0
+        assert (
+            c.is_leaf
+            and c.requires_grad
+            and c is not x
+            and c.grad is not x.grad
+            and c._version == 0
+        )
         check(c.grad, 2 * X)
         with mg.no_grad():
             c *= 10.0
@@ -50,7 +56,14 @@ class TestLeaves:
         check(x, X)
         check(x.grad, 2 * X)
         assert not copy.deepcopy(x.detach()).requires_grad
-        for data in (X[:0], np.asarray(3.0), np.asarray([1, 2]), np.asarray([True]), X.reshape(2, 2).T, np.asarray([1 + 2j])):
+        for data in (
+            X[:0],
+            np.asarray(3.0),
+            np.asarray([1, 2]),
+            np.asarray([True]),
+            X.reshape(2, 2).T,
+            np.asarray([1 + 2j]),
+        ):
             t = xp.asarray(data)
             check(copy.deepcopy(t), data)
             assert copy.deepcopy(t).dtype == t.dtype
@@ -117,10 +130,26 @@ class TestSharing:
     def test_views_of_constants(self, xp: Any) -> None:
         def views(x: Any) -> list[Any]:
             m = xp.reshape(x, (2, 2))
-            return [x, x[1:], m, m.mT[0, :], x.detach()[::2], xp.unstack(m)[1], xp.flip(x), xp.broadcast_to(x[0:1], (1, 1)), next(iter(m))]
+            return [
+                x,
+                x[1:],
+                m,
+                m.mT[0, :],
+                x.detach()[::2],
+                xp.unstack(m)[1],
+                xp.flip(x),
+                xp.broadcast_to(x[0:1], (1, 1)),
+                next(iter(m)),
+            ]
 
         count = len(views(xp.asarray(X.copy())))
-        for order in (range(count), reversed(range(count)), [3, 0, 5, 1, 8, 2, 7, 4, 6], [3, 1], [6, 2, 5]):
+        for order in (
+            range(count),
+            reversed(range(count)),
+            [3, 0, 5, 1, 8, 2, 7, 4, 6],
+            [3, 1],
+            [6, 2, 5],
+        ):
             order = list(order)
             x = xp.asarray(X.copy())
             originals = views(x)
@@ -165,7 +194,12 @@ class TestSharing:
             held = {"w": w, "v": m[0, :], "u": w[1:]}
             model = copy.deepcopy(Model({name: held[name] for name in order}, [held["v"]]))
             c = model.parts
-            assert model.best[0] is c["v"] and c["w"].is_leaf and c["w"].requires_grad and not c["v"].is_leaf
+            assert (
+                model.best[0] is c["v"]
+                and c["w"].is_leaf
+                and c["w"].requires_grad
+                and not c["v"].is_leaf
+            )
             with mg.no_grad():
                 c["w"] *= 2.0
                 c["u"] += 1.0
@@ -184,7 +218,9 @@ class TestSharing:
             w = y[1:].requires_grad_()
             held = [y, w, w[:2]]
             c = dict(zip(order, copy.deepcopy([held[i] for i in order]), strict=True))
-            assert c[1].is_leaf and c[1].requires_grad and not c[0].requires_grad and not c[2].is_leaf
+            assert (
+                c[1].is_leaf and c[1].requires_grad and not c[0].requires_grad and not c[2].is_leaf
+            )
             xp.sum(c[2] ** 2).backward()
             check(c[1].grad, [4, 6, 0])
             with mg.no_grad():
@@ -196,7 +232,10 @@ class TestSharing:
         with mg.no_grad():
             v = y[1:]
         u = xp.unstack(y)[0]
-        for held, message in ((v, "A view was created in no_grad mode"), (u, "a function that returns multiple views")):
+        for held, message in (
+            (v, "A view was created in no_grad mode"),
+            (u, "a function that returns multiple views"),
+        ):
             c, _ = copy.deepcopy([held, y])
             with pytest.raises(GradientError, match=message):
                 c *= xp.ones(c.shape, dtype=xp.float64, requires_grad=True)
@@ -256,7 +295,14 @@ class TestSharing:
             v += 1
             d[3] = 0
             part *= 2
-            found.append([*(np.asarray(x.detach()).tolist() for x in (v, d, base, c, c.grad, t, w)), c is again, c.requires_grad, part.requires_grad])
+            found.append(
+                [
+                    *(np.asarray(x.detach()).tolist() for x in (v, d, base, c, c.grad, t, w)),
+                    c is again,
+                    c.requires_grad,
+                    part.requires_grad,
+                ]
+            )
         assert found[0] == found[1]
 
 
@@ -277,7 +323,10 @@ class TestLayers:
         check(func.jvp(f, (x,), (v,))[1], np.sum(exact * np.cos(X)))
         check(func.vmap(func.grad(f))(xp.stack([x, x]).array), np.stack([exact, exact]))
         check(func.jvp(func.grad(f), (x,), (v,))[1], np.asarray([2, *(6 * X[1:])]) * np.cos(X))
-        check(func.grad(lambda rows: xp.sum(func.vmap(f)(rows)))(xp.stack([x, x]).array), np.stack([exact, exact]))
+        check(
+            func.grad(lambda rows: xp.sum(func.vmap(f)(rows)))(xp.stack([x, x]).array),
+            np.stack([exact, exact]),
+        )
         check(x, X)
 
     def test_leaves_inside_of_a_transformation(self, xp: Any) -> None:

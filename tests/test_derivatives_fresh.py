@@ -1,4 +1,6 @@
-"""Derivatives that func and autograd hand out: arrays of their own, writable where the library's are."""
+"""Derivatives that func and autograd hand out: arrays of their own, writable where the library's
+are.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def halve(t: Any) -> Any:
 
 
 def assert_fresh(xp: Any, derivatives: Any, given: Any) -> None:
-    """Each array among `derivatives` can be written without a change of another one, nor of what was `given`."""
+    """Each array among `derivatives` can be written without a change of another one, nor of what
+    was `given`.
+    """
     fresh, others = list(tree.leaves(derivatives)), list(tree.leaves(given))
     assert fresh
     before = [np.array(values(x)) for x in fresh]
@@ -168,11 +172,17 @@ class TestForward:
 
 
 class TestMatrices:
-    @pytest.mark.parametrize("transform", [func.jacrev, func.jacfwd, func.jacobian], ids=lambda f: f.__name__)
+    @pytest.mark.parametrize(
+        "transform", [func.jacrev, func.jacfwd, func.jacobian], ids=lambda f: f.__name__
+    )
     def test_jacobians(self, xp, transform):
         x = raw(xp, [1.0, 2.0])
         given = {"a": x, "b": x}
-        assert_fresh(xp, transform(lambda p: {"s": p["a"] + p["b"], "t": p["a"] + p["b"], "c": p["a"]})(given), given)
+        assert_fresh(
+            xp,
+            transform(lambda p: {"s": p["a"] + p["b"], "t": p["a"] + p["b"], "c": p["a"]})(given),
+            given,
+        )
         assert_fresh(xp, transform(shared)(given), given)
         assert_fresh(xp, transform(lambda p: mg.broadcast_to(mg.sum(p["a"]), (3,)))(given), given)
         assert_fresh(xp, transform(lambda p: p["a"] + p["b"], chunk_size=1)(given), given)
@@ -190,8 +200,12 @@ class TestNested:
         given = {"a": rows, "b": rows}
         assert_fresh(xp, func.vmap(func.grad(mg.sum))(rows), rows)
         assert_fresh(xp, func.vmap(func.grad(shared))(given), given)
-        assert_fresh(xp, func.vmap(func.grad(lambda p: mg.sum(mg.sin(p["a"] + p["b"]))))(given), given)
-        assert_fresh(xp, func.vmap(lambda r: func.jvp(lambda a: (a + 1.0, a), (r,), (r,))[1])(rows), rows)
+        assert_fresh(
+            xp, func.vmap(func.grad(lambda p: mg.sum(mg.sin(p["a"] + p["b"]))))(given), given
+        )
+        assert_fresh(
+            xp, func.vmap(lambda r: func.jvp(lambda a: (a + 1.0, a), (r,), (r,))[1])(rows), rows
+        )
         assert_fresh(xp, func.vmap(func.jacrev(lambda a: (a, a)))(rows), rows)
         assert_fresh(xp, func.vmap(func.hessian(shared))(given), given)
         assert_fresh(xp, func.vmap(func.grad(shared), out_axes=1)(given), given)
@@ -206,12 +220,17 @@ class TestNested:
     def test_the_gradient_that_a_jvp_returns(self, xp):
         x = raw(xp, [1.0, 2.0])
         given = {"a": x, "b": x}
-        gradient, product = func.jvp(func.grad(lambda p: mg.sum(mg.sin(p["a"] + p["b"]))), (given,), (given,))
+        gradient, product = func.jvp(
+            func.grad(lambda p: mg.sum(mg.sin(p["a"] + p["b"]))), (given,), (given,)
+        )
         assert_fresh(xp, (gradient, product), given)
 
     @pytest.mark.parametrize("outer", ["grad", "jvp", "vmap", "jacrev", "jacfwd"])
     def test_writes_inside(self, xp, outer):
-        """Each of two gradients is halved inside another transformation, as any array may be written there."""
+        """Each of two gradients is halved inside another transformation, as any array may be
+        written there.
+        """
+
         def f(x):
             g = func.grad(lambda p: mg.sum(mg.sin(p["a"] + p["b"])))({"a": x, "b": x})
             for k in g:
@@ -236,6 +255,7 @@ class TestNested:
     @pytest.mark.parametrize("outer", ["grad", "jvp", "vmap"])
     def test_writes_inside_leave_what_was_captured(self, xp, outer):
         """The gradient of sum(a + b) x is x itself, whose other uses must not see the write."""
+
         def f(x):
             g = func.vjp(lambda a: a + 1.0, x)[1](x)[0]
             g *= 0.5
@@ -252,7 +272,9 @@ class TestNested:
 
     def test_second_derivatives_see_the_copies(self, xp):
         x = raw(xp, [1.0, 2.0])
-        f = func.grad(lambda x: mg.sum(func.grad(lambda y: mg.sum(mg.reshape(y, (1, 2))[0, ...] ** 3))(x) * x))
+        f = func.grad(
+            lambda x: mg.sum(func.grad(lambda y: mg.sum(mg.reshape(y, (1, 2))[0, ...] ** 3))(x) * x)
+        )
         np.testing.assert_allclose(values(f(x)), [9, 36])
         third = func.grad(func.grad(func.grad(lambda x: x**4)))
         np.testing.assert_allclose(values(third(raw(xp, 2.0))), 48)
@@ -266,8 +288,16 @@ class TestAutograd:
         assert_fresh(xp, mg.autograd.grad(mg.sum(a + b), [a, b, a]), (a, b))
         assert_fresh(xp, mg.autograd.grad(a + b, [a, b], [v]), (a, b, v))
         assert_fresh(xp, mg.autograd.grad(a + b, [a, b], [mg.asarray(v)]), (a, b, v))
-        assert_fresh(xp, mg.autograd.grad(a + b, [a, b], [raw(xp, np.ones((3, 2)))], is_grads_batched=True), (a, b))
-        assert_fresh(xp, mg.autograd.grad(mg.sum(a), [a, b], allow_unused=True, materialize_grads=True), (a, b))
+        assert_fresh(
+            xp,
+            mg.autograd.grad(a + b, [a, b], [raw(xp, np.ones((3, 2)))], is_grads_batched=True),
+            (a, b),
+        )
+        assert_fresh(
+            xp,
+            mg.autograd.grad(mg.sum(a), [a, b], allow_unused=True, materialize_grads=True),
+            (a, b),
+        )
 
     def test_grad_that_is_recorded(self, xp):
         a, b = (mg.asarray(raw(xp, [1.0, 2.0]), requires_grad=True) for _ in range(2))
@@ -289,10 +319,22 @@ class TestAutograd:
         assert_fresh(xp, functional.jvp(lambda x, y: (x + y, x), given, given)[1], given)
         assert_fresh(xp, functional.hvp(lambda x, y: mg.sum(x * y), given, given)[1], given)
         assert_fresh(xp, functional.vhp(lambda x, y: mg.sum(x * y), given, given)[1], given)
-        assert_fresh(xp, functional.jacobian(lambda x, y: (x + y, x + y), given, vectorize=vectorize), given)
-        assert_fresh(xp, functional.jacobian(lambda x, y: mg.sum(x + y), given, vectorize=vectorize), given)
-        assert_fresh(xp, functional.jacobian(lambda x, y: (x + 1.0, x + 2.0), given, vectorize=True, strategy="forward-mode"), given)
-        assert_fresh(xp, functional.hessian(lambda x, y: mg.sum(x * y), given, vectorize=vectorize), given)
+        assert_fresh(
+            xp, functional.jacobian(lambda x, y: (x + y, x + y), given, vectorize=vectorize), given
+        )
+        assert_fresh(
+            xp, functional.jacobian(lambda x, y: mg.sum(x + y), given, vectorize=vectorize), given
+        )
+        assert_fresh(
+            xp,
+            functional.jacobian(
+                lambda x, y: (x + 1.0, x + 2.0), given, vectorize=True, strategy="forward-mode"
+            ),
+            given,
+        )
+        assert_fresh(
+            xp, functional.hessian(lambda x, y: mg.sum(x * y), given, vectorize=vectorize), given
+        )
 
 
 def layers(p: Any, x: Any) -> Any:
@@ -307,18 +349,27 @@ LEAF = mg.asarray(VECTOR, requires_grad=True)
 PULLBACK = func.vjp(lambda t: t * 2.0, ROWS)[1]
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "grad": lambda: func.grad(layers)(PARAMETERS, ROWS),
-    "pullback": lambda: PULLBACK(ROWS),  # whose result is all that it takes: a copy of it would be twice as much
-    "grad of parts": lambda: func.grad(lambda a, b: mg.sum(mg.sin(mg.concat([a, b])) ** 2), argnums=(0, 1))(ROWS, ROWS),
-    "grad of a transpose": lambda: func.grad(lambda a: mg.sum(mg.sin(mg.matrix_transpose(mg.reshape(a, (60, 200))))))(ROWS),
+    # whose result is all that it takes: a copy of it would be twice as much
+    "pullback": lambda: PULLBACK(ROWS),
+    "grad of parts": lambda: func.grad(
+        lambda a, b: mg.sum(mg.sin(mg.concat([a, b])) ** 2), argnums=(0, 1)
+    )(ROWS, ROWS),
+    "grad of a transpose": lambda: func.grad(
+        lambda a: mg.sum(mg.sin(mg.matrix_transpose(mg.reshape(a, (60, 200)))))
+    )(ROWS),
     "jvp": lambda: func.jvp(lambda t: mg.sin(t) * t, (ROWS,), (ROWS,)),
     "hvp": lambda: func.hvp(lambda t: mg.sum(mg.tanh(MATRIX @ t)), (VECTOR,), (VECTOR,)),
     "jacrev": lambda: func.jacrev(lambda t: mg.tanh(MATRIX @ t))(VECTOR),
     "jacfwd": lambda: func.jacfwd(lambda t: mg.tanh(MATRIX @ t))(VECTOR),
     "hessian": lambda: func.hessian(lambda t: mg.sum(mg.tanh(MATRIX @ t)))(VECTOR),
-    "grad of grad": lambda: func.grad(lambda t: mg.sum(func.grad(lambda u: mg.sum(mg.sin(u) * u))(t) ** 2))(ROWS),
+    "grad of grad": lambda: func.grad(
+        lambda t: mg.sum(func.grad(lambda u: mg.sum(mg.sin(u) * u))(t) ** 2)
+    )(ROWS),
     "vmap of grad": lambda: func.vmap(func.grad(lambda t: mg.sum(mg.sin(t) * t)))(ROWS),
     "autograd.grad": lambda: mg.autograd.grad(mg.sum(mg.tanh(MATRIX @ mg.sin(LEAF))), LEAF),
-    "functional.jacobian": lambda: functional.jacobian(lambda t: mg.tanh(MATRIX @ t), LEAF, vectorize=True),
+    "functional.jacobian": lambda: functional.jacobian(
+        lambda t: mg.tanh(MATRIX @ t), LEAF, vectorize=True
+    ),
 }
 
 

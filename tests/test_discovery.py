@@ -1,4 +1,6 @@
-"""Discovery of backends and plugins, through entry points of distributions made for each test, in a process of its own."""
+"""Discovery of backends and plugins, through entry points of distributions made for each test, in a
+process of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ __all__ = ["site"]
 def test_the_listing_imports_no_array_library(site: Site) -> None:
     site.module("toy", TOY)
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
-    out = site.run(SHOW + "import sys; print(*[m for m in ('numpy', 'jax', 'cupy', 'array_api_strict', 'toy') if m in sys.modules])")
+    out = site.run(
+        SHOW + "import sys; print(*[m for m in ('numpy', 'jax', 'cupy', 'array_api_strict', 'toy') "
+        "if m in sys.modules])"
+    )
     assert "toy | multigrad-toy 1.0 | deferred | \n" in out
     assert "numpy | multigrad-array" in out
     assert "jax | multigrad-array" in out
@@ -25,7 +30,10 @@ def test_the_command_says_how_to_try_a_plugin_that_waits(site: Site) -> None:
     site.module("toy", TOY)
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:mak"))
     out = site.run("from multigrad.cli import main; main(['backends'])")
-    assert "toy: not imported before its library is; `python -m multigrad backends --probe` imports both and tells what is wrong" in out
+    assert (
+        "toy: not imported before its library is; `python -m multigrad backends --probe` "
+        "imports both and tells what is wrong" in out
+    )
     out = site.run("from multigrad.cli import main; main(['backends', '--probe'])")
     assert "not imported before" not in out and "has no attribute 'mak'" in out
 
@@ -42,7 +50,10 @@ def test_a_probe_adds_devices_and_dtypes_and_survives_what_is_broken(site: Site)
         """)
     assert "numpy loaded ('cpu',) ('bool', 'int8'," in out
     assert "toy loaded (\"array_api_strict.Device('CPU_DEVICE')\"," in out
-    assert "bad broken () () backend 'bad' of the plugin 'bad' of multigrad-bad 1.0 is broken: ValueError: no such luck" in out
+    assert (
+        "bad broken () () backend 'bad' of the plugin 'bad' of multigrad-bad 1.0 is broken: "
+        "ValueError: no such luck" in out
+    )
 
 
 def test_the_version_of_a_library_is_found_without_importing_it(site: Site) -> None:
@@ -69,25 +80,54 @@ def test_built_in_backends_are_known_without_an_installation(site: Site) -> None
 
 def test_a_plugin_whose_import_fails(site: Site) -> None:
     site.plugin("bad", "import missing_module")
-    expected = "the plugin 'bad' of multigrad-bad 1.0 could not be imported: ModuleNotFoundError: No module named 'missing_module'"
+    expected = (
+        "the plugin 'bad' of multigrad-bad 1.0 could not be imported: "
+        "ModuleNotFoundError: No module named 'missing_module'"
+    )
     assert site.line("bad") == f"bad | multigrad-bad 1.0 | broken | {expected}"
     assert site.error("get('bad')") == f"BackendError: backend 'bad' is broken: {expected}"
-    assert "Traceback" in site.run("import multigrad as mg\nprint([b.traceback for b in mg.backends() if b.name == 'bad'])")
+    assert "Traceback" in site.run(
+        "import multigrad as mg\nprint([b.traceback for b in mg.backends() if b.name == 'bad'])"
+    )
 
 
 HOOK = "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends():\n    "
 NONSENSE = {
-    "a number": (HOOK + "return 42", "returned 42 from multigrad_backends: return a list of BackendSpec."),
-    "a string": (HOOK + "return 'numpy'", "returned 'numpy' from multigrad_backends: return a list of BackendSpec."),
-    "a wrong item": (HOOK + "return [1.5]", "returned 1.5 from multigrad_backends: return a list of BackendSpec."),
+    "a number": (
+        HOOK + "return 42",
+        "returned 42 from multigrad_backends: return a list of BackendSpec.",
+    ),
+    "a string": (
+        HOOK + "return 'numpy'",
+        "returned 'numpy' from multigrad_backends: return a list of BackendSpec.",
+    ),
+    "a wrong item": (
+        HOOK + "return [1.5]",
+        "returned 1.5 from multigrad_backends: return a list of BackendSpec.",
+    ),
     "nothing": (HOOK + "pass", "returned nothing from multigrad_backends."),
     "an exception": (HOOK + "raise KeyError('k')", "failed in multigrad_backends: KeyError: 'k'"),
-    "an exception later": (HOOK + "yield 1 / 0", "failed in multigrad_backends: ZeroDivisionError: division by zero"),
-    "a bad spec": (HOOK + "return [mg.BackendSpec('x', 'x', 'x')]", "BackendSpec.load must read 'package.module:function', not 'x'."),
-    "an empty name": (HOOK + "return [mg.BackendSpec('', 'x', 'x:y')]", "BackendSpec.name must be a non-empty string, not ''."),
+    "an exception later": (
+        HOOK + "yield 1 / 0",
+        "failed in multigrad_backends: ZeroDivisionError: division by zero",
+    ),
+    "a bad spec": (
+        HOOK + "return [mg.BackendSpec('x', 'x', 'x')]",
+        "BackendSpec.load must read 'package.module:function', not 'x'.",
+    ),
+    "an empty name": (
+        HOOK + "return [mg.BackendSpec('', 'x', 'x:y')]",
+        "BackendSpec.name must be a non-empty string, not ''.",
+    ),
     "no hooks": ("x = 1", "implements no hooks: mark its functions with @multigrad.hookimpl."),
-    "a misspelt hook": (HOOK.replace("backends", "backend") + "return []", "implements unknown hooks: multigrad_backend."),
-    "a wrong signature": (HOOK.replace("()", "(engine)") + "return []", "implements a hook wrongly: "),
+    "a misspelt hook": (
+        HOOK.replace("backends", "backend") + "return []",
+        "implements unknown hooks: multigrad_backend.",
+    ),
+    "a wrong signature": (
+        HOOK.replace("()", "(engine)") + "return []",
+        "implements a hook wrongly: ",
+    ),
 }
 
 
@@ -96,7 +136,10 @@ def test_a_plugin_that_registers_nonsense(site: Site, case: str) -> None:
     text, expected = NONSENSE[case]
     site.plugin("odd", text)
     line = site.line("odd")
-    assert line.startswith("odd | multigrad-odd 1.0 | broken | the plugin 'odd' of multigrad-odd 1.0 ") or "BackendSpec." in line
+    assert (
+        line.startswith("odd | multigrad-odd 1.0 | broken | the plugin 'odd' of multigrad-odd 1.0 ")
+        or "BackendSpec." in line
+    )
     assert expected in line
     assert expected in site.error("get('odd')")
 
@@ -110,8 +153,14 @@ def test_an_entry_point_that_names_none(site: Site) -> None:
 def test_what_is_right_in_a_plugin_stays(site: Site) -> None:
     site.module("toy", TOY)
     site.plugin("half", HOOK + "return [mg.BackendSpec('toy', 'toy', 'toy:make'), 'nonsense']")
-    assert "toy | multigrad-half 1.0 | available | the plugin 'half' of multigrad-half 1.0 returned 'nonsense'" in site.run(SHOW)
-    assert site.run("from multigrad.backends import discovery as d; print(d.get('toy').name)") == "toy\n"
+    assert (
+        "toy | multigrad-half 1.0 | available | the plugin 'half' of multigrad-half 1.0 "
+        "returned 'nonsense'" in site.run(SHOW)
+    )
+    assert (
+        site.run("from multigrad.backends import discovery as d; print(d.get('toy').name)")
+        == "toy\n"
+    )
 
 
 # ----- Names -----
@@ -123,8 +172,11 @@ def test_two_backends_with_one_name(site: Site) -> None:
         site.plugin(name, SPEC.format(name="toy", module="toy", load="toy:make"))
     out = site.run(SHOW)
     assert "toy | multigrad-first 1.0 | available | \n" in out
-    assert ("second | multigrad-second 1.0 | broken | the backend 'toy' of the plugin 'second' of multigrad-second 1.0 is already that of "
-            "the plugin 'first' of multigrad-first 1.0. Choose another name.\n") in out
+    assert (
+        "second | multigrad-second 1.0 | broken | the backend 'toy' of the plugin 'second' of "
+        "multigrad-second 1.0 is already that of the plugin 'first' of multigrad-first 1.0. "
+        "Choose another name.\n"
+    ) in out
 
 
 def test_a_built_in_backend_is_not_displaced(site: Site) -> None:
@@ -139,8 +191,10 @@ def test_two_plugins_with_one_name(site: Site) -> None:
     site.module("mine", SPEC.format(name="toy", module="toy", load="toy:make"))
     site.distribution("aaa", jax="mine")
     out = site.run(SHOW)
-    assert ("jax | aaa 1.0 | broken | the plugin 'jax' of aaa 1.0 cannot be registered: its name or its module is already that of "
-            "the plugin 'jax' of multigrad-array") in out
+    assert (
+        "jax | aaa 1.0 | broken | the plugin 'jax' of aaa 1.0 cannot be registered: its name or "
+        "its module is already that of the plugin 'jax' of multigrad-array"
+    ) in out
     assert "jax | multigrad-array" in out
 
 
@@ -149,20 +203,27 @@ def test_two_plugins_with_one_name(site: Site) -> None:
 
 def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
     site.plugin("loud", "print('imported')")
-    assert site.line("loud", MULTIGRAD_BLOCK="other, loud") == "loud | multigrad-loud 1.0 | blocked | "
+    assert (
+        site.line("loud", MULTIGRAD_BLOCK="other, loud") == "loud | multigrad-loud 1.0 | blocked | "
+    )
     assert "imported" not in site.run(SHOW, MULTIGRAD_BLOCK="loud")
-    expected = "BackendError: backend 'loud' is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not block it."
+    expected = (
+        "BackendError: backend 'loud' is blocked: remove it from the environment "
+        "variable MULTIGRAD_BLOCK, or do not block it."
+    )
     assert site.error("get('loud')", MULTIGRAD_BLOCK="loud") == expected
 
 
 def test_a_built_in_backend_can_be_blocked(site: Site) -> None:
-    assert site.line("jax", MULTIGRAD_BLOCK="jax") .split(" | ")[2] == "blocked"
+    assert site.line("jax", MULTIGRAD_BLOCK="jax").split(" | ")[2] == "blocked"
     assert "backend 'jax' is blocked" in site.error("get('jax')", MULTIGRAD_BLOCK="jax")
 
 
 def test_a_plugin_is_blocked_through_pluggy(site: Site) -> None:
     site.plugin("loud", "print('imported')")
-    out = site.run("from multigrad.backends import hooks; hooks.manager().set_blocked('loud')" + SHOW)
+    out = site.run(
+        "from multigrad.backends import hooks; hooks.manager().set_blocked('loud')" + SHOW
+    )
     assert "imported" not in out
     assert "loud | multigrad-loud 1.0 | blocked" in out
 
@@ -185,32 +246,59 @@ def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
 
 
 def test_an_unknown_backend(site: Site) -> None:
-    """What is near and what is installed is told; never a package to install, which anybody may own."""
+    """What is near and what is installed is told; never a package to install, which anybody may
+    own.
+    """
     site.module("toy", TOY)
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     site.plugin("bad", "raise ValueError")
     site.plugin("off", "raise ValueError")
     error = site.error("get('nunpy')", MULTIGRAD_BLOCK="off")
-    assert error.startswith("BackendError: unknown backend 'nunpy'. Did you mean 'numpy'? Known backends: cupy, jax, numpy, ")
+    assert error.startswith(
+        "BackendError: unknown backend 'nunpy'. Did you mean 'numpy'? Known backends: cupy, "
+        "jax, numpy, "
+    )
     assert "toy. Installed plugins: cupy of multigrad-array" in error
-    assert "bad of multigrad-bad (broken), off of multigrad-off (blocked), " in error and "toy of multigrad-toy" in error
+    assert (
+        "bad of multigrad-bad (broken), off of multigrad-off (blocked), " in error
+        and "toy of multigrad-toy" in error
+    )
     assert error.endswith(". A backend for another library comes with a plugin.")
     assert "pip" not in error and "install " not in error and "multigrad-nunpy" not in error
-    assert site.error("get('TOY')").startswith("BackendError: unknown backend 'TOY'. Did you mean 'toy'? Known")
-    assert site.error("get('zzzzz')").startswith("BackendError: unknown backend 'zzzzz'. Known backends: cupy, jax, numpy, ")
+    assert site.error("get('TOY')").startswith(
+        "BackendError: unknown backend 'TOY'. Did you mean 'toy'? Known"
+    )
+    assert site.error("get('zzzzz')").startswith(
+        "BackendError: unknown backend 'zzzzz'. Known backends: cupy, jax, numpy, "
+    )
     for name in ("3", "[]", "None"):
-        assert site.error(f"get({name})") == f"BackendError: a backend is asked for by its name, a string, not {name}."
+        assert (
+            site.error(f"get({name})")
+            == f"BackendError: a backend is asked for by its name, a string, not {name}."
+        )
 
 
 def test_a_backend_whose_library_is_not_installed(site: Site) -> None:
-    """The name of a module is no package to install, unless the plugin says so: that of PyPI may be anybody's."""
+    """The name of a module is no package to install, unless the plugin says so: that of PyPI may be
+    anybody's.
+    """
     site.plugin("toy", SPEC.format(name="toy", module="missing_library", load="toy:make"))
-    site.plugin("hint", SPEC.format(name="hint", module="missing", load="toy:make").replace(")]", ", install='pip install the-real-one')]"))
+    site.plugin(
+        "hint",
+        SPEC.format(name="hint", module="missing", load="toy:make").replace(
+            ")]", ", install='pip install the-real-one')]"
+        ),
+    )
     advice = "install it as its documentation says"
     assert site.line("toy") == f"toy | multigrad-toy 1.0 | not installed | {advice}"
-    expected = f"BackendError: backend 'toy' is known but its library 'missing_library' is not installed: {advice}"
+    expected = (
+        "BackendError: backend 'toy' is known but its library 'missing_library' is not "
+        f"installed: {advice}"
+    )
     assert site.error("get('toy')") == expected
-    assert site.error("get('hint')").endswith("its library 'missing' is not installed: pip install the-real-one")
+    assert site.error("get('hint')").endswith(
+        "its library 'missing' is not installed: pip install the-real-one"
+    )
 
 
 def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
@@ -223,23 +311,45 @@ def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
         except RuntimeError as error:
             print(error)
         """)
-    assert out == "backend 'jax' is known but its library 'jax' is not installed: pip install 'multigrad-array[jax]'\n"
+    assert (
+        out == "backend 'jax' is known but its library 'jax' is not installed: pip install "
+        "'multigrad-array[jax]'\n"
+    )
 
 
 BROKEN = {
     "raises": ("def make(): raise ValueError('no such luck')", "ValueError: no such luck"),
-    "import fails": ("import a_missing_module", "cannot load 'toy:make': No module named 'a_missing_module'"),
+    "import fails": (
+        "import a_missing_module",
+        "cannot load 'toy:make': No module named 'a_missing_module'",
+    ),
     "no such function": ("x = 1", "cannot load 'toy:make': module 'toy' has no attribute 'make'"),
     "no backend": ("def make(): return 3", "toy:make returned 3: return a multigrad.Backend"),
-    "another name": (TOY.replace('"toy"', '"other"'), "returned a Backend named 'other': name it as the BackendSpec does, 'toy'"),
-    "NumPy's arrays": (TOY.replace("class Array: pass", "from numpy import ndarray as Array"),
-                       "the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim it as well"),
-    "a Python type": (TOY.replace("class Array: pass", "Array = float"),
-                      "the array type builtins.float is one of Python's own: a backend may not claim it as well"),
-    "an unknown kernel": (TOY.replace("(Array,))", "(Array,), kernels={'fly': print})"), "backend 'toy' overrides unknown kernels: fly."),
-    "no array types": (TOY.replace("(Array,))", "())"), "backend 'toy' needs array_types, a tuple of the types of its arrays."),
-    "no function": (TOY.replace("(Array,))", "(Array,), functions={'exp': 1})"),
-                    "backend 'toy': functions['exp'] must be callable, not 1."),
+    "another name": (
+        TOY.replace('"toy"', '"other"'),
+        "returned a Backend named 'other': name it as the BackendSpec does, 'toy'",
+    ),
+    "NumPy's arrays": (
+        TOY.replace("class Array: pass", "from numpy import ndarray as Array"),
+        "the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim "
+        "it as well",
+    ),
+    "a Python type": (
+        TOY.replace("class Array: pass", "Array = float"),
+        "the array type builtins.float is one of Python's own: a backend may not claim it as well",
+    ),
+    "an unknown kernel": (
+        TOY.replace("(Array,))", "(Array,), kernels={'fly': print})"),
+        "backend 'toy' overrides unknown kernels: fly.",
+    ),
+    "no array types": (
+        TOY.replace("(Array,))", "())"),
+        "backend 'toy' needs array_types, a tuple of the types of its arrays.",
+    ),
+    "no function": (
+        TOY.replace("(Array,))", "(Array,), functions={'exp': 1})"),
+        "backend 'toy': functions['exp'] must be callable, not 1.",
+    ),
 }
 
 
@@ -249,12 +359,16 @@ def test_a_backend_that_is_broken(site: Site, case: str) -> None:
     site.module("toy", text)
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     error = site.error("get('toy')")
-    assert error.startswith("BackendError: backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ")
+    assert error.startswith(
+        "BackendError: backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: "
+    )
     assert expected in error
 
 
 def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
-    site.module("toy", "print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')")
+    site.module(
+        "toy", "print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')"
+    )
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     out = site.run("""
         from multigrad.backends import discovery
@@ -268,10 +382,17 @@ def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
 
 
 def test_a_backend_without_a_device(site: Site) -> None:
-    site.module("toy", "from multigrad.errors import NoDeviceError\ndef make(): raise NoDeviceError('backend toy: no device')")
+    site.module(
+        "toy",
+        "from multigrad.errors import NoDeviceError\n"
+        "def make(): raise NoDeviceError('backend toy: no device')",
+    )
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     assert site.error("get('toy')") == "NoDeviceError: backend toy: no device"
-    out = site.run("from multigrad.backends import discovery\nfor b in discovery.listing(True): print(b.name, b.state, b.error)")
+    out = site.run(
+        "from multigrad.backends import discovery\n"
+        "for b in discovery.listing(True): print(b.name, b.state, b.error)"
+    )
     assert "toy no device backend toy: no device\n" in out
 
 
@@ -295,7 +416,11 @@ def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
         print(name(toy.Array()), name(Special()), name(object()))
         """)
     assert out.splitlines() == [
-        "None None None None None None None None", "numpy numpy numpy numpy numpy", "['numpy'] False False", "toy toy None"]
+        "None None None None None None None None",
+        "numpy numpy numpy numpy numpy",
+        "['numpy'] False False",
+        "toy toy None",
+    ]
 
 
 def test_an_array_of_a_broken_backend_is_told_about_once(site: Site) -> None:
@@ -320,8 +445,14 @@ def test_an_array_of_a_broken_backend_is_told_about_once(site: Site) -> None:
             except RuntimeError as error:
                 print(error)
         """).splitlines()
-    broken = "backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ValueError: no such luck"
-    assert out == [f"UserWarning {broken}. Its arrays are taken for those of an unknown library.", broken, broken]
+    broken = (
+        "backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ValueError: no such luck"
+    )
+    assert out == [
+        f"UserWarning {broken}. Its arrays are taken for those of an unknown library.",
+        broken,
+        broken,
+    ]
 
 
 def test_threads_discover_once(site: Site) -> None:
@@ -362,8 +493,13 @@ def test_register(site: Site) -> None:
         """)
     lines = out.splitlines()
     assert lines[0] == "toy toy"
-    assert lines[1].startswith("the backend 'numpy' of a call of register() is already that of the plugin 'numpy' of multigrad-array")
-    assert lines[2].startswith("the backend 'toy' of a call of register() is already that of a call of register().")
+    assert lines[1].startswith(
+        "the backend 'numpy' of a call of register() is already that of the plugin 'numpy' of "
+        "multigrad-array"
+    )
+    assert lines[2].startswith(
+        "the backend 'toy' of a call of register() is already that of a call of register()."
+    )
     assert lines[3] == "register() takes a Backend or a BackendSpec, not 3."
 
 
@@ -383,7 +519,13 @@ def multigrad_operations():
 def test_a_broken_plugin_leaves_no_operations(site: Site) -> None:
     site.plugin("good", OPERATIONS.format(prefix="good", after=""))
     site.plugin("bad", OPERATIONS.format(prefix="bad", after="raise ValueError('half way')"))
-    site.plugin("worse", OPERATIONS.format(prefix="worse", after="mg.registry.elementwise('sin(x, /)', x=0.0, override=True); 1 / 0"))
+    site.plugin(
+        "worse",
+        OPERATIONS.format(
+            prefix="worse",
+            after="mg.registry.elementwise('sin(x, /)', x=0.0, override=True); 1 / 0",
+        ),
+    )
     site.plugin("clash", OPERATIONS.format(prefix="good", after=""))
     site.plugin("wrong", OPERATIONS.format(prefix="wrong", after="declared.append(3)"))
     out = site.run("""
@@ -400,16 +542,35 @@ def test_a_broken_plugin_leaves_no_operations(site: Site) -> None:
         """)
     lines = out.splitlines()
     assert lines[0] == "clash.twice" if "clash.twice" in out else "good.twice"
-    assert "bad -> the plugin 'bad' of multigrad-bad 1.0 failed in multigrad_operations: ValueError: half way" in lines
+    assert (
+        "bad -> the plugin 'bad' of multigrad-bad 1.0 failed in multigrad_operations: "
+        "ValueError: half way" in lines
+    )
     assert any(line.startswith("worse -> ") and "ZeroDivisionError" in line for line in lines)
-    assert any(line.startswith("good -> ") and "'good.twice' is declared by plugin_good but was already declared by plugin_clash" in line
-               for line in lines)
-    assert any(line.startswith("wrong -> ") and "returned 3 from multigrad_operations: return a list of Op." in line for line in lines)
+    assert any(
+        line.startswith("good -> ")
+        and "'good.twice' is declared by plugin_good but was already declared by plugin_clash"
+        in line
+        for line in lines
+    )
+    assert any(
+        line.startswith("wrong -> ")
+        and "returned 3 from multigrad_operations: return a list of Op." in line
+        for line in lines
+    )
 
 
 def test_an_import_that_fails_leaves_no_operations(site: Site) -> None:
-    site.plugin("bad", "import multigrad as mg\nmg.registry.elementwise('bad.f(x, /)', x=1.0, forward=abs)\nraise ImportError('late')")
-    out = site.run("import multigrad as mg; mg.backends(); print('bad.f' in mg.registry.OPS, 'sin' in mg.registry.OPS)")
+    site.plugin(
+        "bad",
+        "import multigrad as mg\n"
+        "mg.registry.elementwise('bad.f(x, /)', x=1.0, forward=abs)\n"
+        "raise ImportError('late')",
+    )
+    out = site.run(
+        "import multigrad as mg; mg.backends(); print('bad.f' in mg.registry.OPS, 'sin' in "
+        "mg.registry.OPS)"
+    )
     assert out == "False True\n"
 
 
@@ -425,27 +586,49 @@ def test_samples(site: Site) -> None:
         """)
     assert "'a.f': 'module:name', 'a.g': <class 'list'>" in out
     assert "'a.h':" not in out.splitlines()[0]
-    assert "a -> the plugin 'a' of multigrad-a 1.0 returned the sample 'a.h': 3; a sample is a function or 'module:name'." in out
-    assert "b -> the plugin 'b' of multigrad-b 1.0 returned samples for 'a.f', which already has those of the plugin 'a' of" in out
-    assert "c -> the plugin 'c' of multigrad-c 1.0 returned [1] from multigrad_samples: return {operation: generator}." in out
+    assert (
+        "a -> the plugin 'a' of multigrad-a 1.0 returned the sample 'a.h': 3; a sample is a "
+        "function or 'module:name'." in out
+    )
+    assert (
+        "b -> the plugin 'b' of multigrad-b 1.0 returned samples for 'a.f', which already has "
+        "those of the plugin 'a' of" in out
+    )
+    assert (
+        "c -> the plugin 'c' of multigrad-c 1.0 returned [1] from multigrad_samples: return "
+        "{operation: generator}." in out
+    )
 
 
 # ----- The other package of that name -----
 
 
 def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
-    code = "from multigrad.backends.installed import foreign_distribution\nprint(foreign_distribution())"
+    code = (
+        "from multigrad.backends.installed import foreign_distribution\n"
+        "print(foreign_distribution())"
+    )
     assert site.run(code) == "None\n"
     site.distribution("multigrad", "1.0.0")
     told = site.run(code)
     assert told.startswith("the unrelated PyPI package 'multigrad' 1.0.0 is installed in ")
-    assert told.endswith("Run: pip uninstall multigrad multigrad-array; pip install multigrad-array\n")
+    assert told.endswith(
+        "Run: pip uninstall multigrad multigrad-array; pip install multigrad-array\n"
+    )
 
 
 def test_an_overwritten_file_is_reported(site: Site) -> None:
     site.distribution("multigrad-array", "9.9")
-    (site.folder / "multigrad_array-9.9.dist-info" / "RECORD").write_text("multigrad/__init__.py,sha256=c29tZXRoaW5n,9\n")
+    (site.folder / "multigrad_array-9.9.dist-info" / "RECORD").write_text(
+        "multigrad/__init__.py,sha256=c29tZXRoaW5n,9\n"
+    )
     (site.folder / "multigrad").mkdir()  # newer Pythons leave out of the record what is not there
     (site.folder / "multigrad" / "__init__.py").write_text("something else")
-    code = "from multigrad.backends.installed import foreign_distribution\nprint(foreign_distribution())"
-    assert "is not the file that multigrad-array installed: another package has overwritten it." in site.run(code)
+    code = (
+        "from multigrad.backends.installed import foreign_distribution\n"
+        "print(foreign_distribution())"
+    )
+    assert (
+        "is not the file that multigrad-array installed: another package has overwritten it."
+        in site.run(code)
+    )

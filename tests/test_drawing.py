@@ -1,4 +1,6 @@
-"""Pictures of graphs: what they say of known graphs, as DOT, SVG and a page; how large ones are folded."""
+"""Pictures of graphs: what they say of known graphs, as DOT, SVG and a page; how large ones are
+folded.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,15 @@ def chain(xp: Any, n: int) -> tuple[Any, Any]:
 def test_names_edges_shapes_and_bytes_of_a_known_graph(xp: Any) -> None:
     loss, params = small(xp)
     picture = graph.draw(loss, params)
-    assert edges(picture) == {("w", "MatmulBackward"), ("MatmulBackward", "AddBackward"), ("b", "AddBackward"), ("AddBackward", "TanhBackward"),
-                              ("TanhBackward", "MultiplyBackward"), ("MultiplyBackward", "SumBackward"), ("SumBackward", "output")}
+    assert edges(picture) == {
+        ("w", "MatmulBackward"),
+        ("MatmulBackward", "AddBackward"),
+        ("b", "AddBackward"),
+        ("AddBackward", "TanhBackward"),
+        ("TanhBackward", "MultiplyBackward"),
+        ("MultiplyBackward", "SumBackward"),
+        ("SumBackward", "output"),
+    }
     box = named(picture)
     assert box["w"].kind == "leaf" and box["w"].rows == ["(3, 4) float64"]
     assert box["MatmulBackward"].rows[:2] == ["(5, 4) float64", "keeps 120 B"]  # x, of 5 by 3
@@ -91,7 +100,14 @@ def test_quotes_and_angles_in_names_are_harmless() -> None:
 def test_shapes_need_not_be_recorded_where_rules_tell_them(xp: Any) -> None:
     w = xp.ones((2, 3), dtype=xp.float64, requires_grad=True)
     picture = graph.draw(xp.sum(xp.reshape(-w, (6,)) * 2.0))
-    assert [b.rows[0] for b in picture.boxes] == ["(2, 3) float64", "(2, 3) float64", "(6,) float64", "(6,) float64", "() float64", "() float64"]
+    assert [b.rows[0] for b in picture.boxes] == [
+        "(2, 3) float64",
+        "(2, 3) float64",
+        "(6,) float64",
+        "(6,) float64",
+        "() float64",
+        "() float64",
+    ]
 
 
 def test_lines_are_told_where_they_were_recorded(xp: Any) -> None:
@@ -102,7 +118,9 @@ def test_lines_are_told_where_they_were_recorded(xp: Any) -> None:
     z = xp.cos(y)
     box = named(graph.draw(z))
     assert f"{HERE}:{line}" in box["SinBackward"].rows
-    assert any(f"test_drawing.py:{line}, in test_lines_are_told" in text for text in box["SinBackward"].tip)
+    assert any(
+        f"test_drawing.py:{line}, in test_lines_are_told" in text for text in box["SinBackward"].tip
+    )
     assert not any(HERE in row for row in box["CosBackward"].rows)
 
 
@@ -152,7 +170,11 @@ def test_several_outputs_and_several_tensors(xp: Any) -> None:
     w = xp.ones((2, 2), dtype=xp.float64, requires_grad=True)
     a, b = xp.unstack(w)
     picture = graph.draw([a, b], {"w": w})
-    assert edges(picture) == {("w", "UnstackBackward"), ("UnstackBackward", "output 0"), ("UnstackBackward", "output 1")}
+    assert edges(picture) == {
+        ("w", "UnstackBackward"),
+        ("UnstackBackward", "output 0"),
+        ("UnstackBackward", "output 1"),
+    }
     assert named(picture)["UnstackBackward"].rows[0] == "(2,) float64; (2,) float64"
 
 
@@ -178,7 +200,10 @@ def test_hooks_are_not_run_to_look_at_what_they_keep() -> None:
     opened = []
     with graph.saved_tensors_hooks(lambda t: "elsewhere", lambda x: opened.append(x)):
         y = mg.sin(w)
-    assert any("in the hands of saved-tensor hooks" in line for line in named(graph.draw(y))["SinBackward"].tip)
+    assert any(
+        "in the hands of saved-tensor hooks" in line
+        for line in named(graph.draw(y))["SinBackward"].tip
+    )
     assert not opened
 
 
@@ -222,7 +247,10 @@ def test_what_repeats_is_drawn_once(xp: Any) -> None:
     picture = graph.draw(y, {"w": w})
     assert picture.folded and len(picture.boxes) <= 8
     repeated = {b.title: b.times for b in picture.boxes if b.times > 1}
-    assert repeated in ({"SinBackward": 100, "MultiplyBackward": 100}, {"SinBackward": 99, "MultiplyBackward": 99})
+    assert repeated in (
+        {"SinBackward": 100, "MultiplyBackward": 100},
+        {"SinBackward": 99, "MultiplyBackward": 99},
+    )
     assert any(a.back for a in picture.arrows) and re.search("× (99|100)", picture.dot)
     members = [v.number for b in picture.boxes for v in b.members]
     assert sorted(members) == list(range(202))  # every node is in one box
@@ -234,7 +262,12 @@ def test_a_chain_of_one_operation() -> None:
     for _ in range(1000):
         y = mg.sin(y)
     picture = graph.draw(y)
-    assert [(b.title, b.times) for b in picture.boxes] == [("leaf", 1), ("SinBackward", 1), ("SinBackward", 999), ("output", 1)]
+    assert [(b.title, b.times) for b in picture.boxes] == [
+        ("leaf", 1),
+        ("SinBackward", 1),
+        ("SinBackward", 999),
+        ("output", 1),
+    ]
     assert "SinBackward × 999" in picture.dot
     assert not graph.draw(y, fold=False).folded
 
@@ -252,9 +285,14 @@ def test_a_large_graph_is_folded_by_label(xp: Any) -> None:
     groups = [b.title for b in picture.boxes if b.kind == "group"]
     assert groups == [f"net/layer{i}" for i in range(12)]
     assert ("w3", "net/layer3") in edges(picture) and ("net/layer3", "net/layer4") in edges(picture)
-    assert [b.title for b in graph.draw(loss, params, max_nodes=4).boxes if b.kind == "group"] == ["net"]
+    assert [b.title for b in graph.draw(loss, params, max_nodes=4).boxes if b.kind == "group"] == [
+        "net"
+    ]
     everything = graph.draw(loss, params, fold=False)
-    assert "net/layer3" in next(b for b in everything.boxes if b.members and b.members[0].labels).rows or len(everything.boxes) > 150
+    assert (
+        "net/layer3" in next(b for b in everything.boxes if b.members and b.members[0].labels).rows
+        or len(everything.boxes) > 150
+    )
 
 
 def test_equal_labelled_parts_are_drawn_once() -> None:
@@ -281,9 +319,13 @@ def test_without_labels_it_is_folded_by_function_or_by_stretches() -> None:
     with graph.record_lines():
         y = body(w)
     picture = graph.draw(y, max_nodes=10)
-    assert any("body (test_drawing.py)" in b.title for b in picture.boxes), [b.title for b in picture.boxes]
+    assert any("body (test_drawing.py)" in b.title for b in picture.boxes), [
+        b.title for b in picture.boxes
+    ]
     picture = graph.draw(body(w), max_nodes=10)
-    assert len(picture.boxes) <= 14 and all(b.rows[0].endswith("operations") for b in picture.boxes if b.kind == "group")
+    assert len(picture.boxes) <= 14 and all(
+        b.rows[0].endswith("operations") for b in picture.boxes if b.kind == "group"
+    )
 
 
 def test_a_label_is_a_decorator_too() -> None:
@@ -311,7 +353,12 @@ def test_a_hundred_thousand_nodes_take_seconds_and_no_recursion(tmp_path: Path) 
 def test_a_wide_graph(xp: Any) -> None:
     leaves = [xp.ones((), dtype=xp.float64, requires_grad=True) for _ in range(300)]
     picture = graph.draw(xp.sum(xp.stack(leaves)), leaves)
-    assert [(b.title, b.times) for b in picture.boxes] == [("params[0] … params[299]", 300), ("StackBackward", 1), ("SumBackward", 1), ("output", 1)]
+    assert [(b.title, b.times) for b in picture.boxes] == [
+        ("params[0] … params[299]", 300),
+        ("StackBackward", 1),
+        ("SumBackward", 1),
+        ("output", 1),
+    ]
 
 
 # Files
@@ -350,7 +397,11 @@ def test_the_page_needs_nothing_from_outside(xp: Any) -> None:
     page.feed(picture.html)
     page.close()
     assert not page.open and page.boxes == 8
-    assert "://" not in picture.html and "@import" not in picture.html and "url(" not in picture.html.replace("url(#tip)", "")
+    assert (
+        "://" not in picture.html
+        and "@import" not in picture.html
+        and "url(" not in picture.html.replace("url(#tip)", "")
+    )
     assert {"MatmulBackward", "w", "keeps 120 B"} <= {t.strip() for t in page.text}
 
 
@@ -359,7 +410,10 @@ def test_boxes_do_not_overlap_and_arrows_lead_down(xp: Any) -> None:
     lay = graph.draw(loss, params).layout
     for i, a in enumerate(lay.cells):
         for b in lay.cells[:i]:
-            assert abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2
+            assert (
+                abs(a.x - b.x) >= (a.width + b.width) / 2
+                or abs(a.y - b.y) >= (a.height + b.height) / 2
+            )
     assert all(way[0][1] < way[-1][1] for way in lay.ways)
     assert all(0 <= c.x - c.width / 2 and c.x + c.width / 2 <= lay.width for c in lay.cells)
 
@@ -368,8 +422,14 @@ def test_svg_and_notebooks(xp: Any) -> None:
     loss, params = small(xp)
     picture = graph.draw(loss, params)
     root = ET.fromstring(picture.svg)
-    assert len([g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("class") == "box"]) == 8
-    assert picture._repr_svg_() == picture.svg and "<svg" in picture._repr_html_() and "5 operations" in picture._repr_html_()
+    assert (
+        len([g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("class") == "box"]) == 8
+    )
+    assert (
+        picture._repr_svg_() == picture.svg
+        and "<svg" in picture._repr_html_()
+        and "5 operations" in picture._repr_html_()
+    )
     assert repr(picture) == "<GraphPicture: 5 operations, 2 leaves, 280 B in saved arrays>"
 
 
@@ -382,7 +442,11 @@ def test_save_goes_by_the_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert picture.save(tmp_path / "a.svg").read_text() == picture.svg
     assert picture.save(str(tmp_path / "a.HTML")).read_text() == picture.html
     assert picture.save(tmp_path / "plain", "dot").read_text() == picture.dot
-    with pytest.raises(RuntimeError, match=r"a PNG needs Graphviz: the package \(pip install 'multigrad-array\[viz\]'\) and its program `dot`"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"a PNG needs Graphviz: the package \(pip install 'multigrad-array\[viz\]'\) and "
+        r"its program `dot`",
+    ):
         picture.save(tmp_path / "a.png")
     with pytest.raises(ValueError, match="saved as dot, svg, png or html, not 'jpg'"):
         picture.save(tmp_path / "a.jpg")
@@ -390,7 +454,9 @@ def test_save_goes_by_the_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         graph.draw(y, format="gif")
 
 
-def test_graphviz_is_asked_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphviz_is_asked_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Missing(RuntimeError):
         pass
 
@@ -429,30 +495,46 @@ def test_graphviz_takes_the_text(tmp_path: Path) -> None:
 
 
 def test_the_tools_are_imported_when_they_are_asked_for() -> None:
-    code = ("import sys, multigrad as mg; "
-            "late = {f'multigrad.tools.{n}' for n in ('breaks.detect', 'graphs.drawing', 'graphs.memory', 'graphs.noting', 'graphs.vertices')}; "
-            "assert not late & set(sys.modules); mg.autograd.graph.draw, mg.autograd.graph.memory_report, mg.autograd.detect_breaks; "
-            "assert late <= set(sys.modules); assert {'draw', 'label'} <= set(dir(mg.autograd.graph)) and 'detect_breaks' in dir(mg.autograd)")
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent, timeout=60)
-    with pytest.raises(AttributeError, match=r"module 'multigrad.autograd.graph' has no attribute 'nonsense'"):
+    code = (
+        "import sys, multigrad as mg; late = {f'multigrad.tools.{n}' for n in ('breaks.detect', "
+        "'graphs.drawing', 'graphs.memory', 'graphs.noting', 'graphs.vertices')}; assert not "
+        "late & set(sys.modules); mg.autograd.graph.draw, mg.autograd.graph.memory_report, "
+        "mg.autograd.detect_breaks; assert late <= set(sys.modules); assert {'draw', 'label'} "
+        "<= set(dir(mg.autograd.graph)) and 'detect_breaks' in dir(mg.autograd)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent, timeout=60
+    )
+    with pytest.raises(
+        AttributeError, match=r"module 'multigrad.autograd.graph' has no attribute 'nonsense'"
+    ):
         graph.nonsense
-    with pytest.raises(AttributeError, match=r"module 'multigrad.autograd' has no attribute 'nonsense'"):
+    with pytest.raises(
+        AttributeError, match=r"module 'multigrad.autograd' has no attribute 'nonsense'"
+    ):
         mg.autograd.nonsense
 
 
 def test_errors() -> None:
     w = mg.asarray([1.0], requires_grad=True)
-    with pytest.raises(TypeError, match="draw takes a Tensor or a sequence of Tensors, not ndarray"):
+    with pytest.raises(
+        TypeError, match="draw takes a Tensor or a sequence of Tensors, not ndarray"
+    ):
         graph.draw(np.ones(2))
     with pytest.raises(TypeError, match="not an empty sequence"):
         graph.draw([])
     with pytest.raises(TypeError, match="not a sequence with other objects"):
         graph.draw([w, 1.0])
-    with pytest.raises(TypeError, match="params names leaves: a dictionary or a sequence of Tensors, but it holds a int"):
+    with pytest.raises(
+        TypeError,
+        match="params names leaves: a dictionary or a sequence of Tensors, but it holds a int",
+    ):
         graph.draw(w, {"w": 3})
     with pytest.raises(TypeError, match="fold must be True, False or None, not 1"):
         graph.draw(w, fold=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_nodes must be a positive number, not 0"):
         graph.draw(w, max_nodes=0)
-    with pytest.raises(TypeError, match="label takes the name of a part of the graph, a str, not int"):
+    with pytest.raises(
+        TypeError, match="label takes the name of a part of the graph, a str, not int"
+    ):
         graph.label(3)  # type: ignore[arg-type]

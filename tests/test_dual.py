@@ -1,4 +1,6 @@
-"""Dual, the array object of forward mode: its surface, what it refuses, in-place operations and views; on every backend."""
+"""Dual, the array object of forward mode: its surface, what it refuses, in-place operations and
+views; on every backend.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,53 @@ class TestDual:
             assert x.device == xp.asarray(x.array).device
             assert len(x) == 2 and [tuple(row.shape) for row in x] == [(3,), (3,)]
             assert not x.requires_grad and "tangent=" in repr(x) and "Dual(" in repr(x)
-            assert float(x[0, 1].detach()) == 1.0 and bool(x[0, 1]) and int(x[0, 1].detach()) == 1 and x[0, 1].item() == 1.0
-            assert operator.index(xp.argmax(x)) == 5 and x.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+            assert (
+                float(x[0, 1].detach()) == 1.0
+                and bool(x[0, 1])
+                and int(x[0, 1].detach()) == 1
+                and x[0, 1].item() == 1.0
+            )
+            assert operator.index(xp.argmax(x)) == 5 and x.tolist() == [
+                [0.0, 1.0, 2.0],
+                [3.0, 4.0, 5.0],
+            ]
             assert f"{x[0, 1]:.2f}" == "1.00" and hash(x) == hash(x)
             assert x.mT.shape == x.T.shape == (3, 2) and x.reshape(-1).shape == (6,)
-            return x.sum(axis=0), x.T, x.exp().sum(), x[1, :], 2 - x, x @ x.mT, xp.where(x > 2, x, 0), abs(-x)
+            return (
+                x.sum(axis=0),
+                x.T,
+                x.exp().sum(),
+                x[1, :],
+                2 - x,
+                x @ x.mT,
+                xp.where(x > 2, x, 0),
+                abs(-x),
+            )
 
         x = np.arange(6.0).reshape(2, 3)
         _, t = at(xp, f, x)
-        expected = ([2, 2, 2], np.ones((3, 2)), np.exp(x).sum(), [1, 1, 1], -np.ones((2, 3)), np.ones((2, 3)) @ x.T + x @ np.ones((3, 2)),
-                    x > 2, np.where(x > 0, 1.0, 0.0))
+        expected = (
+            [2, 2, 2],
+            np.ones((3, 2)),
+            np.exp(x).sum(),
+            [1, 1, 1],
+            -np.ones((2, 3)),
+            np.ones((2, 3)) @ x.T + x @ np.ones((3, 2)),
+            x > 2,
+            np.where(x > 0, 1.0, 0.0),
+        )
         for found, e in zip(t, expected, strict=True):
             close(found, e)
 
     def test_raw_arrays_and_scalars_on_either_side(self, xp, backend):
         a = raw(xp, [5.0, 7.0])
-        f = lambda x: (x * a, x / a, 2 * x, x ** 2, 2 ** x, a @ x) if backend == "strict" else (a * x, a / x, 2 * x, x ** 2, 2 ** x, a @ x)
+        f = lambda x: (
+            (x * a, x / a, 2 * x, x**2, 2**x, a @ x)
+            if backend == "strict"
+            else (a * x, a / x, 2 * x, x**2, 2**x, a @ x)
+        )
         if backend == "strict":  # its arrays do not defer
-            f = lambda x: (x * a, 1 / x, 2 * x, x ** 2, 2 ** x, x @ a)
+            f = lambda x: (x * a, 1 / x, 2 * x, x**2, 2**x, x @ a)
         x = np.array([1.0, 2.0])
         _, t = at(xp, f, x)
         second = -1 / x**2 if backend == "strict" else -np.array([5, 7]) / x**2
@@ -54,10 +85,20 @@ class TestDual:
 
     def test_lists_of_arrays(self, xp):
         c = xp.zeros(2, dtype=xp.float64)
-        f = lambda x, y: (xp.concat([x, c, y]), xp.stack([c, y]), *xp.unstack(xp.stack([x, y])), *xp.broadcast_arrays(x, y), *xp.meshgrid(x, c))
+        f = lambda x, y: (
+            xp.concat([x, c, y]),
+            xp.stack([c, y]),
+            *xp.unstack(xp.stack([x, y])),
+            *xp.broadcast_arrays(x, y),
+            *xp.meshgrid(x, c),
+        )
         _, t = at(xp, f, np.array([1.0, 2.0]), np.array([3.0, 4.0]))
         one, zero = [1, 1], [0, 0]
-        for found, e in zip(t, ([1, 1, 0, 0, 1, 1], [zero, one], one, one, one, one, [one, one], [zero, zero]), strict=True):
+        for found, e in zip(
+            t,
+            ([1, 1, 0, 0, 1, 1], [zero, one], one, one, one, one, [one, one], [zero, zero]),
+            strict=True,
+        ):
             close(found, e)
 
     def test_several_outputs_have_names(self, xp):
@@ -73,18 +114,26 @@ class TestDual:
 
     def test_leaving_it_is_not_silent(self, xp):
         def f(x):
-            with pytest.warns(UserWarning, match=r"Converting a Dual with a tangent to a scalar by float\(\) drops the tangent"):
+            with pytest.warns(
+                UserWarning,
+                match=r"Converting a Dual with a tangent to a scalar by float\(\) drops the "
+                r"tangent",
+            ):
                 float(x[0])
             for leave in (np.asarray, lambda x: x.numpy(), np.from_dlpack, copy.copy, pickle.dumps):
                 with pytest.raises((RuntimeError, BufferError), match="Dual"):
                     leave(x)
             with pytest.raises(GradientError, match="a Dual is no leaf of a graph"):
                 x.requires_grad_()
-            with pytest.raises(GradientError, match=r"backward\(\) starts at a Tensor, not at a Dual"):
+            with pytest.raises(
+                GradientError, match=r"backward\(\) starts at a Tensor, not at a Dual"
+            ):
                 xp.sum(x).backward()
             with pytest.raises(TypeError, match="element 0 of tensors is a Dual"):
                 mg.autograd.grad(xp.sum(x), [xp.ones(1, requires_grad=True)])
-            with pytest.raises(RuntimeError, match="Can't call a function that takes no gradient on a Dual"):
+            with pytest.raises(
+                RuntimeError, match="Can't call a function that takes no gradient on a Dual"
+            ):
                 xp.arange(x[0])
             with pytest.raises(TypeError, match="made by the transformation"):
                 Dual()
@@ -105,10 +154,19 @@ class TestDual:
             return x
 
         at(xp, f, np.array([1.0, 2.0]))
-        for use in (lambda t: t + 1, lambda t: xp.sum(t), lambda t: t[0], lambda t: func.grad(lambda y: xp.sum(y * t))(raw(xp, [1.0])),
-                    lambda t: func.jvp(lambda y: y * t, (raw(xp, [1.0]),), (raw(xp, [1.0]),))):
+        for use in (
+            lambda t: t + 1,
+            lambda t: xp.sum(t),
+            lambda t: t[0],
+            lambda t: func.grad(lambda y: xp.sum(y * t))(raw(xp, [1.0])),
+            lambda t: func.jvp(lambda y: y * t, (raw(xp, [1.0]),), (raw(xp, [1.0]),)),
+        ):
             for name in ("dual", "view", "tensor"):
-                with pytest.raises(LeakError, match="inside the transformation 'jvp' was used after it had finished; return it"):
+                with pytest.raises(
+                    LeakError,
+                    match="inside the transformation 'jvp' was used after it had finished; "
+                    "return it",
+                ):
                     use(kept[name])
         with pytest.raises(LeakError, match="used after it had finished"):
             kept["dual"] += 1
@@ -116,14 +174,31 @@ class TestDual:
         close(kept["constant"] + 1, [2, 2])
 
     def test_a_missing_rule_says_so(self, xp):
-        op = mg.registry.define("forward_test.half(x, /)", forward=lambda xp, x: x / 2, x=lambda xp, g: g / 2, doc="Half.")
-        sums = mg.registry.linear("forward_test.pick(x, y, /)", forward=lambda xp, x, y: x + 0 * y, x=lambda xp, g: g, doc="The first.")
+        op = mg.registry.define(
+            "forward_test.half(x, /)",
+            forward=lambda xp, x: x / 2,
+            x=lambda xp, g: g / 2,
+            doc="Half.",
+        )
+        sums = mg.registry.linear(
+            "forward_test.pick(x, y, /)",
+            forward=lambda xp, x, y: x + 0 * y,
+            x=lambda xp, g: g,
+            doc="The first.",
+        )
         try:
             half, pick = xp.forward_test.half, xp.forward_test.pick
-            with pytest.raises(MissingRuleError, match="'forward_test.half' has no jvp, so it cannot be differentiated in forward mode"):
+            with pytest.raises(
+                MissingRuleError,
+                match="'forward_test.half' has no jvp, so it cannot be differentiated in "
+                "forward mode",
+            ):
                 at(xp, half, 1.0)
             close(at(xp, lambda x: half(x.detach()) * x, 3.0)[1], 1.5)
-            with pytest.raises(MissingRuleError, match="'forward_test.pick' has no derivative rule for its argument 'y'"):
+            with pytest.raises(
+                MissingRuleError,
+                match="'forward_test.pick' has no derivative rule for its argument 'y'",
+            ):
                 at(xp, pick, 1.0, 2.0)
             close(at(xp, lambda x: pick(x, 2.0 * xp.ones_like(x.detach())), 3.0)[1], 1)
         finally:
@@ -196,7 +271,9 @@ class TestInPlace:
         y = np.array([[3.0, 5.0], [12.0, 10.0]])
         moved = np.array([[2.0, 2.0], [2 * 2 + 2 * 3, 10.0]])
         for found, of in ((out, y), (t, moved)):
-            for part, e in zip(found, (of, of[0], of[:, 1], of.ravel(), of[:, 1], of[1]), strict=True):
+            for part, e in zip(
+                found, (of, of[0], of[:, 1], of.ravel(), of[:, 1], of[1]), strict=True
+            ):
                 close(part, e)
 
     def test_a_long_chain_of_views(self, xp):
@@ -216,16 +293,29 @@ class TestInPlace:
         outside = xp.zeros(2, dtype=xp.float64)
 
         def f(x):
-            with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[3, 2\]"):
-                x += np.ones((3, 2)) if xp.__name__ == "multigrad.numpy" else xp.ones((3, 2), dtype=xp.float64)
+            with pytest.raises(
+                RuntimeError,
+                match=r"output with shape \[2\] doesn't match the broadcast shape \[3, 2\]",
+            ):
+                x += (
+                    np.ones((3, 2))
+                    if xp.__name__ == "multigrad.numpy"
+                    else xp.ones((3, 2), dtype=xp.float64)
+                )
             with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
                 x += 1j * xp.ones(2, dtype=xp.float64)
             integers = xp.argmax(xp.stack([x, x]), axis=0)
             with pytest.raises(RuntimeError, match="result type .* can't be cast"):
                 integers[0] = x[0]
-            with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+            with pytest.raises(
+                RuntimeError,
+                match="more than one element of the written-to tensor refers to a single memory "
+                "location",
+            ):
                 xp.broadcast_to(x, (3, 2))[...] = 1.0
-            with pytest.raises(GradientError, match="a Dual that was detached shows the value of another one"):
+            with pytest.raises(
+                GradientError, match="a Dual that was detached shows the value of another one"
+            ):
                 x.detach()[0] = 1.0
             with pytest.raises(GradientError, match="cannot be written into an array from outside"):
                 outside[0] = x[0]
@@ -264,7 +354,10 @@ class TestInPlace:
             at(xp, f, np.array([1.0, 2.0]))
 
     def test_an_argument_keeps_its_value(self, xp):
-        """Of another transformation: there it is a value, which a write to the Dual does not exchange."""
+        """Of another transformation: there it is a value, which a write to the Dual does not
+        exchange.
+        """
+
         def f(x):
             w = x * 1
 
@@ -306,7 +399,10 @@ class TestHistoriesFurtherIn:
             v = y[1:]
             y *= 2.0
             with mg.no_grad():
-                assert v.shape == (2,) and values(forward_ad.unpack_dual(v).primal).tolist() == [4.0, 6.0]
+                assert v.shape == (2,) and values(forward_ad.unpack_dual(v).primal).tolist() == [
+                    4.0,
+                    6.0,
+                ]
             forward_ad.unpack_dual(xp.sum(v * v)).primal.backward()
         close(x.grad, [0, 16, 24])
 

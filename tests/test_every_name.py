@@ -1,4 +1,6 @@
-"""Every function of the standard, called once on every backend: none is missing, and each gives what NumPy's own gives."""
+"""Every function of the standard, called once on every backend: none is missing, and each gives
+what NumPy's own gives.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,13 @@ def matrix(xp: Any) -> Any:
 
 OPERANDS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("logical_and", "logical_not", "logical_or", "logical_xor"), truth),
-    **dict.fromkeys((n for n in (*standard_names.UNARY, *standard_names.BINARY) if n.startswith("bitwise_")), whole),
-    "acosh": lambda xp: real(xp) + 1.5, "imag": complex_, "pow": lambda xp: xp.asarray([0.5, 0.25, 0.75]),
+    **dict.fromkeys(
+        (n for n in (*standard_names.UNARY, *standard_names.BINARY) if n.startswith("bitwise_")),
+        whole,
+    ),
+    "acosh": lambda xp: real(xp) + 1.5,
+    "imag": complex_,
+    "pow": lambda xp: xp.asarray([0.5, 0.25, 0.75]),
     **dict.fromkeys(("log", "log2", "log10", "sqrt"), lambda xp: real(xp) + 0.5),
 }
 
@@ -104,18 +111,43 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "unique_values": lambda xp: xp.unique_values(whole(xp)),
     "argsort": lambda xp: xp.argsort(whole(xp), descending=True),
     "sort": lambda xp: xp.sort(matrix(xp), axis=0),
-    "cumulative_prod": lambda xp: xp.cumulative_prod(xp.asarray([2, 3], dtype=xp.int8), include_initial=True),
+    "cumulative_prod": lambda xp: xp.cumulative_prod(
+        xp.asarray([2, 3], dtype=xp.int8), include_initial=True
+    ),
     "cumulative_sum": lambda xp: xp.cumulative_sum(real(xp), include_initial=True),
     "sum": lambda xp: xp.sum(xp.asarray([2, 3], dtype=xp.int8)),
     "prod": lambda xp: xp.prod(xp.asarray([2, 3], dtype=xp.uint8)),
-    **{n: lambda xp, n=n: getattr(xp, n)(matrix(xp), axis=(0, 1), keepdims=True) for n in ("max", "min", "mean")},
+    **{
+        n: lambda xp, n=n: getattr(xp, n)(matrix(xp), axis=(0, 1), keepdims=True)
+        for n in ("max", "min", "mean")
+    },
     **{n: lambda xp, n=n: getattr(xp, n)(matrix(xp), axis=0, correction=1) for n in ("std", "var")},
     "all": lambda xp: xp.all(whole(xp)),
     "any": lambda xp: xp.any(matrix(xp), axis=1),
     "diff": lambda xp: xp.diff(real(xp), n=2, append=other(xp)),
-    **{f"linalg.{n}": lambda xp, n=n: getattr(xp.linalg, n)(matrix(xp)) for n in (
-        "cholesky", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_norm", "matrix_rank", "matrix_transpose", "pinv",
-        "qr", "slogdet", "svd", "svdvals", "trace", "vector_norm")},
+    **{
+        f"linalg.{n}": lambda xp, n=n: getattr(xp.linalg, n)(matrix(xp))
+        for n in (
+            "cholesky",
+            "det",
+            "diagonal",
+            "eig",
+            "eigh",
+            "eigvals",
+            "eigvalsh",
+            "inv",
+            "matrix_norm",
+            "matrix_rank",
+            "matrix_transpose",
+            "pinv",
+            "qr",
+            "slogdet",
+            "svd",
+            "svdvals",
+            "trace",
+            "vector_norm",
+        )
+    },
     "linalg.cross": lambda xp: xp.linalg.cross(real(xp), other(xp)),
     "linalg.matmul": lambda xp: xp.linalg.matmul(matrix(xp), matrix(xp)),
     "linalg.matrix_power": lambda xp: xp.linalg.matrix_power(matrix(xp), -3),
@@ -123,18 +155,35 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "linalg.solve": lambda xp: xp.linalg.solve(matrix(xp), real(xp)),
     "linalg.tensordot": lambda xp: xp.linalg.tensordot(real(xp), matrix(xp), axes=((0,), (1,))),
     "linalg.vecdot": lambda xp: xp.linalg.vecdot(matrix(xp), real(xp)),
-    **{f"fft.{n}": lambda xp, n=n: getattr(xp.fft, n)(real(xp) * 1j) for n in ("fft", "ifft", "fftn", "ifftn", "irfft", "irfftn", "hfft")},
-    **{f"fft.{n}": lambda xp, n=n: getattr(xp.fft, n)(real(xp)) for n in ("rfft", "rfftn", "ihfft", "fftshift", "ifftshift")},
+    **{
+        f"fft.{n}": lambda xp, n=n: getattr(xp.fft, n)(real(xp) * 1j)
+        for n in ("fft", "ifft", "fftn", "ifftn", "irfft", "irfftn", "hfft")
+    },
+    **{
+        f"fft.{n}": lambda xp, n=n: getattr(xp.fft, n)(real(xp))
+        for n in ("rfft", "rfftn", "ihfft", "fftshift", "ifftshift")
+    },
     "fft.fftfreq": lambda xp: xp.fft.fftfreq(5, d=0.5),
     "fft.rfftfreq": lambda xp: xp.fft.rfftfreq(5),
 }
 for _name in standard_names.UNARY:
     CALLS[_name] = lambda xp, n=_name: getattr(xp, n)(OPERANDS.get(n, real)(xp))
 for _name in standard_names.BINARY:
-    CALLS[_name] = lambda xp, n=_name: getattr(xp, n)(OPERANDS.get(n, real)(xp), OPERANDS.get(n, other)(xp))
+    CALLS[_name] = lambda xp, n=_name: getattr(xp, n)(
+        OPERANDS.get(n, real)(xp), OPERANDS.get(n, other)(xp)
+    )
 
-# Of these the shape and the dtype are given, the values (or the signs of vectors, or their order) are not.
-OPEN = {"empty", "empty_like", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.qr", "linalg.svd"}
+# Of these the shape and the dtype are given, the values (or the signs of vectors, or their order)
+# are not.
+OPEN = {
+    "empty",
+    "empty_like",
+    "linalg.eig",
+    "linalg.eigh",
+    "linalg.eigvals",
+    "linalg.qr",
+    "linalg.svd",
+}
 
 
 def compare(ours: Any, theirs: Any, name: str) -> None:
@@ -145,7 +194,10 @@ def compare(ours: Any, theirs: Any, name: str) -> None:
             compare(x, y, name)
     elif hasattr(theirs, "dtype"):
         assert isinstance(ours, mg.Tensor), f"{name}: {type(ours)}"
-        assert tuple(ours.shape) == theirs.shape and str(ours.dtype).rpartition(".")[2] == theirs.dtype.name, name
+        assert (
+            tuple(ours.shape) == theirs.shape
+            and str(ours.dtype).rpartition(".")[2] == theirs.dtype.name
+        ), name
         if name not in OPEN:
             assert np.allclose(values(ours), theirs, rtol=1e-13, atol=1e-14, equal_nan=True), name
     else:
@@ -157,6 +209,7 @@ def test_the_list_is_whole() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("on", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.slow)])  # which compiles each of them
+# which compiles each of them
+@pytest.mark.parametrize("on", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.slow)])
 def test_it_gives_what_numpy_gives(on: str, name: str) -> None:
     compare(CALLS[name](mg.namespace(on)), CALLS[name](reference), name)

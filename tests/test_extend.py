@@ -15,8 +15,22 @@ from multigrad import extend, func
 from multigrad.errors import GradientError, LeakError, MissingRuleError, MixedBackendsError
 
 X, W = np.array([0.4, -1.3, 2.0]), np.array([1.1, 0.7, -0.2])
-OPERATIONS = ["multiply", "add", "multiply", "subtract", "sin", "getitem", "getitem", "concat", "multiply", "greater", "multiply", "where", "pow",
-              "sum"]
+OPERATIONS = [
+    "multiply",
+    "add",
+    "multiply",
+    "subtract",
+    "sin",
+    "getitem",
+    "getitem",
+    "concat",
+    "multiply",
+    "greater",
+    "multiply",
+    "where",
+    "pow",
+    "sum",
+]
 log: list[str] = []
 
 
@@ -34,14 +48,19 @@ class Logged(extend.Layer):
     def apply(cls, op, args, transform):
         log.append(op.name)
         outs = extend.carry_out(op, transform.unwrap(args))
-        wrapped = [cls.wrap(x, transform) if extend.is_array(x) else x for x in (outs if op.outputs != () else (outs,))]
+        wrapped = [
+            cls.wrap(x, transform) if extend.is_array(x) else x
+            for x in (outs if op.outputs != () else (outs,))
+        ]
         return tuple(wrapped) if op.outputs != () else wrapped[0]
 
 
 def logged(function, *args):
     log.clear()
     transform = extend.Transform("logged")
-    return transform.call(lambda: transform.unwrap(function(*(Logged.wrap(x, transform) for x in args))))
+    return transform.call(
+        lambda: transform.unwrap(function(*(Logged.wrap(x, transform) for x in args)))
+    )
 
 
 class Moving(extend.Layer):
@@ -77,7 +96,10 @@ def is_real(x):
 
 
 class Step:
-    """One operation on a tape. Layers are copied and written, so what is to be known again by its identity is a part of them."""
+    """One operation on a tape.
+
+    Layers are copied and written, so what is to be known again by its identity is a part of them.
+    """
 
     def __init__(self, parents=(), pull=None):
         self.parents, self.pull = parents, pull
@@ -111,7 +133,9 @@ class Taped(extend.Layer):
             grads = flat(extend.vjp(op, inner, outs, g, wanted))
             return [g for g, step in zip(grads, steps, strict=True) if step is not None]
 
-        return cls.wrap(outs, transform, step=Step([step for step in steps if step is not None], pull))
+        return cls.wrap(
+            outs, transform, step=Step([step for step in steps if step is not None], pull)
+        )
 
 
 def flat(x):
@@ -129,7 +153,9 @@ def taped(function, x):
             return 0 * x
         grads = {leaf: 0 * x, out.step: transform.unwrap(mg.ones_like(out.array))}
         for step in reversed(out.step.order({})):
-            for parent, g in zip(step.parents, step.pull(grads.pop(step)) if step.pull else (), strict=True):
+            for parent, g in zip(
+                step.parents, step.pull(grads.pop(step)) if step.pull else (), strict=True
+            ):
                 if g is not None:
                     grads[parent] = grads[parent] + g if parent in grads else g
         return transform.unwrap(grads[leaf])
@@ -150,7 +176,7 @@ def losses(w=W):
         "reductions": lambda x: mg.max(x) * mg.sum(x, keepdims=True)[0] + mg.linalg.vector_norm(x),
         "arranged": lambda x: mg.sum(mg.reshape(mg.stack([x, 2 * x]), (3, 2)).T @ x),
         "constants": lambda x: mg.sum(x * mg.arange(3.0) * mg.asarray(w)),
-        "scalars": lambda x: mg.sum(mg.maximum(x, 0.3) ** 3 + 2.0 ** x),
+        "scalars": lambda x: mg.sum(mg.maximum(x, 0.3) ** 3 + 2.0**x),
     }
 
 
@@ -173,20 +199,37 @@ class TestLogged:
     @pytest.mark.parametrize("beside", ["raw", "Tensor", "float64"])
     def test_beside_other_operands(self, beside):
         w = {"raw": W, "Tensor": mg.asarray(W), "float64": np.float64(0.7)}[beside]
-        for function in (lambda x: x * w, lambda x: w * x, lambda x: mg.where(x > 0, x, w), lambda x: mg.clip(x, -1.0, w)):
+        for function in (
+            lambda x: x * w,
+            lambda x: w * x,
+            lambda x: mg.where(x > 0, x, w),
+            lambda x: mg.clip(x, -1.0, w),
+        ):
             out = logged(function, X)
             assert log and type(out) is np.ndarray
             np.testing.assert_allclose(out, values(function(mg.asarray(X))))
 
-    @pytest.mark.parametrize("transform", [
-        lambda f: lambda x, w: func.grad(f)(x, w),
-        lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
-        lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
-        lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
-        lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
-        lambda f: lambda x, w: func.hessian(f)(x, w),
-        lambda f: lambda x, w: func.grad(func.checkpoint(f))(x, w),
-    ], ids=["grad", "jvp", "jvp of grad", "grad of grad", "vmap of grad", "hessian", "grad of checkpoint"])
+    @pytest.mark.parametrize(
+        "transform",
+        [
+            lambda f: lambda x, w: func.grad(f)(x, w),
+            lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
+            lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
+            lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
+            lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
+            lambda f: lambda x, w: func.hessian(f)(x, w),
+            lambda f: lambda x, w: func.grad(func.checkpoint(f))(x, w),
+        ],
+        ids=[
+            "grad",
+            "jvp",
+            "jvp of grad",
+            "grad of grad",
+            "vmap of grad",
+            "hessian",
+            "grad of checkpoint",
+        ],
+    )
     def test_transformations_inside(self, transform):
         function = transform(program)
         expected = values(function(X, W))
@@ -200,8 +243,12 @@ class TestLogged:
 
         np.testing.assert_allclose(func.grad(inner)(X), func.grad(program)(X, W))
         rows = np.stack([X, W])
-        np.testing.assert_allclose(func.vmap(inner)(rows), [values(program(mg.asarray(r), W)) for r in rows])
-        np.testing.assert_allclose(func.vmap(func.grad(inner))(rows), [func.grad(program)(r, W) for r in rows])
+        np.testing.assert_allclose(
+            func.vmap(inner)(rows), [values(program(mg.asarray(r), W)) for r in rows]
+        )
+        np.testing.assert_allclose(
+            func.vmap(func.grad(inner))(rows), [func.grad(program)(r, W) for r in rows]
+        )
         np.testing.assert_allclose(func.jvp(inner, (X,), (W,))[1], func.grad(program)(X, W) @ W)
 
     def test_around_a_leaf(self):
@@ -210,8 +257,11 @@ class TestLogged:
         np.testing.assert_allclose(x.grad.array, func.grad(program)(X, W))
 
     def test_in_itself(self):
-        np.testing.assert_allclose(logged(lambda x: logged(program, x, W), X), values(program(mg.asarray(X), W)))
-        assert log == [name for i, name in enumerate(OPERATIONS) for _ in range(1 if i == 2 else 2)]  # at both levels, but for w * 2
+        np.testing.assert_allclose(
+            logged(lambda x: logged(program, x, W), X), values(program(mg.asarray(X), W))
+        )
+        # at both levels, but for w * 2
+        assert log == [name for i, name in enumerate(OPERATIONS) for _ in range(1 if i == 2 else 2)]
 
     def test_several_outputs_have_their_names(self):
         def function(x):
@@ -230,7 +280,11 @@ class TestLogged:
             assert x.tolist() == X.tolist() and float(x[0]) == 0.4 and bool(x[0] > 0)
             assert repr(x) == f"Logged({X!r})"
             assert x.array is X and isinstance(x, extend.Layer) and x.transform.name == "logged"
-            assert extend.level_of(x) == x.transform.level > extend.level_of(mg.asarray(X) if x is None else X)
+            assert (
+                extend.level_of(x)
+                == x.transform.level
+                > extend.level_of(mg.asarray(X) if x is None else X)
+            )
             with pytest.raises(GradientError, match="belongs to the transformation 'logged'"):
                 x.numpy()
             return x
@@ -247,9 +301,14 @@ class TestLogged:
 
 
 class TestBesideTheRest:
-    @pytest.mark.parametrize("along", [lambda f: moving(f, X, W), lambda f: taped(f, X)], ids=["moving", "taped"])
+    @pytest.mark.parametrize(
+        "along", [lambda f: moving(f, X, W), lambda f: taped(f, X)], ids=["moving", "taped"]
+    )
     def test_a_rule_of_the_user_is_not_passed_over(self, along):
-        """A layer with a derivative takes that of the rule or none: it raised for a Function, and differentiated the text of the others."""
+        """A layer with a derivative takes that of the rule or none: it raised for a Function, and
+        differentiated the text of the others.
+        """
+
         def fun(x):
             return mg.sum(x * x)
 
@@ -257,20 +316,27 @@ class TestBesideTheRest:
         first.defvjp(lambda x: (fun(x), x), lambda x, g: (100 * g * mg.ones_like(x),))
         second.defjvp(lambda primals, tangents: (fun(*primals), 100 * mg.sum(tangents[0])))
         for function in (first, second):
-            with pytest.raises(NotImplementedError, match="let the class write the classmethod apply_function"):
+            with pytest.raises(
+                NotImplementedError, match="let the class write the classmethod apply_function"
+            ):
                 along(function)
-            assert logged(function, X) == fun(mg.asarray(X)).array  # without a derivative, what it computes is seen
+            # without a derivative, what it computes is seen
+            assert logged(function, X) == fun(mg.asarray(X)).array
 
     def test_under_a_compiler(self):
         jax = pytest.importorskip("jax")
-        found = jax.jit(lambda x: logged(func.grad(program), x, jax.numpy.asarray(W)))(jax.numpy.asarray(X))
+        found = jax.jit(lambda x: logged(func.grad(program), x, jax.numpy.asarray(W)))(
+            jax.numpy.asarray(X)
+        )
         np.testing.assert_allclose(np.asarray(found), func.grad(program)(X, W), rtol=2e-6)
 
     def test_levels_of_forward_ad(self):
         fwd = mg.autograd.forward_ad
         with fwd.dual_level():
             out = logged(program, fwd.make_dual(mg.asarray(X), mg.asarray(W)), mg.asarray(W))
-            np.testing.assert_allclose(fwd.unpack_dual(out).tangent.array, func.grad(program)(X, W) @ W)
+            np.testing.assert_allclose(
+                fwd.unpack_dual(out).tangent.array, func.grad(program)(X, W) @ W
+            )
 
     def test_hooks_for_saved_arrays_get_raw_ones(self):
         seen = []
@@ -283,11 +349,15 @@ class TestBesideTheRest:
             def loss(x):
                 with mg.autograd.graph.saved_tensors_hooks(pack, mg.asarray):
                     return program(x, W)
+
             return func.grad(loss)(x)
 
         expected = func.grad(program)(X, W)
         np.testing.assert_allclose(values(logged(hooked, X)), expected)
-        np.testing.assert_allclose(values(moving(hooked, X, W)), func.jvp(lambda x: func.grad(program)(x, W), (X,), (W,))[1])
+        np.testing.assert_allclose(
+            values(moving(hooked, X, W)),
+            func.jvp(lambda x: func.grad(program)(x, W), (X,), (W,))[1],
+        )
         assert seen and set(seen) <= {np.ndarray, np.float64}
 
     def test_threads_have_transformations_of_their_own(self):
@@ -391,7 +461,9 @@ class TestInPlace:
 
 
 class TestRules:
-    """Derivatives of one's own making agree with multigrad's, at first and second order, in every nesting."""
+    """Derivatives of one's own making agree with multigrad's, at first and second order, in every
+    nesting.
+    """
 
     @pytest.mark.parametrize("name", LOSSES)
     def test_forward(self, name):
@@ -407,15 +479,24 @@ class TestRules:
     def test_nested(self, name):
         f = losses()[name]
         expected = func.jvp(func.grad(f), (X,), (W,))[1]
-        for mine in (moving(func.grad(f), X, W), moving(lambda x: taped(f, x), X, W), func.jvp(lambda x: taped(f, x), (X,), (W,))[1],
-                     func.grad(lambda x: moving(f, x, W))(X), taped(lambda x: moving(f, x, W), X), taped(lambda x: func.jvp(f, (x,), (W,))[1], X)):
+        for mine in (
+            moving(func.grad(f), X, W),
+            moving(lambda x: taped(f, x), X, W),
+            func.jvp(lambda x: taped(f, x), (X,), (W,))[1],
+            func.grad(lambda x: moving(f, x, W))(X),
+            taped(lambda x: moving(f, x, W), X),
+            taped(lambda x: func.jvp(f, (x,), (W,))[1], X),
+        ):
             np.testing.assert_allclose(values(mine), expected)
 
     def test_batches(self):
         f, rows = losses()["one"], np.stack([X, W])
         expected = [func.grad(f)(r) for r in rows]
         np.testing.assert_allclose(func.vmap(lambda x: taped(f, x))(rows), expected)
-        np.testing.assert_allclose(values(moving(lambda x: func.vmap(f)(x), rows, rows)), np.sum(np.asarray(expected) * rows, axis=1))
+        np.testing.assert_allclose(
+            values(moving(lambda x: func.vmap(f)(x), rows, rows)),
+            np.sum(np.asarray(expected) * rows, axis=1),
+        )
 
     def test_several_outputs(self):
         def function(x):
@@ -442,7 +523,10 @@ class TestRules:
         op = mg.registry.elementwise("stranger.f(x, y, /)", x=1.0, forward=lambda xp, x, y: x + y)
         try:
             assert extend.jvp(op, (X, W), (X, None), X + W) is not None
-            for rule in (lambda: extend.jvp(op, (X, W), (None, X), X + W), lambda: extend.vjp(op, (X, W), X + W, X)):
+            for rule in (
+                lambda: extend.jvp(op, (X, W), (None, X), X + W),
+                lambda: extend.vjp(op, (X, W), X + W, X),
+            ):
                 with pytest.raises(MissingRuleError, match="'y'"):
                     rule()
             assert extend.vjp(op, (X, W), X + W, X, (True, False))[1] is None
@@ -464,7 +548,6 @@ class Double(mg.autograd.Function):
     def backward(ctx, g, h):
         x, y = ctx.saved_tensors
         return 100 * g + h * y, h * x
-
 
 
 @func.custom_jvp
@@ -494,19 +577,31 @@ class TestFunctions:
         assert "Double" in log
         np.testing.assert_allclose(func.grad(lambda x: logged(with_function, x))(X), expected)
         rows = np.stack([X, W])
-        np.testing.assert_allclose(func.vmap(func.grad(lambda x: logged(with_function, x)))(rows), [func.grad(with_function)(r) for r in rows])
-        np.testing.assert_allclose(values(logged(func.vmap(func.grad(with_function)), rows)), [func.grad(with_function)(r) for r in rows])
+        np.testing.assert_allclose(
+            func.vmap(func.grad(lambda x: logged(with_function, x)))(rows),
+            [func.grad(with_function)(r) for r in rows],
+        )
+        np.testing.assert_allclose(
+            values(logged(func.vmap(func.grad(with_function)), rows)),
+            [func.grad(with_function)(r) for r in rows],
+        )
         x = mg.asarray(X, requires_grad=True)
         logged(with_function, x).backward()
         np.testing.assert_allclose(x.grad.array, expected)
 
     def test_of_second_order(self):
         hessian = func.jacrev(func.grad(with_function))(X)
-        np.testing.assert_allclose(func.jacrev(lambda x: logged(func.grad(with_function), x))(X), hessian)
-        np.testing.assert_allclose(func.jacrev(func.grad(lambda x: logged(with_function, x)))(X), hessian)
+        np.testing.assert_allclose(
+            func.jacrev(lambda x: logged(func.grad(with_function), x))(X), hessian
+        )
+        np.testing.assert_allclose(
+            func.jacrev(func.grad(lambda x: logged(with_function, x)))(X), hessian
+        )
 
     def test_rules_of_decorated_functions(self):
-        np.testing.assert_allclose(values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W)
+        np.testing.assert_allclose(
+            values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W
+        )
         np.testing.assert_allclose(func.jvp(lambda x: logged(tenfold, x), (X,), (W,))[1], 10 * W)
         assert log == ["tenfold"]
 
@@ -519,8 +614,12 @@ class TestFunctions:
 
     def test_a_class_that_says_nothing_about_them_refuses(self):
         transform = extend.Transform("moving")
-        with pytest.raises(NotImplementedError, match=r"multigrad cannot apply Double, which has a derivative of its own, under Moving yet: let the "
-                                                      r"class write the classmethod apply_function\(cls, name, inside, args, transform\)"):
+        with pytest.raises(
+            NotImplementedError,
+            match=r"multigrad cannot apply Double, which has a derivative of its own, under "
+            r"Moving yet: let the class write the classmethod apply_function\(cls, name, "
+            r"inside, args, transform\)",
+        ):
             transform.call(lambda: Double.apply(Moving.wrap(X, transform), X))
 
 
@@ -528,7 +627,12 @@ class TestRefusals:
     def test_a_layer_that_outlives_its_transformation(self):
         kept = []
         logged(lambda x: kept.append(x) or x, X)
-        for use in (lambda: kept[0] + 1, lambda: kept[0].array, lambda: kept[0].transform.unwrap(kept[0]), lambda: repr(kept[0])):
+        for use in (
+            lambda: kept[0] + 1,
+            lambda: kept[0].array,
+            lambda: kept[0].transform.unwrap(kept[0]),
+            lambda: repr(kept[0]),
+        ):
             with pytest.raises(LeakError, match="'logged' was used after it had finished"):
                 use()
         assert kept[0].transform.finished
@@ -540,7 +644,10 @@ class TestRefusals:
         transform.finish()
         with pytest.raises(LeakError, match="'by hand'"):
             x + 1
-        with pytest.raises(LeakError, match="Logged.wrap: the transformation 'by hand' has finished; begin another one"):
+        with pytest.raises(
+            LeakError,
+            match="Logged.wrap: the transformation 'by hand' has finished; begin another one",
+        ):
             Logged.wrap(X, transform)
 
     @pytest.mark.parametrize("value", ["unwrapped", "none of mine", "nothing"])
@@ -551,10 +658,16 @@ class TestRefusals:
             @classmethod
             def apply(cls, op, args, transform):
                 x = extend.carry_out(op, transform.unwrap(args))
-                return {"unwrapped": x, "nothing": None}.get(value, Logged.wrap(x, extend.Transform("another")))
+                return {"unwrapped": x, "nothing": None}.get(
+                    value, Logged.wrap(x, extend.Transform("another"))
+                )
 
         transform = extend.Transform("bare")
-        with pytest.raises(TypeError, match=r"Bare.apply returned \w+ for sin: return layers of the transformation, made by Bare.wrap"):
+        with pytest.raises(
+            TypeError,
+            match=r"Bare.apply returned \w+ for sin: return layers of the transformation, made "
+            r"by Bare.wrap",
+        ):
             transform.call(lambda: mg.sin(Bare.wrap(X, transform)))
 
     def test_several_outputs_are_several(self):
@@ -566,7 +679,11 @@ class TestRefusals:
                 return args[0]
 
         transform = extend.Transform("one")
-        with pytest.raises(TypeError, match=r"One.apply returned One for linalg.qr, which has several outputs: return a tuple of 2"):
+        with pytest.raises(
+            TypeError,
+            match=r"One.apply returned One for linalg.qr, which has several outputs: return a "
+            r"tuple of 2",
+        ):
             transform.call(lambda: mg.linalg.qr(One.wrap(np.eye(2), transform)))
 
     def test_several_outputs_are_wrapped_one_by_one(self):
@@ -578,7 +695,11 @@ class TestRefusals:
                 return cls.wrap(extend.carry_out(op, transform.unwrap(args)), transform)
 
         transform = extend.Transform("whole")
-        with pytest.raises(TypeError, match=r"Whole.wrap: expected one array, got \w+. Where op.outputs is not \(\), .* wrap each of them"):
+        with pytest.raises(
+            TypeError,
+            match=r"Whole.wrap: expected one array, got \w+. Where op.outputs is not \(\), .* "
+            r"wrap each of them",
+        ):
             transform.call(lambda: mg.linalg.qr(Whole.wrap(np.eye(2), transform)))
 
     def test_a_class_without_apply(self):
@@ -586,19 +707,28 @@ class TestRefusals:
             __slots__ = ()
 
         transform = extend.Transform("nothing")
-        with pytest.raises(NotImplementedError, match=r"Nothing must have a classmethod apply\(cls, op, args, transform\)"):
+        with pytest.raises(
+            NotImplementedError,
+            match=r"Nothing must have a classmethod apply\(cls, op, args, transform\)",
+        ):
             transform.call(lambda: -Nothing.wrap(X, transform))
 
     def test_a_class_that_does_not_say_what_it_has(self):
         with pytest.raises(TypeError, match=r"Loose must declare __slots__"):
+
             class Loose(extend.Layer):
                 pass
 
         for name in ("array", "shape", "_array", "__private"):
-            with pytest.raises(TypeError, match=r"Taken.__slots__ names \w*, which layers have already"):
+            with pytest.raises(
+                TypeError, match=r"Taken.__slots__ names \w*, which layers have already"
+            ):
                 type("Taken", (extend.Layer,), {"__slots__": ("fine", name)})
 
-        with pytest.raises(TypeError, match=r"Wrong.derivative names slope, which __slots__ does not"):
+        with pytest.raises(
+            TypeError, match=r"Wrong.derivative names slope, which __slots__ does not"
+        ):
+
             class Wrong(extend.Layer):
                 __slots__ = ("tangent",)
                 derivative = ("slope",)
@@ -612,7 +742,10 @@ class TestRefusals:
         with pytest.raises(TypeError, match="Moving.wrap: __slots__ does not declare slope"):
             Moving.wrap(X, extend.Transform("u"), slope=X)
         Logged.wrap(X, transform)
-        with pytest.raises(TypeError, match="the transformation 't' has layers of class Logged: begin another one for Moving"):
+        with pytest.raises(
+            TypeError,
+            match="the transformation 't' has layers of class Logged: begin another one for Moving",
+        ):
             Moving.wrap(X, transform)
         with pytest.raises(TypeError, match="is made by the transformation that it belongs to"):
             Logged(X)
@@ -622,7 +755,11 @@ class TestRefusals:
         Logged.wrap(X, outer)
 
         def run(x):
-            with pytest.raises(GradientError, match="an array of the transformation 'grad' cannot become the value of a layer of 'outer'"):
+            with pytest.raises(
+                GradientError,
+                match="an array of the transformation 'grad' cannot become the value of a layer "
+                "of 'outer'",
+            ):
                 Logged.wrap(x, outer)
             return mg.sum(x)
 
@@ -630,9 +767,14 @@ class TestRefusals:
 
     def test_arguments_of_an_operation(self):
         add = mg.registry.OPS["add"]
-        with pytest.raises(TypeError, match=r"add: expected the values of all 2 parameters of add\(x1, x2, /\), got 1"):
+        with pytest.raises(
+            TypeError,
+            match=r"add: expected the values of all 2 parameters of add\(x1, x2, /\), got 1",
+        ):
             extend.carry_out(add, (X,))
-        with pytest.raises(TypeError, match="add: none of the arguments is an array of a known library"):
+        with pytest.raises(
+            TypeError, match="add: none of the arguments is an array of a known library"
+        ):
             extend.carry_out(add, (1.0, 2.0))
         strict = pytest.importorskip("array_api_strict")
         with pytest.raises(MixedBackendsError):
@@ -672,13 +814,23 @@ class TestCarryOut:
 
     def test_levels(self):
         x = mg.asarray(X)
-        assert (extend.level_of(X), extend.level_of(1.0), extend.level_of("x"), extend.level_of(x)) == (0, 0, 0, 1)
+        assert (
+            extend.level_of(X),
+            extend.level_of(1.0),
+            extend.level_of("x"),
+            extend.level_of(x),
+        ) == (0, 0, 0, 1)
         first, second = extend.Transform("first"), extend.Transform("second")
         assert 1 < first.level < second.level
         y = Logged.wrap(Logged.wrap(x, first), second)
         assert extend.level_of(y) == second.level and extend.level_of(y.array) == first.level
         assert extend.innermost(y) is X and extend.innermost(X) is X
-        assert extend.is_array(X) and extend.is_array(y) and not extend.is_array(1.0) and not extend.is_array([1.0])
+        assert (
+            extend.is_array(X)
+            and extend.is_array(y)
+            and not extend.is_array(1.0)
+            and not extend.is_array([1.0])
+        )
 
 
 class Noting(extend.Observer):
@@ -705,7 +857,9 @@ class TestObservers:
         with Noting("operation") as noted:
             mg.sum(mg.sin(x) * 2)
         mg.cos(x)
-        assert noted.seen == [name for op in ("sin", "multiply", "sum") for name in (op, (op, "Tensor"))]
+        assert noted.seen == [
+            name for op in ("sin", "multiply", "sum") for name in (op, (op, "Tensor"))
+        ]
 
     def test_each_kind_of_event(self):
         def run(*events):
@@ -719,7 +873,13 @@ class TestObservers:
 
         assert run("node") == ["MultiplyBackward", "SinBackward", "CopySlices", "SumBackward"]
         assert run("write") == ["setitem"]
-        assert run("step") == ["SumBackward", "CopySlices", "SinBackward", "MultiplyBackward", "AccumulateGrad"]
+        assert run("step") == [
+            "SumBackward",
+            "CopySlices",
+            "SinBackward",
+            "MultiplyBackward",
+            "AccumulateGrad",
+        ]
         assert run("pass") == ["backward"]
         assert run("conversion") == ["detach"]
 
@@ -738,7 +898,10 @@ class TestObservers:
         mg.tan(X)
         second.__exit__(None, None, None)
         mg.exp(X)
-        assert [[name for name in o.seen if isinstance(name, str)] for o in (first, second)] == [["sin", "cos"], ["cos", "tan"]]
+        assert [[name for name in o.seen if isinstance(name, str)] for o in (first, second)] == [
+            ["sin", "cos"],
+            ["cos", "tan"],
+        ]
 
     def test_other_threads_are_not_observed(self):
         with Noting("operation") as noted, ThreadPoolExecutor(1) as pool:
@@ -751,12 +914,25 @@ class TestObservers:
         assert [kind for _, kind in noted.seen[1::2]] == ["TypeError"]
 
     def test_events_that_there_are_not(self):
-        with pytest.raises(ValueError, match="Noting.events names ops, sums; the events are conversion, function, "), Noting("ops", "sums", "node"):
+        with (
+            pytest.raises(
+                ValueError,
+                match="Noting.events names ops, sums; the events are conversion, function, ",
+            ),
+            Noting("ops", "sums", "node"),
+        ):
             raise AssertionError
         for events in ("operation", ("operation",), ["operation"], frozenset()):
             noting = Noting()
             noting.events = events
-            with pytest.raises(TypeError, match=r"Noting.events must be a set of names of events, such as frozenset\({'operation'}\), not "), noting:
+            with (
+                pytest.raises(
+                    TypeError,
+                    match=r"Noting.events must be a set of names of events, such as "
+                    r"frozenset\({'operation'}\), not ",
+                ),
+                noting,
+            ):
                 raise AssertionError
         mg.sin(X)
 
@@ -772,7 +948,11 @@ def test_this_file_uses_public_names_alone():
         elif isinstance(node, ast.ImportFrom):
             names = [node.module]
         else:
-            assert not (isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__")), node.attr
+            assert not (
+                isinstance(node, ast.Attribute)
+                and node.attr.startswith("_")
+                and not node.attr.endswith("__")
+            ), node.attr
             continue
         assert all(name in PUBLIC or not name.startswith("multigrad") for name in names), names
 

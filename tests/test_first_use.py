@@ -1,6 +1,8 @@
-"""Tables that are filled at the first use: a thread that comes while another one fills them waits, and sees all of them.
+"""Tables that are filled at the first use: a thread that comes while another one fills them waits,
+and sees all of them.
 
-Each test stops one thread in the middle, by a function of a plugin or by one that is replaced, until another thread has come.
+Each test stops one thread in the middle, by a function of a plugin or by one that is replaced,
+until another thread has come.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def multigrad_operations():
 
 def test_a_thread_waits_for_the_backend_that_another_one_loads(site: Site) -> None:
     """What is asked meanwhile in the loading thread itself is answered at once."""
-    out = site.run(THREADS + """
+    out = site.run(
+        THREADS
+        + """
 from multigrad.backends import numpy as backend
 from multigrad.engine.element import is_array
 x, made, asked = np.ones(3), backend.make, []
@@ -62,79 +66,128 @@ def make():
     return made()
 backend.make = make
 run(lambda: (is_array(x), asked), lambda: is_array(x))
-""")
+"""
+    )
     assert out == "(True, [False]) True\n"
 
 
 def test_a_thread_waits_for_the_backend_of_a_plugin(site: Site) -> None:
-    site.module("toy", TOY.replace("def make():", "def make():\n    import __main__; __main__.pause()"))
+    site.module(
+        "toy", TOY.replace("def make():", "def make():\n    import __main__; __main__.pause()")
+    )
     site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
-    out = site.run(THREADS + """
+    out = site.run(
+        THREADS
+        + """
 import array_api_strict
 discovery.backend_of(object())
 import toy
 x = toy.Array()
 name = lambda: getattr(discovery.backend_of(x), "name", None)
 run(name, name)
-""")
+"""
+    )
     assert out == "toy toy\n"
 
 
 def test_a_thread_does_not_hold_what_the_import_of_a_library_needs(site: Site) -> None:
-    """One thread imports a library, which uses multigrad; the other one finds that library and looks for its backend."""
+    """One thread imports a library, which uses multigrad; the other one finds that library and
+    looks for its backend.
+    """
     site.module("other", TOY.replace('"toy"', '"other"'))
-    site.module("toy", "import __main__; __main__.pause()\nfrom multigrad.backends import discovery\n"
-                "found = discovery.backend_of(__main__.other.Array()).name\n" + TOY)
+    site.module(
+        "toy",
+        "import __main__; __main__.pause()\nfrom multigrad.backends import discovery\n"
+        "found = discovery.backend_of(__main__.other.Array()).name\n" + TOY,
+    )
     site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
     site.plugin("q", SPEC.format(name="other", module="other", load="other:make"))
-    out = site.run(THREADS + """
+    out = site.run(
+        THREADS
+        + """
 import other
 def imported():
     import toy
     return toy.found
 run(imported, lambda: discovery.backend_of(object()))
-""")
+"""
+    )
     assert out == "other None\n"
 
 
 def test_a_library_may_ask_while_another_thread_loads_its_backend(site: Site) -> None:
     """The thread that imports the library does not wait for a thread that waits for the import."""
-    site.module("toy", "import __main__\nfrom multigrad.backends import discovery\n__main__.answers = [discovery.backend_of(object())]\n" + TOY)
-    site.module("toy_backend", "import __main__\ndef make():\n    __main__.pause()\n    import toy\n    return toy.make()")
+    site.module(
+        "toy",
+        "import __main__\n"
+        "from multigrad.backends import discovery\n"
+        "__main__.answers = [discovery.backend_of(object())]\n" + TOY,
+    )
+    site.module(
+        "toy_backend",
+        "import __main__\ndef make():\n    __main__.pause()\n    import toy\n    return toy.make()",
+    )
     site.plugin("p", SPEC.format(name="toy", module="toy", load="toy_backend:make"))
-    out = site.run(THREADS + """
+    out = site.run(
+        THREADS
+        + """
 discovery.get("numpy")
 def imported():
     import toy
     return answers
 run(lambda: discovery.get("toy").name, imported)
-""")
+"""
+    )
     assert out == "toy [None]\n"
 
 
 def test_a_plugin_that_is_imported_by_hand_may_use_multigrad(site: Site) -> None:
-    """The thread that fills the table of operations holds no lock while it waits for that import."""
-    site.plugin("p", "import __main__\n__main__.pause()\nimport multigrad as mg\nfound = mg.sum(__main__.np.ones(3)).item()\n")
-    out = site.run(THREADS + """
+    """The thread that fills the table of operations holds no lock while it waits for that
+    import.
+    """
+    site.plugin(
+        "p",
+        "import __main__\n"
+        "__main__.pause()\n"
+        "import multigrad as mg\n"
+        "found = mg.sum(__main__.np.ones(3)).item()\n",
+    )
+    out = site.run(
+        THREADS
+        + """
 def imported():
     import plugin_p
     return plugin_p.found
 run(imported, lambda: mg.sin is mg.sin)
-""")
+"""
+    )
     assert out == "3.0 True\n"
 
 
 def test_a_hook_may_use_multigrad_while_another_thread_fills_the_table(site: Site) -> None:
-    site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make").replace(
-        "    return", "    import __main__; __main__.pause(); __main__.used = mg.sum(__main__.np.ones(3)).item()\n    return"))
-    out = site.run(THREADS + "run(lambda: ('toy' in discovery.names(), used), lambda: mg.sin is mg.sin)")
+    site.plugin(
+        "p",
+        SPEC.format(name="toy", module="toy", load="toy:make").replace(
+            "    return",
+            "    import __main__; __main__.pause(); __main__.used = "
+            "mg.sum(__main__.np.ones(3)).item()\n"
+            "    return",
+        ),
+    )
+    out = site.run(
+        THREADS + "run(lambda: ('toy' in discovery.names(), used), lambda: mg.sin is mg.sin)"
+    )
     assert out == "(True, 3.0) True\n"
 
 
 def test_the_table_is_filled_after_an_interrupt(site: Site) -> None:
     """Operations of the plugins that come after the one that was interrupted are there."""
     site.plugin("evil", OPERATIONS + "    raise KeyboardInterrupt")
-    site.plugin("good", OPERATIONS + "    return [registry.elementwise('good.f(x, /)', x=2.0, forward=lambda xp, x: 2 * x)]")
+    site.plugin(
+        "good",
+        OPERATIONS
+        + "    return [registry.elementwise('good.f(x, /)', x=2.0, forward=lambda xp, x: 2 * x)]",
+    )
     out = site.run("""
         import numpy as np
         import multigrad as mg
@@ -150,21 +203,37 @@ def test_the_table_is_filled_after_an_interrupt(site: Site) -> None:
 def test_a_thread_waits_for_the_operations_of_a_deferred_plugin(site: Site) -> None:
     """The first of them is in the table already; the name of another one is asked for."""
     site.module("toy", TOY)
-    site.plugin("toy", OPERATIONS + "    first = registry.elementwise('toy.f(x, /)', x=1.0, forward=lambda xp, x: x)\n"
-                "    import __main__; __main__.pause()\n"
-                "    return [first, registry.elementwise('toy.g(x, /)', x=1.0, forward=lambda xp, x: 2 * x)]")
-    out = site.run(THREADS + """
+    site.plugin(
+        "toy",
+        OPERATIONS
+        + "    first = registry.elementwise('toy.f(x, /)', x=1.0, forward=lambda xp, x: x)\n"
+        "    import __main__; __main__.pause()\n"
+        "    return [first, registry.elementwise('toy.g(x, /)', x=1.0, forward=lambda xp, x: "
+        "2 * x)]",
+    )
+    out = site.run(
+        THREADS
+        + """
 xp, raw = mg.namespace("numpy"), mg.engine.element.host_named("numpy").xp
 run(lambda: mg.toy.f(np.ones(())).item(), lambda: (mg.toy.g(np.ones(())).item(), xp.toy.g(np.ones(())).item(), raw.toy.g(np.ones(()))))
-""")
+"""
+    )
     assert out == "1.0 (2.0, 2.0, np.float64(2.0))\n" or out == "1.0 (2.0, 2.0, 2.0)\n"
 
 
 def test_a_name_is_found_that_another_thread_has_just_brought(site: Site) -> None:
-    """It was not in the table when the look-up began, and its plugin is deferred no more when the look-up asks for it."""
+    """It was not in the table when the look-up began, and its plugin is deferred no more when the
+    look-up asks for it.
+    """
     site.module("toy", TOY)
-    site.plugin("toy", OPERATIONS + "    return [registry.elementwise('toy.f(x, /)', x=1.0, forward=lambda xp, x: x)]")
-    out = site.run(THREADS + """
+    site.plugin(
+        "toy",
+        OPERATIONS
+        + "    return [registry.elementwise('toy.f(x, /)', x=1.0, forward=lambda xp, x: x)]",
+    )
+    out = site.run(
+        THREADS
+        + """
 host = mg.engine.element.host_named("numpy")
 want = discovery.want
 def late(name):
@@ -173,7 +242,8 @@ def late(name):
     return want(name)
 discovery.want = late
 run(lambda: host.bound.toy.f(np.ones(())).item(), lambda: want("toy"))
-""")
+"""
+    )
     assert out == "1.0 True\n"
 
 
@@ -229,7 +299,9 @@ def test_a_table_that_grows_may_be_listed(site: Site, look_up: str) -> None:
 
 @pytest.mark.parametrize("look_up", ["mg.sin", "host.bound.sin", "mg.Tensor.sin", "mg.Tensor.sin_"])
 def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site, look_up: str) -> None:
-    """One thread makes a function while another replaces the operation: the next look-up finds the new one."""
+    """One thread makes a function while another replaces the operation: the next look-up finds the
+    new one.
+    """
     out = site.run(f"""
         import numpy as np
         import multigrad as mg
@@ -306,7 +378,11 @@ def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None
 
 def test_an_operation_that_is_taken_back_leaves_no_method(site: Site) -> None:
     site.module("toy", TOY)
-    site.plugin("evil", OPERATIONS + "    registry.elementwise('evil(x, /)', x=1.0, forward=lambda xp, x: x)\n    raise ValueError")
+    site.plugin(
+        "evil",
+        OPERATIONS + "    registry.elementwise('evil(x, /)', x=1.0, forward=lambda xp, x: x)\n"
+        "    raise ValueError",
+    )
     out = site.run("""
         import numpy as np
         import multigrad as mg

@@ -1,7 +1,8 @@
-"""Forward mode: jvp, jacfwd and linearize over raw arrays, Tensors and each other, on every backend.
+"""Forward mode: jvp, jacfwd and linearize over raw arrays, Tensors and each other, on every
+backend.
 
-That each operation carries its tangent, and that forward mode over the gradients gives the second derivative, is tested by the
-conformance suite (checks `dual` and `nested`).
+That each operation carries its tangent, and that forward mode over the gradients gives the second
+derivative, is tested by the conformance suite (checks `dual` and `nested`).
 """
 
 from __future__ import annotations
@@ -36,14 +37,18 @@ class TestJvp:
     def test_tensors_in_tensors_out(self, xp):
         x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
         out, tangent = func.jvp(lambda x: x**3, (x,), (xp.ones(2, dtype=xp.float64),))
-        assert isinstance(out, mg.Tensor) and isinstance(tangent, mg.Tensor) and tangent.requires_grad
+        assert (
+            isinstance(out, mg.Tensor) and isinstance(tangent, mg.Tensor) and tangent.requires_grad
+        )
         close(mg.autograd.grad(xp.sum(tangent), x)[0], [6, 12])
         constant, _ = func.jvp(lambda x: x**3, (x.detach(),), (raw(xp, [1.0, 1.0]),))
         assert isinstance(constant, mg.Tensor) and not constant.requires_grad
 
     def test_a_captured_tensor_keeps_its_graph(self, xp):
         w = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        _, tangent = func.jvp(lambda x: w * w * x * x, (raw(xp, [3.0, 4.0]),), (raw(xp, [1.0, 1.0]),))
+        _, tangent = func.jvp(
+            lambda x: w * w * x * x, (raw(xp, [3.0, 4.0]),), (raw(xp, [1.0, 1.0]),)
+        )
         close(mg.autograd.grad(xp.sum(tangent), w)[0], [2 * 2 * 3, 2 * 2 * 2 * 4])  # of 2 w^2 x
 
     def test_the_tangent_may_require_grad(self, xp):
@@ -53,16 +58,22 @@ class TestJvp:
 
     def test_what_does_not_depend_is_zero(self, xp):
         x = raw(xp, [1.0, 2.0])
-        out, tangent = func.jvp(lambda x: (xp.asarray(np.ones(3)), xp.argmax(x), x > 1, xp.floor(x)), (x,), (x,))
+        out, tangent = func.jvp(
+            lambda x: (xp.asarray(np.ones(3)), xp.argmax(x), x > 1, xp.floor(x)), (x,), (x,)
+        )
         for o, t in zip(out, tangent, strict=True):
             assert t.dtype == o.dtype and t.shape == o.shape
             assert not values(t).any()
-        with pytest.raises(GradientError, match="with strict=True every output must depend on the primals"):
+        with pytest.raises(
+            GradientError, match="with strict=True every output must depend on the primals"
+        ):
             func.jvp(lambda x: (x, xp.asarray(np.ones(3))), (x,), (x,), strict=True)
 
     def test_aux(self, xp):
         x = raw(xp, [1.0, 2.0])
-        _, tangent, aux = func.jvp(lambda x: (x * x, {"y": x * 2, "n": 3}), (x,), (x,), has_aux=True)
+        _, tangent, aux = func.jvp(
+            lambda x: (x * x, {"y": x * 2, "n": 3}), (x,), (x,), has_aux=True
+        )
         close(tangent, [2, 8])
         assert aux["n"] == 3 and type(aux["y"]) is type(x)
         close(aux["y"], [2, 4])
@@ -77,44 +88,80 @@ class TestJvp:
             z += x
             return (v, w), (y[1:], w)
 
-        out, tangent, aux = func.jvp(f, (raw(xp, [3.0, 2.0]),), (raw(xp, [1.0, 10.0]),), has_aux=True)
+        out, tangent, aux = func.jvp(
+            f, (raw(xp, [3.0, 2.0]),), (raw(xp, [1.0, 10.0]),), has_aux=True
+        )
         assert [float(x) for x in (*out, *tangent)] == [9.0, 2.0, 6.0, 10.0]
         assert float(aux[0][0]) == 4.0 and float(aux[1]) == 2.0
 
     def test_dtypes(self, xp):
         x = raw(xp, [1.0, 2.0], "float32")
-        out, tangent = func.jvp(lambda x: (x * xp.asarray(np.array([1.0, 2.0])), x * 2, xp.astype(x, xp.complex128)), (x,),
-                                (raw(xp, [1.0, 1.0]),))  # converted
-        assert [t.dtype for t in tangent] == [o.dtype for o in out] == [xp.float64, xp.float32, xp.complex128]
+        out, tangent = func.jvp(
+            lambda x: (x * xp.asarray(np.array([1.0, 2.0])), x * 2, xp.astype(x, xp.complex128)),
+            (x,),
+            (raw(xp, [1.0, 1.0]),),
+        )  # converted
+        assert (
+            [t.dtype for t in tangent]
+            == [o.dtype for o in out]
+            == [xp.float64, xp.float32, xp.complex128]
+        )
 
     def test_complex_tangents_are_directional_derivatives(self, xp):
         z, v = np.array([1 + 2j, 0.5 - 1j]), np.array([1j, 2 - 1j])
         f = lambda z: (z * z, xp.real(z) * xp.imag(z), xp.abs(z), xp.conj(z))
         _, tangent = func.jvp(f, (raw(xp, z, "complex128"),), (raw(xp, v, "complex128"),))
-        expected = (2 * z * v, v.real * z.imag + z.real * v.imag, (np.conj(z) * v).real / abs(z), np.conj(v))
+        expected = (
+            2 * z * v,
+            v.real * z.imag + z.real * v.imag,
+            (np.conj(z) * v).real / abs(z),
+            np.conj(v),
+        )
         for t, e in zip(tangent, expected, strict=True):
             close(t, e)
 
-    @pytest.mark.parametrize("primals, tangents, error, match", [
-        ("[x]", "[x]", TypeError, "primals must be a tuple"),
-        ("(x,)", "x", ValueError, "tangents must have the structure of primals: expected a tuple of 1"),
-        ("(x,)", "(x, x)", ValueError, "expected a tuple of 1, got tuple of 2"),
-        ("(x,)", "(x[:1],)", RuntimeError, r"different size than that of the original.*size \[2\] while.*size \[1\]"),
-        ("(x,)", "(z,)", RuntimeError, "the tangent of a real array must be real"),
-        ("(x,)", "(i,)", ValueError, "Expected tangent to be floating point or complex"),
-        ("(i,)", "(x,)", TypeError, "cannot differentiate with respect to an array of dtype"),
-        ("(1.0,)", "(1.0,)", TypeError, "cannot differentiate with respect to a Python float"),
-    ])
+    @pytest.mark.parametrize(
+        "primals, tangents, error, match",
+        [
+            ("[x]", "[x]", TypeError, "primals must be a tuple"),
+            (
+                "(x,)",
+                "x",
+                ValueError,
+                "tangents must have the structure of primals: expected a tuple of 1",
+            ),
+            ("(x,)", "(x, x)", ValueError, "expected a tuple of 1, got tuple of 2"),
+            (
+                "(x,)",
+                "(x[:1],)",
+                RuntimeError,
+                r"different size than that of the original.*size \[2\] while.*size \[1\]",
+            ),
+            ("(x,)", "(z,)", RuntimeError, "the tangent of a real array must be real"),
+            ("(x,)", "(i,)", ValueError, "Expected tangent to be floating point or complex"),
+            ("(i,)", "(x,)", TypeError, "cannot differentiate with respect to an array of dtype"),
+            ("(1.0,)", "(1.0,)", TypeError, "cannot differentiate with respect to a Python float"),
+        ],
+    )
     def test_errors(self, xp, primals, tangents, error, match):
-        names = {"x": raw(xp, [1.0, 2.0]), "i": raw(xp, [1, 2], "int64"), "z": raw(xp, [1.0, 2.0], "complex128")}
+        names = {
+            "x": raw(xp, [1.0, 2.0]),
+            "i": raw(xp, [1, 2], "int64"),
+            "z": raw(xp, [1.0, 2.0], "complex128"),
+        }
         with pytest.raises(error, match=match):
             func.jvp(lambda x: x, eval(primals, names), eval(tangents, names))
 
     def test_errors_of_functions(self, xp):
         x = raw(xp, [1.0, 2.0])
-        with pytest.raises(TypeError, match="jvp: the function must return arrays, or nested.*but it returned float"):
+        with pytest.raises(
+            TypeError,
+            match="jvp: the function must return arrays, or nested.*but it returned float",
+        ):
             func.jvp(lambda x: 1.0, (x,), (x,))
-        with pytest.raises(TypeError, match="jvp: with has_aux=True the function must return a tuple"):
+        with pytest.raises(
+            TypeError, match="jvp: with has_aux=True the function must return a tuple"
+        ):
             func.jvp(lambda x: x, (x,), (x,), has_aux=True)
 
     def test_two_libraries(self):
@@ -143,7 +190,8 @@ class TestNesting:
         assert float(outer(lambda x: x * inner(lambda y: x * y)(one))(three)) == 6.0
         assert float(outer(lambda x: x * inner(lambda y: y * y)(x))(three)) == 12.0
         assert float(outer(lambda x: inner(lambda y: x)(x))(three)) == 0.0
-        assert float(outer(lambda x: inner(lambda y: x * y * y)(x * 2))(three)) == 24.0  # 2 x y at y = 2 x
+        # 2 x y at y = 2 x
+        assert float(outer(lambda x: inner(lambda y: x * y * y)(x * 2))(three)) == 24.0
 
     @pytest.mark.parametrize("modes", ["fff", "ffr", "frf", "rff", "frr", "rfr", "rrf"])
     def test_third_derivatives(self, xp, modes):
@@ -162,7 +210,10 @@ class TestNesting:
         expected = [[2 * e + 3, e], [e, 0.25 * e + 9]]
         for hessian in (func.jacfwd(func.grad(f)), func.jacfwd(func.jacfwd(f))):
             close(hessian(raw(xp, x)), expected)
-        products = [func.grad(lambda x, v=v: func.jvp(f, (x,), (v,))[1])(raw(xp, x)) for v in (raw(xp, [1.0, 0.0]), raw(xp, [0.0, 1.0]))]
+        products = [
+            func.grad(lambda x, v=v: func.jvp(f, (x,), (v,))[1])(raw(xp, x))
+            for v in (raw(xp, [1.0, 0.0]), raw(xp, [0.0, 1.0]))
+        ]
         close(np.stack([values(p) for p in products]), expected)
         _, pullback = func.vjp(func.grad(f), raw(xp, x))
         close(pullback(raw(xp, [1.0, 0.0]))[0], expected[0])
@@ -178,6 +229,7 @@ class TestNesting:
 
     def test_closures_over_levels(self, xp):
         """The same value at several levels: only the levels that it comes from move it."""
+
         def f(x):
             _, inner = func.jvp(lambda y: y * x * x, (x * 2,), (x,))  # x^3
             return inner * func.grad(lambda z: z * z * x)(x)  # 2 x^2
@@ -196,8 +248,11 @@ class TestNesting:
         close(t, 6 * 2 + 6 * 4 * 3)
 
     def test_functional_inside(self, xp):
-        _, t = func.jvp(lambda x: mg.autograd.functional.hessian(lambda y: xp.sum(y**3) * x[0], x), (raw(xp, [1.0, 2.0]),),
-                        (raw(xp, [1.0, 0.0]),))
+        _, t = func.jvp(
+            lambda x: mg.autograd.functional.hessian(lambda y: xp.sum(y**3) * x[0], x),
+            (raw(xp, [1.0, 2.0]),),
+            (raw(xp, [1.0, 0.0]),),
+        )
         close(t, [[6 + 6, 0], [0, 12]])
 
     def test_no_grad_inside_does_not_stop_the_tangent(self, xp):
@@ -221,7 +276,9 @@ class TestJacfwd:
         assert tuple(found.shape) == (3, 2, 3) and not isinstance(found, mg.Tensor)
         close(found, np.stack([np.where(np.arange(3) == k, 2 * x, 0) for k in range(3)]))
         assert tuple(func.jacfwd(lambda x: xp.sum(x))(raw(xp, x)).shape) == (2, 3)
-        assert tuple(func.jacfwd(lambda x: x * xp.ones((4, 1), dtype=xp.float64))(raw(xp, np.ones(0))).shape) == (4, 0, 0)
+        assert tuple(
+            func.jacfwd(lambda x: x * xp.ones((4, 1), dtype=xp.float64))(raw(xp, np.ones(0))).shape
+        ) == (4, 0, 0)
 
     def test_structure_is_that_of_torch(self, xp):
         x, y = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
@@ -249,19 +306,32 @@ class TestJacfwd:
 
     def test_errors(self, xp):
         x = raw(xp, [1.0, 2.0])
-        with pytest.raises(RuntimeError, match="jacfwd: expected every argument to be real, but number 0 is of dtype"):
+        with pytest.raises(
+            RuntimeError,
+            match="jacfwd: expected every argument to be real, but number 0 is of dtype",
+        ):
             func.jacfwd(lambda x: x)(raw(xp, [1.0], "complex128"))
         with pytest.raises(RuntimeError, match="jacfwd: expected every output to be real"):
             func.jacfwd(lambda x: x * 1j)(x)
-        with pytest.raises(TypeError, match="cannot differentiate with respect to an array of dtype"):
+        with pytest.raises(
+            TypeError, match="cannot differentiate with respect to an array of dtype"
+        ):
             func.jacfwd(lambda x: x)(raw(xp, [1], "int64"))
-        with pytest.raises(ValueError, match="jacfwd: argnums names argument 3, but the function was called with 1"):
+        with pytest.raises(
+            ValueError, match="jacfwd: argnums names argument 3, but the function was called with 1"
+        ):
             func.jacfwd(lambda x: x, argnums=3)(x)
-        with pytest.raises(TypeError, match="jacfwd: argnums must be an int or a tuple of ints, not 'a'"):
+        with pytest.raises(
+            TypeError, match="jacfwd: argnums must be an int or a tuple of ints, not 'a'"
+        ):
             func.jacfwd(lambda x: x, argnums="a")
-        with pytest.raises(ValueError, match="jacfwd: chunk_size must be an int above 0, or None, not 0"):
+        with pytest.raises(
+            ValueError, match="jacfwd: chunk_size must be an int above 0, or None, not 0"
+        ):
             func.jacfwd(lambda x: x, chunk_size=0)
-        with pytest.raises(ValueError, match="jacfwd: randomness must be 'error', 'different' or 'same', not 'foo'"):
+        with pytest.raises(
+            ValueError, match="jacfwd: randomness must be 'error', 'different' or 'same', not 'foo'"
+        ):
             func.jacfwd(lambda x: x, randomness="foo")
 
 
@@ -280,7 +350,11 @@ class TestLinearize:
             found = push(u, v)
             assert type(found["p"]) is type(x)
             close(found["p"], np.exp([1, 2]) * ([3, 4] * values(u) + values(v)))
-            assert found["i"].dtype == out["i"].dtype and not values(found["i"]).any() and not values(found["c"]).any()
+            assert (
+                found["i"].dtype == out["i"].dtype
+                and not values(found["i"]).any()
+                and not values(found["c"]).any()
+            )
         assert calls == [1]
 
     def test_inside_and_over_others(self, xp):
@@ -296,7 +370,10 @@ class TestLinearize:
     def test_errors(self, xp):
         x = raw(xp, [1.0, 2.0])
         _, push = func.linearize(lambda x, y: x * y, x, x)
-        with pytest.raises(ValueError, match="takes tangents in the structure of the primals: expected a tuple of 2"):
+        with pytest.raises(
+            ValueError,
+            match="takes tangents in the structure of the primals: expected a tuple of 2",
+        ):
             push(x)
         with pytest.raises(RuntimeError, match="different size than that of the original"):
             push(x[:1], x)
@@ -307,9 +384,15 @@ class TestMixed:
         """A Tensor's pass with a gradient that has a tangent gives gradients that have one."""
         w = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
         y = w**3
-        _, t = func.jvp(lambda g: mg.autograd.grad(y, w, g, retain_graph=True)[0], (raw(xp, [1.0, 1.0]),), (raw(xp, [1.0, 10.0]),))
+        _, t = func.jvp(
+            lambda g: mg.autograd.grad(y, w, g, retain_graph=True)[0],
+            (raw(xp, [1.0, 1.0]),),
+            (raw(xp, [1.0, 10.0]),),
+        )
         close(t, [3, 120])
-        with pytest.raises(GradientError, match=r"backward\(\) cannot accumulate a gradient that is a Dual"):
+        with pytest.raises(
+            GradientError, match=r"backward\(\) cannot accumulate a gradient that is a Dual"
+        ):
             at(xp, lambda g: y.backward(g), np.array([1.0, 1.0]))
 
     def test_a_function_that_is_given_tensors_and_raw_arrays(self, xp):
@@ -327,9 +410,15 @@ class TestJit:
         xp = mg.namespace("jax")
         f = lambda x: xp.sum(xp.sin(x) * x**2)
         x, v = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
-        for g in (lambda x, v: func.jvp(f, (x,), (v,))[1], lambda x, v: func.jvp(func.grad(f), (x,), (v,))[1],
-                  lambda x, v: func.jacfwd(func.grad(f))(x), lambda x, v: func.linearize(f, x)[1](v)):
-            np.testing.assert_allclose(np.asarray(jax.jit(g)(x, v)), np.asarray(g(x, v)), rtol=1e-12)
+        for g in (
+            lambda x, v: func.jvp(f, (x,), (v,))[1],
+            lambda x, v: func.jvp(func.grad(f), (x,), (v,))[1],
+            lambda x, v: func.jacfwd(func.grad(f))(x),
+            lambda x, v: func.linearize(f, x)[1](v),
+        ):
+            np.testing.assert_allclose(
+                np.asarray(jax.jit(g)(x, v)), np.asarray(g(x, v)), rtol=1e-12
+            )
 
     def test_in_place_under_jit(self):
         jax = self.jax()

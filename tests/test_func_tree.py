@@ -1,4 +1,6 @@
-"""func.tree: nested structures of arrays by public names, the example and the page of optimizers."""
+"""func.tree: nested structures of arrays by public names, the example and the page of
+optimizers.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,23 @@ class Pair:
 
 
 def test_map_takes_several_trees() -> None:
-    found = tree.map(lambda x, y, z: x + y * z, {"a": 1, "b": [2, None]}, {"b": (3, None), "a": 4}, {"a": 5, "b": [6, None]})
+    found = tree.map(
+        lambda x, y, z: x + y * z,
+        {"a": 1, "b": [2, None]},
+        {"b": (3, None), "a": 4},
+        {"a": 5, "b": [6, None]},
+    )
     assert found == {"a": 21, "b": [20, None]}
     assert tree.map(lambda x: x + 1, Pair(1, (2,))) == Pair(2, (3,))
-    text = r"tree.map: tree 3 must have the structure of the first one: expected a Pair at \[0\], got list of 2"
+    text = (
+        r"tree.map: tree 3 must have the structure of the first one: expected a Pair at "
+        r"\[0\], got list of 2"
+    )
     with pytest.raises(ValueError, match=text):
         tree.map(lambda *x: x, [Pair(1, 2)], [Pair(1, 2)], [[1, 2]])
-    with pytest.raises(TypeError, match="tree.map: the first argument must be a function, not dict"):
+    with pytest.raises(
+        TypeError, match="tree.map: the first argument must be a function, not dict"
+    ):
         tree.map({}, {})  # type: ignore[arg-type]
 
 
@@ -41,10 +53,18 @@ def test_flatten_and_unflatten() -> None:
     leaves, structure = tree.flatten(given)
     assert leaves == tree.leaves(given) == [1, 2, 3] and structure == tree.structure(given)
     assert tree.unflatten(structure, iter("xyz")) == {"b": ["x", ("y", None)], "a": Pair("z", {})}
-    assert tree.structure([1, 2]) != tree.structure([1, (2,)]) and tree.structure({"a": 1}) != tree.structure({"b": 1})
-    with pytest.raises(ValueError, match="tree.unflatten: the structure has 3 leaves, but 2 were given"):
+    assert tree.structure([1, 2]) != tree.structure([1, (2,)]) and tree.structure(
+        {"a": 1}
+    ) != tree.structure({"b": 1})
+    with pytest.raises(
+        ValueError, match="tree.unflatten: the structure has 3 leaves, but 2 were given"
+    ):
         tree.unflatten(structure, [1, 2])
-    with pytest.raises(TypeError, match="tree.unflatten: expected a structure, as tree.flatten and tree.structure return it, not dict"):
+    with pytest.raises(
+        TypeError,
+        match="tree.unflatten: expected a structure, as tree.flatten and tree.structure return "
+        "it, not dict",
+    ):
         tree.unflatten(given, leaves)  # type: ignore[arg-type]
 
 
@@ -55,14 +75,24 @@ def test_structures_are_equal_after_another_class_was_registered() -> None:
         x = 1.0
 
     func.register_pytree(Box, lambda b: ((b.x,), None), lambda aux, x: Box())
-    assert tree.structure([Pair(3, 4)]) == before and hash(before) == hash(tree.structure([Pair(3, 4)]))
+    assert tree.structure([Pair(3, 4)]) == before and hash(before) == hash(
+        tree.structure([Pair(3, 4)])
+    )
 
 
 def test_norms_on_every_backend(backend: str) -> None:
     xp = raw_namespace(backend)
-    given = {"a": xp.asarray([3.0, 0.0], dtype=xp.float32), "b": [Pair(xp.asarray([[4.0]], dtype=xp.float64), None)]}
+    given = {
+        "a": xp.asarray([3.0, 0.0], dtype=xp.float32),
+        "b": [Pair(xp.asarray([[4.0]], dtype=xp.float64), None)],
+    }
     norm = tree.global_norm(given)
-    assert float(norm) == 5.0 and norm.dtype == xp.float64 and norm.shape == () and not isinstance(norm, mg.Tensor)
+    assert (
+        float(norm) == 5.0
+        and norm.dtype == xp.float64
+        and norm.shape == ()
+        and not isinstance(norm, mg.Tensor)
+    )
     assert isinstance(tree.global_norm(tree.map(mg.asarray, given)), mg.Tensor)
     assert tree.global_norm([given["a"]]).dtype == xp.float32
     assert float(tree.global_norm(xp.asarray([3.0 + 4.0j]))) == 5.0
@@ -79,19 +109,33 @@ def test_norms_are_differentiated() -> None:
     assert np.allclose(g["a"], [0.6, 0.0]) and np.allclose(g["b"], [0.8])
     zero = func.grad(tree.global_norm)(tree.map(np.zeros_like, given))
     assert np.array_equal(zero["a"], [0.0, 0.0])
-    assert np.allclose(func.vmap(tree.global_norm)({"a": np.array([[3.0], [6.0]]), "b": np.array([[4.0], [8.0]])}), [5.0, 10.0])
-    assert np.array_equal(func.vmap(tree.all_finite)({"a": np.array([[3.0], [np.nan]])}), [True, False])
+    assert np.allclose(
+        func.vmap(tree.global_norm)({"a": np.array([[3.0], [6.0]]), "b": np.array([[4.0], [8.0]])}),
+        [5.0, 10.0],
+    )
+    assert np.array_equal(
+        func.vmap(tree.all_finite)({"a": np.array([[3.0], [np.nan]])}), [True, False]
+    )
 
 
 def test_without_arrays_and_errors_by_name() -> None:
     assert float(tree.global_norm({})) == 0.0 and bool(tree.all_finite([None]))
-    with pytest.raises(TypeError, match=r"tree.global_norm: expected arrays, but the leaf at \['a'\]\[1\] is a float"):
+    with pytest.raises(
+        TypeError,
+        match=r"tree.global_norm: expected arrays, but the leaf at \['a'\]\[1\] is a float",
+    ):
         tree.global_norm({"a": [np.ones(2), 1.0]})
-    with pytest.raises(TypeError, match=r"tree.global_norm: expected floating dtypes, but the leaf at .b is of dtype int64"):
+    with pytest.raises(
+        TypeError,
+        match=r"tree.global_norm: expected floating dtypes, but the leaf at .b is of dtype int64",
+    ):
         tree.global_norm(Pair(np.ones(2), np.ones(2, dtype=np.int64)))
     with pytest.raises(TypeError, match=r"tree.all_finite: expected arrays, but the leaf is a str"):
         tree.all_finite("x")
-    text = "tree.ravel: expected arrays, or nested dictionaries, lists and tuples of arrays, but a leaf is a float, at [1]"
+    text = (
+        "tree.ravel: expected arrays, or nested dictionaries, lists and tuples of arrays, "
+        "but a leaf is a float, at [1]"
+    )
     with pytest.raises(TypeError, match=re.escape(text)):
         tree.ravel([np.ones(2), 1.0])
 
@@ -99,7 +143,10 @@ def test_without_arrays_and_errors_by_name() -> None:
 def test_arrays_of_two_libraries_are_refused() -> None:
     jax = pytest.importorskip("jax")
     for function in (tree.global_norm, tree.all_finite):
-        with pytest.raises(mg.errors.MixedBackendsError, match=f"tree.{function.__name__}: got arrays of two backends, 'numpy' and 'jax'"):
+        with pytest.raises(
+            mg.errors.MixedBackendsError,
+            match=f"tree.{function.__name__}: got arrays of two backends, 'numpy' and 'jax'",
+        ):
             function([np.ones(2), jax.numpy.ones(2)])
 
 
@@ -111,7 +158,9 @@ def _example() -> Any:
     return module
 
 
-def test_the_example_trains(backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_trains(
+    backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     module = _example()
     monkeypatch.setattr("sys.argv", ["optimizers.py", "--backend", backend])
     module.main()
@@ -131,7 +180,10 @@ def test_the_optimizers_do_what_their_formulas_say() -> None:
     init, update = module.adam(0.1)
     step, state = update(grads[0], init(start))
     assert np.allclose(step["a"], -0.1 * np.sign(g0))
-    mean, square = (0.9 * 0.1 * g0 + 0.1 * g1) / (1 - 0.9**2), (0.999 * 0.001 * g0**2 + 0.001 * g1**2) / (1 - 0.999**2)
+    mean, square = (
+        (0.9 * 0.1 * g0 + 0.1 * g1) / (1 - 0.9**2),
+        (0.999 * 0.001 * g0**2 + 0.001 * g1**2) / (1 - 0.999**2),
+    )
     assert np.allclose(update(grads[1], state)[0]["a"], -0.1 * mean / (np.sqrt(square) + 1e-8))
     init, update = module.clipped(module.sgd(1.0), 1.0)
     assert np.allclose(update({"a": np.array([3.0, 4.0])}, init(start))[0]["a"], [-0.6, -0.8])
@@ -145,5 +197,8 @@ def test_the_page() -> None:
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         if "import optax" in block:
             pytest.importorskip("jax", reason="JAX is not installed")
-            pytest.importorskip("optax", reason="optax is not installed: the last part of docs/optimizers.md was not run")
+            pytest.importorskip(
+                "optax",
+                reason="optax is not installed: the last part of docs/optimizers.md was not run",
+            )
         exec(compile(block, "docs/optimizers.md", "exec"), scope)

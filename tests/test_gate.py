@@ -1,4 +1,7 @@
-"""The gate of recording: one context value for grad modes and observers. Who is not observed pays nothing."""
+"""The gate of recording: one context value for grad modes and observers.
+
+Who is not observed pays nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def general(monkeypatch):
     """How many nodes were recorded outside of the hot path."""
     calls: list[str] = []
     record = dispatch.record
-    monkeypatch.setattr(dispatch, "record", lambda op, *args: (calls.append(op.name), record(op, *args))[1])
+    monkeypatch.setattr(
+        dispatch, "record", lambda op, *args: (calls.append(op.name), record(op, *args))[1]
+    )
     return calls
 
 
@@ -114,7 +119,10 @@ def test_tasks_are_observed_apart(x):
 def test_any_order_of_leaving(x, order, on):
     """What is left in the order in which it was entered: each takes back its own."""
     packed: list[int] = []
-    hooks, mode = saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t), (mg.enable_grad if on else mg.no_grad)()
+    hooks, mode = (
+        saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t),
+        (mg.enable_grad if on else mg.no_grad)(),
+    )
     first, second = (mode, hooks) if order == "mode first" else (hooks, mode)
     first.__enter__()
     second.__enter__()
@@ -161,10 +169,18 @@ def test_a_mode_that_is_left_in_another_context(x):
 
 
 def test_hooks_that_are_disabled():
-    with disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), identity():
+    with (
+        disable_saved_tensors_hooks("not here"),
+        pytest.raises(RuntimeError, match="not here"),
+        identity(),
+    ):
         pass
     assert observe.gate.get() is True
-    with identity(), pytest.raises(RuntimeError, match="not here"), disable_saved_tensors_hooks("not here"):
+    with (
+        identity(),
+        pytest.raises(RuntimeError, match="not here"),
+        disable_saved_tensors_hooks("not here"),
+    ):
         pass
 
 
@@ -213,7 +229,18 @@ def test_observers_of_every_kind_of_node(x):
         with mg.no_grad():
             mg.sin(x)
     names = [name for name, _, _ in told]
-    assert names == ["MultiplyBackward", "AddBackward", "GetitemBackward", "WhereBackward", "UnstackBackward", "TwiceBackward"]
+    assert names == [
+        "MultiplyBackward",
+        "AddBackward",
+        "GetitemBackward",
+        "WhereBackward",
+        "UnstackBackward",
+        "TwiceBackward",
+    ]
     operands = [told[i][1] for i in (0, 1, 5)]
     assert operands == [(x, 2.0), (3.0, y), (x,)]
-    assert [told[i][2] for i in range(4)] == [y, z, p, q] and told[4][2] == parts and told[5][2] == (f,)
+    assert (
+        [told[i][2] for i in range(4)] == [y, z, p, q]
+        and told[4][2] == parts
+        and told[5][2] == (f,)
+    )

@@ -1,4 +1,6 @@
-"""Generated functions show their source in tracebacks, and go with the declaration that they were written from."""
+"""Generated functions show their source in tracebacks, and go with the declaration that they were
+written from.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,25 @@ class TestTracebacks:
             with pytest.raises(ValueError, match="as it is meant to") as caught:
                 xp.t.fails(x)
             found = frames(caught.value)
-            assert found and all(f.line for f in found), [(f.filename, f.lineno, f.line) for f in found]
-        assert any("_general(_op" in f.line for f in found) and any("function(v0)" in f.line for f in found)
+            assert found and all(f.line for f in found), [
+                (f.filename, f.lineno, f.line) for f in found
+            ]
+        assert any("_general(_op" in f.line for f in found) and any(
+            "function(v0)" in f.line for f in found
+        )
 
     def test_of_a_rule(self, xp):
-        define("t.rule(x, /)", forward=lambda xp, x: 2 * x, x=lambda xp, g, x: fail(xp), jvp=lambda xp, t: t)
+        define(
+            "t.rule(x, /)",
+            forward=lambda xp, x: 2 * x,
+            x=lambda xp, g, x: fail(xp),
+            jvp=lambda xp, t: t,
+        )
         for create_graph in (False, True):
             with pytest.raises(ValueError, match="as it is meant to") as caught:
-                xp.sum(xp.t.rule(xp.ones(2, requires_grad=True))).backward(create_graph=create_graph)
+                xp.sum(xp.t.rule(xp.ones(2, requires_grad=True))).backward(
+                    create_graph=create_graph
+                )
             (found,) = frames(caught.value)
             assert found.filename.startswith("<pullback of t.rule") and "(xp, g, x)" in found.line
 
@@ -79,7 +92,9 @@ class TestTracebacks:
 
 
 def use(xp: Any) -> Any:
-    """Everything that is made of a declaration: functions, plans, pullbacks, recorders, batching, forward mode."""
+    """Everything that is made of a declaration: functions, plans, pullbacks, recorders, batching,
+    forward mode.
+    """
     x = xp.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
     for _ in range(3):
         y = xp.thrice(x)
@@ -99,6 +114,7 @@ def use(xp: Any) -> Any:
 
 def declare(factor: float, **kwargs: Any) -> Any:
     """`factor` times the argument, and weak references to what is declared."""
+
     def forward(xp: Any, x: Any) -> Any:
         return factor * x
 
@@ -108,7 +124,16 @@ def declare(factor: float, **kwargs: Any) -> Any:
     def jvp(xp: Any, t: Any) -> Any:
         return factor * t
 
-    op = define("thrice(x, /)", forward=forward, x=vjp, jvp=jvp, batching="elementwise", chapter="elementwise", doc="Times a number.", **kwargs)
+    op = define(
+        "thrice(x, /)",
+        forward=forward,
+        x=vjp,
+        jvp=jvp,
+        batching="elementwise",
+        chapter="elementwise",
+        doc="Times a number.",
+        **kwargs,
+    )
     return [weakref.ref(x) for x in (op, forward, vjp, jvp)]
 
 
@@ -143,21 +168,36 @@ class TestRedeclaring:
         assert values(held(xp.ones(2))).tolist() == [4.0, 4.0]
         assert inspect.getsource(held).startswith("def thrice(x, /):")
 
-    @pytest.mark.parametrize("signature", ["(x, /, *, b=7, a=5)", "(x, /, *, a=1, b=20)", "(x, /, *, a=1, b=10, c=0)", "(x, /)"])
-    def test_a_function_that_was_held_does_not_mistake_the_arguments_of_another_signature(self, xp, signature):
-        elementwise("scaling(x, /, *, a=1, b=10)", forward=lambda xp, x, a, b: (100 * a + b) * x, x=1.0)
+    @pytest.mark.parametrize(
+        "signature",
+        ["(x, /, *, b=7, a=5)", "(x, /, *, a=1, b=20)", "(x, /, *, a=1, b=10, c=0)", "(x, /)"],
+    )
+    def test_a_function_that_was_held_does_not_mistake_the_arguments_of_another_signature(
+        self, xp, signature
+    ):
+        elementwise(
+            "scaling(x, /, *, a=1, b=10)", forward=lambda xp, x, a, b: (100 * a + b) * x, x=1.0
+        )
         held, of_all, method = xp.scaling, mg.scaling, mg.Tensor.scaling
         x = xp.asarray(np.ones(2))
-        elementwise(f"scaling{signature}", forward=lambda xp, x, a=0, b=0, c=0: x, x=1.0, override=True)
+        elementwise(
+            f"scaling{signature}", forward=lambda xp, x, a=0, b=0, c=0: x, x=1.0, override=True
+        )
         for function in (held, of_all, method):
-            with pytest.raises(TypeError, match=r"scaling: this function is from before .* \(x, /, \*, a=1, b=10\); now it is scaling\(x, /.* again"):
+            with pytest.raises(
+                TypeError,
+                match=r"scaling: this function is from before .* \(x, /, \*, a=1, b=10\); now "
+                r"it is scaling\(x, /.* again",
+            ):
                 function(x, a=2)
         xp.scaling(x)
 
     def test_a_function_that_was_held_does_not_mind_another_name_of_an_array(self, xp):
         declare(3.0)
         held = xp.thrice
-        elementwise("thrice(array, /)", forward=lambda xp, array: 4 * array, array=4.0, override=True)
+        elementwise(
+            "thrice(array, /)", forward=lambda xp, array: 4 * array, array=4.0, override=True
+        )
         np.testing.assert_array_equal(values(held(xp.asarray(np.ones(2)))), 4.0)
 
     def test_a_graph_that_was_recorded_keeps_its_rule(self, xp):
@@ -172,7 +212,14 @@ class TestRedeclaring:
         declare(3.0)
         x = xp.ones(2)
         x.thrice_()
-        define("thrice(x, /)", forward=lambda xp, x: 4 * x, x=lambda xp, g: 4 * g, jvp=lambda xp, t: 4 * t, chapter="statistical", override=True)
+        define(
+            "thrice(x, /)",
+            forward=lambda xp, x: 4 * x,
+            x=lambda xp, g: 4 * g,
+            jvp=lambda xp, t: 4 * t,
+            chapter="statistical",
+            override=True,
+        )
         with pytest.raises(AttributeError, match="thrice_"):
             x.thrice_()
         assert values(xp.ones(2).thrice()).tolist() == [4.0, 4.0]
@@ -191,7 +238,9 @@ class TestRedeclaring:
         with pytest.warns(UserWarning, match="Anomaly Detection"), mg.autograd.detect_anomaly():
             np.testing.assert_array_equal(values(xp.thrice(xp.ones(2))), [3.0, 3.0])
             declare(4.0, override=True)
-            np.testing.assert_array_equal(values(xp.thrice(xp.ones(2, requires_grad=True))), [4.0, 4.0])
+            np.testing.assert_array_equal(
+                values(xp.thrice(xp.ones(2, requires_grad=True))), [4.0, 4.0]
+            )
         np.testing.assert_array_equal(values(xp.thrice(xp.ones(2, requires_grad=True))), [4.0, 4.0])
 
     def test_other_operations_keep_their_result_types(self, xp):
@@ -203,5 +252,9 @@ class TestRedeclaring:
 
 @pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.Extra])
 def test_docstrings_name_the_fields_that_there_are(kind):
-    described = {line.split("  ")[0].strip() for line in inspect.getdoc(kind).splitlines() if "  " in line.strip() and not line.startswith(" ")}
+    described = {
+        line.split("  ")[0].strip()
+        for line in inspect.getdoc(kind).splitlines()
+        if "  " in line.strip() and not line.startswith(" ")
+    }
     assert described == {name for name in kind.__slots__ if not name.startswith("__")}

@@ -1,4 +1,7 @@
-"""Grad modes: contexts, decorators, generators, coroutines, threads. SEMANTICS: torch.autograd.grad_mode."""
+"""Grad modes: contexts, decorators, generators, coroutines, threads.
+
+SEMANTICS: torch.autograd.grad_mode.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,19 @@ def test_every_way_of_recording_obeys(xp):
     x = xp.asarray(np.ones((2, 2)), requires_grad=True)
     w = xp.asarray(np.ones((2, 2)))
     with mg.no_grad():
-        for y in (xp.sin(x), x + x, x + 1.0, 2.0 * x, x @ w, x.T, x[0, ...], xp.sum(x), xp.concat([x, w]), *xp.unstack(x), xp.where(x > 0, x, w)):
+        for y in (
+            xp.sin(x),
+            x + x,
+            x + 1.0,
+            2.0 * x,
+            x @ w,
+            x.T,
+            x[0, ...],
+            xp.sum(x),
+            xp.concat([x, w]),
+            *xp.unstack(x),
+            xp.where(x > 0, x, w),
+        ):
             assert not y.requires_grad
 
 
@@ -58,7 +73,10 @@ def test_set_grad_enabled_as_a_function_and_as_a_context(x):
     with mg.no_grad():
         mg.set_grad_enabled(True)
     assert mg.is_grad_enabled()
-    with pytest.raises(TypeError, match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int"):
+    with pytest.raises(
+        TypeError,
+        match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int",
+    ):
         mg.set_grad_enabled(1)
 
 

@@ -1,4 +1,6 @@
-"""The page of a graph: what a label holds is a group, in a frame with nothing else in it; colours by kind and by bytes."""
+"""The page of a graph: what a label holds is a group, in a frame with nothing else in it; colours
+by kind and by bytes.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,24 @@ def network(layers: int) -> tuple[Any, dict[str, Any]]:
 
 
 def tree(group: Any, boxes: Any) -> Any:
-    return [(item.name, tree(item, boxes)) if hasattr(item, "items") else boxes[item].title for item in group.items]
+    return [
+        (item.name, tree(item, boxes)) if hasattr(item, "items") else boxes[item].title
+        for item in group.items
+    ]
 
 
 def test_labels_are_groups_and_leaves_stand_with_what_alone_uses_them() -> None:
     loss, params = network(2)
     picture = graph.draw(loss, params)
     first, second, *rest = tree(picture.groups, picture.boxes)
-    assert first == ("layer0", [("mix", ["layer0.w", "MatrixTransposeBackward", "MatmulBackward", "SoftmaxBackward"]), "AddBackward",
-                                ("act", ["layer0.v", "MatmulBackward", "TanhBackward", "AddBackward"])])
+    assert first == (
+        "layer0",
+        [
+            ("mix", ["layer0.w", "MatrixTransposeBackward", "MatmulBackward", "SoftmaxBackward"]),
+            "AddBackward",
+            ("act", ["layer0.v", "MatmulBackward", "TanhBackward", "AddBackward"]),
+        ],
+    )
     assert second[0] == "layer1" and rest == ["MeanBackward", "output"]
 
 
@@ -72,7 +83,12 @@ def test_a_label_of_one_operation_is_no_group() -> None:
 def rectangle(thing: Any) -> tuple[float, float, float, float]:
     if hasattr(thing, "items"):
         return thing.x, thing.y, thing.x + thing.width, thing.y + thing.height
-    return thing.x - thing.width / 2, thing.y - thing.height / 2, thing.x + thing.width / 2, thing.y + thing.height / 2
+    return (
+        thing.x - thing.width / 2,
+        thing.y - thing.height / 2,
+        thing.x + thing.width / 2,
+        thing.y + thing.height / 2,
+    )
 
 
 def test_a_frame_holds_its_own_boxes_and_no_others() -> None:
@@ -98,7 +114,9 @@ def test_a_frame_holds_its_own_boxes_and_no_others() -> None:
             assert c <= e or a >= g or d <= f or b >= h
     for arrow, way in zip(picture.arrows, lay.ways, strict=True):
         start, end = lay.cells[arrow.start], lay.cells[arrow.end]
-        assert way[0] == pytest.approx((start.x, start.y + start.height / 2)) and way[-1] == pytest.approx((end.x, end.y - end.height / 2))
+        assert way[0] == pytest.approx((start.x, start.y + start.height / 2)) and way[
+            -1
+        ] == pytest.approx((end.x, end.y - end.height / 2))
         assert all(p[1] <= q[1] + 1e-6 for p, q in pairwise(way)), "arrows lead down"
         for x, y in way[1:-1]:
             for number, cell in enumerate(lay.cells):
@@ -116,12 +134,28 @@ def test_the_page_tells_kinds_and_bytes() -> None:
     picture = graph.draw(loss, params)
     data = shown(picture.html)
     kinds = {b["tip"][0]: b["kind"] for b in data["boxes"]}
-    assert kinds["MatmulBackward"] == "linear algebra" and kinds["TanhBackward"] == kinds["AddBackward"] == "elementwise"
-    assert kinds["MatrixTransposeBackward"] == "shape and indexing" and kinds["MeanBackward"] == "reduction" and kinds["output"] == "output"
-    assert kinds["SoftmaxBackward"] == "other" and kinds["layer0.w"] == "leaf" and data["kinds"] == [k for k in viewer.KINDS if k != "own derivative"]
+    assert (
+        kinds["MatmulBackward"] == "linear algebra"
+        and kinds["TanhBackward"] == kinds["AddBackward"] == "elementwise"
+    )
+    assert (
+        kinds["MatrixTransposeBackward"] == "shape and indexing"
+        and kinds["MeanBackward"] == "reduction"
+        and kinds["output"] == "output"
+    )
+    assert (
+        kinds["SoftmaxBackward"] == "other"
+        and kinds["layer0.w"] == "leaf"
+        and data["kinds"] == [k for k in viewer.KINDS if k != "own derivative"]
+    )
     for group in data["groups"]:
-        assert group["operations"] >= 2 and 0 < group["bytes"] <= sum(b["bytes"] for b in data["boxes"])
-    assert sum(g["operations"] for g in data["groups"] if g["parent"] == -1) == len(picture.graph.operations) - 1
+        assert group["operations"] >= 2 and 0 < group["bytes"] <= sum(
+            b["bytes"] for b in data["boxes"]
+        )
+    assert (
+        sum(g["operations"] for g in data["groups"] if g["parent"] == -1)
+        == len(picture.graph.operations) - 1
+    )
     assert not data["closed"]
 
 
@@ -151,7 +185,11 @@ def test_functions_of_ones_own_have_a_kind() -> None:
 def test_every_kind_has_its_colours() -> None:
     slugs = {kind.replace(" ", "-") for kind in viewer.KINDS}
     for colours in (viewer.LIGHT, viewer.DARK):
-        assert set(re.findall(r"--fill-([\w-]+):", colours)) == set(re.findall(r"--edge-([\w-]+):", colours)) == slugs
+        assert (
+            set(re.findall(r"--fill-([\w-]+):", colours))
+            == set(re.findall(r"--edge-([\w-]+):", colours))
+            == slugs
+        )
 
 
 def test_a_folded_graph_opens_in_its_page() -> None:
@@ -159,7 +197,11 @@ def test_a_folded_graph_opens_in_its_page() -> None:
     picture = graph.draw(loss, params)
     assert picture.folded and len(picture.boxes) < 60
     data = shown(picture.html)
-    assert data["closed"] and len(data["groups"]) == 36 and len(data["boxes"]) == len(picture.graph.vertices) + 1
+    assert (
+        data["closed"]
+        and len(data["groups"]) == 36
+        and len(data["boxes"]) == len(picture.graph.vertices) + 1
+    )
     loss, params = network(120)  # too many to be whole
     assert shown(graph.draw(loss, params).html)["closed"] is False
 
@@ -170,15 +212,26 @@ def test_without_labels_nothing_changes() -> None:
         x = mg.tanh(mg.sin(x))
     data = shown(graph.draw(mg.sum(x), {"w": w}).html)
     assert data["groups"] == [] and not data["closed"] and len(data["boxes"]) < 10
-    assert any(returns for *_, returns in data["ways"]) and data["kinds"] == ["leaf", "elementwise", "reduction", "output"]
+    assert any(returns for *_, returns in data["ways"]) and data["kinds"] == [
+        "leaf",
+        "elementwise",
+        "reduction",
+        "output",
+    ]
 
 
 def test_pictures_have_frames_too() -> None:
     loss, params = network(2)
     picture = graph.draw(loss, params)
     assert picture.svg.count('class="frame"') == 6 and ">mix</text>" in picture.svg
-    assert picture.dot.count("subgraph cluster_") == 6 and picture.dot.count("{") == picture.dot.count("}")
-    assert re.search(r'subgraph cluster_1 \{ label="mix"; style=rounded; color="#8b5cf6";\n +n\d+; n\d+; n\d+; n\d+;', picture.dot)
+    assert picture.dot.count("subgraph cluster_") == 6 and picture.dot.count(
+        "{"
+    ) == picture.dot.count("}")
+    assert re.search(
+        r'subgraph cluster_1 \{ label="mix"; style=rounded; color="#8b5cf6";\n +n\d+; n\d+; '
+        r"n\d+; n\d+;",
+        picture.dot,
+    )
 
 
 def test_hostile_labels_stay_text() -> None:
@@ -187,7 +240,9 @@ def test_hostile_labels_stay_text() -> None:
         y = mg.sin(mg.cos(w))
     picture = graph.draw(y, {HOSTILE: w})
     page = Page(picture.html)
-    assert page.scripts == 2 and not any(tag in ("img", "b") and name == "src" for tag, name, _ in page.attributes)
+    assert page.scripts == 2 and not any(
+        tag in ("img", "b") and name == "src" for tag, name, _ in page.attributes
+    )
     assert page.data["groups"][0]["name"] == HOSTILE + "]]>\ufffd" and "<img" not in picture.svg
 
 

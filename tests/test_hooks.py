@@ -36,7 +36,8 @@ def test_order_and_the_summed_gradient(xp):
     y.register_hook(lambda g: seen.append(("b", float(g.array[0]))))
     xp.sum(y * y).backward()
     assert seen == [("a", 4.0), ("b", 40.0)]
-    np.testing.assert_allclose(values(y.grad), [40])  # retain_grad stores the final value though it came first
+    # retain_grad stores the final value though it came first
+    np.testing.assert_allclose(values(y.grad), [40])
     np.testing.assert_allclose(values(x.grad), [80])
     assert y.retains_grad and not x.retains_grad
 
@@ -79,25 +80,37 @@ def test_wrong_results(xp):
     def returning(value):
         def named(g):
             return value
+
         y = x * 2
         y.register_hook(named)
         return xp.sum(y)
 
-    with pytest.raises(TypeError, match=r"expected Variable, but hook returned 'float' \(the hook 'named'\)"):
+    with pytest.raises(
+        TypeError, match=r"expected Variable, but hook returned 'float' \(the hook 'named'\)"
+    ):
         returning(1.0).backward()
     with pytest.raises(RuntimeError, match="hook 'named' has changed the size of value"):
         returning(xp.ones((3,), dtype=xp.float64)).backward()
-    with pytest.raises(RuntimeError, match="hook 'named' has changed the type of value .was .*float64 got .*float32"):
+    with pytest.raises(
+        RuntimeError,
+        match="hook 'named' has changed the type of value .was .*float64 got .*float32",
+    ):
         returning(xp.ones((2,), dtype=xp.float32)).backward()
 
 
 def test_registration_errors(xp):
     c = xp.ones((2,))
-    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
+    with pytest.raises(
+        RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"
+    ):
         c.register_hook(print)
-    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+    with pytest.raises(
+        RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"
+    ):
         c.retain_grad()
-    with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):
+    with pytest.raises(
+        RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"
+    ):
         (leaf(xp, [1.0]) * 2).register_post_accumulate_grad_hook(print)
     x = leaf(xp, [1.0])
     x.retain_grad()
@@ -172,7 +185,9 @@ def test_leaf_hook_before_in_place_hook_after(xp):
 
 
 class TestHooksThatBringInAValueOfATransformation:
-    """A pass on raw arrays becomes one on layers where a hook returns one, wherever that is, and whether the pass is watched or not."""
+    """A pass on raw arrays becomes one on layers where a hook returns one, wherever that is, and
+    whether the pass is watched or not.
+    """
 
     @pytest.fixture(params=[False, True], ids=["", "watched"])
     def watch(self, request):
@@ -218,7 +233,9 @@ class TestHooksThatBringInAValueOfATransformation:
 
         again = 0 if how == "grad" else 6 * np.array([1.0, 2.0, 3.0]) if where == "on_leaf" else 3
         expected = 4 * np.array([1.0, 4.0, 9.0]) + again
-        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(np.array([1.0, 2.0, 3.0])).array)), expected)
+        np.testing.assert_allclose(
+            values(func.grad(f)(xp.asarray(np.array([1.0, 2.0, 3.0])).array)), expected
+        )
 
     def test_of_an_operation_with_several_outputs(self, xp, watch):
         w = leaf(xp, [[2.0, 1.0], [1.0, 3.0], [0.3, 0.2]])
@@ -233,7 +250,9 @@ class TestHooksThatBringInAValueOfATransformation:
             return xp.sum(g * g)
 
         (g,) = mg.autograd.grad(loss, [w], retain_graph=True)
-        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(np.asarray(1.5)).array)), 3 * np.sum(values(g) ** 2))
+        np.testing.assert_allclose(
+            values(func.grad(f)(xp.asarray(np.asarray(1.5)).array)), 3 * np.sum(values(g) ** 2)
+        )
 
     @pytest.mark.parametrize("where", ["on_leaf", "on_tensor", "before_node", "after_node"])
     def test_is_no_gradient_of_a_leaf_from_outside(self, xp, watch, where):
@@ -242,14 +261,20 @@ class TestHooksThatBringInAValueOfATransformation:
             return xp.sum(x)
 
         w = leaf(xp, [1.0, 2.0])
-        with pytest.raises(RuntimeError, match="accumulate a gradient that is a Tensor of a running transformation"):
+        with pytest.raises(
+            RuntimeError, match="accumulate a gradient that is a Tensor of a running transformation"
+        ):
             func.grad(f)(xp.asarray(np.array([1.0, 2.0])).array)
         assert w.grad is None
 
 
 @pytest.mark.parametrize("of", ["hook", "Function"])
 def test_the_implicit_gradient_may_be_written(of):
-    """It is the user's, who gets it first. A constant that others hold is for passes in which only rules see it."""
+    """It is the user's, who gets it first.
+
+    A constant that others hold is for passes in which only rules see it.
+    """
+
     def doubled(g):
         g *= 2
 

@@ -1,4 +1,6 @@
-"""What a hostile reader of the engine found: aliases of one memory, gradients that get lost on the way, state that escapes."""
+"""What a hostile reader of the engine found: aliases of one memory, gradients that get lost on the
+way, state that escapes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def check(t, expected, **kwargs):
 
 
 class TestOneMemory:
-    """Two Tensors on one memory: a write through one is seen by the graph of the other, or refused."""
+    """Two Tensors on one memory: a write through one is seen by the graph of the other, or
+    refused.
+    """
 
     def test_operand_is_a_view_of_what_is_written(self, xp):
         x = leaf(xp, [[1.0, 2.0], [3.0, 4.0]])
@@ -44,7 +48,9 @@ class TestOneMemory:
         xp.sum(y).backward()
         check(x.grad, [2, 1])
 
-    @pytest.mark.parametrize("key", [np.int64(0), (np.int32(0), slice(None)), (np.uint8(0), ...)], ids=repr)
+    @pytest.mark.parametrize(
+        "key", [np.int64(0), (np.int32(0), slice(None)), (np.uint8(0), ...)], ids=repr
+    )
     def test_numpy_integer_key_makes_a_view(self, key):
         x = leaf(mg.namespace("numpy"), np.ones((2, 2)))
         y = x * 1
@@ -55,11 +61,15 @@ class TestOneMemory:
         with pytest.raises(GradientError, match="modified by an inplace operation"):
             loss.backward()
 
-    @pytest.mark.parametrize("same", [
-        lambda x: x.astype(x.dtype, copy=False),
-        lambda x: x.__array_namespace__().asarray(x, device=x.device),
-        lambda x: x.detach().requires_grad_(),
-    ], ids=["astype", "asarray", "detach"])
+    @pytest.mark.parametrize(
+        "same",
+        [
+            lambda x: x.astype(x.dtype, copy=False),
+            lambda x: x.__array_namespace__().asarray(x, device=x.device),
+            lambda x: x.detach().requires_grad_(),
+        ],
+        ids=["astype", "asarray", "detach"],
+    )
     def test_the_argument_itself_under_another_name(self, xp, same):
         x = leaf(xp, [1.0, 2.0])
         loss = xp.sum(same(x) ** 2)
@@ -180,7 +190,11 @@ class TestNothingIsLost:
             x * np.array([1, 2], dtype=object)
 
     def test_rule_that_widens_on_every_call(self):
-        registry.elementwise("hostile.widen(x, /)", forward=lambda xp, x: x * x, x=lambda xp, x: 2 * x * xp.sqrt(xp.asarray(1.0)))
+        registry.elementwise(
+            "hostile.widen(x, /)",
+            forward=lambda xp, x: x * x,
+            x=lambda xp, x: 2 * x * xp.sqrt(xp.asarray(1.0)),
+        )
         try:
             for _ in range(3):
                 x = leaf(mg.namespace("numpy"), [1.0, 2.0], np.float32)
@@ -196,7 +210,12 @@ class TestNothingIsLost:
             x = leaf(mg.namespace("numpy"), [1.0, 2.0])
             for _ in range(3):
                 held(x)
-            registry.elementwise("hostile.f(x, /)", forward=lambda xp, x: 7 * x, x=lambda xp, x: 7 + 0 * x, override=True)
+            registry.elementwise(
+                "hostile.f(x, /)",
+                forward=lambda xp, x: 7 * x,
+                x=lambda xp, x: 7 + 0 * x,
+                override=True,
+            )
             for _ in range(3):
                 y = held(x)
                 (g,) = autograd.grad(mg.sum(y), x)
@@ -261,7 +280,9 @@ class TestTransformations:
 
 
 class TestTracersStayInside:
-    @pytest.mark.parametrize("action", ["accumulate", "create_graph", "retain", "assign", "add", "setitem"])
+    @pytest.mark.parametrize(
+        "action", ["accumulate", "create_graph", "retain", "assign", "add", "setitem"]
+    )
     def test_no_tracer_is_kept(self, action):
         jax = pytest.importorskip("jax")
         w = mg.asarray(jax.numpy.ones(3), requires_grad=True)
@@ -325,14 +346,22 @@ class TestThreads:
         check(x.grad, 200 * expected)
 
 
-# ----- Random programs: the hot path, taken from the second call on, does what the general path does -----
+# ----- Random programs: the hot path, taken from the second call on, does what the general path
+# does -----
 
 STEPS = [
-    lambda a, b: mg.add(a, b), lambda a, b: mg.multiply(a, b), lambda a, b: mg.subtract(a, 0.5),
+    lambda a, b: mg.add(a, b),
+    lambda a, b: mg.multiply(a, b),
+    lambda a, b: mg.subtract(a, 0.5),
     lambda a, b: mg.divide(a, mg.add(mg.square(b), 3)),
-    lambda a, b: mg.tanh(a), lambda a, b: mg.pow(mg.add(mg.square(a), 1), 0.5), lambda a, b: mg.pow(2.0, mg.multiply(a, 0.1)),
-    lambda a, b: mg.sum(a, axis=-1, keepdims=True) if a.ndim else a, lambda a, b: mg.matrix_transpose(a) if a.ndim > 1 else a,
-    lambda a, b: mg.where(mg.greater(a, 0.1), a, 0.0), lambda a, b: a.detach(), lambda a, b: mg.reshape(a, a.shape),
+    lambda a, b: mg.tanh(a),
+    lambda a, b: mg.pow(mg.add(mg.square(a), 1), 0.5),
+    lambda a, b: mg.pow(2.0, mg.multiply(a, 0.1)),
+    lambda a, b: mg.sum(a, axis=-1, keepdims=True) if a.ndim else a,
+    lambda a, b: mg.matrix_transpose(a) if a.ndim > 1 else a,
+    lambda a, b: mg.where(mg.greater(a, 0.1), a, 0.0),
+    lambda a, b: a.detach(),
+    lambda a, b: mg.reshape(a, a.shape),
     lambda a, b: mg.maximum(a, 0.25),
 ]
 
@@ -341,7 +370,10 @@ def run_program(seed, dtype):
     r = random.Random(seed)
     data = np.random.default_rng(seed)
     shape = r.choice([(), (3,), (3, 3), (0, 0)])
-    leaves = [mg.asarray(np.asarray(data.normal(size=shape), dtype=dtype), requires_grad=r.random() < 0.8) for _ in range(2)]
+    leaves = [
+        mg.asarray(np.asarray(data.normal(size=shape), dtype=dtype), requires_grad=r.random() < 0.8)
+        for _ in range(2)
+    ]
     found = list(leaves)
     for _ in range(8):
         found.append(r.choice(STEPS)(r.choice(found), r.choice(found)))
@@ -366,12 +398,15 @@ def test_hot_path_agrees_with_general_path(dtype):
     for one, other in zip(quick, slow, strict=True):
         for a, b in zip(one, other, strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape
-            np.testing.assert_allclose(a, b, rtol=2e-5 if dtype is np.float32 else 1e-12, atol=1e-12, equal_nan=True)
+            np.testing.assert_allclose(
+                a, b, rtol=2e-5 if dtype is np.float32 else 1e-12, atol=1e-12, equal_nan=True
+            )
 
 
 def test_programs_leave_no_cycles():
     def alive():
-        return sum(issubclass(type(o), (mg.Tensor, Node)) for o in gc.get_objects())  # isinstance asks objects of others for their class
+        # isinstance asks objects of others for their class
+        return sum(issubclass(type(o), (mg.Tensor, Node)) for o in gc.get_objects())
 
     run_program(1, np.float64)
     gc.collect()

@@ -1,4 +1,6 @@
-"""What else a hostile reader of the transformations found: changed containers, rules beside rules, copies, and what is no array."""
+"""What else a hostile reader of the transformations found: changed containers, rules beside rules,
+copies, and what is no array.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from multigrad.errors import BatchingError
 
 
 class TestContainersThatTheFunctionChanges:
-    """The derivatives are those by the arguments as they were passed, whatever the function does to the containers it is given."""
+    """The derivatives are those by the arguments as they were passed, whatever the function does to
+    the containers it is given.
+    """
 
     @staticmethod
     def arguments(xp):
@@ -36,21 +40,34 @@ class TestContainersThatTheFunctionChanges:
     def take(d):
         return (d.pop("b") ** 2).sum() * 1.0
 
-    @pytest.mark.parametrize(("name", "expected"), [("swap", (0, 20)), ("add", (1800, 180)), ("take", (0, 20))])
+    @pytest.mark.parametrize(
+        ("name", "expected"), [("swap", (0, 20)), ("add", (1800, 180)), ("take", (0, 20))]
+    )
     def test_first_derivatives(self, xp, name, expected):
         f, one = getattr(self, name), raw(xp, 1.0)
         direction = {"a": raw(xp, [1.0]), "b": raw(xp, [10.0])}
-        for g in (func.grad(f)(self.arguments(xp)), func.jacrev(f)(self.arguments(xp)), func.jacfwd(f)(self.arguments(xp)),
-                  func.vjp(f, self.arguments(xp))[1](one)[0], func.jacobian(f)(self.arguments(xp))):
+        for g in (
+            func.grad(f)(self.arguments(xp)),
+            func.jacrev(f)(self.arguments(xp)),
+            func.jacfwd(f)(self.arguments(xp)),
+            func.vjp(f, self.arguments(xp))[1](one)[0],
+            func.jacobian(f)(self.arguments(xp)),
+        ):
             assert list(g) == ["a", "b"]
             np.testing.assert_allclose([np.asarray(g["a"])[0], np.asarray(g["b"])[0]], expected)
         slope = expected[0] + 10 * expected[1]
-        np.testing.assert_allclose(np.asarray(func.linearize(f, self.arguments(xp))[1](direction)), slope)
-        np.testing.assert_allclose(np.asarray(func.jvp(f, (self.arguments(xp),), (direction,))[1]), slope)
+        np.testing.assert_allclose(
+            np.asarray(func.linearize(f, self.arguments(xp))[1](direction)), slope
+        )
+        np.testing.assert_allclose(
+            np.asarray(func.jvp(f, (self.arguments(xp),), (direction,))[1]), slope
+        )
 
     def test_second_derivatives(self, xp):
         h = func.hessian(self.add)(self.arguments(xp))  # of 9 a^2 b^2
-        np.testing.assert_allclose([[np.asarray(h[i][j])[0, 0] for j in "ab"] for i in "ab"], [[1800, 360], [360, 18]])
+        np.testing.assert_allclose(
+            [[np.asarray(h[i][j])[0, 0] for j in "ab"] for i in "ab"], [[1800, 360], [360, 18]]
+        )
 
     def test_what_becomes_of_them_later(self, xp):
         d = self.arguments(xp)
@@ -63,8 +80,9 @@ class TestContainersThatTheFunctionChanges:
 
 
 def test_rules_of_nodes_made_before_a_transformation_began(xp):
-    """Constants that they make are none of the transformation that the pass runs in: rows of second derivatives of sort and rfft beside a rule
-    of one's own."""
+    """Constants that they make are none of the transformation that the pass runs in: rows of second
+    derivatives of sort and rfft beside a rule of one's own."""
+
     class Cube(autograd.Function):
         generate_vmap_rule = True
 
@@ -88,7 +106,11 @@ def test_rules_of_nodes_made_before_a_transformation_began(xp):
     cube.defvjp(lambda a: (a**3, (a**3, a**2)), lambda residuals, g: (3 * residuals[1] * g,))
     x = raw(xp, [0.3, 0.5, 0.7])
     for f in (lambda a: Cube.apply(a)[0], cube):
-        for inner in (xp.sort, lambda a: xp.real(xp.fft.ifft(xp.fft.fft(xp.astype(a, xp.complex128))))):
+        for inner in (
+            xp.sort,
+            lambda a: xp.real(xp.fft.ifft(xp.fft.fft(xp.astype(a, xp.complex128)))),
+        ):
+
             def total(a, f=f, inner=inner):
                 return xp.sum(inner(a) * f(a))
 
@@ -100,12 +122,19 @@ class TestCopies:
     @pytest.mark.parametrize("way", [copy.copy, lambda a: pickle.loads(pickle.dumps(a))])
     def test_a_copy_by_other_ways_than_operations_is_refused(self, way):
         x = np.array([1.0, 2.0, 3.0])
-        with pytest.raises(RuntimeError, match=r"'grad' differentiates can be neither copied by copy.copy\(\) nor pickled; clone"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"'grad' differentiates can be neither copied by copy.copy\(\) nor pickled; "
+            r"clone",
+        ):
             func.grad(lambda a: mg.sum(way(a) * a))(x)
         close(func.grad(lambda a: mg.sum(way(mg.ones(3)) * a))(x), [1, 1, 1])
         close(func.grad(lambda a: mg.sum(a.clone() * a))(x), 2 * x)
         for transform in (lambda f: func.jvp(f, (x,), (x,)), lambda f: func.vmap(f)(x)):
-            with pytest.raises(RuntimeError, match=r"so it can be neither copied by copy.copy\(\) nor pickled; clone"):
+            with pytest.raises(
+                RuntimeError,
+                match=r"so it can be neither copied by copy.copy\(\) nor pickled; clone",
+            ):
                 transform(way)
 
 
@@ -121,10 +150,16 @@ def test_the_array_of_a_batch_is_no_value_of_an_example(xp):
 
     x = xp.asarray(np.arange(3.0), requires_grad=True)
     close(autograd.functional.jacobian(Twice.apply, x), 2 * np.eye(3))
-    message = "array of an array inside vmap: it stands for one example, and what is stored is a batch of 3"
-    for run in (lambda: autograd.functional.jacobian(Twice.apply, x, vectorize=True), lambda: func.jacrev(Twice.apply)(raw(xp, [1.0, 2.0, 3.0])),
-                lambda: func.vmap(lambda a: a.array * 2)(raw(xp, [1.0, 2.0, 3.0])),
-                lambda: autograd.grad(Twice.apply(x), x, raw(xp, np.eye(3)), is_grads_batched=True)):
+    message = (
+        "array of an array inside vmap: it stands for one example, and what is stored is "
+        "a batch of 3"
+    )
+    for run in (
+        lambda: autograd.functional.jacobian(Twice.apply, x, vectorize=True),
+        lambda: func.jacrev(Twice.apply)(raw(xp, [1.0, 2.0, 3.0])),
+        lambda: func.vmap(lambda a: a.array * 2)(raw(xp, [1.0, 2.0, 3.0])),
+        lambda: autograd.grad(Twice.apply(x), x, raw(xp, np.eye(3)), is_grads_batched=True),
+    ):
         with pytest.raises(BatchingError, match=message):
             run()
 
@@ -132,8 +167,17 @@ def test_the_array_of_a_batch_is_no_value_of_an_example(xp):
 def test_what_is_no_function():
     x = np.ones(2)
     for name in ("grad", "value_and_grad", "jacrev", "jacfwd", "jacobian", "hessian", "vmap"):
-        with pytest.raises(TypeError, match=r": the first argument must be a function, not NoneType"):
+        with pytest.raises(
+            TypeError, match=r": the first argument must be a function, not NoneType"
+        ):
             getattr(func, name)(None)
-    for call in (lambda: func.jvp(x, (x,), (x,)), lambda: func.vjp(x, x), lambda: func.hvp(x, (x,), (x,)), lambda: func.linearize(x, x)):
-        with pytest.raises(TypeError, match=r": the first argument must be a function, not ndarray"):
+    for call in (
+        lambda: func.jvp(x, (x,), (x,)),
+        lambda: func.vjp(x, x),
+        lambda: func.hvp(x, (x,), (x,)),
+        lambda: func.linearize(x, x),
+    ):
+        with pytest.raises(
+            TypeError, match=r": the first argument must be a function, not ndarray"
+        ):
             call()

@@ -1,4 +1,6 @@
-"""The tools for seeing, used as nobody should: what they tell stays right, and the program does what it does without them."""
+"""The tools for seeing, used as nobody should: what they tell stays right, and the program does
+what it does without them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
 @pytest.fixture(params=["numpy", "array_api_strict", "jax"])
 def make(request):
     """Arrays of ones that require grad."""
-    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(request.param) or pytest.importorskip("jax.numpy")
+    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
+        request.param
+    ) or pytest.importorskip("jax.numpy")
     return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
 
 
@@ -54,7 +58,8 @@ def test_a_thread_that_goes_on_after_the_end_is_not_recorded():
         thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
         thread.start()
         begun.wait(10)
-    with profile() as other:  # operations are watched again, and the thread still has the frame of the first one
+    # operations are watched again, and the thread still has the frame of the first one
+    with profile() as other:
         go.set()
         thread.join()
     assert [e.name for e in prof.function_events] == ["multiply"]
@@ -94,11 +99,25 @@ def test_a_generator_that_ends_its_label_leaves_that_of_its_caller():
 def calls():
     xp = ones(1).__array_namespace__()
     x = ones(3)
-    return [lambda: xp.sin(x, x), lambda: xp.sin(), lambda: xp.sum(), lambda: xp.sum(x, bogus=1), lambda: xp.sum(x, axis=9), lambda: xp.zeros(),
-            lambda: x * "a", lambda: mg.Tensor.__mul__(x), lambda: mg.Tensor.__mul__(x, x, x), lambda: x @ ones(2, 2)]
+    return [
+        lambda: xp.sin(x, x),
+        lambda: xp.sin(),
+        lambda: xp.sum(),
+        lambda: xp.sum(x, bogus=1),
+        lambda: xp.sum(x, axis=9),
+        lambda: xp.zeros(),
+        lambda: x * "a",
+        lambda: mg.Tensor.__mul__(x),
+        lambda: mg.Tensor.__mul__(x, x, x),
+        lambda: x @ ones(2, 2),
+    ]
 
 
-@pytest.mark.parametrize("watch", [profile, lambda: profile(record_shapes=True), detect_breaks], ids=["profile", "shapes", "breaks"])
+@pytest.mark.parametrize(
+    "watch",
+    [profile, lambda: profile(record_shapes=True), detect_breaks],
+    ids=["profile", "shapes", "breaks"],
+)
 @pytest.mark.parametrize("number", range(10))
 def test_errors_are_the_same_while_watched(watch, number):
     call = calls()[number]
@@ -151,17 +170,24 @@ def test_trace_with_strange_names_and_lengths_is_json(tmp_path):
     trace = json.loads((tmp_path / "trace.json").read_text(), **refuse)
     assert trace["baseTimeNanoseconds"] > 1.6e18
     assert NAME in [e["name"] for e in trace["traceEvents"]]
-    assert [e["args"]["Input Dims"] for e in trace["traceEvents"] if e["name"] == "multiply"] == [[[None, 3], []]]
+    assert [e["args"]["Input Dims"] for e in trace["traceEvents"] if e["name"] == "multiply"] == [
+        [[None, 3], []]
+    ]
 
 
-@pytest.mark.parametrize(("times", "fault"), [((float("inf"), 2), "infinity"), ((1, "z"), "no times")])
+@pytest.mark.parametrize(
+    ("times", "fault"), [((float("inf"), 2), "infinity"), ((1, "z"), "no times")]
+)
 def test_nvprof_with_times_that_are_none(tmp_path, times, fault):
     path = tmp_path / "trace.prof"
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE StringTable(_id_ INTEGER, value)")
         db.execute("INSERT INTO StringTable VALUES (1, 'a')")
         db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(id, name, timestamp)")
-        db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, ?, ?)", [(1, times[0]), (0, times[1])])
+        db.executemany(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, ?, ?)",
+            [(1, times[0]), (0, times[1])],
+        )
     db.close()
     with pytest.raises(ValueError, match=f"damaged trace.*{fault}"):
         load_nvprof(path)
@@ -234,6 +260,8 @@ def test_parameters_may_be_an_iterator():
     with detect_breaks() as report:
         loss = (used * 2).sum()
         assert [u.name for u in report.unreached(loss, iter([used, other]))] == ["params[1]"]
-        assert [u.name for u in report.unreached(loss, {"layer": (t for t in [used, other])})] == ["layer[1]"]
+        assert [u.name for u in report.unreached(loss, {"layer": (t for t in [used, other])})] == [
+            "layer[1]"
+        ]
     with pytest.raises(TypeError, match="it holds a float"):
         report.unreached(loss, [1.0])

@@ -49,13 +49,19 @@ FIRST_USE = textwrap.dedent("""
 
 
 def test_first_use_in_several_threads_at_once():
-    """Whoever comes while another thread fills the tables waits for it, and does not find them half full."""
-    found = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=120, check=True)
+    """Whoever comes while another thread fills the tables waits for it, and does not find them half
+    full.
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=120, check=True
+    )
     assert found.stdout.strip() == "{(4, 3, 3)}", found.stdout
 
 
 class TestNothingIsLeftBehind:
-    """A transformation that is over leaves nothing in the context of the thread, which is there as long as the thread."""
+    """A transformation that is over leaves nothing in the context of the thread, which is there as
+    long as the thread.
+    """
 
     @staticmethod
     def without_grad(s):
@@ -82,8 +88,12 @@ class TestNothingIsLeftBehind:
     @pytest.mark.parametrize("name", ["without_grad", "switched_off", "backward_inside", "failing"])
     def test_in_the_context(self, name):
         f = getattr(self, name)
-        for transformed in (func.grad(f), func.vmap(f), func.hessian(func.checkpoint(f)),
-                            lambda x: func.linearize(f, x)[1](x)):
+        for transformed in (
+            func.grad(f),
+            func.vmap(f),
+            func.hessian(func.checkpoint(f)),
+            lambda x: func.linearize(f, x)[1](x),
+        ):
             sizes = []
             for _ in range(3):
                 with contextlib.suppress(KeyError):
@@ -95,7 +105,8 @@ class TestNothingIsLeftBehind:
     def test_modes_of_two_transformations_are_their_own(self, xp):
         def f(s):
             with mg.no_grad():
-                inner = func.grad(lambda t: xp.sum(t * t * s))(s)  # recorded in its own level, a constant to the outer one
+                # recorded in its own level, a constant to the outer one
+                inner = func.grad(lambda t: xp.sum(t * t * s))(s)
                 assert not mg.is_grad_enabled()
             assert mg.is_grad_enabled()
             return xp.sum(inner * s)
@@ -104,7 +115,9 @@ class TestNothingIsLeftBehind:
 
 
 class TestFunctionThatKeepsADictionary:
-    """Arrays in a dictionary on the ctx are told apart by level and batch, as those in tuples and lists are."""
+    """Arrays in a dictionary on the ctx are told apart by level and batch, as those in tuples and
+    lists are.
+    """
 
     @staticmethod
     def apply(xp):
@@ -131,13 +144,17 @@ class TestFunctionThatKeepsADictionary:
 
     def test_grad_of_vmap(self, xp):
         f = self.apply(xp)
-        dx, dw = func.grad(lambda x, w: xp.sum(func.vmap(f, in_axes=(0, None))(x, w)), argnums=(0, 1))(raw(xp, X), raw(xp, X[0]))
+        dx, dw = func.grad(
+            lambda x, w: xp.sum(func.vmap(f, in_axes=(0, None))(x, w)), argnums=(0, 1)
+        )(raw(xp, X), raw(xp, X[0]))
         close(dx, np.cos(X) * X[0])
         close(dw, np.sin(X).sum(0))
 
     def test_vmap_of_grad(self, xp):
         f = self.apply(xp)
-        each = func.vmap(func.grad(lambda x, w: xp.sum(f(x, w)), argnums=(0, 1)), in_axes=(0, None))(raw(xp, X), raw(xp, X[0]))
+        each = func.vmap(
+            func.grad(lambda x, w: xp.sum(f(x, w)), argnums=(0, 1)), in_axes=(0, None)
+        )(raw(xp, X), raw(xp, X[0]))
         close(each[0], np.cos(X) * X[0])
         close(each[1], np.sin(X))
 
@@ -160,7 +177,10 @@ class TestFunctionThatKeepsADictionary:
 
         gc.disable()
         try:
-            close(func.grad(lambda x: xp.sum(func.vmap(Doubled.apply)(x)))(raw(xp, X)), np.full(X.shape, 2))
+            close(
+                func.grad(lambda x: xp.sum(func.vmap(Doubled.apply)(x)))(raw(xp, X)),
+                np.full(X.shape, 2),
+            )
             assert [r() for r in kept] == [None]
         finally:
             gc.enable()
@@ -172,7 +192,9 @@ class TestFunctionThatKeepsADictionary:
         close(w.grad, np.sin(X).sum(0))
 
 
-@pytest.mark.parametrize("transformed", [func.grad, func.jacrev, func.jacfwd], ids=lambda t: t.__name__)
+@pytest.mark.parametrize(
+    "transformed", [func.grad, func.jacrev, func.jacfwd], ids=lambda t: t.__name__
+)
 def test_a_leaked_batch_is_no_result(xp, transformed):
     """It was taken for a constant, whose gradient is zero."""
     kept = []
@@ -189,7 +211,11 @@ def test_what_is_computed_of_arrays_from_outside_alone_says_how_to_write_to_it(x
         y[0] = w[1]
         return xp.sum(y)
 
-    with pytest.raises(GradientError, match="nor into what is computed from such arrays alone. Write into one that is made inside, as by zeros"):
+    with pytest.raises(
+        GradientError,
+        match="nor into what is computed from such arrays alone. Write into one that is made "
+        "inside, as by zeros",
+    ):
         func.grad(f)(raw(xp, X[0]))
 
     def made_inside(w):
@@ -218,14 +244,19 @@ class TestViewsInBatches:
         expected = np.stack([self.program(row * 1.0, np.sum) for row in X])
         close(func.vmap(f)(raw(xp, X)), expected)
         h = 1e-6
-        moved = lambda row, d: (self.program(row + d, np.sum) - self.program(row - d, np.sum)) / (2 * h)
+        moved = lambda row, d: (
+            (self.program(row + d, np.sum) - self.program(row - d, np.sum)) / (2 * h)
+        )
         jacobian = np.stack([np.stack([moved(row, h * e) for e in np.eye(3)], -1) for row in X])
         for mode in (func.jacfwd, func.jacrev):
-            np.testing.assert_allclose(values(mg.asarray(func.vmap(mode(f))(raw(xp, X)))), jacobian, atol=1e-6)
+            np.testing.assert_allclose(
+                values(mg.asarray(func.vmap(mode(f))(raw(xp, X)))), jacobian, atol=1e-6
+            )
 
 
 def test_index_of_an_outer_batch_in_an_inner_one(xp):
     """As an index, as a mask of where, as what is written, and as where to write."""
+
     def f(row):
         k, mask = xp.argmax(xp.sin(row * 3)), row > 0.6
 

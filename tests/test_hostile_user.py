@@ -1,4 +1,6 @@
-"""What an author of array-agnostic code meets in the first hour, and gaps in the other tests that mutations of the engine showed."""
+"""What an author of array-agnostic code meets in the first hour, and gaps in the other tests that
+mutations of the engine showed.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_a_recorded_pass_adds_to_the_gradient_by_a_new_tensor() -> None:
 
 
 def test_a_saved_output_of_the_general_path_is_checked() -> None:
-    """A raw operand sends the operation past the hot path, which has its own way of noting what is saved."""
+    """A raw operand sends the operation past the hot path, which has its own way of noting what is
+    saved.
+    """
     y = mg.hypot(leaf([3.0, 4.0]), np.asarray([4.0, 3.0]))
     y += 1.0
     with pytest.raises(RuntimeError, match=MODIFIED):
@@ -78,7 +82,10 @@ def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_tangents_at_ties_are_the_adjoint_of_the_gradients(name: str, keepdims: bool) -> None:
     xp: Any = mg.namespace("numpy")._host.xp
-    x, t = np.asarray([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]), np.asarray([[1.0, 10.0, 100.0], [2.0, 3.0, 7.0]])
+    x, t = (
+        np.asarray([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]),
+        np.asarray([[1.0, 10.0, 100.0], [2.0, 3.0, 7.0]]),
+    )
     values = (x, 1, keepdims)
     ans = getattr(xp, name)(x, axis=1, keepdims=keepdims)
     moved = rules.jvp(OPS[name], xp, values, (t,), ans)
@@ -115,8 +122,16 @@ def shared_memory(op: Any, values: list[Any]) -> None:
             out = call(op, Target("numpy").function(op), given)
         for y in out if isinstance(out, tuple | list) else (out,):
             for x in arrays:
-                if isinstance(y, mg.Tensor) and isinstance(y.array, np.ndarray) and y is not x and np.shares_memory(x.array, y.array):
-                    assert y._cell is x._cell, f"{op.name}: a write through the result would not be noticed by what saved the argument"
+                if (
+                    isinstance(y, mg.Tensor)
+                    and isinstance(y.array, np.ndarray)
+                    and y is not x
+                    and np.shares_memory(x.array, y.array)
+                ):
+                    assert y._cell is x._cell, (
+                        f"{op.name}: a write through the result would not be noticed by what "
+                        "saved the argument"
+                    )
 
 
 def test_what_shares_memory_shares_the_version_counter() -> None:
@@ -133,7 +148,13 @@ def test_what_shares_memory_shares_the_version_counter() -> None:
             continue
         for sample in samples_of(op.name):
             if not isinstance(sample, Kink):
-                shared_memory(op, [mapped(lambda v: v if isinstance(v, np.ndarray) else target.raw(v), v) for v in Problem.of(op, sample).values])
+                shared_memory(
+                    op,
+                    [
+                        mapped(lambda v: v if isinstance(v, np.ndarray) else target.raw(v), v)
+                        for v in Problem.of(op, sample).values
+                    ],
+                )
 
 
 def test_a_namespace_survives_pickle_and_copy() -> None:
@@ -146,5 +167,7 @@ def test_array_api_compat_knows_a_tensor() -> None:
     compat = pytest.importorskip("array_api_compat")
     t = leaf([1.0, 2.0])
     assert compat.array_namespace(t, None, 1.0) is mg.namespace("numpy")
-    assert compat.is_array_api_obj(t) and not compat.is_numpy_array(t) and not compat.is_lazy_array(t)
+    assert (
+        compat.is_array_api_obj(t) and not compat.is_numpy_array(t) and not compat.is_lazy_array(t)
+    )
     assert compat.device(t) == "cpu" and compat.size(t) == 2

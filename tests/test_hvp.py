@@ -1,4 +1,6 @@
-"""func.hvp: the value and the product with the Hessian in one run of forward over reverse mode, on every backend."""
+"""func.hvp: the value and the product with the Hessian in one run of forward over reverse mode, on
+every backend.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_value_and_product(xp):
 def test_several_arguments_and_structures(xp):
     x, y = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
     u, v = raw(xp, [1.0, -1.0]), raw(xp, [0.5, 2.0])
-    value, (first, second) = func.hvp(lambda p, q: xp.sum(p["a"] ** 2 * q[0]), ({"a": x}, [y]), ({"a": u}, [v]))
+    value, (first, second) = func.hvp(
+        lambda p, q: xp.sum(p["a"] ** 2 * q[0]), ({"a": x}, [y]), ({"a": u}, [v])
+    )
     close(value, 3 + 16)
     close(first["a"], [2 * 3 * 1 + 2 * 1 * 0.5, 2 * 4 * -1 + 2 * 2 * 2])
     close(second[0], [2 * 1 * 1, 2 * 2 * -1])
@@ -47,14 +51,26 @@ def test_it_agrees_with_functional(xp):
 def test_aux_tensors_and_nesting(xp):
     x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
     v = xp.ones(2, dtype=xp.float64)
-    value, (product,), aux = func.hvp(lambda x: (xp.sum(x**4), {"y": x * 2, "n": 3}), (x,), (v,), has_aux=True)
+    value, (product,), aux = func.hvp(
+        lambda x: (xp.sum(x**4), {"y": x * 2, "n": 3}), (x,), (v,), has_aux=True
+    )
     assert aux["n"] == 3 and isinstance(product, mg.Tensor) and isinstance(value, mg.Tensor)
     close(aux["y"], [2, 4])
     close(product, [12, 48])
     close(mg.autograd.grad(xp.sum(product), x)[0], [24, 48])
     raw_x, ones = raw(xp, [1.0, 2.0]), raw(xp, [1.0, 1.0])
-    close(func.grad(lambda x: xp.sum(func.hvp(lambda y: xp.sum(y**4) * x[0], (x,), (ones,))[1][0]))(raw_x), [24 + 60, 48])
-    close(func.jvp(lambda v: func.hvp(lambda y: xp.sum(y**4), (raw_x,), (v,))[1][0], (ones,), (raw_x,))[1], [12, 96])
+    close(
+        func.grad(lambda x: xp.sum(func.hvp(lambda y: xp.sum(y**4) * x[0], (x,), (ones,))[1][0]))(
+            raw_x
+        ),
+        [24 + 60, 48],
+    )
+    close(
+        func.jvp(
+            lambda v: func.hvp(lambda y: xp.sum(y**4), (raw_x,), (v,))[1][0], (ones,), (raw_x,)
+        )[1],
+        [12, 96],
+    )
 
 
 def test_it_is_an_operator_in_jit():
@@ -68,13 +84,37 @@ def test_it_is_an_operator_in_jit():
     np.testing.assert_allclose(value, f(jax.numpy, x), rtol=1e-12)
 
 
-@pytest.mark.parametrize("primals, tangents, error, match", [
-    ("[x]", "[x]", TypeError, "hvp: primals must be a tuple of at least one argument, .* not "),
-    ("()", "()", TypeError, "hvp: primals must be a tuple of at least one argument, .* not tuple of 0"),
-    ("(x,)", "(x, x)", ValueError, "hvp: tangents must have the structure of primals: expected a tuple of 1, got tuple of 2"),
-    ("({'a': x},)", "({'b': x},)", ValueError, r"hvp: .* expected a dictionary with the keys \['a'\] at \[0\], got dict of 1"),
-    ("(x,)", "(x[:1],)", RuntimeError, r"different size than that of the original.*size \[2\] while.*size \[1\]"),
-])
+@pytest.mark.parametrize(
+    "primals, tangents, error, match",
+    [
+        ("[x]", "[x]", TypeError, "hvp: primals must be a tuple of at least one argument, .* not "),
+        (
+            "()",
+            "()",
+            TypeError,
+            "hvp: primals must be a tuple of at least one argument, .* not tuple of 0",
+        ),
+        (
+            "(x,)",
+            "(x, x)",
+            ValueError,
+            "hvp: tangents must have the structure of primals: expected a tuple of 1, got tuple "
+            "of 2",
+        ),
+        (
+            "({'a': x},)",
+            "({'b': x},)",
+            ValueError,
+            r"hvp: .* expected a dictionary with the keys \['a'\] at \[0\], got dict of 1",
+        ),
+        (
+            "(x,)",
+            "(x[:1],)",
+            RuntimeError,
+            r"different size than that of the original.*size \[2\] while.*size \[1\]",
+        ),
+    ],
+)
 def test_errors(xp, primals, tangents, error, match):
     names = {"x": raw(xp, [1.0, 2.0])}
     with pytest.raises(error, match=match):
@@ -83,5 +123,7 @@ def test_errors(xp, primals, tangents, error, match):
 
 def test_the_function_must_return_a_scalar(xp):
     x = raw(xp, [1.0, 2.0])
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
         func.hvp(lambda x: x * x, (x,), (x,))

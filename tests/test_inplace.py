@@ -1,4 +1,6 @@
-"""In-place operations on Tensors without views, version counters, and the errors where a saved array was changed."""
+"""In-place operations on Tensors without views, version counters, and the errors where a saved
+array was changed.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,22 @@ def check(t, expected):
 
 
 AUGMENTED = {
-    "+=": lambda t, v: t.__iadd__(v), "-=": lambda t, v: t.__isub__(v), "*=": lambda t, v: t.__imul__(v),
-    "/=": lambda t, v: t.__itruediv__(v), "**=": lambda t, v: t.__ipow__(v), "%=": lambda t, v: t.__imod__(v),
+    "+=": lambda t, v: t.__iadd__(v),
+    "-=": lambda t, v: t.__isub__(v),
+    "*=": lambda t, v: t.__imul__(v),
+    "/=": lambda t, v: t.__itruediv__(v),
+    "**=": lambda t, v: t.__ipow__(v),
+    "%=": lambda t, v: t.__imod__(v),
     "//=": lambda t, v: t.__ifloordiv__(v),
 }
 PLAIN = {
-    "+=": lambda t, v: t + v, "-=": lambda t, v: t - v, "*=": lambda t, v: t * v, "/=": lambda t, v: t / v, "**=": lambda t, v: t**v,
-    "%=": lambda t, v: t % v, "//=": lambda t, v: t // v,
+    "+=": lambda t, v: t + v,
+    "-=": lambda t, v: t - v,
+    "*=": lambda t, v: t * v,
+    "/=": lambda t, v: t / v,
+    "**=": lambda t, v: t**v,
+    "%=": lambda t, v: t % v,
+    "//=": lambda t, v: t // v,
 }
 
 
@@ -160,13 +171,30 @@ class TestVersions:
         x += 1
         check(d, values(x))
 
-    SPOILT = "one of the variables needed for gradient computation has been modified by an inplace operation"
+    SPOILT = (
+        "one of the variables needed for gradient computation has been modified by an "
+        "inplace operation"
+    )
 
-    @pytest.mark.parametrize("op, changes_input, raises", [
-        ("exp", True, False), ("exp", False, True), ("sin", True, True), ("sin", False, False), ("tanh", True, False), ("tanh", False, True),
-        ("sqrt", True, False), ("sqrt", False, True), ("log", True, True), ("log", False, False), ("abs", True, True), ("negative", True, False),
-        ("negative", False, False), ("floor", True, False),
-    ])
+    @pytest.mark.parametrize(
+        "op, changes_input, raises",
+        [
+            ("exp", True, False),
+            ("exp", False, True),
+            ("sin", True, True),
+            ("sin", False, False),
+            ("tanh", True, False),
+            ("tanh", False, True),
+            ("sqrt", True, False),
+            ("sqrt", False, True),
+            ("log", True, True),
+            ("log", False, False),
+            ("abs", True, True),
+            ("negative", True, False),
+            ("negative", False, False),
+            ("floor", True, False),
+        ],
+    )
     def test_what_may_be_changed(self, xp, op, changes_input, raises):
         b = leaf(xp, [0.5, 0.7]) * 1.0
         c = getattr(xp, op)(b)
@@ -188,7 +216,11 @@ class TestVersions:
         y = x * 1.0
         z = xp.sum(y * w)
         w += 1
-        with pytest.raises(RuntimeError, match=self.SPOILT + r": .*\[2\]\] is at version 1; expected version 0|at version 1; expected version 0"):
+        with pytest.raises(
+            RuntimeError,
+            match=self.SPOILT
+            + r": .*\[2\]\] is at version 1; expected version 0|at version 1; expected version 0",
+        ):
             z.backward()
 
     def test_the_message_names_operation_version_and_way_out(self):
@@ -196,8 +228,12 @@ class TestVersions:
         y = x + 1
         z = y.sin()
         y += 1
-        with pytest.raises(RuntimeError, match=r"\[numpy float64 \[3\]\], which is output 0 of Add, is at version 1; expected version 0 instead. "
-                                               r"Hint: enable anomaly detection .*set_detect_anomaly\(True, check_nan=False\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"\[numpy float64 \[3\]\], which is output 0 of Add, is at version 1; "
+            r"expected version 0 instead. Hint: enable anomaly detection "
+            r".*set_detect_anomaly\(True, check_nan=False\)",
+        ):
             z.sum().backward()
 
     def test_a_step_between_forward_and_backward(self, xp):
@@ -240,9 +276,16 @@ class TestRefusals:
     def test_leaf(self, xp):
         x = leaf(xp, [1.0, 2.0])
         for write in (lambda: x.__iadd__(1), lambda: x.sin_(), lambda: x.zero_()):
-            with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
+            with pytest.raises(
+                RuntimeError,
+                match="leaf Variable that requires grad is being used in an in-place operation",
+            ):
                 write()
-        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        with pytest.raises(
+            RuntimeError,
+            match="a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation",
+        ):
             x[0] = 1.0
         with mg.no_grad():
             x += 1
@@ -252,17 +295,26 @@ class TestRefusals:
 
     def test_shape_and_dtype(self, xp):
         y = const(xp, [1.0])
-        with pytest.raises(RuntimeError, match=r"output with shape \[1\] doesn't match the broadcast shape \[2\]"):
+        with pytest.raises(
+            RuntimeError, match=r"output with shape \[1\] doesn't match the broadcast shape \[2\]"
+        ):
             y += const(xp, [1.0, 2.0])
         n = const(xp, [1, 2], np.int64)
-        with pytest.raises((RuntimeError, TypeError), match=r"result type .*float64.* can't be cast to the desired output type .*int64|promot"):
+        with pytest.raises(
+            (RuntimeError, TypeError),
+            match=r"result type .*float64.* can't be cast to the desired output type "
+            r".*int64|promot",
+        ):
             n += const(xp, [0.5, 0.5])
         with pytest.raises(RuntimeError, match="can't be cast"):
             y[0] = const(xp, 1j, np.complex128)
         check(y, [1.0])
 
     def test_lower_precision_keeps_its_dtype(self, xp):
-        a, b = xp.asarray(np.array([1.0, 2.0], dtype=np.float32), requires_grad=True), leaf(xp, [1.0, 1.0])
+        a, b = (
+            xp.asarray(np.array([1.0, 2.0], dtype=np.float32), requires_grad=True),
+            leaf(xp, [1.0, 1.0]),
+        )
         y = a * 1.0
         y += b
         assert y.dtype == xp.float32
@@ -271,12 +323,19 @@ class TestRefusals:
 
     def test_integer_tensor_and_value_with_history(self, xp):
         n = const(xp, [1, 2], np.int64)
-        with pytest.raises(RuntimeError, match="a value that requires grad cannot be written into a Tensor of dtype"):
+        with pytest.raises(
+            RuntimeError,
+            match="a value that requires grad cannot be written into a Tensor of dtype",
+        ):
             n[0] = leaf(xp, 1.0)
 
     def test_a_view_of_a_leaf(self, xp):
         x = leaf(xp, [1.0, 2.0])
-        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        with pytest.raises(
+            RuntimeError,
+            match="a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation",
+        ):
             x[1:] += 1
 
     def test_copies_by_arrays_may_be_written(self, xp):
@@ -296,7 +355,11 @@ class TestRefusals:
     def test_memory_that_cannot_be_written(self):
         g = mg.asarray(np.broadcast_to(np.ones(()), (3,)))
         for write in (lambda: g.__imul__(2), lambda: g.zero_()):
-            with pytest.raises(RuntimeError, match=r"more than one element of the written-to tensor refers to a single memory location. Please"):
+            with pytest.raises(
+                RuntimeError,
+                match=r"more than one element of the written-to tensor refers to a single "
+                r"memory location. Please",
+            ):
                 write()
         s = mg.asarray(np.asarray(2.0), requires_grad=True)
         (g,) = mg.autograd.grad(s + 1, s)

@@ -1,7 +1,8 @@
-"""Random programs of in-place operations: values, gradients and second derivatives are those of the same program written without them.
+"""Random programs of in-place operations: values, gradients and second derivatives are those of the
+same program written without them.
 
-A program works on a few arrays without views of each other. Where it writes into what an earlier operation kept, the backward pass must
-refuse; it must not where nothing was written in place.
+A program works on a few arrays without views of each other. Where it writes into what an earlier
+operation kept, the backward pass must refuse; it must not where nothing was written in place.
 """
 
 from __future__ import annotations
@@ -19,21 +20,52 @@ from multigrad.errors import GradientError
 
 BINARY = ("add", "sub", "mul", "truediv", "pow")
 UNARY = ("sin", "exp", "tanh", "sqrt", "abs", "negative", "square")
-KEYS: tuple[Any, ...] = (0, slice(1, 3), slice(None, None, -2), Ellipsis, [2, 0], [0, 0], [True, False, True])
+KEYS: tuple[Any, ...] = (
+    0,
+    slice(1, 3),
+    slice(None, None, -2),
+    Ellipsis,
+    [2, 0],
+    [0, 0],
+    [True, False, True],
+)
 Step = tuple[Any, ...]
 
 
 def program(seed: int) -> list[Step]:
-    """Steps over the arrays 0 and 1, which require grad, 2, a constant, and what the steps append."""
+    """Steps over the arrays 0 and 1, which require grad, 2, a constant, and what the steps
+    append.
+    """
     draw = random.Random(seed)
     steps: list[Step] = []
     n = 3
     for _ in range(draw.randrange(3, 9)):
-        kind = draw.choice(("new", "new", "new unary", "in place", "in place", "number", "twin", "write", "write number"))
+        kind = draw.choice(
+            (
+                "new",
+                "new",
+                "new unary",
+                "in place",
+                "in place",
+                "number",
+                "twin",
+                "write",
+                "write number",
+            )
+        )
         x, y = draw.randrange(n), draw.randrange(n)
         if kind.startswith("new"):
             n += 1
-        steps.append((kind, draw.choice(UNARY if kind in ("new unary", "twin") else BINARY), x, y, draw.choice(KEYS), draw.choice((2, 0.5))))
+        steps.append(
+            (
+                kind,
+                draw.choice(UNARY if kind in ("new unary", "twin") else BINARY),
+                x,
+                y,
+                draw.choice(KEYS),
+                draw.choice((2, 0.5)),
+            )
+        )
     return steps
 
 
@@ -58,7 +90,8 @@ def run(xp: Any, steps: list[Step], leaves: list[Any], in_place: bool) -> list[A
                 x[i] = getattr(xp, name)(x[i])
         else:
             key = xp.asarray(np.asarray(key)) if isinstance(key, list) else key
-            value = number if kind == "write number" else xp.take(x[j], xp.asarray(np.asarray([1])))  # a copy, broadcast
+            # a copy, broadcast
+            value = number if kind == "write number" else xp.take(x[j], xp.asarray(np.asarray([1])))
             if in_place:
                 x[i][key] = value
             else:
@@ -69,20 +102,31 @@ def run(xp: Any, steps: list[Step], leaves: list[Any], in_place: bool) -> list[A
 def outcome(xp: Any, seed: int, in_place: bool, dtypes: tuple[str, str, str]) -> list[Any] | None:
     """Values, gradients, second derivatives; None where the backward pass refuses."""
     random_values = np.random.default_rng(seed)
-    leaves = [xp.asarray(random_values.uniform(0.6, 1.4, 3).astype(d), requires_grad=i < 2) for i, d in enumerate(dtypes)]
+    leaves = [
+        xp.asarray(random_values.uniform(0.6, 1.4, 3).astype(d), requires_grad=i < 2)
+        for i, d in enumerate(dtypes)
+    ]
     results = run(xp, program(seed), leaves, in_place)
     total = sum(xp.sum(x) * (i + 1.0) for i, x in enumerate(results) if x.requires_grad)
     try:
         first = mg.autograd.grad(total, leaves[:2], create_graph=True)
         products = sum(xp.sum(g * g) for g in first)
-        second = mg.autograd.grad(products, leaves[:2], allow_unused=True, materialize_grads=True) if products.requires_grad else ()
+        second = (
+            mg.autograd.grad(products, leaves[:2], allow_unused=True, materialize_grads=True)
+            if products.requires_grad
+            else ()
+        )
     except GradientError as error:
         assert "modified by an inplace operation" in str(error) and in_place
         return None
     return [values(x) for x in (*results, *first, *second)]
 
 
-@pytest.mark.parametrize("dtypes", [("float64", "float64", "float64"), ("float64", "float32", "float64")], ids=["float64", "mixed"])
+@pytest.mark.parametrize(
+    "dtypes",
+    [("float64", "float64", "float64"), ("float64", "float32", "float64")],
+    ids=["float64", "mixed"],
+)
 def test_as_without_in_place(backend: str, dtypes: tuple[str, str, str]) -> None:
     xp = mg.namespace(backend)
     refused = 0
@@ -98,12 +142,20 @@ def test_as_without_in_place(backend: str, dtypes: tuple[str, str, str]) -> None
             for got, want in zip(found, expected, strict=True):
                 assert got.dtype == want.dtype and got.shape == want.shape, (seed, program(seed))
                 rtol = 1e-12 if dtypes[1] == "float64" else 1e-4
-                np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}")
+                np.testing.assert_allclose(
+                    got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}"
+                )
     assert 0 < refused < count / 2
 
 
-@pytest.mark.parametrize("dtypes", [("float64", "float64", "float64"), ("float64", "float32", "float64")], ids=["float64", "mixed"])
-def test_where_the_graph_keeps_what_it_saved_none_is_refused(backend: str, dtypes: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize(
+    "dtypes",
+    [("float64", "float64", "float64"), ("float64", "float32", "float64")],
+    ids=["float64", "mixed"],
+)
+def test_where_the_graph_keeps_what_it_saved_none_is_refused(
+    backend: str, dtypes: tuple[str, str, str]
+) -> None:
     xp = mg.namespace(backend)
     with np.errstate(all="ignore"):
         for seed in range(12 if backend == "jax" else 150):
@@ -114,4 +166,6 @@ def test_where_the_graph_keeps_what_it_saved_none_is_refused(backend: str, dtype
             for got, want in zip(found, expected, strict=True):
                 assert got.dtype == want.dtype and got.shape == want.shape, (seed, program(seed))
                 rtol = 1e-12 if dtypes[1] == "float64" else 1e-4
-                np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}")
+                np.testing.assert_allclose(
+                    got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}"
+                )

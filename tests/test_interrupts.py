@@ -1,4 +1,6 @@
-"""Ctrl-C at any moment leaves no state behind: what runs afterwards records as before, at the base level."""
+"""Ctrl-C at any moment leaves no state behind: what runs afterwards records as before, at the base
+level.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,20 @@ from multigrad.autograd import functional
 from multigrad.engine import backward, convert, grad_mode, level, saved
 
 pytestmark = [
-    pytest.mark.skipif(not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread(),
-                       reason="interrupts are sent by a timer of the operating system to the main thread"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # one that arrives in the callback of a weak reference
+    pytest.mark.skipif(
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread(),
+        reason="interrupts are sent by a timer of the operating system to the main thread",
+    ),
+    # one that arrives in the callback of a weak reference
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
 class Interrupt(BaseException):
-    """Raised by the handler of the signal, wherever Python looks for signals: as KeyboardInterrupt is by that of Ctrl-C."""
+    """Raised by the handler of the signal, wherever Python looks for signals: as KeyboardInterrupt
+    is by that of Ctrl-C.
+    """
 
 
 @pytest.fixture
@@ -37,17 +45,27 @@ def interrupts() -> Iterator[None]:
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
-    observe.gate.set(True)  # an interrupt between the entry of a context manager and its block leaves an observer in force
+    # an interrupt between the entry of a context manager and its block leaves an observer in force
+    observe.gate.set(True)
 
 
 def state() -> dict[str, Any]:
     """What the engine keeps of the code that is running, here and now."""
-    return {"gate": observe.gate.get(), "transformation": level.running(), "pass": backward.current.get(), "dual levels": level.dual_levels.get(),
-            "hooks disabled": saved.disabled.get(), "backend": convert._default.get()}
+    return {
+        "gate": observe.gate.get(),
+        "transformation": level.running(),
+        "pass": backward.current.get(),
+        "dual levels": level.dual_levels.get(),
+        "hooks disabled": saved.disabled.get(),
+        "backend": convert._default.get(),
+    }
 
 
 def sent(program: Callable[[], Any], count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Interrupt `program` that often, at moments spread over the time that it takes. Returns the states that are not those of the start."""
+    """Interrupt `program` that often, at moments spread over the time that it takes.
+
+    Returns the states that are not those of the start.
+    """
     for _ in range(20):
         program()
     durations = []
@@ -127,14 +145,18 @@ def function_passes() -> None:
 
 
 PROGRAMS: dict[str, Callable[[], Any]] = {
-    "recorded passes": lambda: mg.autograd.grad(mg.autograd.grad(loss(w), w, create_graph=True)[0].sum(), w),
+    "recorded passes": lambda: mg.autograd.grad(
+        mg.autograd.grad(loss(w), w, create_graph=True)[0].sum(), w
+    ),
     "grad": lambda: func.grad(loss)(x),
     "grad of grad": lambda: func.grad(lambda t: mg.sum(func.grad(loss)(t)))(x),
     "jvp": lambda: func.jvp(loss, (x,), (x,)),
     "vmap": lambda: func.vmap(func.grad(loss))(rows),
     "jacrev": lambda: func.jacrev(mg.sin)(x),
     "hessian": lambda: func.hessian(loss)(x),
-    "functional.jacobian": lambda: functional.jacobian(mg.sin, w, vectorize=True, strategy="forward-mode"),
+    "functional.jacobian": lambda: functional.jacobian(
+        mg.sin, w, vectorize=True, strategy="forward-mode"
+    ),
     "Function": function_passes,
     "Function in a batch": lambda: func.vmap(func.grad(lambda t: mg.sum(Doubled.apply(t))))(rows),
     "custom_vjp": lambda: func.grad(lambda t: mg.sum(tripled(t)))(x),
@@ -167,7 +189,10 @@ class Mode:
 
 @pytest.fixture
 def interrupted(monkeypatch):
-    """Interrupt the next write of the gate by a context manager once it is done. Returns what is written."""
+    """Interrupt the next write of the gate by a context manager once it is done.
+
+    Returns what is written.
+    """
     written, write = [], observe.gate.set
 
     def interrupting(gate: Any) -> Any:
@@ -181,7 +206,11 @@ def interrupted(monkeypatch):
     return written
 
 
-@pytest.mark.parametrize("made", [mg.no_grad, lambda: mg.set_grad_enabled(False), mg.inference_mode], ids=["no_grad", "set_grad", "inference"])
+@pytest.mark.parametrize(
+    "made",
+    [mg.no_grad, lambda: mg.set_grad_enabled(False), mg.inference_mode],
+    ids=["no_grad", "set_grad", "inference"],
+)
 def test_a_mode_that_is_interrupted_when_it_is_entered(interrupted, made):
     with pytest.raises(Interrupt), made():
         pass

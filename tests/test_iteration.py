@@ -51,12 +51,16 @@ class TestElements:
     def test_values_shapes_and_gradients(self, xp: Any) -> None:
         x = leaf(xp)
         rows = list(x)
-        assert len(rows) == 2 and all(isinstance(row, mg.Tensor) and row.shape == (3,) and row.requires_grad for row in rows)
+        assert len(rows) == 2 and all(
+            isinstance(row, mg.Tensor) and row.shape == (3,) and row.requires_grad for row in rows
+        )
         check(rows[1], X[1])
         weights = np.arange(6.0).reshape(2, 3)
         xp.sum(sum(row * xp.asarray(w) for row, w in zip(x, weights, strict=True))).backward()
         check(x.grad, weights)
-        assert [float(s) for s in xp.asarray(X[0].copy())] == [1, 2, 3] and list(xp.zeros((0, 2))) == []
+        assert [float(s) for s in xp.asarray(X[0].copy())] == [1, 2, 3] and list(
+            xp.zeros((0, 2))
+        ) == []
         assert [tuple(row.shape) for row in xp.zeros((2, 0))] == [(0,), (0,)]
         (alone,) = xp.asarray(X[:1].copy())
         check(alone, X[0])
@@ -91,7 +95,9 @@ class TestElements:
         for n in (None, float("nan")):  # as the standard says, and as Dask has it
             x._array = SimpleNamespace(shape=(n, 3))
             for f in (iter, len):
-                with pytest.raises(TypeError, match="len\\(\\) and iteration need to know the first dimension"):
+                with pytest.raises(
+                    TypeError, match="len\\(\\) and iteration need to know the first dimension"
+                ):
                     f(x)
 
 
@@ -123,7 +129,8 @@ class TestLaziness:
                 seen.add(node)
                 todo += [parent for parent, _ in node.next_functions]
         names = [node.name() for node in seen]
-        assert names.count("GetitemBackward") == names.count("UnstackBackward") == 4  # each makes a gradient of the size of the whole
+        # each makes a gradient of the size of the whole
+        assert names.count("GetitemBackward") == names.count("UnstackBackward") == 4
 
 
 class TestWriting:
@@ -146,7 +153,9 @@ class TestWriting:
 
     def test_outputs_of_unstack_stay_as_they_are(self, xp: Any) -> None:
         y = leaf(xp) * 2.0
-        with pytest.raises(GradientError, match="This view is the output of a function that returns multiple views"):
+        with pytest.raises(
+            GradientError, match="This view is the output of a function that returns multiple views"
+        ):
             xp.unstack(y)[0].__iadd__(1.0)
 
     def test_elements_of_a_leaf(self, xp: Any) -> None:
@@ -177,8 +186,13 @@ class TestLayers:
         check(func.jvp(by_parts, (x,), (v,))[1], np.sum(gradient(X) * np.cos(X)))
         both = xp.asarray(np.stack([X, 2 * X])).array
         check(func.vmap(func.grad(by_parts))(both), np.stack([gradient(X), gradient(2 * X)]))
-        check(func.grad(lambda both: xp.sum(func.vmap(by_parts)(both)))(both), np.stack([gradient(X), gradient(2 * X)]))
-        second = np.stack([np.stack([6 + 0 * X[0], 1 + 0 * X[0]]), np.stack([1 + 0 * X[0], 6 * X[1]])])
+        check(
+            func.grad(lambda both: xp.sum(func.vmap(by_parts)(both)))(both),
+            np.stack([gradient(X), gradient(2 * X)]),
+        )
+        second = np.stack(
+            [np.stack([6 + 0 * X[0], 1 + 0 * X[0]]), np.stack([1 + 0 * X[0], 6 * X[1]])]
+        )
         check(func.jvp(func.grad(by_parts), (x,), (v,))[1], np.sum(second * np.cos(X), axis=1))
 
     def test_under_a_trace(self) -> None:
@@ -196,5 +210,11 @@ def test_functions_of_scipy_that_ask_whether_an_argument_can_be_iterated() -> No
         start = perf_counter()
         scipy.stats.zscore(x)
         print(perf_counter() - start)"""
-    found = subprocess.run([sys.executable, "-c", program], env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert float(found.stdout) < 3.0  # of about 4 ms; it took 9 s

@@ -1,4 +1,6 @@
-"""The engine over JAX: under jax.jit with Tensors as pytrees, inside jax.grad and jax.vmap, on arrays sharded over devices."""
+"""The engine over JAX: under jax.jit with Tensors as pytrees, inside jax.grad and jax.vmap, on
+arrays sharded over devices.
+"""
 
 from __future__ import annotations
 
@@ -108,14 +110,21 @@ CROSSINGS = {
     "cond": lambda t: jax.lax.cond(True, square, square, t),
     "eval_shape": lambda t: jax.eval_shape(square, t),
     "the result of jit": lambda t: jax.jit(lambda x: mg.asarray(x).requires_grad_())(jnp.ones(3)),
-    "the result of tree.map": lambda t: jax.jit(lambda x: jax.tree.map(lambda a: mg.asarray(a).requires_grad_(), x))(jnp.ones(3)),
+    "the result of tree.map": lambda t: jax.jit(
+        lambda x: jax.tree.map(lambda a: mg.asarray(a).requires_grad_(), x)
+    )(jnp.ones(3)),
 }
 LEAVES = {
     "a leaf": lambda: mg.asarray(jnp.asarray([1.0, 2.0, 3.0]), requires_grad=True),
-    "a leaf on the memory of another": lambda: mg.asarray(jnp.arange(5.0))[1:4].detach().requires_grad_(),
+    "a leaf on the memory of another": lambda: (
+        mg.asarray(jnp.arange(5.0))[1:4].detach().requires_grad_()
+    ),
     "a leaf on .data": lambda: mg.asarray(jnp.arange(3.0)).data.requires_grad_(),
 }
-REFUSED = r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*: pass t\.detach\(\) .* `with mg\.no_grad\(\):`"
+REFUSED = (
+    r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*: "
+    r"pass t\.detach\(\) .* `with mg\.no_grad\(\):`"
+)
 
 
 class TestLeavesThatRequireGrad:
@@ -150,7 +159,10 @@ class TestLeavesThatRequireGrad:
                 np.testing.assert_array_equal(a, b)
 
     def test_an_update_of_an_optimiser(self):
-        params = {"w": mg.asarray(jnp.ones(3), requires_grad=True), "b": mg.asarray(jnp.zeros(3), requires_grad=True)}
+        params = {
+            "w": mg.asarray(jnp.ones(3), requires_grad=True),
+            "b": mg.asarray(jnp.zeros(3), requires_grad=True),
+        }
         square(params["w"] + params["b"]).backward()
         with mg.no_grad():
             new = jax.tree.map(lambda p: p - 0.1 * p, params)
@@ -160,21 +172,34 @@ class TestLeavesThatRequireGrad:
         np.testing.assert_allclose(new["w"].array, 0.9, rtol=1e-6)
         np.testing.assert_allclose(params["w"].array, 0.8, rtol=1e-6)
 
-    @pytest.mark.parametrize("of", [lambda t: t[1:], lambda t: t * 2, lambda t: t.mT if t.ndim > 1 else t.reshape((3, 1))])
+    @pytest.mark.parametrize(
+        "of",
+        [lambda t: t[1:], lambda t: t * 2, lambda t: t.mT if t.ndim > 1 else t.reshape((3, 1))],
+    )
     def test_what_is_computed_of_it_never_crosses(self, of):
         y = of(LEAVES["a leaf"]())
         for mode in (mg.enable_grad, mg.no_grad):
-            with mode(), pytest.raises(mg.errors.GradientError, match=r"a Tensor with a grad_fn cannot pass into or out .*: pass t\.detach"):
+            with (
+                mode(),
+                pytest.raises(
+                    mg.errors.GradientError,
+                    match=r"a Tensor with a grad_fn cannot pass into or out .*: pass t\.detach",
+                ),
+            ):
                 jax.jit(square)(y)
 
-    @pytest.mark.parametrize("of", [lambda t: t.detach(), lambda t: t.data, lambda t: t.detach()[:2]])
+    @pytest.mark.parametrize(
+        "of", [lambda t: t.detach(), lambda t: t.data, lambda t: t.detach()[:2]]
+    )
     def test_a_constant_on_its_memory_crosses(self, of):
         t = of(LEAVES["a leaf"]())
         np.testing.assert_allclose(jax.jit(square)(t).array, float((t.array**2).sum()), rtol=1e-6)
 
     @pytest.mark.parametrize("crossing", CROSSINGS)
     def test_inside_transformations(self, crossing):
-        """What a transformation differentiates, and leaves that are made inside; their levels record, whatever the base level does."""
+        """What a transformation differentiates, and leaves that are made inside; their levels
+        record, whatever the base level does.
+        """
         cross = CROSSINGS[crossing]
         with mg.no_grad(), pytest.raises(mg.errors.GradientError, match=REFUSED):
             func.grad(lambda x: (cross(x), mg.sum(x))[1])(jnp.ones(3))
@@ -189,19 +214,32 @@ class TestLeavesThatRequireGrad:
 
         x = jnp.asarray([1.0, 2.0, 3.0])
         np.testing.assert_allclose(func.grad(f)(x), x * x)
-        np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(x * jax.lax.stop_gradient(x * x)))(x), x * x)
-        with pytest.raises(mg.errors.GradientError, match=REFUSED):  # a constant to the inner transformation alone
+        np.testing.assert_allclose(
+            jax.grad(lambda x: jnp.sum(x * jax.lax.stop_gradient(x * x)))(x), x * x
+        )
+        # a constant to the inner transformation alone
+        with pytest.raises(mg.errors.GradientError, match=REFUSED):
             func.grad(lambda x: mg.sum(func.grad(f)(x)))(x)
-        with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a Dual cannot pass into or out of a JAX transformation"):
+        with pytest.raises(
+            mg.errors.GradientError,
+            match="a Tensor that holds a Dual cannot pass into or out of a JAX transformation",
+        ):
             func.jvp(func.grad(f), (x,), (x,))
-        with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a batch cannot pass into or out of a JAX transformation"):
+        with pytest.raises(
+            mg.errors.GradientError,
+            match="a Tensor that holds a batch cannot pass into or out of a JAX transformation",
+        ):
             func.vmap(func.grad(f))(x[None])
 
 
 def test_second_derivative_and_indexing_under_jit():
     def f(x):
         xp = x.__array_namespace__()
-        return xp.sum(xp.take(x, xp.asarray(np.array([0, 2, 2]))) ** 3) + x[1] ** 2 + xp.sum(xp.where(x > 1.0, x, 0.0) ** 2)
+        return (
+            xp.sum(xp.take(x, xp.asarray(np.array([0, 2, 2]))) ** 3)
+            + x[1] ** 2
+            + xp.sum(xp.where(x > 1.0, x, 0.0) ** 2)
+        )
 
     def hessian_rows(x):
         return func.grad(lambda x: (func.grad(f)(x) ** 2).sum())(x)
@@ -223,7 +261,11 @@ def test_inside_transformations_of_jax():
     np.testing.assert_allclose(jax.grad(gradient_norm)(x), jax.grad(in_jax)(x), rtol=1e-12)
     rows = jnp.stack([x, 2 * x, x + 1])
     np.testing.assert_allclose(jax.vmap(gradient_norm)(rows), jax.vmap(in_jax)(rows), rtol=1e-12)
-    np.testing.assert_allclose(jax.jit(jax.vmap(jax.grad(gradient_norm)))(rows), jax.vmap(jax.grad(in_jax))(rows), rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.vmap(jax.grad(gradient_norm)))(rows),
+        jax.vmap(jax.grad(in_jax))(rows),
+        rtol=1e-12,
+    )
 
 
 def test_a_tracer_does_not_land_in_a_gradient_outside():
@@ -307,6 +349,18 @@ print("sharded")
 
 
 def test_gradients_of_sharded_arrays_stay_sharded():
-    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", SHARDED], env=env, capture_output=True, text=True, timeout=300, check=False)
+    env = {
+        **os.environ,
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_ENABLE_X64": "1",
+        "JAX_PLATFORMS": "cpu",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SHARDED],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0 and "sharded" in done.stdout, done.stderr

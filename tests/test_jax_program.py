@@ -20,7 +20,9 @@ X, Y = jnp.linspace(0.1, 0.9, 5), jnp.linspace(0.5, 1.5, 5)
 
 
 def replay(f: Any, *args: Any) -> Any:
-    return extend.backend("jax").kernel("compile")(extend.raw_namespace("jax"), recorded(f, *args), arena=0)
+    return extend.backend("jax").kernel("compile")(
+        extend.raw_namespace("jax"), recorded(f, *args), arena=0
+    )
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -34,7 +36,9 @@ def test_a_program_is_compiled(piece: int, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(jax_program, "PIECE", piece)
     f = func.value_and_grad(chain, argnums=(0, 1))
     run = replay(f, X, Y)
-    assert isinstance(run, Jitted) and run.exact is False and (len(run._pieces) == 1) is (piece == 500)
+    assert (
+        isinstance(run, Jitted) and run.exact is False and (len(run._pieces) == 1) is (piece == 500)
+    )
     value, (gx, gy) = f(X * 2, Y)
     for _ in range(2):
         for a, b in zip(run(X * 2, Y), (value, gx, gy), strict=True):
@@ -82,4 +86,6 @@ def test_compile_uses_it() -> None:
     for x in (X, X * 2, X * 0.5, X):
         value, gradient = func.value_and_grad(chain)(x, Y)
         found = g(x, Y)
-        assert np.allclose(found[0], value, rtol=1e-6) and np.allclose(found[1], gradient, rtol=1e-6)
+        assert np.allclose(found[0], value, rtol=1e-6) and np.allclose(
+            found[1], gradient, rtol=1e-6
+        )

@@ -1,4 +1,6 @@
-"""Transformations under jax.jit: compiled once, equal to eager, and no more work for XLA than JAX's own; and JAX's transformations over ours."""
+"""Transformations under jax.jit: compiled once, equal to eager, and no more work for XLA than JAX's
+own; and JAX's transformations over ours.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def network(xp: Any) -> Any:
             if i < len(parameters) - 1:
                 x = xp.maximum(x, 0.0)
         z = x - xp.max(x, axis=-1, keepdims=True)
-        return -xp.mean(xp.sum(t * (z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))), axis=-1))
+        return -xp.mean(
+            xp.sum(t * (z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))), axis=-1)
+        )
 
     return loss
 
@@ -40,13 +44,22 @@ THEIRS = network(jnp)
 @pytest.fixture
 def problem() -> Any:
     rng = np.random.default_rng(0)
-    parameters = [(jnp.asarray(rng.normal(size=s) * 0.3), jnp.asarray(rng.normal(size=s[1]) * 0.1)) for s in pairwise(SIZES)]
-    return parameters, jnp.asarray(rng.normal(size=(8, SIZES[0]))), jnp.asarray(np.eye(SIZES[-1])[rng.integers(0, SIZES[-1], 8)])
+    parameters = [
+        (jnp.asarray(rng.normal(size=s) * 0.3), jnp.asarray(rng.normal(size=s[1]) * 0.1))
+        for s in pairwise(SIZES)
+    ]
+    return (
+        parameters,
+        jnp.asarray(rng.normal(size=(8, SIZES[0]))),
+        jnp.asarray(np.eye(SIZES[-1])[rng.integers(0, SIZES[-1], 8)]),
+    )
 
 
 def close(found: Any, expected: Any) -> None:
     assert jax.tree_util.tree_structure(found) == jax.tree_util.tree_structure(expected)
-    for a, b in zip(jax.tree_util.tree_leaves(found), jax.tree_util.tree_leaves(expected), strict=True):
+    for a, b in zip(
+        jax.tree_util.tree_leaves(found), jax.tree_util.tree_leaves(expected), strict=True
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
@@ -62,15 +75,22 @@ def counted(f: Any) -> tuple[Any, list[int]]:
     return traced, traces
 
 
-PER_EXAMPLE = {"ours": func.vmap(func.grad(OURS), in_axes=(None, 0, 0)), "theirs": jax.vmap(jax.grad(THEIRS), in_axes=(None, 0, 0))}
+PER_EXAMPLE = {
+    "ours": func.vmap(func.grad(OURS), in_axes=(None, 0, 0)),
+    "theirs": jax.vmap(jax.grad(THEIRS), in_axes=(None, 0, 0)),
+}
 BOTH = {
     "grad": (func.grad(OURS), jax.grad(THEIRS)),
     "value_and_grad": (func.value_and_grad(OURS), jax.value_and_grad(THEIRS)),
     "per-example gradients": (PER_EXAMPLE["ours"], PER_EXAMPLE["theirs"]),
-    "hessian of the last layer": (lambda p, x, t: func.hessian(lambda b: OURS([*p[:-1], (p[-1][0], b)], x, t))(p[-1][1]),
-                                  lambda p, x, t: jax.hessian(lambda b: THEIRS([*p[:-1], (p[-1][0], b)], x, t))(p[-1][1])),
-    "jvp of grad": (lambda p, x, t: func.jvp(lambda p: func.grad(OURS)(p, x, t), (p,), (p,))[1],
-                    lambda p, x, t: jax.jvp(lambda p: jax.grad(THEIRS)(p, x, t), (p,), (p,))[1]),
+    "hessian of the last layer": (
+        lambda p, x, t: func.hessian(lambda b: OURS([*p[:-1], (p[-1][0], b)], x, t))(p[-1][1]),
+        lambda p, x, t: jax.hessian(lambda b: THEIRS([*p[:-1], (p[-1][0], b)], x, t))(p[-1][1]),
+    ),
+    "jvp of grad": (
+        lambda p, x, t: func.jvp(lambda p: func.grad(OURS)(p, x, t), (p,), (p,))[1],
+        lambda p, x, t: jax.jvp(lambda p: jax.grad(THEIRS)(p, x, t), (p,), (p,))[1],
+    ),
 }
 
 
@@ -80,7 +100,8 @@ def test_compiled_once_and_equal(problem, name):
     compiled, traces = counted(ours)
     found = compiled(*problem)
     close(found, jax.jit(theirs)(*problem))
-    if name != "hessian of the last layer":  # an example of each will do: eager JAX compiles each operation by itself
+    # an example of each will do: eager JAX compiles each operation by itself
+    if name != "hessian of the last layer":
         close(found, ours(*problem))
     compiled(*problem)
     compiled(problem[0], problem[1] * 2, problem[2])
@@ -88,7 +109,9 @@ def test_compiled_once_and_equal(problem, name):
 
 
 def test_a_training_step_with_tensors_and_updates_in_place(problem):
-    """Parameters as Tensors in and out of jit, momentum, and a view that is written through; against eager, and the same in JAX."""
+    """Parameters as Tensors in and out of jit, momentum, and a view that is written through;
+    against eager, and the same in JAX.
+    """
     parameters, x, t = problem
 
     def step(flat: Any, velocity: Any, x: Any, t: Any) -> Any:
@@ -121,9 +144,14 @@ def test_a_training_step_with_tensors_and_updates_in_place(problem):
         np.testing.assert_allclose(a, b, rtol=1e-10)
     assert len(traces) == 1
 
-    flat, velocity = [a for pair in parameters for a in pair], [jnp.zeros_like(a) for pair in parameters for a in pair]
+    flat, velocity = (
+        [a for pair in parameters for a in pair],
+        [jnp.zeros_like(a) for pair in parameters for a in pair],
+    )
     for _ in range(4):
-        gradients = jax.grad(lambda f: THEIRS([(f[0], f[1]), (f[2], f[3]), (f[4], f[5])], x, t))(flat)
+        gradients = jax.grad(lambda f: THEIRS([(f[0], f[1]), (f[2], f[3]), (f[4], f[5])], x, t))(
+            flat
+        )
         velocity = [0.9 * v + g for v, g in zip(velocity, gradients, strict=True)]
         flat = [p - 0.1 * v for p, v in zip(flat, velocity, strict=True)]
         flat[0] = flat[0].at[0].multiply(0.5)
@@ -138,16 +166,32 @@ def work(f: Any, *args: Any) -> Counter[str]:
 
 @pytest.mark.parametrize("name", ["grad", "per-example gradients"])
 def test_xla_does_the_same_work(problem, name):
-    """As many matrix products and transcendental functions, no more passes over memory; the rest differs by how ties of a maximum are told."""
+    """As many matrix products and transcendental functions, no more passes over memory; the rest
+    differs by how ties of a maximum are told.
+    """
     ours, theirs = (work(f, *problem) for f in BOTH[name])
-    for operation in ("dot", "custom-call", "exponential", "log", "reduce", "transpose", "copy", "while", "gather", "scatter", "sort"):
+    for operation in (
+        "dot",
+        "custom-call",
+        "exponential",
+        "log",
+        "reduce",
+        "transpose",
+        "copy",
+        "while",
+        "gather",
+        "scatter",
+        "sort",
+    ):
         assert ours[operation] <= theirs[operation], (operation, ours, theirs)
     assert ours["fusion"] <= theirs["fusion"] + 3
     assert sum(ours.values()) <= 1.15 * sum(theirs.values())
 
 
 def test_jax_transformations_over_ours(problem):
-    """jax.grad, jax.jvp, jax.vmap and jax.hessian of functions that differentiate and batch inside."""
+    """jax.grad, jax.jvp, jax.vmap and jax.hessian of functions that differentiate and batch
+    inside.
+    """
     xp = mg.namespace("jax")
     x = jnp.linspace(0.2, 1.4, 4)
     rows = jnp.stack([x, x + 1, x * x])
@@ -161,7 +205,9 @@ def test_jax_transformations_over_ours(problem):
 
 
 def test_ours_over_functions_compiled_by_jax():
-    """jax.jit inside our transformations cannot be differentiated by us: it raises and says so, instead of a silent zero."""
+    """jax.jit inside our transformations cannot be differentiated by us: it raises and says so,
+    instead of a silent zero.
+    """
     inner = jax.jit(lambda t: t * 2)
     with pytest.raises((RuntimeError, TypeError, ValueError)):
         func.grad(lambda x: mg.sum(inner(x)))(jnp.ones(3))
@@ -170,7 +216,9 @@ def test_ours_over_functions_compiled_by_jax():
 
 
 class TestWritesUnderEagerTransformations:
-    """JAX makes tracers of the arguments alone: zeros made inside are an array like any other, and are written to all the same."""
+    """JAX makes tracers of the arguments alone: zeros made inside are an array like any other, and
+    are written to all the same.
+    """
 
     @staticmethod
     def ours(a):
@@ -188,15 +236,32 @@ class TestWritesUnderEagerTransformations:
 
     PROGRAMS: ClassVar = {
         "vmap of grad": (lambda f: jax.vmap(func.grad(f)), lambda f: jax.vmap(jax.grad(f))),
-        "jacfwd of grad": (lambda f: lambda x: jax.jacfwd(func.grad(f))(x[0]), lambda f: lambda x: jax.hessian(f)(x[0])),
-        "grad of grad": (lambda f: lambda x: jax.grad(lambda a: jnp.sum(func.grad(f)(a)))(x[0]),
-                         lambda f: lambda x: jax.grad(lambda a: jnp.sum(jax.grad(f)(a)))(x[0])),
-        "grad of jvp": (lambda f: lambda x: jax.grad(lambda a: func.jvp(f, (a,), (a,))[1])(x[0]),
-                        lambda f: lambda x: jax.grad(lambda a: jax.jvp(f, (a,), (a,))[1])(x[0])),
-        "vmap of grad of a checkpoint": (lambda f: jax.vmap(func.grad(func.checkpoint(f))), lambda f: jax.vmap(jax.grad(f))),
-        "plain Tensors": (lambda f: lambda x: jax.grad(lambda a: f(mg.asarray(a)).array)(x[0]), lambda f: lambda x: jax.grad(f)(x[0])),
-        "leaves": (lambda f: jax.vmap(lambda a: mg.autograd.grad(f(t := mg.asarray(a, requires_grad=True)), t)[0].array),
-                   lambda f: jax.vmap(jax.grad(f))),
+        "jacfwd of grad": (
+            lambda f: lambda x: jax.jacfwd(func.grad(f))(x[0]),
+            lambda f: lambda x: jax.hessian(f)(x[0]),
+        ),
+        "grad of grad": (
+            lambda f: lambda x: jax.grad(lambda a: jnp.sum(func.grad(f)(a)))(x[0]),
+            lambda f: lambda x: jax.grad(lambda a: jnp.sum(jax.grad(f)(a)))(x[0]),
+        ),
+        "grad of jvp": (
+            lambda f: lambda x: jax.grad(lambda a: func.jvp(f, (a,), (a,))[1])(x[0]),
+            lambda f: lambda x: jax.grad(lambda a: jax.jvp(f, (a,), (a,))[1])(x[0]),
+        ),
+        "vmap of grad of a checkpoint": (
+            lambda f: jax.vmap(func.grad(func.checkpoint(f))),
+            lambda f: jax.vmap(jax.grad(f)),
+        ),
+        "plain Tensors": (
+            lambda f: lambda x: jax.grad(lambda a: f(mg.asarray(a)).array)(x[0]),
+            lambda f: lambda x: jax.grad(f)(x[0]),
+        ),
+        "leaves": (
+            lambda f: jax.vmap(
+                lambda a: mg.autograd.grad(f(t := mg.asarray(a, requires_grad=True)), t)[0].array
+            ),
+            lambda f: jax.vmap(jax.grad(f)),
+        ),
     }
 
     @pytest.mark.parametrize("name", PROGRAMS)
@@ -216,31 +281,56 @@ class TestWritesUnderEagerTransformations:
 
         return f
 
-    EAGER: ClassVar = {"vmap": jax.vmap, "grad": lambda f: lambda x: jax.grad(f)(x[0]), "jvp": lambda f: lambda x: jax.jvp(f, (x[0],), (x[0],))}
+    EAGER: ClassVar = {
+        "vmap": jax.vmap,
+        "grad": lambda f: lambda x: jax.grad(f)(x[0]),
+        "jvp": lambda f: lambda x: jax.jvp(f, (x[0],), (x[0],)),
+    }
 
     @pytest.mark.parametrize("name", EAGER)
     def test_a_tensor_from_outside(self, name):
-        """A leaf that requires grad is protected; of another Tensor JAX itself says that it was written to, when it is used again."""
+        """A leaf that requires grad is protected; of another Tensor JAX itself says that it was
+        written to, when it is used again.
+        """
         transform, x = self.EAGER[name], jnp.ones((2, 2)) * 3
         w = mg.asarray(jnp.ones(2), requires_grad=True)
-        with pytest.raises(mg.errors.GradientError, match="write a tracer into .* that Tensor itself, which requires grad") as info:
+        with pytest.raises(
+            mg.errors.GradientError,
+            match="write a tracer into .* that Tensor itself, which requires grad",
+        ) as info:
             transform(self.writing(w))(x)
         assert "backward()" not in str(info.value)
         assert w.array.tolist() == [1, 1]
         c = mg.asarray(jnp.ones(2))
         part = c[:1]
         transform(self.writing(c))(x)
-        for use in (lambda: c + 1, lambda: part * 2, c.tolist, lambda: jax.jit(lambda y: (c * y).array)(x), lambda: transform(self.writing(c))(x)):
+        for use in (
+            lambda: c + 1,
+            lambda: part * 2,
+            c.tolist,
+            lambda: jax.jit(lambda y: (c * y).array)(x),
+            lambda: transform(self.writing(c))(x),
+        ):
             with pytest.raises(jax.errors.UnexpectedTracerError):
                 use()
 
-    @pytest.mark.parametrize("transform", [lambda f: lambda x: jax.jit(f)(x[0]), lambda f: jax.jit(jax.vmap(f)),
-                                           lambda f: lambda x: jax.lax.map(f, x)])
+    @pytest.mark.parametrize(
+        "transform",
+        [
+            lambda f: lambda x: jax.jit(f)(x[0]),
+            lambda f: jax.jit(jax.vmap(f)),
+            lambda f: lambda x: jax.lax.map(f, x),
+        ],
+    )
     def test_a_tensor_from_outside_where_jax_compiles(self, transform):
         x = jnp.ones((2, 2)) * 3
         c = mg.asarray(jnp.ones((2, 2)))
         for t in (c, c[0], mg.asarray(jnp.ones(2), requires_grad=True)):
-            with pytest.raises(mg.errors.GradientError, match=r"write in place, .* would put a tracer into a Tensor with an array from outside"):
+            with pytest.raises(
+                mg.errors.GradientError,
+                match=r"write in place, .* would put a tracer into a Tensor with an array from "
+                r"outside",
+            ):
                 transform(self.writing(t))(x)
         assert c.array.tolist() == [[1, 1], [1, 1]]
         close(transform(lambda a: self.writing(c[0].clone())(a))(x), transform(jnp.sum)(x))

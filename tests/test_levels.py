@@ -1,4 +1,6 @@
-"""Transformations and levels: nesting without confusion, on every backend, over raw arrays and Tensors."""
+"""Transformations and levels: nesting without confusion, on every backend, over raw arrays and
+Tensors.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ class TestGrad:
         np.testing.assert_allclose(values(ga), [3, 4])
         np.testing.assert_allclose(values(gb), [1, 2])
         tree = {"w": a, "layers": [b, (a, None)]}
-        g, aux = func.grad(lambda p: (xp.sum(p["w"] * p["layers"][0] + p["layers"][1][0]), p["w"] * 2), has_aux=True)(tree)
+        g, aux = func.grad(
+            lambda p: (xp.sum(p["w"] * p["layers"][0] + p["layers"][1][0]), p["w"] * 2),
+            has_aux=True,
+        )(tree)
         assert set(g) == {"w", "layers"} and g["layers"][1][1] is None
         np.testing.assert_allclose(values(g["w"]), [3, 4])
         np.testing.assert_allclose(values(g["layers"][1][0]), [1, 1])
@@ -39,7 +44,9 @@ class TestGrad:
         a, b = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
         _, gb = func.grad(lambda x, y: xp.sum(x), argnums=(0, 1))(a, b)
         np.testing.assert_allclose(values(gb), [0, 0])
-        np.testing.assert_allclose(values(func.grad(lambda x: xp.asarray(np.array(3.0)))(a)), [0, 0])
+        np.testing.assert_allclose(
+            values(func.grad(lambda x: xp.asarray(np.array(3.0)))(a)), [0, 0]
+        )
 
     def test_third_derivative(self, xp):
         f = func.grad(func.grad(func.grad(lambda x: x**5)))
@@ -53,24 +60,38 @@ class TestGrad:
             gx, gy = pullback((raw(xp, [1.0, 10.0]), raw(xp, 1.0)))
             np.testing.assert_allclose(values(gx), [4, 41])
             np.testing.assert_allclose(values(gy), [1, 20])
-        with pytest.raises(ValueError, match="the pullback of vjp takes cotangents in the structure of the output: expected a tuple of 2"):
+        with pytest.raises(
+            ValueError,
+            match="the pullback of vjp takes cotangents in the structure of the output: "
+            "expected a tuple of 2",
+        ):
             pullback(raw(xp, 1.0))
         _, pullback = func.vjp(lambda a: {"a": a, "b": 2 * a}, x)
-        np.testing.assert_allclose(values(pullback({"b": raw(xp, [1.0, 1.0]), "a": raw(xp, [0.0, 0.0])})[0]), [2, 2])
-        with pytest.raises(ValueError, match=r"expected a dictionary with the keys \['a', 'b'\], got dict of 1"):
+        np.testing.assert_allclose(
+            values(pullback({"b": raw(xp, [1.0, 1.0]), "a": raw(xp, [0.0, 0.0])})[0]), [2, 2]
+        )
+        with pytest.raises(
+            ValueError, match=r"expected a dictionary with the keys \['a', 'b'\], got dict of 1"
+        ):
             pullback({"a": x})
 
     def test_errors(self, xp):
         x = raw(xp, [1.0, 2.0])
         with pytest.raises(RuntimeError, match="only for scalar outputs"):
             func.grad(lambda x: x * 2)(x)
-        with pytest.raises(TypeError, match="the function must return one real scalar, but it returned str"):
+        with pytest.raises(
+            TypeError, match="the function must return one real scalar, but it returned str"
+        ):
             func.grad(lambda x: "a")(x)
-        with pytest.raises(TypeError, match="cannot differentiate with respect to an array of dtype"):
+        with pytest.raises(
+            TypeError, match="cannot differentiate with respect to an array of dtype"
+        ):
             func.grad(lambda x: xp.sum(x))(xp.asarray(np.array([1, 2])).array)
         with pytest.raises(TypeError, match="cannot differentiate with respect to a Python float"):
             func.grad(lambda x: x)(1.0)
-        with pytest.raises(ValueError, match="argnums names argument 1, but the function was called with 1"):
+        with pytest.raises(
+            ValueError, match="argnums names argument 1, but the function was called with 1"
+        ):
             func.grad(lambda x: x, argnums=1)(x)
         with pytest.raises(TypeError, match="its result has dtype"):
             func.grad(lambda x: xp.argmax(x))(x)
@@ -135,7 +156,9 @@ class TestNesting:
             xp.sum(x * w * w).backward()
             return xp.sum(w.grad * x)
 
-        np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [2 * 2 * 1 * 2, 2 * 2 * 3 * 2])
+        np.testing.assert_allclose(
+            values(func.grad(f)(raw(xp, [1.0, 2.0]))), [2 * 2 * 1 * 2, 2 * 2 * 3 * 2]
+        )
 
     def test_two_backwards_inside(self, xp):
         def f(x):
@@ -153,13 +176,18 @@ class TestNesting:
             xp.sum(x * outer).backward()
             return xp.sum(x)
 
-        with pytest.raises(RuntimeError, match="would not reach the outer Tensor that the result also depends on"):
+        with pytest.raises(
+            RuntimeError, match="would not reach the outer Tensor that the result also depends on"
+        ):
             func.grad(f)(raw(xp, [1.0, 2.0]))
         assert outer.grad is None
 
     def test_a_tensor_from_outside_is_no_input_inside(self, xp):
         w = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        with pytest.raises(RuntimeError, match="created outside of the running transformation.*Pass it as an argument"):
+        with pytest.raises(
+            RuntimeError,
+            match="created outside of the running transformation.*Pass it as an argument",
+        ):
             func.grad(lambda x: mg.autograd.grad(xp.sum(w * w * x), w)[0])(raw(xp, [1.0, 2.0]))
 
     def test_operations_over_levels(self, xp):
@@ -182,7 +210,9 @@ class TestNesting:
         expected = [(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]
         np.testing.assert_allclose(g, expected, rtol=1e-6)
         h = func.grad(lambda x: xp.sum(func.grad(f)(x) ** 2))(raw(xp, x))
-        base = lambda x: np.sum(np.array([(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]) ** 2)
+        base = lambda x: np.sum(
+            np.array([(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]) ** 2
+        )
         expected = [(base(x + 1e-4 * u) - base(x - 1e-4 * u)) / 2e-4 for u in np.eye(2)]
         np.testing.assert_allclose(values(h), expected, rtol=1e-3)
 
@@ -216,7 +246,9 @@ class TestNesting:
             y[0] = x[1] * 3
             return xp.sum(y * y)
 
-        np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [0, 2 * 6 * 3 + 2 * 4 * 2])
+        np.testing.assert_allclose(
+            values(func.grad(f)(raw(xp, [1.0, 2.0]))), [0, 2 * 6 * 3 + 2 * 4 * 2]
+        )
 
 
 def test_create_graph_equals_nested_transformation(xp):
@@ -232,7 +264,9 @@ def test_create_graph_equals_nested_transformation(xp):
 
 
 class TestGradientsThatAreValuesOfATransformation:
-    """The `.grad` of a leaf inside may be an argument, or what operations saved, so that nothing is added to it in place."""
+    """The `.grad` of a leaf inside may be an argument, or what operations saved, so that nothing is
+    added to it in place.
+    """
 
     X = np.array([1.0, 2.0, 3.0])
 

@@ -1,4 +1,6 @@
-"""Where linear algebra and Fourier transforms broke once: numbers near the ends of their range, nothing at all, wrong lengths."""
+"""Where linear algebra and Fourier transforms broke once: numbers near the ends of their range,
+nothing at all, wrong lengths.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,31 @@ def leaf(x):
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e-11), ("float32", 1e10), ("float64", 1e-80), ("float64", 1e80)])
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [("float32", 1e-11), ("float32", 1e10), ("float64", 1e-80), ("float64", 1e80)],
+)
 def test_det_out_of_range_with_a_gradient_in_range(dtype, size):
     x = leaf((size * SQUARE).astype(dtype))
     (g,) = mg.autograd.grad(mg.linalg.det(x), x)
-    unit = g.array / np.dtype(dtype).type(size) / np.dtype(dtype).type(size) / np.dtype(dtype).type(size)
-    np.testing.assert_allclose(unit, np.linalg.det(SQUARE) * np.linalg.inv(SQUARE).T, rtol=0, atol=1e-5 if dtype == "float32" else 1e-13)
+    unit = (
+        g.array
+        / np.dtype(dtype).type(size)
+        / np.dtype(dtype).type(size)
+        / np.dtype(dtype).type(size)
+    )
+    np.testing.assert_allclose(
+        unit,
+        np.linalg.det(SQUARE) * np.linalg.inv(SQUARE).T,
+        rtol=0,
+        atol=1e-5 if dtype == "float32" else 1e-13,
+    )
 
 
 def test_a_library_that_finds_a_matrix_singular_whose_determinant_it_has_rounded(monkeypatch):
-    """Its determinant and its inverse may come from two eliminations: the adjugate, which exists, does without the inverse then."""
+    """Its determinant and its inverse may come from two eliminations: the adjugate, which exists,
+    does without the inverse then.
+    """
     xp = mg.namespace("numpy")
     raw = xp.full((), 0.0)._elem.host.xp.linalg
     monkeypatch.setattr(raw, "det", lambda x: np.linalg.det(x) + 1e-17)
@@ -37,7 +54,9 @@ def test_a_library_that_finds_a_matrix_singular_whose_determinant_it_has_rounded
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3), (3, 2)])
-@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e-13), ("float64", 1e-120), ("float64", 1e120)])
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("float32", 1e-13), ("float64", 1e-120), ("float64", 1e120)]
+)
 def test_pinv_of_small_and_large_matrices(shape, dtype, size):
     """pinv(s A) = pinv(A) / s, so the gradient is that at A, divided by s twice."""
     a = SQUARE[: shape[0], : shape[1]]
@@ -46,16 +65,24 @@ def test_pinv_of_small_and_large_matrices(shape, dtype, size):
     (expected,) = mg.autograd.grad(mg.sum(mg.linalg.pinv(near) * weight), near)
     (g,) = mg.autograd.grad(mg.sum(mg.linalg.pinv(far) * weight.astype(dtype)), far)
     scale = np.dtype(dtype).type(size)
-    np.testing.assert_allclose(g.array * scale * scale, expected.array, rtol=1e-4 if dtype == "float32" else 1e-12)
+    np.testing.assert_allclose(
+        g.array * scale * scale, expected.array, rtol=1e-4 if dtype == "float32" else 1e-12
+    )
 
 
-@pytest.mark.parametrize(("dtype", "scales"), [("complex64", (1e-4, 1.0, 1e20)), ("complex128", (1e-8, 1.0, 1e160))])
+@pytest.mark.parametrize(
+    ("dtype", "scales"), [("complex64", (1e-4, 1.0, 1e20)), ("complex128", (1e-8, 1.0, 1e160))]
+)
 def test_phases_are_refused_at_every_scale(dtype, scales):
     weight = RANDOM.normal(size=(4, 4)).astype("float32" if dtype == "complex64" else "float64")
     for scale in scales:
         for vectors in (lambda x: mg.linalg.eigh(x)[1], lambda x: mg.linalg.svd(x)[0]):
             x = leaf(HERMITIAN.astype(dtype))
-            with pytest.raises(GradientError, match="backward: The .* vectors in the complex case|eigenvectors in the complex case"):
+            with pytest.raises(
+                GradientError,
+                match="backward: The .* vectors in the complex case|eigenvectors in the complex "
+                "case",
+            ):
                 mg.autograd.grad(mg.sum(mg.real(vectors(x)) * weight) * scale, x)
             x = leaf(HERMITIAN.astype(dtype))
             mg.autograd.grad(mg.sum(mg.abs(vectors(x)) ** 2 * weight) * scale, x)
@@ -63,7 +90,10 @@ def test_phases_are_refused_at_every_scale(dtype, scales):
 
 def test_integers_of_numpy_as_axes():
     x, y = leaf(np.ones((2, 3))), leaf(np.ones((3, 2)))
-    assert mg.autograd.grad(mg.sum(mg.tensordot(x, y, axes=np.int64(1))), x)[0].tolist() == [[2.0] * 3] * 2
+    assert (
+        mg.autograd.grad(mg.sum(mg.tensordot(x, y, axes=np.int64(1))), x)[0].tolist()
+        == [[2.0] * 3] * 2
+    )
 
 
 @pytest.mark.parametrize("name", ["numpy", "strict", "jax"])
@@ -78,7 +108,9 @@ def test_rank_of_nothing(name, shape, rank):
 def test_cross_of_two_components(name):
     pytest.importorskip({"strict": "array_api_strict"}.get(name, name))
     xp = mg.namespace(name)
-    with pytest.raises(ValueError, match=r"linalg\.cross: the axis -1 must have length 3 in both operands"):
+    with pytest.raises(
+        ValueError, match=r"linalg\.cross: the axis -1 must have length 3 in both operands"
+    ):
         xp.linalg.cross(xp.ones(3), xp.ones(2))
 
 
@@ -100,7 +132,9 @@ def test_a_transform_over_no_axes_shows_its_argument(name):
 
 
 def test_what_is_no_array_is_named_without_the_options():
-    with pytest.raises(TypeError, match=r"fft\.fft: none of the arguments is an array of a known library \(list\)"):
+    with pytest.raises(
+        TypeError, match=r"fft\.fft: none of the arguments is an array of a known library \(list\)"
+    ):
         mg.fft.fft([1.0, 2.0])
 
 
@@ -111,5 +145,7 @@ def test_what_would_cut_a_gradient_raises():
         mg.clip(integers, bounds, None)
     with pytest.raises(TypeError, match="clip: the bounds must be integers where x is one"):
         mg.clip(integers, 0.5, None)
-    with pytest.raises(TypeError, match="full_like: a fill_value of dtype float64 would be cut to that of x, int64"):
+    with pytest.raises(
+        TypeError, match="full_like: a fill_value of dtype float64 would be cut to that of x, int64"
+    ):
         mg.full_like(integers, bounds[0])

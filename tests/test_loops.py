@@ -1,4 +1,6 @@
-"""func.scan, fori_loop, while_loop: against unrolled loops, jax.lax and finite differences, at every nesting, on every backend."""
+"""func.scan, fori_loop, while_loop: against unrolled loops, jax.lax and finite differences, at
+every nesting, on every backend.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def body_of(w: Any) -> Callable[[Any, Any], tuple[Any, Any]]:
     return body
 
 
-def unrolled(body: Any, carry: Any, xs: Any, *, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+def unrolled(
+    body: Any, carry: Any, xs: Any, *, length: int | None = None, reverse: bool = False
+) -> tuple[Any, Any]:
     n = length if length is not None else tree.leaves(xs)[0].shape[0]
     ys = []
     for i in reversed(range(n)) if reverse else range(n):
@@ -51,11 +55,20 @@ def loss_of(run: Any, **options: Any) -> Callable[..., Any]:
 
 
 def near(a: Any, b: Any, tolerance: float = 1e-10) -> None:
-    a, b = tree.leaves(a), tree.leaves(np.asarray(b) if isinstance(b, list) and not isinstance(b[0], (np.ndarray, mg.Tensor)) else b)
+    a, b = (
+        tree.leaves(a),
+        tree.leaves(
+            np.asarray(b)
+            if isinstance(b, list) and not isinstance(b[0], (np.ndarray, mg.Tensor))
+            else b
+        ),
+    )
     assert len(a) == len(b)
     for x, y in zip(a, b, strict=True):
         x, y = (z.detach().numpy() if isinstance(z, mg.Tensor) else np.asarray(z) for z in (x, y))
-        assert x.shape == y.shape and np.allclose(x, y, rtol=tolerance, atol=tolerance), np.abs(x - y).max()
+        assert x.shape == y.shape and np.allclose(x, y, rtol=tolerance, atol=tolerance), np.abs(
+            x - y
+        ).max()
 
 
 def on(backend: str, *arrays: Any) -> tuple[Any, ...]:
@@ -80,8 +93,14 @@ def test_values_on_every_backend(backend: str, reverse: bool) -> None:
 def test_gradients_with_each_checkpoint(checkpoint: Any, reverse: bool) -> None:
     backend = "strict" if reverse else "numpy"  # on JAX they are compared under jit
     args = on(backend, W, H0, XS)
-    loss, expected = loss_of(func.scan, reverse=reverse, checkpoint=checkpoint), loss_of(unrolled, reverse=reverse)
-    near(func.value_and_grad(loss, (0, 1, 2))(*args), func.value_and_grad(expected, (0, 1, 2))(W, H0, XS))
+    loss, expected = (
+        loss_of(func.scan, reverse=reverse, checkpoint=checkpoint),
+        loss_of(unrolled, reverse=reverse),
+    )
+    near(
+        func.value_and_grad(loss, (0, 1, 2))(*args),
+        func.value_and_grad(expected, (0, 1, 2))(W, H0, XS),
+    )
 
 
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
@@ -93,7 +112,9 @@ def test_second_order(checkpoint: Any) -> None:
 
     def twice(f: Any) -> Any:
         def along(*args: Any) -> Any:
-            return sum(mg.sum(g * t) for g, t in zip(func.grad(f, (0, 1, 2))(*args), v, strict=True))
+            return sum(
+                mg.sum(g * t) for g, t in zip(func.grad(f, (0, 1, 2))(*args), v, strict=True)
+            )
 
         return func.grad(along, (0, 1, 2))(*args)
 
@@ -105,10 +126,15 @@ def test_every_pair_of_transformations(steps: int) -> None:
     """Sixty steps are run by a program."""
     xs = np.random.default_rng(1).normal(size=(steps, 3))
     turns: dict[str, Callable[[Any], Any]] = {
-        "grad": lambda f: lambda h: func.grad(lambda h: mg.sum(f(h) ** 2))(h), "jvp": lambda f: lambda h: func.jvp(f, (h,), (mg.cos(h),))[1],
+        "grad": lambda f: lambda h: func.grad(lambda h: mg.sum(f(h) ** 2))(h),
+        "jvp": lambda f: lambda h: func.jvp(f, (h,), (mg.cos(h),))[1],
         "vmap": lambda f: lambda h: mg.sum(func.vmap(f)(mg.stack([h, 2.0 * h, -h])), axis=0),
-        "vmap_w": lambda f: lambda h: mg.sum(func.vmap(lambda s: f(h * s))(np.array([1.0, 0.5])), axis=0),
-        "jacrev": lambda f: lambda h: mg.sum(func.jacrev(f)(h), axis=0), "jacfwd": lambda f: lambda h: mg.sum(func.jacfwd(f)(h), axis=1)}
+        "vmap_w": lambda f: (
+            lambda h: mg.sum(func.vmap(lambda s: f(h * s))(np.array([1.0, 0.5])), axis=0)
+        ),
+        "jacrev": lambda f: lambda h: mg.sum(func.jacrev(f)(h), axis=0),
+        "jacfwd": lambda f: lambda h: mg.sum(func.jacfwd(f)(h), axis=1),
+    }
 
     def inner(run: Any) -> Any:
         def f(h: Any) -> Any:
@@ -123,16 +149,33 @@ def test_every_pair_of_transformations(steps: int) -> None:
 
 
 def test_three_levels_and_a_hessian() -> None:
-    loss, expected = (lambda h, f=f: f(W, h, XS[:4]) for f in (loss_of(func.scan), loss_of(unrolled)))
+    loss, expected = (
+        lambda h, f=f: f(W, h, XS[:4]) for f in (loss_of(func.scan), loss_of(unrolled))
+    )
     near(func.hessian(loss)(H0), func.hessian(expected)(H0))
-    near(func.grad(lambda h: mg.sum(func.hessian(loss)(h) ** 2))(H0), func.grad(lambda h: mg.sum(func.hessian(expected)(h) ** 2))(H0), 1e-8)
-    near(func.jacfwd(func.jacrev(func.grad(loss)))(H0), func.jacfwd(func.jacrev(func.grad(expected)))(H0), 1e-8)
+    near(
+        func.grad(lambda h: mg.sum(func.hessian(loss)(h) ** 2))(H0),
+        func.grad(lambda h: mg.sum(func.hessian(expected)(h) ** 2))(H0),
+        1e-8,
+    )
+    near(
+        func.jacfwd(func.jacrev(func.grad(loss)))(H0),
+        func.jacfwd(func.jacrev(func.grad(expected)))(H0),
+        1e-8,
+    )
 
 
 def test_finite_differences() -> None:
-    assert mg.autograd.gradcheck(loss_of(func.scan), tuple(mg.asarray(x, requires_grad=True) for x in (W, H0, XS)), check_forward_ad=True,
-                                 check_batched_grad=True, check_batched_forward_grad=True)
-    assert mg.autograd.gradgradcheck(loss_of(func.scan), tuple(mg.asarray(x, requires_grad=True) for x in (W, H0, XS[:3])))
+    assert mg.autograd.gradcheck(
+        loss_of(func.scan),
+        tuple(mg.asarray(x, requires_grad=True) for x in (W, H0, XS)),
+        check_forward_ad=True,
+        check_batched_grad=True,
+        check_batched_forward_grad=True,
+    )
+    assert mg.autograd.gradgradcheck(
+        loss_of(func.scan), tuple(mg.asarray(x, requires_grad=True) for x in (W, H0, XS[:3]))
+    )
 
 
 def test_against_lax() -> None:
@@ -151,24 +194,51 @@ def test_against_lax() -> None:
     for reverse in (False, True):
         ours = loss_of(func.scan, reverse=reverse)
         expected = jax.value_and_grad(theirs, (0, 1, 2))(w, h, xs, reverse)
-        for run in (func.value_and_grad(ours, (0, 1, 2)), jax.jit(func.value_and_grad(ours, (0, 1, 2)))):
+        for run in (
+            func.value_and_grad(ours, (0, 1, 2)),
+            jax.jit(func.value_and_grad(ours, (0, 1, 2))),
+        ):
             near(run(w, h, xs), expected)
         near(jax.jit(jax.grad(lambda w, ours=ours: ours(w, h, xs).array))(w), expected[1][0])
-        near(jax.jit(lambda w, ours=ours: func.hvp(lambda w: ours(w, h, xs), (w,), (2.0 * w,))[1][0])(w),
-             jax.jvp(jax.grad(lambda w, reverse=reverse: theirs(w, h, xs, reverse)), (w,), (2.0 * w,))[1])
+        near(
+            jax.jit(
+                lambda w, ours=ours: func.hvp(lambda w: ours(w, h, xs), (w,), (2.0 * w,))[1][0]
+            )(w),
+            jax.jvp(
+                jax.grad(lambda w, reverse=reverse: theirs(w, h, xs, reverse)), (w,), (2.0 * w,)
+            )[1],
+        )
 
 
-@pytest.mark.parametrize("checkpoint", ["step", 5, *(pytest.param(c, marks=pytest.mark.slow) for c in (3, 50, None, "binomial"))])
+@pytest.mark.parametrize(
+    "checkpoint",
+    ["step", 5, *(pytest.param(c, marks=pytest.mark.slow) for c in (3, 50, None, "binomial"))],
+)
 def test_under_jit_it_is_one_loop_of_lax(checkpoint: Any) -> None:
     jax = pytest.importorskip("jax")
     args = tuple(jax.numpy.asarray(x) for x in (W, H0, np.tile(XS, (2, 1))))
     gradient = func.grad(loss_of(func.scan, checkpoint=checkpoint), (0, 1, 2))
-    near(jax.jit(gradient)(*args), func.grad(loss_of(unrolled), (0, 1, 2))(W, H0, np.tile(XS, (2, 1))))
+    near(
+        jax.jit(gradient)(*args),
+        func.grad(loss_of(unrolled), (0, 1, 2))(W, H0, np.tile(XS, (2, 1))),
+    )
     if checkpoint in ("step", None):
         assert str(jax.make_jaxpr(gradient)(*args)).count("scan[") <= 3
-    vmapped = jax.jit(func.vmap(func.grad(lambda h, w: loss_of(func.scan, checkpoint=checkpoint)(w, h, args[2])), in_axes=(0, None)))
-    near(vmapped(jax.numpy.asarray(np.stack([H0, -H0])), args[0]),
-         np.stack([func.grad(lambda h: loss_of(unrolled)(W, h, np.tile(XS, (2, 1))))(h) for h in (H0, -H0)]))
+    vmapped = jax.jit(
+        func.vmap(
+            func.grad(lambda h, w: loss_of(func.scan, checkpoint=checkpoint)(w, h, args[2])),
+            in_axes=(0, None),
+        )
+    )
+    near(
+        vmapped(jax.numpy.asarray(np.stack([H0, -H0])), args[0]),
+        np.stack(
+            [
+                func.grad(lambda h: loss_of(unrolled)(W, h, np.tile(XS, (2, 1))))(h)
+                for h in (H0, -H0)
+            ]
+        ),
+    )
 
 
 # On the tape
@@ -177,7 +247,11 @@ def test_under_jit_it_is_one_loop_of_lax(checkpoint: Any) -> None:
 def test_one_node_whose_recording_does_not_grow() -> None:
     w = mg.asarray(W, requires_grad=True)
     h, ys = func.scan(body_of(w), H0, XS)
-    assert h.grad_fn is ys["norm"].grad_fn and h.grad_fn.name() == "scanBackward" and h.grad_fn.next_functions[0][0].name() == "AccumulateGrad"
+    assert (
+        h.grad_fn is ys["norm"].grad_fn
+        and h.grad_fn.name() == "scanBackward"
+        and h.grad_fn.next_functions[0][0].name() == "AccumulateGrad"
+    )
     mg.sum(h**3).backward()
     near(w.grad, func.grad(lambda w: mg.sum(unrolled(body_of(w), H0, XS)[0] ** 3))(W))
     counted = {n: _nodes(func.scan(body_of(w), H0, np.ones((n, 3)))[0].grad_fn) for n in (2, 200)}
@@ -199,14 +273,19 @@ def test_create_graph_and_retain_graph() -> None:
     loss = loss_of(func.scan)(w, H0, XS)
     (g,) = mg.autograd.grad(loss, w, create_graph=True)
     (second,) = mg.autograd.grad(mg.sum(g**2), w, retain_graph=True)
-    near(second, func.grad(lambda w: mg.sum(func.grad(lambda w: loss_of(unrolled)(w, H0, XS))(w) ** 2))(W))
+    near(
+        second,
+        func.grad(lambda w: mg.sum(func.grad(lambda w: loss_of(unrolled)(w, H0, XS))(w) ** 2))(W),
+    )
     mg.autograd.grad(loss, w)
     with pytest.raises(GradientError, match="second time|freed"):
         mg.autograd.grad(loss, w)
 
 
 def test_captured_arrays_at_each_level() -> None:
-    """A body captures arrays of the base level, of two running transformations, views and what is computed of them, in functions and objects."""
+    """A body captures arrays of the base level, of two running transformations, views and what is
+    computed of them, in functions and objects.
+    """
     base = mg.asarray(W, requires_grad=True)
 
     class Cell:
@@ -222,7 +301,8 @@ def test_captured_arrays_at_each_level() -> None:
                 cell, view = Cell(base), a[1:]
 
                 def body(h: Any, x: Any) -> Any:
-                    bias = mg.concat([view, a[:1]]) * b.detach() + b * mg.sum(a * b)  # of captured arrays alone
+                    # of captured arrays alone
+                    bias = mg.concat([view, a[:1]]) * b.detach() + b * mg.sum(a * b)
                     return mg.tanh(cell(h) + x + bias), mg.sum(a)
 
                 h, ys = run(body, H0, XS)
@@ -242,8 +322,13 @@ def test_captured_batches_and_tangents() -> None:
             return run(lambda h, x: (mg.tanh(w @ h * s + x), h * s), H0, XS)
 
         ws = np.stack([W, -W])
-        return (func.vmap(of, in_axes=(0, None))(ws, 2.0 * np.ones(())), func.jvp(lambda s: of(W, s), (np.ones(()),), (np.ones(()),)),
-                func.vmap(lambda w: func.jvp(lambda s: of(w, s)[0], (np.ones(()),), (np.ones(()),)))(ws))
+        return (
+            func.vmap(of, in_axes=(0, None))(ws, 2.0 * np.ones(())),
+            func.jvp(lambda s: of(W, s), (np.ones(()),), (np.ones(()),)),
+            func.vmap(lambda w: func.jvp(lambda s: of(w, s)[0], (np.ones(()),), (np.ones(()),)))(
+                ws
+            ),
+        )
 
     near(f(func.scan), f(unrolled))
 
@@ -268,7 +353,9 @@ def test_functions_of_the_users_own_and_transformations_in_a_body() -> None:
     def doubled(x: Any, w: Any) -> Any:
         return x * w
 
-    doubled.defvjp(lambda x, w: (x * w, (x, w)), lambda kept, g: (3.0 * g * kept[1], mg.sum(g * kept[0])))
+    doubled.defvjp(
+        lambda x, w: (x * w, (x, w)), lambda kept, g: (3.0 * g * kept[1], mg.sum(g * kept[0]))
+    )
 
     class Cubed(mg.autograd.Function):
         @staticmethod
@@ -285,7 +372,9 @@ def test_functions_of_the_users_own_and_transformations_in_a_body() -> None:
             def body(h: Any, x: Any) -> Any:
                 slope = func.grad(lambda h: mg.sum(mg.sin(h * s)))(h)
                 rows = func.vmap(lambda a: a * s)(h)
-                return mg.tanh(doubled(h, s) + Cubed.apply(s * x)) + 0.1 * slope, mg.sum(rows) + func.checkpoint(lambda h: mg.sum(mg.exp(s * h)))(h)
+                return mg.tanh(doubled(h, s) + Cubed.apply(s * x)) + 0.1 * slope, mg.sum(
+                    rows
+                ) + func.checkpoint(lambda h: mg.sum(mg.exp(s * h)))(h)
 
             h, ys = run(body, H0, XS)
             return mg.sum(h) + mg.sum(ys)
@@ -314,14 +403,23 @@ def test_detach_and_no_grad_in_a_body() -> None:
 
     near(f(func.scan), f(loop))
     with mg.no_grad():
-        assert isinstance(func.scan(body_of(mg.asarray(W, requires_grad=True)), H0, XS)[0], np.ndarray)
+        assert isinstance(
+            func.scan(body_of(mg.asarray(W, requires_grad=True)), H0, XS)[0], np.ndarray
+        )
 
 
 def test_what_does_not_depend_has_no_gradient_that_is_nan() -> None:
-    """The time of a loop, whose square root has an infinite slope at 0, is no part of the derivative."""
+    """The time of a loop, whose square root has an infinite slope at 0, is no part of the
+    derivative.
+    """
+
     def f(run: Any, mode: Any) -> Any:
         def loss(w: Any) -> Any:
-            (_, h), _ = run(lambda c, x: ((c[0] + 0.5, c[1] * w + mg.sqrt(c[0])), None), (np.array(0.0), np.array(1.0)), np.zeros(5))
+            (_, h), _ = run(
+                lambda c, x: ((c[0] + 0.5, c[1] * w + mg.sqrt(c[0])), None),
+                (np.array(0.0), np.array(1.0)),
+                np.zeros(5),
+            )
             return h
 
         return mode(loss)(np.array(0.5))
@@ -341,26 +439,49 @@ def test_what_does_not_depend_has_no_gradient_that_is_nan() -> None:
 def test_random_trees_of_carries() -> None:
     for seed in range(12):
         r = np.random.default_rng(seed)
-        leaves = [r.normal(size=tuple(r.integers(0, 4, size=r.integers(0, 3)))).astype(r.choice(["float32", "float64"])) for _ in range(4)]
+        leaves = [
+            r.normal(size=tuple(r.integers(0, 4, size=r.integers(0, 3)))).astype(
+                r.choice(["float32", "float64"])
+            )
+            for _ in range(4)
+        ]
         leaves.append(r.integers(0, 9, size=2))
         carry = {"a": leaves[0], "b": [(leaves[1], None), {"c": leaves[2]}], "n": leaves[4]}
         xs = (np.asarray(r.normal(size=(30, 2))), [r.integers(0, 5, size=30)])
 
         def body(c: Any, x: Any, leaf: Any = leaves[3]) -> Any:
             scale = mg.sum(x[0]) * mg.mean(x[1][0] * 1.0)
-            new = tree.map(lambda v: mg.astype(mg.sin(v * scale) + 0.5 * v, v.dtype) if v.dtype != np.int64 else v + x[1][0], c)
+            new = tree.map(
+                lambda v: (
+                    mg.astype(mg.sin(v * scale) + 0.5 * v, v.dtype)
+                    if v.dtype != np.int64
+                    else v + x[1][0]
+                ),
+                c,
+            )
             return new, {"s": mg.sum(new["a"]), "l": (mg.asarray(leaf) * scale, new["n"])}
 
         def floats(t: Any) -> list[Any]:
             return [x for x in tree.leaves(t) if x.dtype.kind == "f"]
 
-        def loss(run: Any, parts: Any, carry: Any = carry, xs: Any = xs, body: Any = body, leaves: Any = leaves) -> Any:
+        def loss(
+            run: Any,
+            parts: Any,
+            carry: Any = carry,
+            xs: Any = xs,
+            body: Any = body,
+            leaves: Any = leaves,
+        ) -> Any:
             c = {"a": parts[0], "b": [(parts[1], None), {"c": parts[2]}], "n": leaves[4]}
             last, ys = run(body, c, xs)
             return sum(mg.sum(x) * 1.0 for x in tree.leaves((last, ys)) if "float" in str(x.dtype))
 
         near(func.scan(body, carry, xs), unrolled(body, carry, xs), 1e-5)
-        near(func.grad(lambda p, loss=loss: loss(func.scan, p))(leaves[:3]), func.grad(lambda p, loss=loss: loss(unrolled, p))(leaves[:3]), 1e-4)
+        near(
+            func.grad(lambda p, loss=loss: loss(func.scan, p))(leaves[:3]),
+            func.grad(lambda p, loss=loss: loss(unrolled, p))(leaves[:3]),
+            1e-4,
+        )
 
 
 def test_numbers_and_lengths(backend: str) -> None:
@@ -372,7 +493,9 @@ def test_numbers_and_lengths(backend: str) -> None:
     assert func.scan(lambda c, x: (c + 1, c), 0, None, length=3)[1].shape == (3,)
     carry, ys = func.scan(lambda c, x: (c * x, (c, {"a": x[:1]})), xp.ones((2,)), xp.ones((0, 2)))
     assert carry.shape == (2,) and ys[0].shape == (0, 2) and ys[1]["a"].shape == (0, 1)
-    g = func.grad(lambda c: mg.sum(func.scan(lambda c, x: (c * x, c), c, xp.ones((0, 2)))[0] * 3.0))(xp.ones((2,)))
+    g = func.grad(
+        lambda c: mg.sum(func.scan(lambda c, x: (c * x, c), c, xp.ones((0, 2)))[0] * 3.0)
+    )(xp.ones((2,)))
     assert [float(v) for v in (g[0], g[1])] == [3.0, 3.0]
     assert func.scan(lambda c, x: (c, x), (), xp.arange(3))[1].shape == (3,)
 
@@ -394,35 +517,108 @@ def test_results_are_new_arrays() -> None:
 def test_errors() -> None:
     x = np.ones((4, 2))
     cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: func.scan(lambda c, x: c, x[0], x), TypeError, r"scan: the body must return a tuple \(carry, y\), but it returned an array"),
-        (lambda: func.scan(lambda c, x: ({"a": c["a"]}, 1), {"a": x[0], "b": x[0]}, x), TypeError,
-         r"scan: the body must return the carry as it was given it: expected a dictionary with the keys \['a', 'b'\], got dict of 1"),
-        (lambda: func.scan(lambda c, x: ({"a": [c["a"][0][:1]]}, 1), {"a": [x[0]]}, x), TypeError,
-         r"the leaf at \['a'\]\[0\] is of shape \(1,\) and dtype float64, but was given as an array of shape \(2,\) and dtype float64"),
-        (lambda: func.scan(lambda c, x: (mg.astype(c, np.float32), 1), x[0], x), TypeError,
-         r"the leaf is of shape \(2,\) and dtype float32, but was given as an array of shape \(2,\) and dtype float64"),
-        (lambda: func.scan(lambda c, x: (c, "y"), x[0], x), TypeError, "scan: the body must return arrays as y, but the leaf is a str"),
-        (lambda: func.scan(lambda c, x: (c, x), "c", x), TypeError, "scan: carry: the leaf is a str, but must be an array or a number"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0], {"a": 1.0}), TypeError, r"scan: xs: the leaf at \['a'\] is a float, but must be an array"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0], [x[0, 0]]), ValueError, r"scan: xs at \[0\] is of shape \(\), but needs an axis for the"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0], [x, x[:3]]), ValueError,
-         r"scan: xs at \[1\] has 3 steps along its first axis, but xs at \[0\] says 4"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0], x, length=3), ValueError, "scan: xs has 4 steps along its first axis, but length says 3"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0]), ValueError, "scan: there are no arrays in xs to tell the number of steps; pass length"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0], length=-1), ValueError, "scan: length must be an int of at least 0, or None, not -1"),
-        (lambda: func.scan(lambda c, x: (c, x), x[0], x, checkpoint=0), ValueError,
-         "scan: checkpoint must be 'step', 'binomial', None, or an int above 0, not 0"),
+        (
+            lambda: func.scan(lambda c, x: c, x[0], x),
+            TypeError,
+            r"scan: the body must return a tuple \(carry, y\), but it returned an array",
+        ),
+        (
+            lambda: func.scan(lambda c, x: ({"a": c["a"]}, 1), {"a": x[0], "b": x[0]}, x),
+            TypeError,
+            r"scan: the body must return the carry as it was given it: expected a dictionary "
+            r"with the keys \['a', 'b'\], got dict of 1",
+        ),
+        (
+            lambda: func.scan(lambda c, x: ({"a": [c["a"][0][:1]]}, 1), {"a": [x[0]]}, x),
+            TypeError,
+            r"the leaf at \['a'\]\[0\] is of shape \(1,\) and dtype float64, but was given as "
+            r"an array of shape \(2,\) and dtype float64",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (mg.astype(c, np.float32), 1), x[0], x),
+            TypeError,
+            r"the leaf is of shape \(2,\) and dtype float32, but was given as an array of shape "
+            r"\(2,\) and dtype float64",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, "y"), x[0], x),
+            TypeError,
+            "scan: the body must return arrays as y, but the leaf is a str",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), "c", x),
+            TypeError,
+            "scan: carry: the leaf is a str, but must be an array or a number",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0], {"a": 1.0}),
+            TypeError,
+            r"scan: xs: the leaf at \['a'\] is a float, but must be an array",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0], [x[0, 0]]),
+            ValueError,
+            r"scan: xs at \[0\] is of shape \(\), but needs an axis for the",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0], [x, x[:3]]),
+            ValueError,
+            r"scan: xs at \[1\] has 3 steps along its first axis, but xs at \[0\] says 4",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0], x, length=3),
+            ValueError,
+            "scan: xs has 4 steps along its first axis, but length says 3",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0]),
+            ValueError,
+            "scan: there are no arrays in xs to tell the number of steps; pass length",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0], length=-1),
+            ValueError,
+            "scan: length must be an int of at least 0, or None, not -1",
+        ),
+        (
+            lambda: func.scan(lambda c, x: (c, x), x[0], x, checkpoint=0),
+            ValueError,
+            "scan: checkpoint must be 'step', 'binomial', None, or an int above 0, not 0",
+        ),
         (lambda: func.scan(3, x[0], x), TypeError, "scan: the body must be a function, not int"),  # type: ignore[arg-type]
-        (lambda: func.while_loop(lambda c: c, lambda c: c, x), TypeError,
-         r"while_loop: cond_fun must return a boolean array of shape \(\), or a bool, but it returned an array of shape \(4, 2\) and dtype float64"),
-        (lambda: func.while_loop(lambda c: True, lambda c: c[0], x), TypeError,
-         r"while_loop: body_fun must return the state as it was given it: the leaf is of shape \(2,\) and dtype float64, but was given"),
-        (lambda: func.while_loop(1, lambda c: c, x), TypeError, "while_loop: cond_fun must be a function, not int"),  # type: ignore[arg-type]
-        (lambda: func.fori_loop(0.5, 3, lambda i, c: c, x), TypeError,
-         r"fori_loop: lower must be an int or an integer array of shape \(\), not a float"),
-        (lambda: func.fori_loop(0, x, lambda i, c: c, x), TypeError,
-         r"fori_loop: upper must be an int or an integer array of shape \(\), not an array of shape"),
-        (lambda: func.fori_loop(0, 3, 1, x), TypeError, "fori_loop: body_fun must be a function, not int"),  # type: ignore[arg-type]
+        (
+            lambda: func.while_loop(lambda c: c, lambda c: c, x),
+            TypeError,
+            r"while_loop: cond_fun must return a boolean array of shape \(\), or a bool, but it "
+            r"returned an array of shape \(4, 2\) and dtype float64",
+        ),
+        (
+            lambda: func.while_loop(lambda c: True, lambda c: c[0], x),
+            TypeError,
+            r"while_loop: body_fun must return the state as it was given it: the leaf is of "
+            r"shape \(2,\) and dtype float64, but was given",
+        ),
+        (
+            lambda: func.while_loop(1, lambda c: c, x),
+            TypeError,
+            "while_loop: cond_fun must be a function, not int",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: func.fori_loop(0.5, 3, lambda i, c: c, x),
+            TypeError,
+            r"fori_loop: lower must be an int or an integer array of shape \(\), not a float",
+        ),
+        (
+            lambda: func.fori_loop(0, x, lambda i, c: c, x),
+            TypeError,
+            r"fori_loop: upper must be an int or an integer array of shape \(\), not an array "
+            r"of shape",
+        ),
+        (
+            lambda: func.fori_loop(0, 3, 1, x),
+            TypeError,
+            "fori_loop: body_fun must be a function, not int",
+        ),  # type: ignore[arg-type]
     ]
     for run, kind, text in cases:
         with pytest.raises(kind, match=text):
@@ -445,8 +641,14 @@ def test_a_body_must_not_write_to_what_it_is_given(steps: int) -> None:
         buffer[0] = 1.0
         return c, None
 
-    for body, text in ((writes, "write to an argument, or what it captures, but add_ does"), (writes_part, "but multiply_ does"),
-                       (writes_captured, "the body of scan must not write to an array from outside, but setitem does")):
+    for body, text in (
+        (writes, "write to an argument, or what it captures, but add_ does"),
+        (writes_part, "but multiply_ does"),
+        (
+            writes_captured,
+            "the body of scan must not write to an array from outside, but setitem does",
+        ),
+    ):
         with pytest.raises(GradientError, match=text):
             func.scan(body, h, xs)
         with pytest.raises(GradientError, match=text):
@@ -465,7 +667,11 @@ def test_a_body_must_not_write_to_what_it_is_given(steps: int) -> None:
 @pytest.mark.parametrize("steps", [2, 60])
 def test_hidden_state_is_found_out(steps: int) -> None:
     draw = np.random.default_rng(0)
-    with pytest.raises(RuntimeError, match="returned something else for the same arguments when it was called again.*Pass it as a part of the carry"):
+    with pytest.raises(
+        RuntimeError,
+        match="returned something else for the same arguments when it was called again.*Pass it "
+        "as a part of the carry",
+    ):
         func.scan(lambda c, x: (c + draw.normal(), None), 0.0, np.ones(steps))
 
 
@@ -479,12 +685,20 @@ def test_what_changes_before_the_pass_is_found_out(steps: int) -> None:
     losses = []
     for k in (1.0, 0.5):
         losses.append(func.scan(lambda c, _: (c * k, None), x, length=steps)[0])  # noqa: B023
-    with pytest.raises(GradientError, match="scan: the body computes something else in the backward pass than when the loop ran, for the same arg"):
+    with pytest.raises(
+        GradientError,
+        match="scan: the body computes something else in the backward pass than when the loop "
+        "ran, for the same arg",
+    ):
         losses[0].backward()
     scale = np.array(3.0)
     loss = func.scan(lambda c, _: (c * scale, None), x, length=steps)[0]
     scale += 1.0
-    with pytest.raises(GradientError, match="something that has changed since, such as a variable of a loop around it, or an array that was written"):
+    with pytest.raises(
+        GradientError,
+        match="something that has changed since, such as a variable of a loop around it, or an "
+        "array that was written",
+    ):
         loss.backward()
 
 
@@ -506,16 +720,22 @@ def test_branches_on_values_and_shapes(steps: int) -> None:
 
     start = np.array(1.5)
     near(func.scan(body, start, xs), loop(mg.asarray(start)))
-    near(func.grad(lambda c: mg.sum(func.scan(body, c, xs)[1]))(start), func.grad(lambda c: mg.sum(loop(c)[1]))(start))
+    near(
+        func.grad(lambda c: mg.sum(func.scan(body, c, xs)[1]))(start),
+        func.grad(lambda c: mg.sum(loop(c)[1]))(start),
+    )
     with pytest.raises(BatchingError, match="bool"):
         func.vmap(lambda c: func.scan(body, c, xs)[0])(np.ones(3))
 
 
 def test_late_captures() -> None:
     """What a body uses at a later step only is differentiated as well."""
+
     def f(run: Any) -> Any:
         def loss(a: Any) -> Any:
-            return run(lambda c, x: (c * a if x > 3.0 else c + 1.0, None), np.array(1.0), np.arange(6.0))[0]
+            return run(
+                lambda c, x: (c * a if x > 3.0 else c + 1.0, None), np.array(1.0), np.arange(6.0)
+            )[0]
 
         return func.grad(loss)(np.array(2.0))
 
@@ -548,16 +768,25 @@ def test_memory_is_that_of_the_carries() -> None:
         def body(c: Any, _: Any) -> Any:
             return mg.tanh(mg.sin(mg.cos(c) * c) + mg.exp(-c * c)) * c, None
 
-        return func.grad(lambda c: mg.sum(func.scan(body, c, length=steps, checkpoint=checkpoint)[0]))(x)
+        return func.grad(
+            lambda c: mg.sum(func.scan(body, c, length=steps, checkpoint=checkpoint)[0])
+        )(x)
 
-    peaks = {checkpoint: _peak(lambda checkpoint=checkpoint: gradient(checkpoint)) / x.nbytes for checkpoint in ("step", 8, "binomial")}
+    peaks = {
+        checkpoint: _peak(lambda checkpoint=checkpoint: gradient(checkpoint)) / x.nbytes
+        for checkpoint in ("step", 8, "binomial")
+    }
 
     def tape(c: Any) -> Any:
         for _ in range(steps):
             c = mg.tanh(mg.sin(mg.cos(c) * c) + mg.exp(-c * c)) * c
         return mg.sum(c)
 
-    assert peaks["step"] < steps + 30 and peaks[8] < 8 + 8 + 30 and peaks["binomial"] < checkpoints.slots(steps) + 32, peaks
+    assert (
+        peaks["step"] < steps + 30
+        and peaks[8] < 8 + 8 + 30
+        and peaks["binomial"] < checkpoints.slots(steps) + 32
+    ), peaks
     assert _peak(lambda: func.grad(tape)(x)) / x.nbytes > 6 * steps
 
 
@@ -566,7 +795,15 @@ def test_memory_of_segments_that_are_recorded() -> None:
     x, steps = np.ones(20_000), 900
     gc.disable()
     try:
-        peak = _peak(lambda: func.grad(lambda c: mg.sum(func.scan(lambda c, _: (mg.sin(c) * 1.1, None), c, length=steps, checkpoint=30)[0]))(x))
+        peak = _peak(
+            lambda: func.grad(
+                lambda c: mg.sum(
+                    func.scan(lambda c, _: (mg.sin(c) * 1.1, None), c, length=steps, checkpoint=30)[
+                        0
+                    ]
+                )
+            )(x)
+        )
     finally:
         gc.enable()
     assert peak / x.nbytes < 30 + 30 + 40
@@ -574,7 +811,9 @@ def test_memory_of_segments_that_are_recorded() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 12, 64, 500])
 def test_the_binomial_schedule(length: int) -> None:
-    """As few steps as dynamic programming finds, and no more carries at a time than there are slots, and the one that goes on."""
+    """As few steps as dynamic programming finds, and no more carries at a time than there are
+    slots, and the one that goes on.
+    """
     s = checkpoints.slots(length)
     kept = set(checkpoints.positions("binomial", length))
     first, peak, forward, pulled = max(kept), len(kept), 0, []
@@ -593,13 +832,21 @@ def test_the_binomial_schedule(length: int) -> None:
     if length <= 64:
         least: dict[tuple[int, int], int] = {}
         for n, k in itertools.product(range(1, length + 1), range(1, s + 1)):
-            least[n, k] = 0 if n == 1 else n * (n - 1) // 2 if k == 1 else min(m + least[n - m, k - 1] + least[m, k] for m in range(1, n))
+            least[n, k] = (
+                0
+                if n == 1
+                else n * (n - 1) // 2
+                if k == 1
+                else min(m + least[n - m, k - 1] + least[m, k] for m in range(1, n))
+            )
         assert checkpoints.least_steps(length, s) == least[length, s]
 
 
 @pytest.mark.parametrize("checkpoint", ["step", 5, "binomial"])
 def test_evaluations(checkpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of the body in a gradient of few steps, which is not recorded, and some more to see what it is like."""
+    """Calls of the body in a gradient of few steps, which is not recorded, and some more to see
+    what it is like.
+    """
     steps, calls = 11, 0
     monkeypatch.setattr(replaying, "FEWEST", 12)
 
@@ -609,7 +856,11 @@ def test_evaluations(checkpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         return mg.sin(c) * x, None
 
     func.grad(lambda c: func.scan(body, c, np.ones(steps), checkpoint=checkpoint)[0])(np.array(1.0))
-    again = sum(stop - start for what, start, stop in checkpoints.backwards(checkpoint, steps) if what == "keep")
+    again = sum(
+        stop - start
+        for what, start, stop in checkpoints.backwards(checkpoint, steps)
+        if what == "keep"
+    )
     expected = steps + again + steps * (checkpoint == 5) + steps
     assert expected <= calls <= expected + 6, calls
 
@@ -622,7 +873,10 @@ def test_a_long_loop_calls_its_body_a_few_times() -> None:
         calls += 1
         return mg.sin(c) * x, c
 
-    near(func.grad(lambda c: mg.sum(func.scan(body, c, np.ones(3000))[1]))(np.array(1.0)) > -np.inf, True)
+    near(
+        func.grad(lambda c: mg.sum(func.scan(body, c, np.ones(3000))[1]))(np.array(1.0)) > -np.inf,
+        True,
+    )
     assert calls < 12, calls
 
 
@@ -632,7 +886,11 @@ def test_a_long_loop_calls_its_body_a_few_times() -> None:
 def root(a: Any) -> Any:
     """The square root by Newton's method, and how many steps it took."""
     a = mg.asarray(a)
-    return func.while_loop(lambda s: mg.abs(s[0] * s[0] - a) > 1e-12, lambda s: (0.5 * (s[0] + a / s[0]), s[1] + 1), (0.0 * a + 1.0, 0))
+    return func.while_loop(
+        lambda s: mg.abs(s[0] * s[0] - a) > 1e-12,
+        lambda s: (0.5 * (s[0] + a / s[0]), s[1] + 1),
+        (0.0 * a + 1.0, 0),
+    )
 
 
 def test_while_loop(backend: str) -> None:
@@ -645,17 +903,28 @@ def test_while_loop(backend: str) -> None:
     values, steps = func.vmap(root)(many)
     near(values, [2**0.5, 3.0, 100.0])
     assert [int(n) for n in np.asarray(mg.asarray(steps).numpy())] == [5, 6, 11]
-    near(func.vmap(lambda a: func.jvp(lambda a: root(a)[0], (a,), (0.0 * a + 1.0,))[1])(many), 0.5 / np.array([2**0.5, 3.0, 100.0]))
-    near(func.jvp(func.vmap(lambda a: root(a)[0]), (many,), (many,))[1], 0.5 * np.array([2**0.5, 3.0, 100.0]))
+    near(
+        func.vmap(lambda a: func.jvp(lambda a: root(a)[0], (a,), (0.0 * a + 1.0,))[1])(many),
+        0.5 / np.array([2**0.5, 3.0, 100.0]),
+    )
+    near(
+        func.jvp(func.vmap(lambda a: root(a)[0]), (many,), (many,))[1],
+        0.5 * np.array([2**0.5, 3.0, 100.0]),
+    )
     assert float(func.while_loop(lambda x: False, lambda x: x + 1.0, a)) == 2.0
 
 
 def test_while_loop_has_forward_mode_only() -> None:
-    text = "while_loop has forward mode only, since the number of its steps is not known beforehand. Use fori_loop with fixed bounds, or scan"
+    text = (
+        "while_loop has forward mode only, since the number of its steps is not known "
+        "beforehand. Use fori_loop with fixed bounds, or scan"
+    )
     with pytest.raises(GradientError, match=text):
         func.grad(lambda a: root(a)[0])(np.array(2.0))
     with pytest.raises(GradientError, match=text):
-        func.grad(lambda a: func.while_loop(lambda x: x < 3.0, lambda x: x + a, np.array(0.0)))(np.array(2.0))
+        func.grad(lambda a: func.while_loop(lambda x: x < 3.0, lambda x: x + a, np.array(0.0)))(
+            np.array(2.0)
+        )
     near(func.grad(lambda a: a * root(a.detach())[0])(np.array(4.0)), 2.0)
 
 
@@ -675,18 +944,36 @@ def test_fori_loop(backend: str) -> None:
     near(func.fori_loop(2, 5, lambda i, s: s * mg.astype(i, s.dtype), x), [24.0, 48.0])
     near(func.fori_loop(5, 2, lambda i, s: s * mg.astype(i, s.dtype), x), [1.0, 2.0])
     (w,) = on(backend, np.array(2.0))
-    found = func.grad(lambda w: mg.sum(func.fori_loop(0, 4, lambda i, s: s * w + mg.astype(i, s.dtype), x)))(w)
+    found = func.grad(
+        lambda w: mg.sum(func.fori_loop(0, 4, lambda i, s: s * w + mg.astype(i, s.dtype), x))
+    )(w)
     near(found, func.grad(lambda w: mg.sum(((mg.asarray(x) * w * w + 1.0) * w + 2.0) * w + 3.0))(w))
     bounds, values = on(backend, np.array([0, 1, 5]), np.array([1.0, 2.0, 3.0]))
-    near(func.vmap(lambda n, x: func.fori_loop(0, n, lambda i, x: x * 2.0 + mg.astype(i, x.dtype), x))(bounds, values), [1.0, 4.0, 122.0])
+    near(
+        func.vmap(
+            lambda n, x: func.fori_loop(0, n, lambda i, x: x * 2.0 + mg.astype(i, x.dtype), x)
+        )(bounds, values),
+        [1.0, 4.0, 122.0],
+    )
 
 
 def test_loops_under_jit() -> None:
     jax = pytest.importorskip("jax")
     near(jax.jit(root)(2.0)[0], 2**0.5)
-    near(jax.jit(func.vmap(root))(jax.numpy.asarray([2.0, 9.0])), (np.array([2**0.5, 3.0]), np.array([5, 6])))
-    near(jax.jit(lambda a: func.jvp(lambda a: root(a)[0], (a,), (a,))[1])(2.0 * jax.numpy.ones(())), 2**0.5 / 2)
+    near(
+        jax.jit(func.vmap(root))(jax.numpy.asarray([2.0, 9.0])),
+        (np.array([2**0.5, 3.0]), np.array([5, 6])),
+    )
+    near(
+        jax.jit(lambda a: func.jvp(lambda a: root(a)[0], (a,), (a,))[1])(2.0 * jax.numpy.ones(())),
+        2**0.5 / 2,
+    )
     near(jax.jit(lambda n: func.fori_loop(0, n, lambda i, x: x * 2.0 + i, 1.0))(5), 58.0)
-    near(jax.jit(func.grad(lambda x: func.fori_loop(0, 5, lambda i, s: s * x, x)))(2.0 * jax.numpy.ones(())), 6 * 2.0**5)
+    near(
+        jax.jit(func.grad(lambda x: func.fori_loop(0, 5, lambda i, s: s * x, x)))(
+            2.0 * jax.numpy.ones(())
+        ),
+        6 * 2.0**5,
+    )
     text = jax.make_jaxpr(lambda a: root(a)[0])(2.0)
     assert "while[" in str(text)

@@ -1,4 +1,6 @@
-"""The way back of a scan takes the carries that the loop has computed: its program does not compute the body's results again."""
+"""The way back of a scan takes the carries that the loop has computed: its program does not compute
+the body's results again.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ BODIES: dict[str, Body] = {
     "the carry itself": lambda w, c, x: (c, mg.sum(c @ w * x)),
     "what it goes over": lambda w, c, x: (x, mg.sum(mg.sin(c) @ w)),
     "transposed": lambda w, c, x: (mg.tanh((w.T @ (c + x).T).T), None),
-    "a branch": lambda w, c, x: (mg.tanh(c @ w) + x if mg.sum(x) > 0 else mg.exp(-(c**2)) * x, None),
+    "a branch": lambda w, c, x: (
+        mg.tanh(c @ w) + x if mg.sum(x) > 0 else mg.exp(-(c**2)) * x,
+        None,
+    ),
     "a constant in between": lambda w, c, x: (mg.where(x > 0, mg.tanh(c @ w), 0.5), None),
     "complex inside": lambda w, c, x: (mg.real(mg.exp(1j * (c @ w))) + x, None),
     "not in order": lambda w, c, x: (mg.flip(mg.sqrt(1.0 + (c @ w) ** 2), axis=0) + x, None),
@@ -52,7 +57,9 @@ def test_gradients_are_those_of_the_loop_written_out(name: str, reverse: bool) -
     written = lambda *p: loss(lambda body, c, xs: unrolled(body, c, xs, reverse), *p)
     derivatives: list[Callable[[Any], Any]] = [
         lambda f: func.grad(f, (0, 1, 2))(W, START, XS),
-        lambda f: func.grad(lambda w, s, x: mg.sum(func.grad(f)(w, s, x) ** 2), (0, 1, 2))(W, START, XS),
+        lambda f: func.grad(lambda w, s, x: mg.sum(func.grad(f)(w, s, x) ** 2), (0, 1, 2))(
+            W, START, XS
+        ),
         lambda f: func.jvp(func.grad(f), (W, START, XS), (W, START, XS)),
     ]
     for derivative in derivatives:
@@ -73,7 +80,9 @@ def test_several_carries_that_are_one_array_or_change_places() -> None:
         return mg.sum(p * p + mg.sin(q))
 
     found = func.grad(lambda a, b: loss(func.scan, a, b), (0, 1))(START[0], START[1])
-    expected = func.grad(lambda a, b: loss(lambda f, c, xs: unrolled(f, c, xs, False), a, b), (0, 1))(START[0], START[1])
+    expected = func.grad(
+        lambda a, b: loss(lambda f, c, xs: unrolled(f, c, xs, False), a, b), (0, 1)
+    )(START[0], START[1])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -91,5 +100,7 @@ def test_the_last_carry_may_be_written() -> None:
     loss = mg.sum(carry * 2.0)
     carry *= 0.0
     loss.backward()
-    expected = func.grad(lambda w: mg.sum(func.scan(lambda c, x: (mg.tanh(c @ w + x), None), START, XS)[0] * 2.0))(W)
+    expected = func.grad(
+        lambda w: mg.sum(func.scan(lambda c, x: (mg.tanh(c @ w + x), None), START, XS)[0] * 2.0)
+    )(W)
     np.testing.assert_allclose(w.grad.array, expected, rtol=1e-12)

@@ -1,4 +1,6 @@
-"""Loops of multigrad.func beside everything else: hooks, checkpoints, forward_ad, profiler, layers of one's own, compiled functions, other dtypes."""
+"""Loops of multigrad.func beside everything else: hooks, checkpoints, forward_ad, profiler, layers
+of one's own, compiled functions, other dtypes.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def on_complex(run: Any, xs: Any) -> Any:
 def on_forward_ad(run: Any, xs: Any) -> Any:
     w = mg.asarray(W, requires_grad=True)
     with forward_ad.dual_level():
-        primal, tangent = forward_ad.unpack_dual(loss(run, forward_ad.make_dual(w, mg.asarray(U)), H, xs))
+        primal, tangent = forward_ad.unpack_dual(
+            loss(run, forward_ad.make_dual(w, mg.asarray(U)), H, xs)
+        )
     tangent.backward()
     return primal, tangent, w.grad
 
@@ -90,19 +94,34 @@ def inside_a_forward(run: Any, xs: Any) -> Any:
         def backward(ctx: Any, g: Any) -> Any:
             return g * ctx.saved_tensors[0]
 
-    with pytest.raises(GradientError, match="a second derivative reached an array that forward computed and kept"):
+    with pytest.raises(
+        GradientError, match="a second derivative reached an array that forward computed and kept"
+    ):
         func.grad(lambda x: mg.sum(func.grad(lambda x: mg.sum(Own.apply(x)))(x)))(H)
     return func.grad(lambda x: mg.sum(Own.apply(x)))(H)
 
 
 CASES: dict[str, Callable[[Any, Any], Any]] = {
-    "hooks": on_hooks, "complex": on_complex, "forward_ad": on_forward_ad, "batched gradients": on_batched_gradients, "forward": inside_a_forward,
-    "anomaly": watched(mg.autograd.detect_anomaly), "profile": watched(mg.autograd.profiler.profile),
-    "checkpoint": lambda run, xs: func.value_and_grad(lambda w: func.checkpoint(lambda w: loss(run, w, H, xs))(w))(W),
+    "hooks": on_hooks,
+    "complex": on_complex,
+    "forward_ad": on_forward_ad,
+    "batched gradients": on_batched_gradients,
+    "forward": inside_a_forward,
+    "anomaly": watched(mg.autograd.detect_anomaly),
+    "profile": watched(mg.autograd.profiler.profile),
+    "checkpoint": lambda run, xs: func.value_and_grad(
+        lambda w: func.checkpoint(lambda w: loss(run, w, H, xs))(w)
+    )(W),
     "linearize": lambda run, xs: func.linearize(lambda w: loss(run, w, H, xs), W)[1](U),
-    "vmap of xs": lambda run, xs: func.vmap(func.grad(lambda x: loss(run, W, H, x)))(np.stack([xs, 2.0 * xs])),
-    "vmap of jacrev": lambda run, xs: func.vmap(func.jacrev(lambda h: run(lambda h, x: (mg.tanh(mg.matmul(W, h) + x), h), h, xs)[1]))(U),
-    "float32": lambda run, xs: func.grad(lambda w: loss(run, w, H.astype("f4"), xs.astype("f4")))(W.astype("f4")),
+    "vmap of xs": lambda run, xs: func.vmap(func.grad(lambda x: loss(run, W, H, x)))(
+        np.stack([xs, 2.0 * xs])
+    ),
+    "vmap of jacrev": lambda run, xs: func.vmap(
+        func.jacrev(lambda h: run(lambda h, x: (mg.tanh(mg.matmul(W, h) + x), h), h, xs)[1])
+    )(U),
+    "float32": lambda run, xs: func.grad(lambda w: loss(run, w, H.astype("f4"), xs.astype("f4")))(
+        W.astype("f4")
+    ),
     "Tensors": lambda run, xs: run(lambda c, x: (c + x, c), mg.asarray(H), mg.asarray(xs)),
 }
 
@@ -110,10 +129,14 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("case", CASES)
 def test_as_the_unrolled_loop(case: str, steps: int) -> None:
-    found, expected = (func.tree.leaves(CASES[case](run, STEPS[steps])) for run in (func.scan, unrolled))
+    found, expected = (
+        func.tree.leaves(CASES[case](run, STEPS[steps])) for run in (func.scan, unrolled)
+    )
     for x, y in zip(found, expected, strict=True):
         x, y = (z.detach().numpy() if isinstance(z, mg.Tensor) else z for z in (x, y))
-        assert x.dtype == y.dtype and np.allclose(x, y, rtol=1e-4 if x.dtype == np.float32 else 1e-10)
+        assert x.dtype == y.dtype and np.allclose(
+            x, y, rtol=1e-4 if x.dtype == np.float32 else 1e-10
+        )
 
 
 def test_breaks_are_not_seen_where_none_are() -> None:
@@ -134,12 +157,21 @@ def test_layers_of_ones_own() -> None:
         h, ys = func.scan(lambda h, t: (mg.sin(h * y) + t, 2.0 * h), x, STEPS[40])
         return mg.sum(h) + mg.sum(ys)
 
-    assert scope["sources"](f)(H, 2.0 * H, H)[1] == {0, 1} == scope["sources"](func.grad(f))(H, 2.0 * H, H)[1]
-    assert np.array_equal(func.grad(lambda x: scope["sources"](f)(x, H, H)[0])(H), func.grad(f)(H, H, H))
+    assert (
+        scope["sources"](f)(H, 2.0 * H, H)[1]
+        == {0, 1}
+        == scope["sources"](func.grad(f))(H, 2.0 * H, H)[1]
+    )
+    assert np.array_equal(
+        func.grad(lambda x: scope["sources"](f)(x, H, H)[0])(H), func.grad(f)(H, H, H)
+    )
 
 
 def test_in_a_compiled_function() -> None:
-    """A short loop is a part of its program, a long one has a program of its own; branches are guards."""
+    """A short loop is a part of its program, a long one has a program of its own; branches are
+    guards.
+    """
+
     def f(w: Any, h: Any, xs: Any) -> Any:
         def body(h: Any, x: Any) -> Any:
             h = mg.tanh(mg.matmul(w, h) + x)
@@ -149,18 +181,35 @@ def test_in_a_compiled_function() -> None:
         return mg.sum(h**3) + mg.sum(ys)
 
     rows = func.vmap(func.grad(f), in_axes=(None, 0, None))
-    for transformed, h in ((func.value_and_grad(f, (0, 1, 2)), H), (rows, U), (lambda w, h, xs: func.hvp(lambda w: f(w, h, xs), (w,), (w,)), H)):
+    for transformed, h in (
+        (func.value_and_grad(f, (0, 1, 2)), H),
+        (rows, U),
+        (lambda w, h, xs: func.hvp(lambda w: f(w, h, xs), (w,), (w,)), H),
+    ):
         compiled = func.compile(transformed)
         for k in range(4):
             args = W * (1 + k), h * (k - 1.0), STEPS[5]
-            for x, y in zip(func.tree.leaves(compiled(*args)), func.tree.leaves(transformed(*args)), strict=True):
+            for x, y in zip(
+                func.tree.leaves(compiled(*args)), func.tree.leaves(transformed(*args)), strict=True
+            ):
                 assert np.allclose(x, y)
         assert compiled.programs
     long = func.compile(func.grad(f))
-    with pytest.warns(UserWarning, match="because a loop of 120 steps in it is a program of its own; it is called as it is"):
-        assert np.allclose(long(W, H, np.tile(STEPS[40], (3, 1))), func.grad(f)(W, H, np.tile(STEPS[40], (3, 1))))
-    root = func.compile(lambda a: func.while_loop(lambda x: mg.abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0))
-    assert np.allclose([root(np.array(a)) for a in (2.0, 9.0, 1e6, 3.0)], [2**0.5, 3.0, 1e3, 3**0.5])
+    with pytest.warns(
+        UserWarning,
+        match="because a loop of 120 steps in it is a program of its own; it is called as it is",
+    ):
+        assert np.allclose(
+            long(W, H, np.tile(STEPS[40], (3, 1))), func.grad(f)(W, H, np.tile(STEPS[40], (3, 1)))
+        )
+    root = func.compile(
+        lambda a: func.while_loop(
+            lambda x: mg.abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0
+        )
+    )
+    assert np.allclose(
+        [root(np.array(a)) for a in (2.0, 9.0, 1e6, 3.0)], [2**0.5, 3.0, 1e3, 3**0.5]
+    )
 
 
 def test_a_function_of_ones_own_in_a_compiled_gradient() -> None:
@@ -194,10 +243,16 @@ def test_kept_programs_serve_equal_bodies_only() -> None:
     xs = STEPS[40]
     for scale in (1.0, 2.0, np.array(3.0), np.array([1.0, 2.0, 3.0])):
         for power in (2, 3):
+
             def last(run: Any, h: Any, scale: Any = scale, power: int = power) -> Any:
                 return mg.sum(run(lambda c, x: (0.3 * mg.sin(c * scale) + x**power, c), h, xs)[0])
 
-            assert np.allclose(*(func.grad(lambda h, run=run, last=last: last(run, h))(H) for run in (func.scan, unrolled)))
+            assert np.allclose(
+                *(
+                    func.grad(lambda h, run=run, last=last: last(run, h))(H)
+                    for run in (func.scan, unrolled)
+                )
+            )
 
 
 def test_threads() -> None:

@@ -1,4 +1,6 @@
-"""What bodies of loops may do inside: transformations, passes, no_grad, at each order of derivatives. Each as the unrolled loop does."""
+"""What bodies of loops may do inside: transformations, passes, no_grad, at each order of
+derivatives. Each as the unrolled loop does.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,25 @@ def no_grad(a: Any, run: Run) -> Any:
 
 
 def no_grad_in_a_loop_in_a_loop(a: Any, run: Run) -> Any:
-    return run(lambda c, x: (run(lambda d, z: (mg.sin(d * a * kept(lambda: mg.sin(d * a)) + z), None), c * a, XS)[0], None), START, XS)[0]
+    return run(
+        lambda c, x: (
+            run(lambda d, z: (mg.sin(d * a * kept(lambda: mg.sin(d * a)) + z), None), c * a, XS)[0],
+            None,
+        ),
+        START,
+        XS,
+    )[0]
 
 
 def a_loop_in_no_grad(a: Any, run: Run) -> Any:
-    return run(lambda c, x: (c * a * kept(lambda: run(lambda d, z: (mg.sin(d * a + z), None), c * a, XS)[0]) + x, None), START, XS)[0]
+    return run(
+        lambda c, x: (
+            c * a * kept(lambda: run(lambda d, z: (mg.sin(d * a + z), None), c * a, XS)[0]) + x,
+            None,
+        ),
+        START,
+        XS,
+    )[0]
 
 
 def enable_grad_in_no_grad(a: Any, run: Run) -> Any:
@@ -69,21 +85,31 @@ def inference_mode(a: Any, run: Run) -> Any:
 
 
 def hessian(a: Any, run: Run) -> Any:
-    return run(lambda c, x: (c - mg.sum(func.hessian(lambda c: mg.sum((c * a - x) ** 3) * 0.01)(c)), None), START, XS)[0]
+    return run(
+        lambda c, x: (c - mg.sum(func.hessian(lambda c: mg.sum((c * a - x) ** 3) * 0.01)(c)), None),
+        START,
+        XS,
+    )[0]
 
 
 def captured_tangent(a: Any, run: Run) -> Any:
-    return run(lambda c, x: (func.jvp(lambda v: mg.sin(v * c), (x,), (a,))[1] * 0.3, None), START, XS)[0]
+    return run(
+        lambda c, x: (func.jvp(lambda v: mg.sin(v * c), (x,), (a,))[1] * 0.3, None), START, XS
+    )[0]
 
 
 def captured_cotangent(a: Any, run: Run) -> Any:
-    return run(lambda c, x: (func.vjp(lambda v: mg.sin(v * c), x)[1](a)[0] * 0.3, None), START, XS)[0]
+    return run(lambda c, x: (func.vjp(lambda v: mg.sin(v * c), x)[1](a)[0] * 0.3, None), START, XS)[
+        0
+    ]
 
 
 def captured_grad_outputs(a: Any, run: Run) -> Any:
     def body(c: Any, x: Any) -> Any:
         leaf = mg.asarray(0.5, requires_grad=True)
-        return c * mg.autograd.grad(leaf * leaf * x, [leaf], grad_outputs=a, create_graph=True)[0] * 0.3, None
+        return c * mg.autograd.grad(leaf * leaf * x, [leaf], grad_outputs=a, create_graph=True)[
+            0
+        ] * 0.3, None
 
     return run(body, START, XS)[0]
 
@@ -120,12 +146,28 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("loss", [no_grad, no_grad_in_a_loop_in_a_loop, a_loop_in_no_grad, enable_grad_in_no_grad, inference_mode, hessian,
-                                  captured_tangent, captured_cotangent, captured_grad_outputs, tape], ids=lambda loss: loss.__name__)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        no_grad,
+        no_grad_in_a_loop_in_a_loop,
+        a_loop_in_no_grad,
+        enable_grad_in_no_grad,
+        inference_mode,
+        hessian,
+        captured_tangent,
+        captured_cotangent,
+        captured_grad_outputs,
+        tape,
+    ],
+    ids=lambda loss: loss.__name__,
+)
 def test_at_each_order_as_the_unrolled_loop(loss: Any) -> None:
     for name, order in ORDERS.items():
         if loss is tape and "jvp" in name:
             continue  # a leaf that requires grad is of the base level, which a Dual is not
         ours, theirs = (order(lambda a, run=run: loss(a, run)) for run in (func.scan, unrolled))
-        ours, theirs = (x.detach().numpy() if isinstance(x, mg.Tensor) else x for x in (ours, theirs))
+        ours, theirs = (
+            x.detach().numpy() if isinstance(x, mg.Tensor) else x for x in (ours, theirs)
+        )
         assert np.allclose(ours, theirs, rtol=1e-10, atol=1e-12), (name, ours, theirs)

@@ -1,4 +1,6 @@
-"""The steps of a loop as they are run: many, of programs that take turns, and of ones that raise."""
+"""The steps of a loop as they are run: many, of programs that take turns, and of ones that
+raise.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def unrolled(body, carry, xs):
 
 
 def test_what_is_kept_of_a_long_loop_takes_no_memory_to_name():
-    """As lists of numbers they were looked through at each step, and time grew with the square of the length."""
+    """As lists of numbers they were looked through at each step, and time grew with the square of
+    the length.
+    """
     assert positions("step", 10**9) == range(10**9) and positions(7, 10**9)[-1] == 999999994
     assert len(positions("binomial", 10**6)) < 20
 
@@ -34,7 +38,11 @@ def test_programs_that_take_turns(turns):
             return c * 0.5 + x, c
         return mg.sin(c) + x, c + 1.0
 
-    expected = unrolled(lambda c, x: (c * 0.5 + x, c) if x % turns == 0 else (np.sin(c) + x, c + 1.0), np.ones(3), xs)
+    expected = unrolled(
+        lambda c, x: (c * 0.5 + x, c) if x % turns == 0 else (np.sin(c) + x, c + 1.0),
+        np.ones(3),
+        xs,
+    )
     for got, want in zip(func.scan(body, np.ones(3), xs), expected, strict=True):
         assert np.allclose(got, want, rtol=1e-13)
 
@@ -50,10 +58,16 @@ def test_an_error_at_a_step_is_that_of_the_body(at):
 
 def test_a_loop_within_the_same_loop_and_results_that_stay():
     """Programs of two loops that run at a time, and arrays that the next call does not write."""
+
     def nested(n):
         def body(c, x):
-            inner = func.scan(lambda d, y: (mg.tanh(d * y), d), c, xs)[1] if n else mg.tanh(c * x)[None, ...]
+            inner = (
+                func.scan(lambda d, y: (mg.tanh(d * y), d), c, xs)[1]
+                if n
+                else mg.tanh(c * x)[None, ...]
+            )
             return mg.sum(inner, axis=0) / 20.0 + x, c
+
         return body
 
     xs = np.linspace(0.5, 1.5, 20)

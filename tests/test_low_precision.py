@@ -1,8 +1,9 @@
 """float16 and bfloat16, which the standard does not have, on the libraries that have them.
 
-Gradients are of their argument's dtype. Whatever many numbers are added up in is as wide as in the library's best sum: the
-error of a sum of thousands is a rounding or two, where adding up as they are would stop at 2048 in float16 and at 256 in
-bfloat16. Errors are in units of the dtype's epsilon, relative to the largest element.
+Gradients are of their argument's dtype. Whatever many numbers are added up in is as wide as in the
+library's best sum: the error of a sum of thousands is a rounding or two, where adding up as they
+are would stop at 2048 in float16 and at 256 in bfloat16. Errors are in units of the dtype's
+epsilon, relative to the largest element.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def made(name: str) -> Low:
     backend, dtype = name.split()
     if backend == "jax":
         pytest.importorskip("jax")
-    return Low(backend, np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype))
+    return Low(
+        backend,
+        np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype),
+    )
 
 
 @pytest.fixture(params=["numpy float16", "jax bfloat16"])
@@ -77,14 +81,28 @@ def uniform(*shape: int) -> Any:
 # ----- every operation -----
 
 WIDER = ("corrcoef", "cov", "nanpercentile", "nanquantile", "percentile", "quantile")
-"""Those whose results are wider, as NumPy's: in float64 at least, or of the dtype that a list of quantiles has."""
+"""Those whose results are wider, as NumPy's: in float64 at least, or of the dtype that a list of
+quantiles has.
+"""
 
 
 def swept(op: Op) -> Iterator[Sample]:
-    """The samples of real floats. Singular points are exact where they are stated, in any precision."""
+    """The samples of real floats.
+
+    Singular points are exact where they are stated, in any precision.
+    """
     for sample in samples_of(op.name):
-        floats = any(is_array(v) and v.dtype.kind == "f" for v in leaves((sample.args, tuple(sample.kwargs.values()))))
-        if floats and not isinstance(sample, Kink) and not sample.checks and not sample.complex and sample.values:
+        floats = any(
+            is_array(v) and v.dtype.kind == "f"
+            for v in leaves((sample.args, tuple(sample.kwargs.values())))
+        )
+        if (
+            floats
+            and not isinstance(sample, Kink)
+            and not sample.checks
+            and not sample.complex
+            and sample.values
+        ):
             yield sample
 
 
@@ -93,12 +111,23 @@ SWEPT = [name for name, op in OPS.items() if next(swept(op), None) is not None]
 
 @pytest.mark.parametrize("name", SWEPT)
 def test_every_operation_in_numpy(name: str) -> None:
-    refused = [sweep(made("numpy float16"), OPS[name], sample, tolerance=0.03, twice=True) for sample in swept(OPS[name])]
+    refused = [
+        sweep(made("numpy float16"), OPS[name], sample, tolerance=0.03, twice=True)
+        for sample in swept(OPS[name])
+    ]
     if all(refused):
         pytest.skip(f"NumPy refuses it: {refused[0]}")
 
 
-ON_JAX = ("exp", "divide", "pow", "atan2", "logaddexp", "log2", *(n for n in SWEPT if OPS[n].kind not in ("elementwise", "nondifferentiable")))
+ON_JAX = (
+    "exp",
+    "divide",
+    "pow",
+    "atan2",
+    "logaddexp",
+    "log2",
+    *(n for n in SWEPT if OPS[n].kind not in ("elementwise", "nondifferentiable")),
+)
 """Each compiles anew: of those whose rule is a partial derivative, a few."""
 
 
@@ -110,42 +139,70 @@ def test_operations_in_jax(name: str) -> None:
 
 
 def sweep(low: Low, op: Op, sample: Sample, tolerance: float, twice: bool = False) -> str:
-    """Values, gradients and tangents are those of float64 at the same rounded numbers, and of the dtype they belong to.
+    """Values, gradients and tangents are those of float64 at the same rounded numbers, and of the
+    dtype they belong to.
 
     Returns what the library says where it does not compute with this dtype.
     """
     target = Target(low.backend)
-    wide = Problem.of(op, sample, lambda v: low.rounded(v) if is_array(v) and v.dtype.kind == "f" else v)
+    wide = Problem.of(
+        op, sample, lambda v: low.rounded(v) if is_array(v) and v.dtype.kind == "f" else v
+    )
     narrow = [low_values(low, target, v) for v in wide.values]
     xs = [low.leaf(x) for x in wide.leaves()]
 
     def assert_close(actual: Any, expected: Any, what: str) -> None:
-        np.testing.assert_allclose(exactly(actual), expected, rtol=tolerance, atol=tolerance, err_msg=f"{what} of {sample.label}")
+        np.testing.assert_allclose(
+            exactly(actual),
+            expected,
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=f"{what} of {sample.label}",
+        )
 
     with np.errstate(all="ignore"):
         refused = refusal(low, op, lambda: call(op, target.raw_function(op), narrow))
         if refused:
             return refused
         out = wide.finished(target.bound, call(op, target.function(op), wide.replaced(xs, narrow)))
-        outs = [y for y in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(y, mg.Tensor) and y._elem.floating]
+        outs = [
+            y
+            for y in (out if isinstance(out, (tuple, list)) else (out,))
+            if isinstance(y, mg.Tensor) and y._elem.floating
+        ]
         for y, expected in zip(outs, wide.results(), strict=True):
-            assert_close(np.real(y.detach().array) if y._elem.complex else y, np.real(expected), "a value")
-            if not op.name.startswith(("fft.", "special.")) and op.name not in WIDER and not any(isinstance(v, DType) for v in wide.values):
+            assert_close(
+                np.real(y.detach().array) if y._elem.complex else y, np.real(expected), "a value"
+            )
+            if (
+                not op.name.startswith(("fft.", "special."))
+                and op.name not in WIDER
+                and not any(isinstance(v, DType) for v in wide.values)
+            ):
                 assert y.dtype == low.dtype, sample.label
         if op.kind == "nondifferentiable" or not xs:
             return ""
         outs = tensors_of(out)
         cotangents = [np.asarray(random_like(y, 101 + i)) for i, y in enumerate(wide.results())]
-        given = [mg.asarray(c.astype(np.complex64) if c.dtype.kind == "c" else low.rounded(c), backend=low.backend).astype(y.dtype)
-                 for c, y in zip(cotangents, outs, strict=True)]
+        given = [
+            mg.asarray(
+                c.astype(np.complex64) if c.dtype.kind == "c" else low.rounded(c),
+                backend=low.backend,
+            ).astype(y.dtype)
+            for c, y in zip(cotangents, outs, strict=True)
+        ]
         found = mg.autograd.grad(outs, xs, grad_outputs=given, create_graph=twice)
-        exact = gradients(numpy_target(), wide, [c if c.dtype.kind == "c" else low.rounded(c) for c in cotangents])
+        exact = gradients(
+            numpy_target(), wide, [c if c.dtype.kind == "c" else low.rounded(c) for c in cotangents]
+        )
         for g, expected in zip(found, exact, strict=True):
             assert g.dtype == low.dtype, sample.label
             assert_close(g, expected, "a gradient")
         curved = [g for g in found if g.requires_grad]
         if curved:
-            seconds = mg.autograd.grad(curved, xs, grad_outputs=[g.detach() for g in curved], allow_unused=True)
+            seconds = mg.autograd.grad(
+                curved, xs, grad_outputs=[g.detach() for g in curved], allow_unused=True
+            )
             assert all(h is None or h.dtype == low.dtype for h in seconds)
     if op.kind == "define" and wide.finish is None and twice:
         assert_tangents(low, target, wide, narrow, assert_close)
@@ -159,7 +216,9 @@ def low_values(low: Low, target: Target, value: Any) -> Any:
 
 
 def refusal(low: Low, op: Op, run: Callable[[], Any]) -> str:
-    """What the library says if it knows the standard's dtypes only, as in the extensions and the kernels made of them it may."""
+    """What the library says if it knows the standard's dtypes only, as in the extensions and the
+    kernels made of them it may.
+    """
     try:
         run()
     except (TypeError, ValueError, NotImplementedError) as error:
@@ -169,8 +228,11 @@ def refusal(low: Low, op: Op, run: Callable[[], Any]) -> str:
     return ""
 
 
-def assert_tangents(low: Low, target: Target, wide: Problem, narrow: list[Any], assert_close: Callable[..., None]) -> None:
+def assert_tangents(
+    low: Low, target: Target, wide: Problem, narrow: list[Any], assert_close: Callable[..., None]
+) -> None:
     """The tangents of a written jvp, of the dtype of the output."""
+
     def moved(at: Target, values: list[Any], array: Callable[[Any], Any]) -> tuple[Any, Any]:
         flat = {place: array(t) for place, t in zip(wide.places, wide.tangents, strict=True)}
         tangents = [flat.get((i, None)) for i in rules.array_index(wide.op).values()]
@@ -231,12 +293,19 @@ def test_gradients_of_what_is_taken_often(low: Low, width: int) -> None:
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("shape", [(), (4,)], ids=str)
 def test_many_uses_of_one_tensor(low: Low, shape: tuple[int, ...], create_graph: bool) -> None:
-    """As exact as the library's sum of all contributions; what is kept of the sum is of the argument's dtype."""
+    """As exact as the library's sum of all contributions; what is kept of the sum is of the
+    argument's dtype.
+    """
     uses = 3000 if low.backend == "numpy" else 400
     parts = low.rounded(uniform(uses, *shape))
     x = low.leaf(np.ones(shape))
     outs = [x * mg.asarray(low.array(part)) for part in parts]
-    (g,) = mg.autograd.grad(outs, x, grad_outputs=[mg.asarray(low.array(np.ones(shape)))] * uses, create_graph=create_graph)
+    (g,) = mg.autograd.grad(
+        outs,
+        x,
+        grad_outputs=[mg.asarray(low.array(np.ones(shape)))] * uses,
+        create_graph=create_graph,
+    )
     assert g.dtype == low.dtype
     assert error(low, g, parts.sum(0)) <= 1
 
@@ -262,17 +331,34 @@ def test_moments_of_many(dtype: str, name: str, cotangent: float) -> None:
     x = low.leaf(np.random.default_rng(5).normal(size=n) + 1)
     y, value = getattr(low.xp, name)(x), exactly(x)
     assert error(low, y, np.asarray(getattr(np, name)(value))) <= 1
-    exact = {"mean": np.ones(n), "var": 2 * (value - value.mean()), "std": (value - value.mean()) / value.std()}[name] * cotangent / n
+    exact = (
+        {
+            "mean": np.ones(n),
+            "var": 2 * (value - value.mean()),
+            "std": (value - value.mean()) / value.std(),
+        }[name]
+        * cotangent
+        / n
+    )
     smallest = 2.0**-24 if low.dtype == np.float16 else 0.0  # between two numbers close to 0
     found = exactly(gradient(low, y, x, cotangent))
-    np.testing.assert_allclose(found, exact, rtol=3 * low.eps, atol=1.5 * smallest + 2 * low.eps * np.max(np.abs(exact)))
+    np.testing.assert_allclose(
+        found, exact, rtol=3 * low.eps, atol=1.5 * smallest + 2 * low.eps * np.max(np.abs(exact))
+    )
 
 
-@pytest.mark.parametrize(("name", "n", "axis"), [("max", 3000, 0), ("min", 100_000, None), ("norm", 3000, 0), ("norm", 100_000, None)])
+@pytest.mark.parametrize(
+    ("name", "n", "axis"),
+    [("max", 3000, 0), ("min", 100_000, None), ("norm", 3000, 0), ("norm", 100_000, None)],
+)
 def test_ties_of_many(low: Low, name: str, n: int, axis: int | None) -> None:
     shape = (n, 3) if axis == 0 else (n,)
     x = low.leaf(np.ones(shape))
-    y = low.xp.linalg.vector_norm(x, axis=axis, ord=np.inf) if name == "norm" else getattr(low.xp, name)(x, axis=axis)
+    y = (
+        low.xp.linalg.vector_norm(x, axis=axis, ord=np.inf)
+        if name == "norm"
+        else getattr(low.xp, name)(x, axis=axis)
+    )
     assert error(low, gradient(low, y, x, np.ones(y.shape)), np.full(shape, 1 / n)) <= 2
 
 
@@ -280,7 +366,9 @@ def test_scans_lose_what_the_library_loses(low: Low) -> None:
     g = low.rounded(uniform(MANY))
     x = low.leaf(np.ones(MANY))
     own = error(low, low.xp.cumulative_sum(mg.asarray(low.array(g[::-1]))), np.cumsum(g[::-1]))
-    assert error(low, gradient(low, low.xp.cumulative_sum(x), x, g), np.cumsum(g[::-1])[::-1]) <= own
+    assert (
+        error(low, gradient(low, low.xp.cumulative_sum(x), x, g), np.cumsum(g[::-1])[::-1]) <= own
+    )
 
 
 def test_products_lose_what_the_library_loses(low: Low) -> None:
@@ -289,11 +377,15 @@ def test_products_lose_what_the_library_loses(low: Low) -> None:
     y = x1 @ x2
     own = error(low, y, a @ b)
     assert error(low, gradient(low, x1 @ x2, x1, g), g @ b.T) <= max(own, 1)
-    assert error(low, gradient(low, x1 @ x2, x2, g), np.tensordot(a, g, axes=((0, 1), (0, 1)))) <= max(own, 1)
+    assert error(
+        low, gradient(low, x1 @ x2, x2, g), np.tensordot(a, g, axes=((0, 1), (0, 1)))
+    ) <= max(own, 1)
     long = low.rounded(uniform(3, MANY))
     weight = low.leaf(uniform(3, 2))
     out = mg.asarray(low.array(long.T)) @ weight
-    assert error(low, gradient(low, out, weight, np.ones((MANY, 2))), long @ np.ones((MANY, 2))) <= max(own, 1)
+    assert error(
+        low, gradient(low, out, weight, np.ones((MANY, 2))), long @ np.ones((MANY, 2))
+    ) <= max(own, 1)
 
 
 def test_copies_of_one_element(low: Low) -> None:
@@ -305,18 +397,28 @@ def test_copies_of_one_element(low: Low) -> None:
 
 
 def test_sums_on_numpy_are_made_in_float32() -> None:
-    """NumPy does so along one contiguous axis only: of 5000 ones, its sum along the first of two axes is 2048."""
+    """NumPy does so along one contiguous axis only: of 5000 ones, its sum along the first of two
+    axes is 2048.
+    """
     ones = np.ones((MANY, 3), np.float16)
     xp = mg.namespace("numpy")
     assert np.sum(ones, axis=0)[0] == 2048
     for axis, expected in ((0, MANY), (1, 3), (None, 3 * MANY)):
-        for total in (xp.sum(ones, axis=axis), xp.sum(mg.asarray(ones), axis=axis), mg.sum(ones, axis=axis)):
+        for total in (
+            xp.sum(ones, axis=axis),
+            xp.sum(mg.asarray(ones), axis=axis),
+            mg.sum(ones, axis=axis),
+        ):
             assert total.dtype == np.float16 and np.all(exactly(total) == np.float16(expected))
-    np.testing.assert_array_equal(exactly(xp.cumulative_sum(ones, axis=0))[:, 0], np.arange(1, MANY + 1.0).astype(np.float16))
+    np.testing.assert_array_equal(
+        exactly(xp.cumulative_sum(ones, axis=0))[:, 0], np.arange(1, MANY + 1.0).astype(np.float16)
+    )
     for axis, expected in ((0, MANY), (1, 3), (None, 3 * MANY), ((0, 1), 3 * MANY)):
         total = xp.sum(ones, axis=axis, dtype=np.float16)
         assert total.dtype == np.float16 and np.all(exactly(total) == np.float16(expected))
-    assert xp.sum(ones, dtype=np.float64).dtype == np.float64 and xp.sum(ones, axis=0, dtype=np.float16, keepdims=True).shape == (1, 3)
+    assert xp.sum(ones, dtype=np.float64).dtype == np.float64 and xp.sum(
+        ones, axis=0, dtype=np.float16, keepdims=True
+    ).shape == (1, 3)
     scan = xp.cumulative_sum(ones, axis=0, dtype=np.float16, include_initial=True)
     assert scan.dtype == np.float16 and scan.shape == (MANY + 1, 3)
     np.testing.assert_array_equal(exactly(scan)[:, 0], np.arange(MANY + 1.0).astype(np.float16))
@@ -327,33 +429,83 @@ SMALL = np.random.default_rng(2).uniform(-1e-4, 1e-4, (500, 3))
 ORDERS = (2, 1, 3, 4, -1, np.inf, -np.inf, 0)
 REDUCTIONS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "ten of 200": (np.full(10, 200.0), lambda xp, x: xp.linalg.vector_norm(x)),
-    **{f"vector_norm {ord}": (LARGE / 3 if ord == 1 else LARGE, lambda xp, x, ord=ord: xp.linalg.vector_norm(x, axis=0, ord=ord))
-       for ord in ORDERS},
-    "vector_norm 0.5": (np.abs(LARGE[:8, 0]) / 300 + 0.1, lambda xp, x: xp.linalg.vector_norm(x, ord=0.5)),
+    **{
+        f"vector_norm {ord}": (
+            LARGE / 3 if ord == 1 else LARGE,
+            lambda xp, x, ord=ord: xp.linalg.vector_norm(x, axis=0, ord=ord),
+        )
+        for ord in ORDERS
+    },
+    "vector_norm 0.5": (
+        np.abs(LARGE[:8, 0]) / 300 + 0.1,
+        lambda xp, x: xp.linalg.vector_norm(x, ord=0.5),
+    ),
     "vector_norm of small ones": (SMALL, lambda xp, x: xp.linalg.vector_norm(x, keepdims=True)),
-    **{f"matrix_norm {ord}": (LARGE / 30, lambda xp, x, ord=ord: xp.linalg.matrix_norm(x, ord=ord)) for ord in ("fro", 1, -1)},
-    **{f"matrix_norm {ord}": (LARGE.T / 30, lambda xp, x, ord=ord: xp.linalg.matrix_norm(x, ord=ord, keepdims=True)) for ord in (np.inf, -np.inf)},
-    **{f"matrix_norm {ord}": (LARGE[:5] / 30, lambda xp, x, ord=ord: xp.linalg.matrix_norm(x, ord=ord)) for ord in ("nuc", 2, -2)},
-    "sum": (np.abs(LARGE) / 30, lambda xp, x: xp.sum(x, axis=0)), "mean": (LARGE + 400, lambda xp, x: xp.mean(x, axis=0)),
-    "prod": (np.asarray([[1000.0, 1000.0, 0.001, 0.001, -2.0]] * 2), lambda xp, x: xp.prod(x, axis=1)),
+    **{
+        f"matrix_norm {ord}": (LARGE / 30, lambda xp, x, ord=ord: xp.linalg.matrix_norm(x, ord=ord))
+        for ord in ("fro", 1, -1)
+    },
+    **{
+        f"matrix_norm {ord}": (
+            LARGE.T / 30,
+            lambda xp, x, ord=ord: xp.linalg.matrix_norm(x, ord=ord, keepdims=True),
+        )
+        for ord in (np.inf, -np.inf)
+    },
+    **{
+        f"matrix_norm {ord}": (
+            LARGE[:5] / 30,
+            lambda xp, x, ord=ord: xp.linalg.matrix_norm(x, ord=ord),
+        )
+        for ord in ("nuc", 2, -2)
+    },
+    "sum": (np.abs(LARGE) / 30, lambda xp, x: xp.sum(x, axis=0)),
+    "mean": (LARGE + 400, lambda xp, x: xp.mean(x, axis=0)),
+    "prod": (
+        np.asarray([[1000.0, 1000.0, 0.001, 0.001, -2.0]] * 2),
+        lambda xp, x: xp.prod(x, axis=1),
+    ),
     "prod of many": (1 + SMALL * 100, lambda xp, x: xp.prod(x, axis=0)),
-    "var": (LARGE / 2, lambda xp, x: xp.var(x, axis=0)), "var far from 0": (100 + LARGE / 300, lambda xp, x: xp.var(x, correction=1)),
-    "std": (LARGE * 3, lambda xp, x: xp.std(x, axis=0)), "std of small ones": (SMALL, lambda xp, x: xp.std(x, keepdims=True)),
+    "var": (LARGE / 2, lambda xp, x: xp.var(x, axis=0)),
+    "var far from 0": (100 + LARGE / 300, lambda xp, x: xp.var(x, correction=1)),
+    "std": (LARGE * 3, lambda xp, x: xp.std(x, axis=0)),
+    "std of small ones": (SMALL, lambda xp, x: xp.std(x, keepdims=True)),
     "cumulative_sum": (np.abs(LARGE) / 30, lambda xp, x: xp.cumulative_sum(x, axis=0)),
-    "cumulative_prod": (np.asarray([200.0, 200.0, 0.001, 0.001, -2.0]), lambda xp, x: xp.cumulative_prod(x)),
-    "cumulative_prod of many": (1 + SMALL * 100, lambda xp, x: xp.cumulative_prod(x, axis=0, include_initial=True)),
+    "cumulative_prod": (
+        np.asarray([200.0, 200.0, 0.001, 0.001, -2.0]),
+        lambda xp, x: xp.cumulative_prod(x),
+    ),
+    "cumulative_prod of many": (
+        1 + SMALL * 100,
+        lambda xp, x: xp.cumulative_prod(x, axis=0, include_initial=True),
+    ),
     "trace": (np.diag(np.abs(LARGE[:, 0]) / 30), lambda xp, x: xp.linalg.trace(x)),
     "vecdot": (LARGE / 30, lambda xp, x: xp.vecdot(x, x, axis=0)),
 }
 
 
-BRIEFLY = ("ten of 200", "vector_norm 3", "matrix_norm 1", "prod of many", "std", "cumulative_prod of many")
+BRIEFLY = (
+    "ten of 200",
+    "vector_norm 3",
+    "matrix_norm 1",
+    "prod of many",
+    "std",
+    "cumulative_prod of many",
+)
 
 
-@pytest.mark.parametrize(("dtype", "name"), [*(("numpy float16", n) for n in REDUCTIONS), *(("jax float16", n) for n in REDUCTIONS),
-                                             *(("jax bfloat16", n) for n in BRIEFLY)])
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        *(("numpy float16", n) for n in REDUCTIONS),
+        *(("jax float16", n) for n in REDUCTIONS),
+        *(("jax bfloat16", n) for n in BRIEFLY),
+    ],
+)
 def test_reductions_are_made_in_a_wider_dtype(dtype: str, name: str) -> None:
-    """Values, gradients, recorded gradients and tangents are within roundings of those in float64, where squares and partial products overflow."""
+    """Values, gradients, recorded gradients and tangents are within roundings of those in float64,
+    where squares and partial products overflow.
+    """
     low = made(dtype)
     data, f = REDUCTIONS[name]
     data, wp = low.rounded(data), mg.namespace("numpy")
@@ -368,7 +520,9 @@ def test_reductions_are_made_in_a_wider_dtype(dtype: str, name: str) -> None:
     assert y.dtype == low.dtype and error(low, y, exactly(out)) <= 1.2
     assert error(low, mg.asarray(f(low.xp, mg.asarray(low.array(data)))), exactly(out)) <= 1.2
     assert error(low, gradient(low, y, x, g), exactly(exact)) <= 1.2
-    (recorded,) = mg.autograd.grad(f(low.xp, x), x, grad_outputs=mg.asarray(low.array(g)), create_graph=True)
+    (recorded,) = mg.autograd.grad(
+        f(low.xp, x), x, grad_outputs=mg.asarray(low.array(g)), create_graph=True
+    )
     assert recorded.dtype == low.dtype and error(low, recorded, exactly(exact)) <= 1.2
     tangent = mg.func.jvp(lambda x: f(low.xp, x), (low.array(data),), (low.array(t),))[1]
     assert tangent.dtype == low.dtype and error(low, tangent, exactly(moved)) <= 1.2
@@ -384,7 +538,14 @@ def test_norms_of_narrow_arrays_inside_transformations(low: Low) -> None:
     np.testing.assert_allclose(exactly(hessian), np.eye(2), atol=4 * low.eps)
 
 
-@pytest.mark.parametrize("name", [n for n in REDUCTIONS if n not in ("vecdot", "trace") and "nuc" not in n and n[-2:] not in (" 2", "-2")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n in REDUCTIONS
+        if n not in ("vecdot", "trace") and "nuc" not in n and n[-2:] not in (" 2", "-2")
+    ],
+)
 def test_reductions_are_as_exact_as_those_of_torch(name: str) -> None:
     torch = pytest.importorskip("torch")
     low, (data, f) = made("numpy float16"), REDUCTIONS[name]
@@ -392,21 +553,47 @@ def test_reductions_are_as_exact_as_those_of_torch(name: str) -> None:
     class Torch:
         """The names of the standard, in torch."""
 
-        linalg = type("linalg", (), {
-            "vector_norm": staticmethod(lambda x, axis=None, ord=2, keepdims=False: torch.linalg.vector_norm(x, ord, dim=axis, keepdim=keepdims)),
-            "matrix_norm": staticmethod(lambda x, ord="fro", keepdims=False: torch.linalg.matrix_norm(x, ord, keepdim=keepdims))})
-        sum, mean = staticmethod(lambda x, axis: torch.sum(x, axis)), staticmethod(lambda x, axis: torch.mean(x, axis))
+        linalg = type(
+            "linalg",
+            (),
+            {
+                "vector_norm": staticmethod(
+                    lambda x, axis=None, ord=2, keepdims=False: torch.linalg.vector_norm(
+                        x, ord, dim=axis, keepdim=keepdims
+                    )
+                ),
+                "matrix_norm": staticmethod(
+                    lambda x, ord="fro", keepdims=False: torch.linalg.matrix_norm(
+                        x, ord, keepdim=keepdims
+                    )
+                ),
+            },
+        )
+        sum, mean = (
+            staticmethod(lambda x, axis: torch.sum(x, axis)),
+            staticmethod(lambda x, axis: torch.mean(x, axis)),
+        )
         prod = staticmethod(lambda x, axis: torch.prod(x, axis))
-        var, std = (staticmethod(lambda x, axis=None, correction=0, keepdims=False, f=f: f(x, dim=axis, correction=correction, keepdim=keepdims))
-                    for f in (torch.var, torch.std))
+        var, std = (
+            staticmethod(
+                lambda x, axis=None, correction=0, keepdims=False, f=f: f(
+                    x, dim=axis, correction=correction, keepdim=keepdims
+                )
+            )
+            for f in (torch.var, torch.std)
+        )
         cumulative_sum = staticmethod(lambda x, axis=0: torch.cumsum(x, axis))
-        cumulative_prod = staticmethod(lambda x, axis=0, include_initial=False: torch.cumprod(x, axis))
+        cumulative_prod = staticmethod(
+            lambda x, axis=0, include_initial=False: torch.cumprod(x, axis)
+        )
 
     theirs = torch.tensor(low.rounded(data), dtype=torch.float16)
     out = exactly(f(mg.namespace("numpy"), low.rounded(data)))
     found = f(low.xp, low.array(data))
     if "include" not in name and out.shape == tuple(f(Torch, theirs).shape):
-        own = np.max(np.abs(f(Torch, theirs).double().numpy() - out)) / np.max(np.abs(out)) / low.eps
+        own = (
+            np.max(np.abs(f(Torch, theirs).double().numpy() - out)) / np.max(np.abs(out)) / low.eps
+        )
         assert error(low, found, out) <= max(own, 0.5) or not np.isfinite(own)
 
 
@@ -427,7 +614,12 @@ def test_a_training_step(low: Low) -> None:
     loss.backward()
     assert g.dtype == h.dtype == w.grad.dtype == low.dtype
     w.grad.zero_()
-    for other in (copy.deepcopy(w), pickle.loads(pickle.dumps(w)), mg.tensor(w), low.xp.ones_like(w, requires_grad=True)):
+    for other in (
+        copy.deepcopy(w),
+        pickle.loads(pickle.dumps(w)),
+        mg.tensor(w),
+        low.xp.ones_like(w, requires_grad=True),
+    ):
         assert other.dtype == low.dtype and other.shape == w.shape
     assert mg.func.grad(lambda v: (v * v).sum())(low.array(uniform(3))).dtype == low.dtype
     assert isinstance(w[0, 0].item(), float) and w.tolist()[0][0] == w[0, 0].item()
@@ -436,7 +628,10 @@ def test_a_training_step(low: Low) -> None:
 
 def test_mixed_with_float32(low: Low) -> None:
     """The result is wide, each gradient of its argument's dtype."""
-    x, wide = low.leaf(np.ones(3)), mg.asarray(np.ones(3, np.float32), backend=low.backend, requires_grad=True)
+    x, wide = (
+        low.leaf(np.ones(3)),
+        mg.asarray(np.ones(3, np.float32), backend=low.backend, requires_grad=True),
+    )
     y = x * wide + x.astype(low.xp.float32)
     assert y.dtype == low.xp.float32
     y.sum().backward()
@@ -460,15 +655,25 @@ def test_jit_does_not_change_how_gradients_are_added_up() -> None:
 
 
 def test_bfloat16_in_numpy_has_values_but_no_gradients() -> None:
-    """Which NumPy does not count among the floats: a Tensor says so, and does not drop a gradient on the way."""
+    """Which NumPy does not count among the floats: a Tensor says so, and does not drop a gradient
+    on the way.
+    """
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = np.asarray([1.5, 2.0], ml_dtypes.bfloat16)
     t = mg.asarray(x)
     assert (t + t).dtype == x.dtype and t.tolist() == [1.5, 2.0] and t[1].item() == 2.0
-    with pytest.raises(GradientError, match="only Tensors of floating point and complex dtype can require gradients, not bfloat16"):
+    with pytest.raises(
+        GradientError,
+        match="only Tensors of floating point and complex dtype can require gradients, not "
+        "bfloat16",
+    ):
         t.requires_grad_()
     leaf = mg.asarray(np.ones(2, np.float32), requires_grad=True)
-    with pytest.raises(TypeError, match="the result has dtype bfloat16, which is none of the standard's, so the gradient would be lost"):
+    with pytest.raises(
+        TypeError,
+        match="the result has dtype bfloat16, which is none of the standard's, so the gradient "
+        "would be lost",
+    ):
         leaf.astype(x.dtype)
     (leaf * t).sum().backward()  # a constant like any other
     assert leaf.grad.dtype == np.float32 and leaf.grad.tolist() == [1.5, 2.0]

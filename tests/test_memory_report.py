@@ -1,4 +1,6 @@
-"""memory_report: what a graph keeps, each memory once, by operation and line, and what checkpointing would save."""
+"""memory_report: what a graph keeps, each memory once, by operation and line, and what
+checkpointing would save.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,17 @@ def test_each_memory_is_counted_once_and_by_who_kept_it_first(xp: Any) -> None:
     h = xp.tanh(x @ w)  # keeps x, 120 bytes, and h, 160
     loss = xp.sum(h * h)  # keeps h twice more
     report = memory_report(loss, {"w": w})
-    assert (report.total, report.intermediates, report.constants, report.leaves) == (280, 160, 120, 0)
+    assert (report.total, report.intermediates, report.constants, report.leaves) == (
+        280,
+        160,
+        120,
+        0,
+    )
     assert shares(report.by_operation) == {"TanhBackward": 160, "MatmulBackward": 120}
     assert [(k.nbytes, k.kind, k.shape, k.operations) for k in report.memories] == [
-        (160, "intermediate", (5, 4), ("TanhBackward", "MultiplyBackward", "MultiplyBackward")), (120, "constant", (5, 3), ("MatmulBackward",))]
+        (160, "intermediate", (5, 4), ("TanhBackward", "MultiplyBackward", "MultiplyBackward")),
+        (120, "constant", (5, 3), ("MatmulBackward",)),
+    ]
     assert report.leaf_bytes == 96
     loss.backward()  # looking has changed nothing
     assert w.grad is not None
@@ -48,7 +57,8 @@ def test_views_of_one_memory(backend: str) -> None:
     h = xp.exp(w)  # 288 bytes
     loss = xp.sum(h[:3, :] * h[3:, :]) + xp.sum(xp.matrix_transpose(h) * h)
     report = memory_report(loss)
-    if backend == "jax":  # whose arrays are all memories of their own: two halves and the transpose besides
+    # whose arrays are all memories of their own: two halves and the transpose besides
+    if backend == "jax":
         assert report.intermediates == 288 + 144 + 144 + 288
     else:
         assert report.intermediates == 288 and len(report.memories) == 1
@@ -71,7 +81,9 @@ def test_by_line(xp: Any) -> None:
     assert shares(report.by_line) == {f"{__file__}:{line}": 80, f"{__file__}:{line + 1}": 80}
     assert {k.site.line for k in report.memories if k.site} == {line, line + 1}
     unknown = memory_report(xp.sum(xp.exp(w)))
-    assert next(iter(shares(unknown.by_line))).startswith("not recorded (run the forward pass within autograd.graph.record_lines())")
+    assert next(iter(shares(unknown.by_line))).startswith(
+        "not recorded (run the forward pass within autograd.graph.record_lines())"
+    )
 
 
 def test_index_arrays_and_masks_are_constants(xp: Any) -> None:
@@ -96,9 +108,15 @@ def test_what_a_checkpoint_keeps(xp: Any) -> None:
     assert (report.intermediates, report.constants, report.leaves, report.packed) == (80, 10, 0, 0)
     assert {k.name for k in report.memories} == {"ans", "argument of a checkpoint"}
     alone = memory_report(mg.func.checkpoint(segment)(w + 1.0, mask))
-    assert (alone.intermediates, alone.constants) == (80, 10), "what it was given is kept for it alone"
+    assert (alone.intermediates, alone.constants) == (80, 10), (
+        "what it was given is kept for it alone"
+    )
     (argument,) = [k for k in alone.memories if k.kind == "intermediate"]
-    assert (argument.name, argument.shape, argument.dtype) == ("argument of a checkpoint", (10,), "float64")
+    assert (argument.name, argument.shape, argument.dtype) == (
+        "argument of a checkpoint",
+        (10,),
+        "float64",
+    )
 
 
 def test_what_nested_checkpoints_keep(xp: Any) -> None:
@@ -118,7 +136,9 @@ def test_what_hooks_and_checkpoint_keep(xp: Any) -> None:
         y = xp.sin(xp.exp(w))
     report = memory_report(y)
     assert report.packed == 2 and report.total == 0 and not opened
-    assert "2 arrays in the hands of saved-tensor hooks or of checkpoint, not counted" in str(report)
+    assert "2 arrays in the hands of saved-tensor hooks or of checkpoint, not counted" in str(
+        report
+    )
     z = mg.func.checkpoint(lambda t: xp.sum(xp.sin(xp.exp(t))))(w)
     report = memory_report(z)
     assert (report.intermediates, report.leaves, report.packed) == (0, 80, 0)
@@ -150,7 +170,11 @@ def test_a_freed_graph_keeps_nothing(xp: Any) -> None:
     y = xp.sum(xp.exp(w))
     y.backward()
     report = memory_report(y)
-    assert report.total == 0 and report.freed == 1 and "1 operation freed by a backward pass" in str(report)
+    assert (
+        report.total == 0
+        and report.freed == 1
+        and "1 operation freed by a backward pass" in str(report)
+    )
 
 
 def test_tangents_are_counted() -> None:
@@ -177,8 +201,15 @@ def test_under_a_compiler() -> None:
         return t.grad.array
 
     jax.jit(f)(jax.numpy.ones(3))
-    assert (seen[0].leaves, seen[0].intermediates) == (24, 24)  # of what is being compiled, by shape and dtype
-    assert [b.title for b in seen[1].boxes] == ["leaf", "SinBackward", "MultiplyBackward", "SumBackward", "output"]
+    # of what is being compiled, by shape and dtype
+    assert (seen[0].leaves, seen[0].intermediates) == (24, 24)
+    assert [b.title for b in seen[1].boxes] == [
+        "leaf",
+        "SinBackward",
+        "MultiplyBackward",
+        "SumBackward",
+        "output",
+    ]
 
 
 # Checkpointing
@@ -233,8 +264,13 @@ def test_the_table() -> None:
     text = str(memory_report(loss, {"w": w})).splitlines()
     assert text[0] == "Kept for the backward pass: 100 KiB in 3 arrays, by 4 operations"
     assert any(part.split() == ["TanhBackward", "50", "KiB", "1", "1"] for part in text)
-    assert any(part.startswith("(100, 64) float64") and f"MatmulBackward at {HERE}:{line}" in part for part in text)
-    assert text[-1] == "  segments = ceil(sqrt(operations)); the forward pass runs twice. An estimate."
+    assert any(
+        part.startswith("(100, 64) float64") and f"MatmulBackward at {HERE}:{line}" in part
+        for part in text
+    )
+    assert (
+        text[-1] == "  segments = ceil(sqrt(operations)); the forward pass runs twice. An estimate."
+    )
     assert repr(memory_report(loss)).startswith("<MemoryReport: 100")
 
 
@@ -253,7 +289,9 @@ def test_a_hundred_thousand_nodes() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(TypeError, match="memory_report takes a Tensor or a sequence of Tensors, not float"):
+    with pytest.raises(
+        TypeError, match="memory_report takes a Tensor or a sequence of Tensors, not float"
+    ):
         memory_report(1.0)
     with pytest.raises(TypeError, match="it holds a str"):
         memory_report(mg.asarray([1.0]), {"w": "x"})

@@ -1,4 +1,6 @@
-"""A library that lacks functions of the standard: it gets what can be written in terms of others, and is named where it cannot."""
+"""A library that lacks functions of the standard: it gets what can be written in terms of others,
+and is named where it cannot.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ pytest.importorskip("multigrad_conformance")
 REPOSITORY = Path(__file__).parent.parent
 
 load()
-WITH_A_FORM = tuple(name for name, op in OPS.items()
-                    if isinstance(op.forward, dict) and "*" in op.forward and op.module.startswith("multigrad.ops"))
+WITH_A_FORM = tuple(
+    name
+    for name, op in OPS.items()
+    if isinstance(op.forward, dict) and "*" in op.forward and op.module.startswith("multigrad.ops")
+)
 WITHOUT = ("nextafter", "sort", "tensordot")
 
 PLUGIN = f'''
@@ -61,23 +66,58 @@ def site(tmp_path_factory) -> Path:
 
 
 def run(site: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(site), str(REPOSITORY), str(REPOSITORY / "conformance"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [
+            str(site),
+            str(REPOSITORY),
+            str(REPOSITORY / "conformance"),
+            os.environ.get("PYTHONPATH", ""),
+        ]
+    )
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")}
-    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600, check=False, cwd=site,
-                          env=kept | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict"})
+    return subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=site,
+        env=kept | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict"},
+    )
 
 
 @pytest.mark.parametrize("samples", ["short", pytest.param("full", marks=pytest.mark.slow)])
 def test_conformance(site: Path, samples: str) -> None:
-    """Every check that the suite has for these functions passes: values, gradients, tangents, second derivatives."""
-    done = run(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin", "--pyargs", "multigrad_conformance",
-               "--multigrad-backend", "scant", "--multigrad-samples", samples, "-k", " or ".join(f"scant:{name}/" for name in WITH_A_FORM))
+    """Every check that the suite has for these functions passes: values, gradients, tangents,
+    second derivatives.
+    """
+    done = run(
+        site,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "multigrad_conformance.plugin",
+        "--pyargs",
+        "multigrad_conformance",
+        "--multigrad-backend",
+        "scant",
+        "--multigrad-samples",
+        samples,
+        "-k",
+        " or ".join(f"scant:{name}/" for name in WITH_A_FORM),
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert " 0 failed" in done.stdout
 
 
 def test_a_function_without_a_form_is_named(site: Path) -> None:
-    done = run(site, "-c", textwrap.dedent("""
+    done = run(
+        site,
+        "-c",
+        textwrap.dedent("""
         import multigrad as mg
         xp = mg.namespace("scant")
         x = xp.asarray([1.0, 2.0], requires_grad=True)
@@ -86,15 +126,38 @@ def test_a_function_without_a_form_is_named(site: Path) -> None:
                 call()
             except AttributeError as error:
                 print(error)
-    """))
+    """),
+    )
     assert done.stdout.splitlines() == [
-        f"backend 'scant' has no function for the operation '{name}': give one in Backend.functions, or declare the operation with forward=."
-        for name in WITHOUT], done.stdout + done.stderr
+        f"backend 'scant' has no function for the operation '{name}': give one in "
+        "Backend.functions, or declare the operation with forward=."
+        for name in WITHOUT
+    ], done.stdout + done.stderr
 
 
 def test_what_came_late_to_the_standard_has_a_form() -> None:
-    """The functions of 2023.12 to 2025.12 (but for nextafter and eig, which nothing else can give), and those that Dask lacks."""
-    late = {"broadcast_shapes", "clip", "copysign", "count_nonzero", "cumulative_prod", "cumulative_sum", "hypot", "isin", "maximum", "minimum",
-            "moveaxis", "reciprocal", "repeat", "searchsorted", "signbit", "take_along_axis", "tile", "unstack"}
+    """The functions of 2023.12 to 2025.12 (but for nextafter and eig, which nothing else can give),
+    and those that Dask lacks.
+    """
+    late = {
+        "broadcast_shapes",
+        "clip",
+        "copysign",
+        "count_nonzero",
+        "cumulative_prod",
+        "cumulative_sum",
+        "hypot",
+        "isin",
+        "maximum",
+        "minimum",
+        "moveaxis",
+        "reciprocal",
+        "repeat",
+        "searchsorted",
+        "signbit",
+        "take_along_axis",
+        "tile",
+        "unstack",
+    }
     assert late <= set(WITH_A_FORM)
     assert OPS["diff"].kind == "composite"

@@ -1,7 +1,8 @@
 """Typical mistakes: each error says what is wrong, why, and how to mend it.
 
-A row has the mistake, the exception, and what it must say: its first words, which are PyTorch's where the text is PyTorch's, and what follows of it,
-in its text or in the note that an error of the array library gets. Each mistake is made on every library; the words are multigrad's own, so they
+A row has the mistake, the exception, and what it must say: its first words, which are PyTorch's
+where the text is PyTorch's, and what follows of it, in its text or in the note that an error of the
+array library gets. Each mistake is made on every library; the words are multigrad's own, so they
 are the same on all.
 """
 
@@ -119,219 +120,843 @@ KEEPS = "What is written in place keeps its"
 
 ROWS = [
     # backward and grad
-    Row("backward of no scalar", lambda xp: leaf(xp).backward(), RuntimeError, SCALAR,
-        ("shape (2,)", "xp.sum()", "func.jacrev")),
-    Row("func.grad of no scalar", lambda xp: func.grad(lambda x: x * 2)(raw(xp)), RuntimeError, SCALAR,
-        ("shape (2,)", "xp.sum()", "func.jacrev")),
-    Row("autograd.grad of no scalar", lambda xp: mg.autograd.grad(*[leaf(xp)] * 2), RuntimeError, "grad can be implicitly created only for scalar",
-        ("shape (2,)", "xp.sum()")),
-    Row("backward of a complex number", lambda xp: xp.sum(leaf(xp) * xp.asarray(1j)).backward(), RuntimeError,
-        "grad can be implicitly created only for real scalar outputs but got", ("complex128", "xp.real()", "xp.abs()")),
-    Row("func.grad of a complex number", lambda xp: func.grad(lambda x: xp.sum(x * xp.asarray(1j)))(raw(xp)), RuntimeError,
-        "grad can be implicitly created only for real scalar outputs but got", ("complex128", "xp.real()")),
-    Row("backward twice", twice, RuntimeError, "Trying to backward through the graph a second time", ("Specify retain_graph=True",)),
-    Row("backward of a constant", lambda xp: xp.sum(xp.ones(2)).backward(), RuntimeError, "element 0 of tensors does not require grad",
-        ("no_grad()", "python -m multigrad breaks")),
-    Row("backward of a detached value", lambda xp: xp.sum(leaf(xp).detach()).backward(), RuntimeError, "element 0 of tensors does not require grad",
-        ("detached", "python -m multigrad breaks")),
-    Row("a gradient of another shape", lambda xp: (leaf(xp) * 2).backward(xp.ones(3)), RuntimeError, "Mismatch in shape: grad_output[0] has a shape",
-        ("(3,)", "(2,)")),
-    Row("grad by what was not used", lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), leaf(xp)), RuntimeError,
-        "The differentiated Tensor at index 0 appears to not have been used", ("allow_unused=True",)),
-    Row("grad by a raw array", lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), raw(xp)), TypeError, "inputs of grad() must be Tensors", ("func.grad",)),
-    Row("grad by a constant", lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), xp.ones(2)), RuntimeError,
-        "One of the differentiated Tensors does not require grad", ("requires_grad_() before the outputs are computed",)),
-    Row("backward of a raw array", lambda xp: mg.autograd.backward(raw(xp, 1)), TypeError, "element 0 of tensors is of type",
-        ("expected a multigrad Tensor", "func.grad")),
-    Row("no outputs", lambda xp: mg.autograd.grad([], leaf(xp)), RuntimeError, "grad requires non-empty outputs", ()),
-    Row("a saved value was modified", modified, RuntimeError, "one of the variables needed for gradient computation has been modified by an inplace",
-        ("output 0 of Exp", "set_detect_anomaly")),
+    Row(
+        "backward of no scalar",
+        lambda xp: leaf(xp).backward(),
+        RuntimeError,
+        SCALAR,
+        ("shape (2,)", "xp.sum()", "func.jacrev"),
+    ),
+    Row(
+        "func.grad of no scalar",
+        lambda xp: func.grad(lambda x: x * 2)(raw(xp)),
+        RuntimeError,
+        SCALAR,
+        ("shape (2,)", "xp.sum()", "func.jacrev"),
+    ),
+    Row(
+        "autograd.grad of no scalar",
+        lambda xp: mg.autograd.grad(*[leaf(xp)] * 2),
+        RuntimeError,
+        "grad can be implicitly created only for scalar",
+        ("shape (2,)", "xp.sum()"),
+    ),
+    Row(
+        "backward of a complex number",
+        lambda xp: xp.sum(leaf(xp) * xp.asarray(1j)).backward(),
+        RuntimeError,
+        "grad can be implicitly created only for real scalar outputs but got",
+        ("complex128", "xp.real()", "xp.abs()"),
+    ),
+    Row(
+        "func.grad of a complex number",
+        lambda xp: func.grad(lambda x: xp.sum(x * xp.asarray(1j)))(raw(xp)),
+        RuntimeError,
+        "grad can be implicitly created only for real scalar outputs but got",
+        ("complex128", "xp.real()"),
+    ),
+    Row(
+        "backward twice",
+        twice,
+        RuntimeError,
+        "Trying to backward through the graph a second time",
+        ("Specify retain_graph=True",),
+    ),
+    Row(
+        "backward of a constant",
+        lambda xp: xp.sum(xp.ones(2)).backward(),
+        RuntimeError,
+        "element 0 of tensors does not require grad",
+        ("no_grad()", "python -m multigrad breaks"),
+    ),
+    Row(
+        "backward of a detached value",
+        lambda xp: xp.sum(leaf(xp).detach()).backward(),
+        RuntimeError,
+        "element 0 of tensors does not require grad",
+        ("detached", "python -m multigrad breaks"),
+    ),
+    Row(
+        "a gradient of another shape",
+        lambda xp: (leaf(xp) * 2).backward(xp.ones(3)),
+        RuntimeError,
+        "Mismatch in shape: grad_output[0] has a shape",
+        ("(3,)", "(2,)"),
+    ),
+    Row(
+        "grad by what was not used",
+        lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), leaf(xp)),
+        RuntimeError,
+        "The differentiated Tensor at index 0 appears to not have been used",
+        ("allow_unused=True",),
+    ),
+    Row(
+        "grad by a raw array",
+        lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), raw(xp)),
+        TypeError,
+        "inputs of grad() must be Tensors",
+        ("func.grad",),
+    ),
+    Row(
+        "grad by a constant",
+        lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), xp.ones(2)),
+        RuntimeError,
+        "One of the differentiated Tensors does not require grad",
+        ("requires_grad_() before the outputs are computed",),
+    ),
+    Row(
+        "backward of a raw array",
+        lambda xp: mg.autograd.backward(raw(xp, 1)),
+        TypeError,
+        "element 0 of tensors is of type",
+        ("expected a multigrad Tensor", "func.grad"),
+    ),
+    Row(
+        "no outputs",
+        lambda xp: mg.autograd.grad([], leaf(xp)),
+        RuntimeError,
+        "grad requires non-empty outputs",
+        (),
+    ),
+    Row(
+        "a saved value was modified",
+        modified,
+        RuntimeError,
+        "one of the variables needed for gradient computation has been modified by an inplace",
+        ("output 0 of Exp", "set_detect_anomaly"),
+    ),
     # leaves, flags, hooks
-    Row("in place on a leaf", lambda xp: added(leaf(xp), 1.0), RuntimeError, LEAF,
-        IN_PLACE),
-    Row("a write to a part of a leaf", lambda xp: assigned(leaf(xp), 0, 1.0), RuntimeError,
-        "a view of a leaf Variable that requires grad is being used in an in-place operation.", IN_PLACE),
-    Row("a twin on a leaf", lambda xp: leaf(xp).sin_(), RuntimeError, "a leaf Variable that requires grad is being used in an in-place", IN_PLACE),
-    Row("integers that require grad", lambda xp: xp.asarray([1, 2], requires_grad=True), RuntimeError,
-        "only Tensors of floating point and complex dtype can require gradients", ("int64", "xp.astype(x, xp.float64)")),
-    Row("zeros of integers that require grad", lambda xp: xp.zeros(2, dtype=xp.int64, requires_grad=True), RuntimeError,
-        "only Tensors of floating point and complex dtype can require gradients", ("xp.astype(x, xp.float64)",)),
-    Row("the flag of a result", lambda xp: setting(leaf(xp) * 2, "requires_grad", False), RuntimeError,
-        "you can only change requires_grad flags of leaf variables.", ("detach()",)),
-    Row("a flag that is no bool", lambda xp: setting(leaf(xp), "requires_grad", 1), RuntimeError, "requires_grad must be a bool", ()),
-    Row("a hook on a constant", lambda xp: xp.ones(2).register_hook(print), RuntimeError,
-        "cannot register a hook on a tensor that doesn't require gradient", ("requires_grad_() first",)),
-    Row("retain_grad of a constant", lambda xp: xp.ones(2).retain_grad(), RuntimeError, "can't retain_grad on Tensor that has requires_grad=False",
-        ("requires_grad_() first",)),
-    Row("a grad of another shape", lambda xp: setting(leaf(xp), "grad", xp.ones(3)), RuntimeError, "attempting to assign a gradient of size '[3]'",
-        ("same size",)),
-    Row("a raw grad", lambda xp: setting(leaf(xp), "grad", raw(xp)), TypeError, "assigned grad expected to be a Tensor or None",
-        ("multigrad.asarray(grad)",)),
+    Row("in place on a leaf", lambda xp: added(leaf(xp), 1.0), RuntimeError, LEAF, IN_PLACE),
+    Row(
+        "a write to a part of a leaf",
+        lambda xp: assigned(leaf(xp), 0, 1.0),
+        RuntimeError,
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        IN_PLACE,
+    ),
+    Row(
+        "a twin on a leaf",
+        lambda xp: leaf(xp).sin_(),
+        RuntimeError,
+        "a leaf Variable that requires grad is being used in an in-place",
+        IN_PLACE,
+    ),
+    Row(
+        "integers that require grad",
+        lambda xp: xp.asarray([1, 2], requires_grad=True),
+        RuntimeError,
+        "only Tensors of floating point and complex dtype can require gradients",
+        ("int64", "xp.astype(x, xp.float64)"),
+    ),
+    Row(
+        "zeros of integers that require grad",
+        lambda xp: xp.zeros(2, dtype=xp.int64, requires_grad=True),
+        RuntimeError,
+        "only Tensors of floating point and complex dtype can require gradients",
+        ("xp.astype(x, xp.float64)",),
+    ),
+    Row(
+        "the flag of a result",
+        lambda xp: setting(leaf(xp) * 2, "requires_grad", False),
+        RuntimeError,
+        "you can only change requires_grad flags of leaf variables.",
+        ("detach()",),
+    ),
+    Row(
+        "a flag that is no bool",
+        lambda xp: setting(leaf(xp), "requires_grad", 1),
+        RuntimeError,
+        "requires_grad must be a bool",
+        (),
+    ),
+    Row(
+        "a hook on a constant",
+        lambda xp: xp.ones(2).register_hook(print),
+        RuntimeError,
+        "cannot register a hook on a tensor that doesn't require gradient",
+        ("requires_grad_() first",),
+    ),
+    Row(
+        "retain_grad of a constant",
+        lambda xp: xp.ones(2).retain_grad(),
+        RuntimeError,
+        "can't retain_grad on Tensor that has requires_grad=False",
+        ("requires_grad_() first",),
+    ),
+    Row(
+        "a grad of another shape",
+        lambda xp: setting(leaf(xp), "grad", xp.ones(3)),
+        RuntimeError,
+        "attempting to assign a gradient of size '[3]'",
+        ("same size",),
+    ),
+    Row(
+        "a raw grad",
+        lambda xp: setting(leaf(xp), "grad", raw(xp)),
+        TypeError,
+        "assigned grad expected to be a Tensor or None",
+        ("multigrad.asarray(grad)",),
+    ),
     # leaving the graph
-    Row("numpy() of a leaf", lambda xp: leaf(xp).numpy(), RuntimeError,
-        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.", ()),
-    Row("np.asarray of a leaf, as in a plot", lambda xp: np.asarray(leaf(xp)), RuntimeError, "Can't call numpy() on Tensor that requires grad.",
-        ("tensor.detach().numpy()",)),
-    Row("from_dlpack of a leaf", lambda xp: np.from_dlpack(leaf(xp)), BufferError, "Can't export tensors that require gradient",
-        ("tensor.detach()",)),
-    Row("item() of several", lambda xp: xp.ones(2).item(), RuntimeError, "a Tensor with 2 elements cannot be converted to Scalar",
-        ("x[0]", "tolist()")),
-    Row("pickling a result", lambda xp: pickle.dumps(leaf(xp) * 2), RuntimeError, "only leaf Tensors can be pickled", ("detach()",)),
-    Row("copying a result", lambda xp: copy.copy(leaf(xp) * 2), RuntimeError, "only leaf Tensors can be copied by copy.copy()", ("clone()",)),
-    Row("an index that is a float", lambda xp: [1, 2][xp.asarray(1.0)], TypeError, "only integer Tensors of one element can be used as an index",
-        ("float64", "int(x)")),
-    Row("len of one number", lambda xp: len(xp.asarray(1.0)), TypeError, "len() of a 0-d Tensor", (NO_AXIS,)),
-    Row("iteration over one number", lambda xp: list(xp.asarray(1.0)), TypeError, "iteration over a 0-d Tensor", (NO_AXIS,)),
+    Row(
+        "numpy() of a leaf",
+        lambda xp: leaf(xp).numpy(),
+        RuntimeError,
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
+        (),
+    ),
+    Row(
+        "np.asarray of a leaf, as in a plot",
+        lambda xp: np.asarray(leaf(xp)),
+        RuntimeError,
+        "Can't call numpy() on Tensor that requires grad.",
+        ("tensor.detach().numpy()",),
+    ),
+    Row(
+        "from_dlpack of a leaf",
+        lambda xp: np.from_dlpack(leaf(xp)),
+        BufferError,
+        "Can't export tensors that require gradient",
+        ("tensor.detach()",),
+    ),
+    Row(
+        "item() of several",
+        lambda xp: xp.ones(2).item(),
+        RuntimeError,
+        "a Tensor with 2 elements cannot be converted to Scalar",
+        ("x[0]", "tolist()"),
+    ),
+    Row(
+        "pickling a result",
+        lambda xp: pickle.dumps(leaf(xp) * 2),
+        RuntimeError,
+        "only leaf Tensors can be pickled",
+        ("detach()",),
+    ),
+    Row(
+        "copying a result",
+        lambda xp: copy.copy(leaf(xp) * 2),
+        RuntimeError,
+        "only leaf Tensors can be copied by copy.copy()",
+        ("clone()",),
+    ),
+    Row(
+        "an index that is a float",
+        lambda xp: [1, 2][xp.asarray(1.0)],
+        TypeError,
+        "only integer Tensors of one element can be used as an index",
+        ("float64", "int(x)"),
+    ),
+    Row(
+        "len of one number",
+        lambda xp: len(xp.asarray(1.0)),
+        TypeError,
+        "len() of a 0-d Tensor",
+        (NO_AXIS,),
+    ),
+    Row(
+        "iteration over one number",
+        lambda xp: list(xp.asarray(1.0)),
+        TypeError,
+        "iteration over a 0-d Tensor",
+        (NO_AXIS,),
+    ),
     # making arrays
-    Row("zeros with a backend", lambda xp: mg.zeros(3, backend="numpy"), TypeError, "zeros() got an unexpected keyword argument 'backend'",
-        ("multigrad.namespace('numpy').zeros(", "multigrad.use_backend()")),
-    Row("ones of two numbers", lambda xp: xp.ones(2, 3), TypeError, "ones() too many positional arguments",
-        ("The shape is one argument: ones((2, 3))",)),
-    Row("a misspelt keyword of zeros", lambda xp: xp.zeros(2, dtyp=None), TypeError, "zeros() got an unexpected keyword argument 'dtyp'",
-        ("Did you mean 'dtype'?",)),
-    Row("too many numbers for arange", lambda xp: xp.arange(1, 2, 3, 4), TypeError, "arange() too many positional arguments", ("It takes arange(",)),
-    Row("a call of the class", lambda xp: mg.Tensor([1.0]), TypeError, "a Tensor is made by multigrad.asarray(obj) or multigrad.tensor(data)", ()),
-    Row("an unknown dtype", lambda xp: xp.ones(2, dtype="float12"), TypeError, "unknown dtype 'float12'",
-        ("the names of the standard are bool, int8",)),
-    Row("an unknown backend", lambda xp: mg.namespace("numpi"), RuntimeError, "unknown backend 'numpi'", ("Did you mean 'numpy'?",)),
+    Row(
+        "zeros with a backend",
+        lambda xp: mg.zeros(3, backend="numpy"),
+        TypeError,
+        "zeros() got an unexpected keyword argument 'backend'",
+        ("multigrad.namespace('numpy').zeros(", "multigrad.use_backend()"),
+    ),
+    Row(
+        "ones of two numbers",
+        lambda xp: xp.ones(2, 3),
+        TypeError,
+        "ones() too many positional arguments",
+        ("The shape is one argument: ones((2, 3))",),
+    ),
+    Row(
+        "a misspelt keyword of zeros",
+        lambda xp: xp.zeros(2, dtyp=None),
+        TypeError,
+        "zeros() got an unexpected keyword argument 'dtyp'",
+        ("Did you mean 'dtype'?",),
+    ),
+    Row(
+        "too many numbers for arange",
+        lambda xp: xp.arange(1, 2, 3, 4),
+        TypeError,
+        "arange() too many positional arguments",
+        ("It takes arange(",),
+    ),
+    Row(
+        "a call of the class",
+        lambda xp: mg.Tensor([1.0]),
+        TypeError,
+        "a Tensor is made by multigrad.asarray(obj) or multigrad.tensor(data)",
+        (),
+    ),
+    Row(
+        "an unknown dtype",
+        lambda xp: xp.ones(2, dtype="float12"),
+        TypeError,
+        "unknown dtype 'float12'",
+        ("the names of the standard are bool, int8",),
+    ),
+    Row(
+        "an unknown backend",
+        lambda xp: mg.namespace("numpi"),
+        RuntimeError,
+        "unknown backend 'numpi'",
+        ("Did you mean 'numpy'?",),
+    ),
     Row("an object as an array", lambda xp: mg.asarray(object()), TypeError, "", ("object",)),
     # arguments that are no arrays
-    Row("a list for an array", lambda xp: mg.sin([1.0]), TypeError, "sin: none of the arguments is an array of a known library (list)",
-        ("multigrad.asarray",)),
-    Row("a list beside a Tensor", lambda xp: xp.multiply(leaf(xp), [1.0, 2.0]), TypeError, "expected an array, a Tensor or a Python scalar, got",
-        ("Wrap lists with multigrad.asarray",)),
-    Row("an array for a list of arrays", lambda xp: mg.concat(3), TypeError, "concat: expected a list or a tuple of arrays, got int",
-        ("Pass list(",)),
-    Row("a sum with text", lambda xp: leaf(xp) + "a", TypeError, "unsupported operand type(s) for +: 'Tensor' and 'str'", ()),
-    Row("a sum of a view with None", lambda xp: leaf(xp)[:1] + None, TypeError, "unsupported operand type(s) for +: 'Tensor' and 'NoneType'",
-        ()),
-    Row("two libraries", lambda xp: leaf(xp) * mg.namespace("strict" if "numpy" in xp.__name__ else "numpy").ones(2), TypeError,
-        "multiply: got arrays of two backends", ("to_backend(", "multigrad.asarray(x, backend=")),
-    Row("a misspelt keyword of sum", lambda xp: xp.sum(leaf(xp), axs=0), TypeError, "sum() got an unexpected keyword argument 'axs'",
-        ("Did you mean 'axis'?",)),
-    Row("a misspelt keyword of a decomposition", lambda xp: xp.linalg.svd(leaf(xp, 2, 2), full_matrix=False), TypeError,
-        "linalg.svd() got an unexpected keyword argument 'full_matrix'. Did you mean 'full_matrices'?", ()),
-    Row("a misspelt keyword of a method", lambda xp: leaf(xp).clip(mn=0.0), TypeError,
-        "clip() got an unexpected keyword argument 'mn'. Did you mean 'min'?", ()),
-    Row("a keyword that is unlike any", lambda xp: xp.concat([leaf(xp)], foo=1), TypeError,
-        "concat() got an unexpected keyword argument 'foo'. It takes concat(arrays, /, *, axis=0)", ()),
-    Row("a keyword beside a shape", lambda xp: leaf(xp).reshape(2, cpy=True), TypeError,
-        "Tensor.reshape() got an unexpected keyword argument 'cpy'", ()),
-    Row("a misspelt keyword of a transformation", lambda xp: func.grad(lambda x: x, argnum=1), TypeError,
-        "grad() got an unexpected keyword argument 'argnum'. Did you mean 'argnums'?", ()),
-    Row("a misspelt keyword of autograd.grad", lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), leaf(xp), create_grph=True), TypeError,
-        "grad() got an unexpected keyword argument 'create_grph'. Did you mean 'create_graph'?", ()),
-    Row("a misspelt keyword of the function that is differentiated", lambda xp: func.grad(lambda x: xp.sum(x))(raw(xp), argnums=1), TypeError,
-        "", ("got an unexpected keyword argument 'argnums'",)),
-    Row("a name of PyTorch", lambda xp: leaf(xp).clamp(0), AttributeError, "'Tensor' object has no attribute 'clamp'", ("x.clip()",)),
-    Row("a name of PyTorch on a view", lambda xp: leaf(xp)[:1].cuda(), AttributeError, "'Tensor' object has no attribute 'cuda'",
-        ("x.to_device()",)),
-    Row("a name of NumPy", lambda xp: mg.concatenated, AttributeError, "module 'multigrad' has no attribute 'concatenated'", ()),
-    Row("a former name of a function", lambda xp: mg.arcsin, AttributeError, "module 'multigrad' has no attribute 'arcsin'", ("asin",)),
-    Row("a former name in a namespace", lambda xp: xp.absolute, AttributeError, "the namespace", ("'absolute'", "It is called abs here")),
+    Row(
+        "a list for an array",
+        lambda xp: mg.sin([1.0]),
+        TypeError,
+        "sin: none of the arguments is an array of a known library (list)",
+        ("multigrad.asarray",),
+    ),
+    Row(
+        "a list beside a Tensor",
+        lambda xp: xp.multiply(leaf(xp), [1.0, 2.0]),
+        TypeError,
+        "expected an array, a Tensor or a Python scalar, got",
+        ("Wrap lists with multigrad.asarray",),
+    ),
+    Row(
+        "an array for a list of arrays",
+        lambda xp: mg.concat(3),
+        TypeError,
+        "concat: expected a list or a tuple of arrays, got int",
+        ("Pass list(",),
+    ),
+    Row(
+        "a sum with text",
+        lambda xp: leaf(xp) + "a",
+        TypeError,
+        "unsupported operand type(s) for +: 'Tensor' and 'str'",
+        (),
+    ),
+    Row(
+        "a sum of a view with None",
+        lambda xp: leaf(xp)[:1] + None,
+        TypeError,
+        "unsupported operand type(s) for +: 'Tensor' and 'NoneType'",
+        (),
+    ),
+    Row(
+        "two libraries",
+        lambda xp: leaf(xp) * mg.namespace("strict" if "numpy" in xp.__name__ else "numpy").ones(2),
+        TypeError,
+        "multiply: got arrays of two backends",
+        ("to_backend(", "multigrad.asarray(x, backend="),
+    ),
+    Row(
+        "a misspelt keyword of sum",
+        lambda xp: xp.sum(leaf(xp), axs=0),
+        TypeError,
+        "sum() got an unexpected keyword argument 'axs'",
+        ("Did you mean 'axis'?",),
+    ),
+    Row(
+        "a misspelt keyword of a decomposition",
+        lambda xp: xp.linalg.svd(leaf(xp, 2, 2), full_matrix=False),
+        TypeError,
+        "linalg.svd() got an unexpected keyword argument 'full_matrix'. Did you mean "
+        "'full_matrices'?",
+        (),
+    ),
+    Row(
+        "a misspelt keyword of a method",
+        lambda xp: leaf(xp).clip(mn=0.0),
+        TypeError,
+        "clip() got an unexpected keyword argument 'mn'. Did you mean 'min'?",
+        (),
+    ),
+    Row(
+        "a keyword that is unlike any",
+        lambda xp: xp.concat([leaf(xp)], foo=1),
+        TypeError,
+        "concat() got an unexpected keyword argument 'foo'. It takes concat(arrays, /, *, axis=0)",
+        (),
+    ),
+    Row(
+        "a keyword beside a shape",
+        lambda xp: leaf(xp).reshape(2, cpy=True),
+        TypeError,
+        "Tensor.reshape() got an unexpected keyword argument 'cpy'",
+        (),
+    ),
+    Row(
+        "a misspelt keyword of a transformation",
+        lambda xp: func.grad(lambda x: x, argnum=1),
+        TypeError,
+        "grad() got an unexpected keyword argument 'argnum'. Did you mean 'argnums'?",
+        (),
+    ),
+    Row(
+        "a misspelt keyword of autograd.grad",
+        lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), leaf(xp), create_grph=True),
+        TypeError,
+        "grad() got an unexpected keyword argument 'create_grph'. Did you mean 'create_graph'?",
+        (),
+    ),
+    Row(
+        "a misspelt keyword of the function that is differentiated",
+        lambda xp: func.grad(lambda x: xp.sum(x))(raw(xp), argnums=1),
+        TypeError,
+        "",
+        ("got an unexpected keyword argument 'argnums'",),
+    ),
+    Row(
+        "a name of PyTorch",
+        lambda xp: leaf(xp).clamp(0),
+        AttributeError,
+        "'Tensor' object has no attribute 'clamp'",
+        ("x.clip()",),
+    ),
+    Row(
+        "a name of PyTorch on a view",
+        lambda xp: leaf(xp)[:1].cuda(),
+        AttributeError,
+        "'Tensor' object has no attribute 'cuda'",
+        ("x.to_device()",),
+    ),
+    Row(
+        "a name of NumPy",
+        lambda xp: mg.concatenated,
+        AttributeError,
+        "module 'multigrad' has no attribute 'concatenated'",
+        (),
+    ),
+    Row(
+        "a former name of a function",
+        lambda xp: mg.arcsin,
+        AttributeError,
+        "module 'multigrad' has no attribute 'arcsin'",
+        ("asin",),
+    ),
+    Row(
+        "a former name in a namespace",
+        lambda xp: xp.absolute,
+        AttributeError,
+        "the namespace",
+        ("'absolute'", "It is called abs here"),
+    ),
     # shapes and axes: the library's errors, with a note
-    Row("shapes that do not broadcast", lambda xp: leaf(xp, 2, 3) * leaf(xp, 4, 3), (ValueError, TypeError), "",
-        ("multigrad.multiply: x1 has shape (2, 3)", "x2 has shape (4, 3)", BROADCAST, "expand_dims()")),
-    Row("shapes that do not broadcast, by name", lambda xp: xp.atan2(leaf(xp), leaf(xp, 3)), (ValueError, TypeError), "",
-        ("multigrad.atan2: x1 has shape (2,)", BROADCAST)),
-    Row("where of other shapes", lambda xp: xp.where(xp.ones(2) > 0, leaf(xp, 2), leaf(xp, 3)), (ValueError, TypeError), "",
-        ("multigrad.where: condition has shape (2,)", BROADCAST)),
-    Row("matrices that do not match", lambda xp: leaf(xp, 2, 3) @ leaf(xp, 2, 3), (ValueError, TypeError), "",
-        ("multigrad.matmul: x1 has shape (2, 3)", "The last axis of x1, of length 3, must be as long as the last but one of x2", "x.mT")),
-    Row("matmul of numbers", lambda xp: xp.matmul(leaf(xp), xp.asarray(2.0)), (ValueError, TypeError), "",
-        ("multigrad.matmul:", "Both must have an axis")),
-    Row("an axis that is not there", lambda xp: xp.sum(leaf(xp, 2, 3), axis=2), Exception, "",
-        ("multigrad.sum: x has shape (2, 3)", "axis=2", "axes 0 to 1, or -2 to -1 from the end")),
-    Row("an axis of a method", lambda xp: leaf(xp, 2, 3).mean(axis=5), Exception, "",
-        ("multigrad.mean: x has shape (2, 3)", "axis=5", "axes 0 to 1")),
-    Row("an axis of one number", lambda xp: xp.max(xp.asarray(1.0), axis=1), Exception, "", ("multigrad.max: x has shape ()", "has no axis")),
-    Row("reshape to another size", lambda xp: leaf(xp, 2, 3).reshape(4, 2), (ValueError, TypeError), "",
-        ("multigrad.reshape: x has shape (2, 3)", "shape=(4, 2)", "must have 6 elements too")),
-    Row("a permutation that is none", lambda xp: leaf(xp, 2, 3).permute_dims(0), (ValueError, TypeError), "",
-        ("multigrad.permute_dims: x has shape (2, 3)", "axes must name each of the 2 axes once")),
-    Row("stack of other shapes", lambda xp: xp.stack([leaf(xp, 2), leaf(xp, 3)]), (ValueError, TypeError), "",
-        ("multigrad.stack: arrays have shapes (2,), (3,)", "concat() joins arrays along an axis that they have")),
-    Row("concat of other axes", lambda xp: xp.concat([leaf(xp, 2), leaf(xp, 2, 1)]), (ValueError, TypeError), "",
-        ("multigrad.concat: arrays have shapes (2,), (2, 1)", "stack() joins arrays along a new axis")),
-    Row("concat of other shapes", lambda xp: xp.concat([leaf(xp, 2, 3), leaf(xp, 3, 2)]), (ValueError, TypeError), "",
-        ("multigrad.concat:", "The shapes must be the same but along the axis they are joined along")),
-    Row("squeeze of a long axis", lambda xp: xp.squeeze(leaf(xp, 2, 3), axis=0), (ValueError, TypeError), "",
-        ("multigrad.squeeze: x has shape (2, 3)",)),
-    Row("broadcast_to a shape that does not fit", lambda xp: xp.broadcast_to(leaf(xp, 2), (3,)), (ValueError, TypeError), "",
-        ("multigrad.broadcast_to: x has shape (2,)", "must be that of the new shape, or 1")),
-    Row("an inverse of no square", lambda xp: xp.linalg.inv(leaf(xp, 2, 3)), Exception, "",
-        ("multigrad.linalg.inv: x has shape (2, 3)", "a square matrix")),
-    Row("T of three axes", lambda xp: leaf(xp, 2, 3, 4).T, ValueError, "T is for two dimensions; this Tensor has 3.", (".mT", "permute_dims")),
-    Row("einsum of other lengths", lambda xp: mg.einsum("ij,jk->ik", leaf(xp, 2, 3), leaf(xp, 2, 3)), ValueError,
-        "einsum: 'j' stands for axes of lengths 3 and 2", ("the shapes are (2, 3), (2, 3)",)),
-    Row("too many indexes", lambda xp: leaf(xp)[0, 0], IndexError, "", ("multigrad.getitem: x has shape (2,)", "takes at most 1 index")),
-    Row("a part of another shape", lambda xp: assigned(xp.ones(2), slice(None), xp.ones(3)), (ValueError, TypeError), "",
-        ("setitem", "(3,)")),
+    Row(
+        "shapes that do not broadcast",
+        lambda xp: leaf(xp, 2, 3) * leaf(xp, 4, 3),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.multiply: x1 has shape (2, 3)",
+            "x2 has shape (4, 3)",
+            BROADCAST,
+            "expand_dims()",
+        ),
+    ),
+    Row(
+        "shapes that do not broadcast, by name",
+        lambda xp: xp.atan2(leaf(xp), leaf(xp, 3)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.atan2: x1 has shape (2,)", BROADCAST),
+    ),
+    Row(
+        "where of other shapes",
+        lambda xp: xp.where(xp.ones(2) > 0, leaf(xp, 2), leaf(xp, 3)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.where: condition has shape (2,)", BROADCAST),
+    ),
+    Row(
+        "matrices that do not match",
+        lambda xp: leaf(xp, 2, 3) @ leaf(xp, 2, 3),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.matmul: x1 has shape (2, 3)",
+            "The last axis of x1, of length 3, must be as long as the last but one of x2",
+            "x.mT",
+        ),
+    ),
+    Row(
+        "matmul of numbers",
+        lambda xp: xp.matmul(leaf(xp), xp.asarray(2.0)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.matmul:", "Both must have an axis"),
+    ),
+    Row(
+        "an axis that is not there",
+        lambda xp: xp.sum(leaf(xp, 2, 3), axis=2),
+        Exception,
+        "",
+        ("multigrad.sum: x has shape (2, 3)", "axis=2", "axes 0 to 1, or -2 to -1 from the end"),
+    ),
+    Row(
+        "an axis of a method",
+        lambda xp: leaf(xp, 2, 3).mean(axis=5),
+        Exception,
+        "",
+        ("multigrad.mean: x has shape (2, 3)", "axis=5", "axes 0 to 1"),
+    ),
+    Row(
+        "an axis of one number",
+        lambda xp: xp.max(xp.asarray(1.0), axis=1),
+        Exception,
+        "",
+        ("multigrad.max: x has shape ()", "has no axis"),
+    ),
+    Row(
+        "reshape to another size",
+        lambda xp: leaf(xp, 2, 3).reshape(4, 2),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.reshape: x has shape (2, 3)", "shape=(4, 2)", "must have 6 elements too"),
+    ),
+    Row(
+        "a permutation that is none",
+        lambda xp: leaf(xp, 2, 3).permute_dims(0),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.permute_dims: x has shape (2, 3)", "axes must name each of the 2 axes once"),
+    ),
+    Row(
+        "stack of other shapes",
+        lambda xp: xp.stack([leaf(xp, 2), leaf(xp, 3)]),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.stack: arrays have shapes (2,), (3,)",
+            "concat() joins arrays along an axis that they have",
+        ),
+    ),
+    Row(
+        "concat of other axes",
+        lambda xp: xp.concat([leaf(xp, 2), leaf(xp, 2, 1)]),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.concat: arrays have shapes (2,), (2, 1)",
+            "stack() joins arrays along a new axis",
+        ),
+    ),
+    Row(
+        "concat of other shapes",
+        lambda xp: xp.concat([leaf(xp, 2, 3), leaf(xp, 3, 2)]),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.concat:",
+            "The shapes must be the same but along the axis they are joined along",
+        ),
+    ),
+    Row(
+        "squeeze of a long axis",
+        lambda xp: xp.squeeze(leaf(xp, 2, 3), axis=0),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.squeeze: x has shape (2, 3)",),
+    ),
+    Row(
+        "broadcast_to a shape that does not fit",
+        lambda xp: xp.broadcast_to(leaf(xp, 2), (3,)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.broadcast_to: x has shape (2,)", "must be that of the new shape, or 1"),
+    ),
+    Row(
+        "an inverse of no square",
+        lambda xp: xp.linalg.inv(leaf(xp, 2, 3)),
+        Exception,
+        "",
+        ("multigrad.linalg.inv: x has shape (2, 3)", "a square matrix"),
+    ),
+    Row(
+        "T of three axes",
+        lambda xp: leaf(xp, 2, 3, 4).T,
+        ValueError,
+        "T is for two dimensions; this Tensor has 3.",
+        (".mT", "permute_dims"),
+    ),
+    Row(
+        "einsum of other lengths",
+        lambda xp: mg.einsum("ij,jk->ik", leaf(xp, 2, 3), leaf(xp, 2, 3)),
+        ValueError,
+        "einsum: 'j' stands for axes of lengths 3 and 2",
+        ("the shapes are (2, 3), (2, 3)",),
+    ),
+    Row(
+        "too many indexes",
+        lambda xp: leaf(xp)[0, 0],
+        IndexError,
+        "",
+        ("multigrad.getitem: x has shape (2,)", "takes at most 1 index"),
+    ),
+    Row(
+        "a part of another shape",
+        lambda xp: assigned(xp.ones(2), slice(None), xp.ones(3)),
+        (ValueError, TypeError),
+        "",
+        ("setitem", "(3,)"),
+    ),
     # in place
-    Row("in place to a larger shape", lambda xp: added(xp.ones(2), xp.ones((3, 2))), RuntimeError,
-        "output with shape [2] doesn't match the broadcast shape [3, 2]", (KEEPS + " shape", "y = x + v instead of x += v")),
-    Row("in place to another dtype", lambda xp: added(integers(xp), xp.asarray([0.5, 0.5])), (RuntimeError, TypeError), "", ()),
+    Row(
+        "in place to a larger shape",
+        lambda xp: added(xp.ones(2), xp.ones((3, 2))),
+        RuntimeError,
+        "output with shape [2] doesn't match the broadcast shape [3, 2]",
+        (KEEPS + " shape", "y = x + v instead of x += v"),
+    ),
+    Row(
+        "in place to another dtype",
+        lambda xp: added(integers(xp), xp.asarray([0.5, 0.5])),
+        (RuntimeError, TypeError),
+        "",
+        (),
+    ),
     # functions with a derivative of one's own
-    Row("a Function without jvp in hessian", lambda xp: func.hessian(lambda x: xp.sum(Square.apply(x)))(raw(xp)), NotImplementedError,
-        "You must implement the jvp function for custom autograd.Function to use it with forward mode AD.",
-        ("jvp(ctx, *tangents)", "func.jacrev(func.grad(f))", "func.custom_jvp")),
-    Row("a Function without jvp in jvp", lambda xp: plain_jvp(Square.apply, raw(xp)), NotImplementedError,
-        "You must implement the jvp function for custom autograd.Function", ("func.jacrev(func.grad(f))",)),
-    Row("too many gradients", lambda xp: xp.sum(TooMany.apply(leaf(xp))).backward(), RuntimeError,
-        "function TooManyBackward returned an incorrect number of gradients (expected 1, got 2)", ("one for each argument of forward", "None")),
-    Row("a gradient of a wrong shape", lambda xp: xp.sum(WrongShape.apply(leaf(xp))).backward(), RuntimeError,
-        "Function WrongShapeBackward returned an invalid gradient at index 0 - got [7] but expected", ("[2]",)),
-    Row("custom_vjp without a rule", lambda xp: func.grad(func.custom_vjp(lambda x: x))(raw(xp, 1)), RuntimeError, "", ("defvjp",)),
-    Row("an instance of a Function", lambda xp: Square()(leaf(xp)), RuntimeError, "Legacy autograd function with non-static forward method is", ()),
+    Row(
+        "a Function without jvp in hessian",
+        lambda xp: func.hessian(lambda x: xp.sum(Square.apply(x)))(raw(xp)),
+        NotImplementedError,
+        "You must implement the jvp function for custom autograd.Function to use it with "
+        "forward mode AD.",
+        ("jvp(ctx, *tangents)", "func.jacrev(func.grad(f))", "func.custom_jvp"),
+    ),
+    Row(
+        "a Function without jvp in jvp",
+        lambda xp: plain_jvp(Square.apply, raw(xp)),
+        NotImplementedError,
+        "You must implement the jvp function for custom autograd.Function",
+        ("func.jacrev(func.grad(f))",),
+    ),
+    Row(
+        "too many gradients",
+        lambda xp: xp.sum(TooMany.apply(leaf(xp))).backward(),
+        RuntimeError,
+        "function TooManyBackward returned an incorrect number of gradients (expected 1, got 2)",
+        ("one for each argument of forward", "None"),
+    ),
+    Row(
+        "a gradient of a wrong shape",
+        lambda xp: xp.sum(WrongShape.apply(leaf(xp))).backward(),
+        RuntimeError,
+        "Function WrongShapeBackward returned an invalid gradient at index 0 - got [7] but "
+        "expected",
+        ("[2]",),
+    ),
+    Row(
+        "custom_vjp without a rule",
+        lambda xp: func.grad(func.custom_vjp(lambda x: x))(raw(xp, 1)),
+        RuntimeError,
+        "",
+        ("defvjp",),
+    ),
+    Row(
+        "an instance of a Function",
+        lambda xp: Square()(leaf(xp)),
+        RuntimeError,
+        "Legacy autograd function with non-static forward method is",
+        (),
+    ),
     # transformations
-    Row("grad by integers", lambda xp: func.grad(lambda x: xp.sum(x))(integers(xp).array), TypeError,
-        "grad: cannot differentiate with respect to an array of dtype", ("int64", "xp.astype(x, xp.float64)")),
-    Row("grad by a number", lambda xp: func.grad(lambda x: x**2)(3.0), TypeError, "grad: cannot differentiate with respect to a Python float",
-        ("xp.asarray(3.0)",)),
-    Row("grad by text", lambda xp: func.grad(lambda x: x)("a"), TypeError, "grad: cannot differentiate with respect to a str", ("register_pytree",)),
-    Row("grad by an argument that is not there", lambda xp: func.grad(lambda x: x, argnums=2)(raw(xp)), ValueError,
-        "grad: argnums names argument 2, but the function was called with 1 positional arguments", ()),
-    Row("grad of what is no function", lambda xp: func.grad(raw(xp)), TypeError, "grad: the first argument must be a function", ()),
-    Row("grad of a function that returns two", lambda xp: func.grad(lambda x: (xp.sum(x), x))(raw(xp)), TypeError,
-        "grad: the function must return one real scalar, but it returned tuple.", ("has_aux=True",)),
-    Row("grad of a function that returns nothing", lambda xp: func.grad(lambda x: None)(raw(xp)), TypeError,
-        "grad: the function must return one real scalar, but it returned NoneType.", ()),
-    Row("a value from a finished jvp", leaked, RuntimeError, "a Dual that was made inside the transformation 'jvp'",
-        ( "return it from the function instead")),
-    Row("a value from a finished vmap", leaked_batch, RuntimeError, "a batch that was made inside the transformation 'vmap'",
-        ("return it from the function instead",)),
-    Row("a branch inside vmap", lambda xp: func.vmap(lambda x: x if x > 0 else -x)(raw(xp)), RuntimeError, "bool() of an array inside vmap",
-        ("a batch of 2 examples", "where()")),
-    Row("item() inside vmap", lambda xp: func.vmap(lambda x: x.item())(raw(xp)), RuntimeError, "item() of an array inside vmap", ("where()",)),
-    Row("float() inside vmap", lambda xp: func.vmap(float)(raw(xp)), RuntimeError, "float() of an array inside vmap", ("where()",)),
-    Row("numpy() inside vmap", lambda xp: func.vmap(lambda x: x.numpy())(raw(xp)), RuntimeError, "Can't call numpy() on a batch", ("'vmap'",)),
-    Row("a mask inside vmap", lambda xp: func.vmap(lambda x: x[x > 0])(raw(xp, 2, 2)), RuntimeError, "indexing with a mask inside vmap",
-        ("where()", "multiply by the mask")),
-    Row("vmap over an axis that is not there", lambda xp: func.vmap(lambda x: x, in_axes=3)(raw(xp)), ValueError,
-        "vmap: in_axes has 3 for an array of shape (2,), which has no such axis", ("the axis that counts the examples",)),
-    Row("vmap of different numbers", lambda xp: func.vmap(lambda x, y: x)(raw(xp, 2), raw(xp, 3)), ValueError,
-        "vmap: the arguments have different numbers of examples along their in_axes: 2, 3", ("in_axes=None",)),
-    Row("vmap over a number", lambda xp: func.vmap(lambda x: x)(3.0), TypeError, "vmap: in_axes maps over an argument of type float",
-        ("in_axes=None",)),
-    Row("vmap of text", lambda xp: func.vmap(lambda x: "a")(raw(xp)), TypeError, "vmap: the function must return arrays", ("str",)),
-    Row("jvp of other shapes", lambda xp: func.jvp(lambda x: x, (raw(xp, 2),), (raw(xp, 3),)), RuntimeError,
-        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported.",
-        ("size [2]", "size [3]", "jvp: each tangent has the shape of its primal")),
-    Row("jvp of a list", lambda xp: func.jvp(lambda x: x, [raw(xp)], [raw(xp)]), TypeError, "jvp: primals must be a tuple", ("jvp(f, (x,), (v,))",)),
-    Row("jvp of an array along a tuple", lambda xp: func.jvp(lambda x: x, raw(xp), (raw(xp),)), TypeError, "jvp: primals must be a tuple",
-        ("jvp(f, (x,), (v,))",)),
-    Row("hvp of a list", lambda xp: func.hvp(lambda x: xp.sum(x), [raw(xp)], [raw(xp)]), TypeError, "hvp: primals must be a tuple",
-        ("hvp(f, (x,), (v,))",)),
-    Row("hvp of no scalar", lambda xp: func.hvp(lambda x: x, raw(xp), raw(xp)), RuntimeError, SCALAR,
-        ("xp.sum()",)),
-    Row("jacrev by integers", lambda xp: func.jacrev(lambda x: x)(integers(xp).array), TypeError, "jacrev: cannot differentiate with respect to",
-        ("xp.astype(x, xp.float64)",)),
-    Row("a checkpoint of a number", lambda xp: func.checkpoint(3), TypeError, "checkpoint: expected a function, not int",
-        ("checkpoint(function)(*args)",)),
-    Row("make_dual outside of a level", lambda xp: forward_ad.make_dual(raw(xp), raw(xp)), RuntimeError,
+    Row(
+        "grad by integers",
+        lambda xp: func.grad(lambda x: xp.sum(x))(integers(xp).array),
+        TypeError,
+        "grad: cannot differentiate with respect to an array of dtype",
+        ("int64", "xp.astype(x, xp.float64)"),
+    ),
+    Row(
+        "grad by a number",
+        lambda xp: func.grad(lambda x: x**2)(3.0),
+        TypeError,
+        "grad: cannot differentiate with respect to a Python float",
+        ("xp.asarray(3.0)",),
+    ),
+    Row(
+        "grad by text",
+        lambda xp: func.grad(lambda x: x)("a"),
+        TypeError,
+        "grad: cannot differentiate with respect to a str",
+        ("register_pytree",),
+    ),
+    Row(
+        "grad by an argument that is not there",
+        lambda xp: func.grad(lambda x: x, argnums=2)(raw(xp)),
+        ValueError,
+        "grad: argnums names argument 2, but the function was called with 1 positional arguments",
+        (),
+    ),
+    Row(
+        "grad of what is no function",
+        lambda xp: func.grad(raw(xp)),
+        TypeError,
+        "grad: the first argument must be a function",
+        (),
+    ),
+    Row(
+        "grad of a function that returns two",
+        lambda xp: func.grad(lambda x: (xp.sum(x), x))(raw(xp)),
+        TypeError,
+        "grad: the function must return one real scalar, but it returned tuple.",
+        ("has_aux=True",),
+    ),
+    Row(
+        "grad of a function that returns nothing",
+        lambda xp: func.grad(lambda x: None)(raw(xp)),
+        TypeError,
+        "grad: the function must return one real scalar, but it returned NoneType.",
+        (),
+    ),
+    Row(
+        "a value from a finished jvp",
+        leaked,
+        RuntimeError,
+        "a Dual that was made inside the transformation 'jvp'",
+        ("return it from the function instead"),
+    ),
+    Row(
+        "a value from a finished vmap",
+        leaked_batch,
+        RuntimeError,
+        "a batch that was made inside the transformation 'vmap'",
+        ("return it from the function instead",),
+    ),
+    Row(
+        "a branch inside vmap",
+        lambda xp: func.vmap(lambda x: x if x > 0 else -x)(raw(xp)),
+        RuntimeError,
+        "bool() of an array inside vmap",
+        ("a batch of 2 examples", "where()"),
+    ),
+    Row(
+        "item() inside vmap",
+        lambda xp: func.vmap(lambda x: x.item())(raw(xp)),
+        RuntimeError,
+        "item() of an array inside vmap",
+        ("where()",),
+    ),
+    Row(
+        "float() inside vmap",
+        lambda xp: func.vmap(float)(raw(xp)),
+        RuntimeError,
+        "float() of an array inside vmap",
+        ("where()",),
+    ),
+    Row(
+        "numpy() inside vmap",
+        lambda xp: func.vmap(lambda x: x.numpy())(raw(xp)),
+        RuntimeError,
+        "Can't call numpy() on a batch",
+        ("'vmap'",),
+    ),
+    Row(
+        "a mask inside vmap",
+        lambda xp: func.vmap(lambda x: x[x > 0])(raw(xp, 2, 2)),
+        RuntimeError,
+        "indexing with a mask inside vmap",
+        ("where()", "multiply by the mask"),
+    ),
+    Row(
+        "vmap over an axis that is not there",
+        lambda xp: func.vmap(lambda x: x, in_axes=3)(raw(xp)),
+        ValueError,
+        "vmap: in_axes has 3 for an array of shape (2,), which has no such axis",
+        ("the axis that counts the examples",),
+    ),
+    Row(
+        "vmap of different numbers",
+        lambda xp: func.vmap(lambda x, y: x)(raw(xp, 2), raw(xp, 3)),
+        ValueError,
+        "vmap: the arguments have different numbers of examples along their in_axes: 2, 3",
+        ("in_axes=None",),
+    ),
+    Row(
+        "vmap over a number",
+        lambda xp: func.vmap(lambda x: x)(3.0),
+        TypeError,
+        "vmap: in_axes maps over an argument of type float",
+        ("in_axes=None",),
+    ),
+    Row(
+        "vmap of text",
+        lambda xp: func.vmap(lambda x: "a")(raw(xp)),
+        TypeError,
+        "vmap: the function must return arrays",
+        ("str",),
+    ),
+    Row(
+        "jvp of other shapes",
+        lambda xp: func.jvp(lambda x: x, (raw(xp, 2),), (raw(xp, 3),)),
+        RuntimeError,
+        "Trying to set a forward gradient that has a different size than that of the original "
+        "Tensor, this is not supported.",
+        ("size [2]", "size [3]", "jvp: each tangent has the shape of its primal"),
+    ),
+    Row(
+        "jvp of a list",
+        lambda xp: func.jvp(lambda x: x, [raw(xp)], [raw(xp)]),
+        TypeError,
+        "jvp: primals must be a tuple",
+        ("jvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "jvp of an array along a tuple",
+        lambda xp: func.jvp(lambda x: x, raw(xp), (raw(xp),)),
+        TypeError,
+        "jvp: primals must be a tuple",
+        ("jvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of a list",
+        lambda xp: func.hvp(lambda x: xp.sum(x), [raw(xp)], [raw(xp)]),
+        TypeError,
+        "hvp: primals must be a tuple",
+        ("hvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of no scalar",
+        lambda xp: func.hvp(lambda x: x, raw(xp), raw(xp)),
+        RuntimeError,
+        SCALAR,
+        ("xp.sum()",),
+    ),
+    Row(
+        "jacrev by integers",
+        lambda xp: func.jacrev(lambda x: x)(integers(xp).array),
+        TypeError,
+        "jacrev: cannot differentiate with respect to",
+        ("xp.astype(x, xp.float64)",),
+    ),
+    Row(
+        "a checkpoint of a number",
+        lambda xp: func.checkpoint(3),
+        TypeError,
+        "checkpoint: expected a function, not int",
+        ("checkpoint(function)(*args)",),
+    ),
+    Row(
+        "make_dual outside of a level",
+        lambda xp: forward_ad.make_dual(raw(xp), raw(xp)),
+        RuntimeError,
         "Trying to create a dual Tensor for forward AD",
-        ()),
-    Row("numpy's function of a leaf without a counterpart", lambda xp: np.array_repr(leaf(xp)), Exception, "", ()),
+        (),
+    ),
+    Row(
+        "numpy's function of a leaf without a counterpart",
+        lambda xp: np.array_repr(leaf(xp)),
+        Exception,
+        "",
+        (),
+    ),
 ]
 
 
@@ -361,7 +986,9 @@ def test_each_mistake_is_told_with_its_cure(row: Row, xp: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_mistake_is_found_in_the_program(row: Row, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_mistake_is_found_in_the_program(
+    row: Row, xp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No two lines of multigrad stand one after the other in the traceback."""
     monkeypatch.delenv("MULTIGRAD_TRACEBACK", raising=False)
     error = raised(lambda: row.mistake(xp))
@@ -381,7 +1008,11 @@ def test_arrays_in_the_place_of_tuples(xp: Any) -> None:
     x, v = xp.asarray([1.0, 2.0]), xp.asarray([1.0, 0.0])
     for given, along in ((x, v), (x.array, v.array)):
         value, product = func.hvp(lambda x: xp.sum(x**3), given, along)
-        assert [float(t) for t in product] == [6.0, 0.0] and float(value) == 9.0 and type(product) is type(given)
+        assert (
+            [float(t) for t in product] == [6.0, 0.0]
+            and float(value) == 9.0
+            and type(product) is type(given)
+        )
         value, tangent = func.jvp(lambda x: x**2, given, along)
         assert [float(t) for t in tangent] == [2.0, 0.0]
         value, product, aux = func.hvp(lambda x: (xp.sum(x**3), "aux"), given, along, has_aux=True)
@@ -397,45 +1028,80 @@ class TestJax:
         return pytest.importorskip("jax")
 
     def test_its_functions_inside_grad(self, jax: Any) -> None:
-        with pytest.raises(RuntimeError, match=r"Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, mg.sin\(x\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"Functions of the library itself, such as jnp.sin, are of this kind: call "
+            r"multigrad's, mg.sin\(x\)",
+        ):
             func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(jax.numpy.ones(2))
 
     def test_a_jitted_function_inside_vmap(self, jax: Any) -> None:
-        with pytest.raises(RuntimeError, match=r"a batch of a running transformation cannot pass into .*jit\(vmap\(f\)\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"a batch of a running transformation cannot pass into .*jit\(vmap\(f\)\)",
+        ):
             func.vmap(jax.jit(lambda x: x * 2))(jax.numpy.ones((3, 2)))
 
     def test_a_jitted_function_inside_grad(self, jax: Any) -> None:
-        with pytest.raises(RuntimeError, match="a Tensor that requires grad cannot pass into or out of a JAX transformation"):
+        with pytest.raises(
+            RuntimeError,
+            match="a Tensor that requires grad cannot pass into or out of a JAX transformation",
+        ):
             func.grad(jax.jit(lambda x: jax.numpy.sum(x * 2)))(jax.numpy.ones(3))
 
     def test_a_jitted_function_inside_jvp(self, jax: Any) -> None:
-        with pytest.raises(RuntimeError, match="a Dual of a running transformation cannot pass into or out of a JAX transformation"):
+        with pytest.raises(
+            RuntimeError,
+            match="a Dual of a running transformation cannot pass into or out of a JAX "
+            "transformation",
+        ):
             plain_jvp(jax.jit(lambda x: x * 2), jax.numpy.ones(3))
 
     def test_its_grad_of_functions_of_multigrad(self, jax: Any) -> None:
-        with pytest.raises(TypeError, match="Gradient only defined for scalar-output functions. Output was Tensor") as caught:
+        with pytest.raises(
+            TypeError, match="Gradient only defined for scalar-output functions. Output was Tensor"
+        ) as caught:
             jax.grad(lambda x: mg.sum(mg.sin(x)))(jax.numpy.ones(2))
-        assert "return y.array from a function that jax.grad differentiates, or use multigrad.func.grad" in str(caught.value.__cause__)
-        assert np.allclose(jax.grad(lambda x: mg.sum(mg.sin(x)).array)(jax.numpy.ones(2)), np.cos(np.ones(2)))
+        assert (
+            "return y.array from a function that jax.grad differentiates, or use "
+            "multigrad.func.grad" in str(caught.value.__cause__)
+        )
+        assert np.allclose(
+            jax.grad(lambda x: mg.sum(mg.sin(x)).array)(jax.numpy.ones(2)), np.cos(np.ones(2))
+        )
 
 
 # Rules
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_a_rule_that_fails_names_the_operation_and_what_it_was_given(operations: Any, xp: Any, recorded: bool) -> None:
-    define("t.failing(x, /)", forward=lambda xp, x: x * 1.0, x=lambda xp, g, x: xp.matmul(g, xp.ones((7, 3))) * x)
+def test_a_rule_that_fails_names_the_operation_and_what_it_was_given(
+    operations: Any, xp: Any, recorded: bool
+) -> None:
+    define(
+        "t.failing(x, /)",
+        forward=lambda xp, x: x * 1.0,
+        x=lambda xp, g, x: xp.matmul(g, xp.ones((7, 3))) * x,
+    )
     x = leaf(xp)
     with pytest.raises((ValueError, TypeError)) as caught:
         mg.autograd.grad(xp.sum(xp.t.failing(x)), x, create_graph=recorded)
-    notes = [note for note in caught.value.__notes__ if note.startswith("In the derivative rule of")]
+    notes = [
+        note for note in caught.value.__notes__ if note.startswith("In the derivative rule of")
+    ]
     (note,) = notes
-    assert re.fullmatch(r"In the derivative rule of multigrad.t.failing: g has shape \(2,\) and dtype \S*float64\S*, x has shape \(2,\) and dtype "
-                        r"\S*float64\S*\.", note), note
+    assert re.fullmatch(
+        r"In the derivative rule of multigrad.t.failing: g has shape \(2,\) and dtype "
+        r"\S*float64\S*, x has shape \(2,\) and dtype \S*float64\S*\.",
+        note,
+    ), note
     raw_x = raw(xp)
     with pytest.raises((ValueError, TypeError)) as caught:
         func.grad(lambda x: xp.sum(xp.t.failing(x)))(raw_x)
-    assert any(note.startswith("In the derivative rule of multigrad.t.failing: ") for note in caught.value.__notes__)
+    assert any(
+        note.startswith("In the derivative rule of multigrad.t.failing: ")
+        for note in caught.value.__notes__
+    )
 
 
 # Forward mode, and gradcheck
@@ -447,17 +1113,33 @@ class TestForwardMode:
         return operations
 
     def test_a_rule_that_is_missing_names_operation_and_argument(self, xp: Any) -> None:
-        define("t.one_way(x, y, /)", forward=lambda xp, x, y: x * y, x=lambda xp, g, y: g * y, y=lambda xp, g, x: g * x)
+        define(
+            "t.one_way(x, y, /)",
+            forward=lambda xp, x, y: x * y,
+            x=lambda xp, g, y: g * y,
+            y=lambda xp, g, x: g * x,
+        )
         for _ in range(6):
-            with pytest.raises(NotImplementedError, match=r"the operation 't.one_way' has no jvp, so it cannot be differentiated in forward mode, "
-                                                          r"as it was by 'x'\. Declare it with one"):
+            with pytest.raises(
+                NotImplementedError,
+                match=r"the operation 't.one_way' has no jvp, so it cannot be differentiated in "
+                r"forward mode, as it was by 'x'\. Declare it with one",
+            ):
                 plain_jvp(lambda x: xp.t.one_way(x, xp.ones(2)), raw(xp))
 
     def test_a_tangent_of_a_wrong_shape_names_operation_and_argument(self, xp: Any) -> None:
-        mg.registry.elementwise("t.wrong(x, y, /)", forward=lambda xp, x, y: x * y, x=lambda xp, g, y: xp.ones(7), y=lambda xp, g, x: g * x)
+        mg.registry.elementwise(
+            "t.wrong(x, y, /)",
+            forward=lambda xp, x, y: x * y,
+            x=lambda xp, g, y: xp.ones(7),
+            y=lambda xp, g, x: g * x,
+        )
         for _ in range(6):
-            with pytest.raises(RuntimeError, match=r"the derivative rule of the operation 't.wrong' for the argument 'x' returned a tangent of shape "
-                                                   r"\(7,\) for a result of shape \(2,\)"):
+            with pytest.raises(
+                RuntimeError,
+                match=r"the derivative rule of the operation 't.wrong' for the argument 'x' "
+                r"returned a tangent of shape \(7,\) for a result of shape \(2,\)",
+            ):
                 plain_jvp(lambda x: xp.t.wrong(x, xp.ones(2)), raw(xp))
 
 
@@ -482,15 +1164,27 @@ class Half(Function):
 @pytest.mark.parametrize("fast", [False, True])
 def test_gradcheck_names_the_worst_entry(xp: Any, fast: bool) -> None:
     x = xp.asarray([1.0, 2.0, 3.0], dtype=xp.float64, requires_grad=True)
-    with pytest.raises(RuntimeError, match="^Jacobian mismatch for output 0 with respect to input 0,\nnumerical:") as caught:
+    with pytest.raises(
+        RuntimeError, match="^Jacobian mismatch for output 0 with respect to input 0,\nnumerical:"
+    ) as caught:
         gradcheck(Half.apply, x, fast_mode=fast)
-    assert re.search(r"The worst of the 1 entries of 9 that differ is the derivative of output element \(1,\) by input element \(1,\): "
-                     r"(4\.0\d*|3\.9\d*) numerically, 2\.0 analytically\.", str(caught.value))
-    with pytest.raises(RuntimeError, match="^Jacobian mismatch for output 0 with respect to input 0,\nThe worst of the ") as caught:
+    assert re.search(
+        r"The worst of the 1 entries of 9 that differ is the derivative of output element "
+        r"\(1,\) by input element \(1,\): (4\.0\d*|3\.9\d*) numerically, 2\.0 analytically\.",
+        str(caught.value),
+    )
+    with pytest.raises(
+        RuntimeError,
+        match="^Jacobian mismatch for output 0 with respect to input 0,\nThe worst of the ",
+    ) as caught:
         gradgradcheck(lambda x: Half.apply(x) * x, x, fast_mode=fast)
-    assert "array(" not in str(caught.value) and "The whole Jacobians are error.numerical and error.analytical." in str(caught.value)
+    assert "array(" not in str(
+        caught.value
+    ) and "The whole Jacobians are error.numerical and error.analytical." in str(caught.value)
     error: Any = caught.value
-    assert error.numerical.shape == error.analytical.shape == (3, 3) and not np.allclose(error.numerical, error.analytical)
+    assert error.numerical.shape == error.analytical.shape == (3, 3) and not np.allclose(
+        error.numerical, error.analytical
+    )
 
 
 # The words of all messages
@@ -505,11 +1199,25 @@ def messages() -> Iterator[tuple[str, int, str]]:
     for path in sorted(Path(mg.__file__).parent.rglob("*.py")):
         tree = ast.parse(path.read_text())
         raising = [n.exc for n in ast.walk(tree) if isinstance(n, ast.Raise) and n.exc is not None]
-        warning = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("warn", "Error", "add_note"))]
-        named = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and all(isinstance(t, ast.Name) and t.id.isupper() for t in n.targets)]
+        warning = [
+            n
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Call)
+            and ast.unparse(n.func).endswith(("warn", "Error", "add_note"))
+        ]
+        named = [
+            n.value
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Assign)
+            and all(isinstance(t, ast.Name) and t.id.isupper() for t in n.targets)
+        ]
         for node in (*raising, *warning, *named):
             for part in ast.walk(node):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str) and " " in part.value:
+                if (
+                    isinstance(part, ast.Constant)
+                    and isinstance(part.value, str)
+                    and " " in part.value
+                ):
                     yield str(path), part.lineno, part.value
 
 
@@ -517,5 +1225,9 @@ def test_no_message_names_pytorch_or_a_class_inside() -> None:
     texts = list(messages())
     assert len(texts) > 800
     words = re.compile(r"\b(PyTorch|torch|functorch|LayeredTensor|View|Batched)\b(?!\.)")
-    wrong = [text for text in texts if words.search(text[2]) and not any(known in text[2] for known in PYTORCHS)]
+    wrong = [
+        text
+        for text in texts
+        if words.search(text[2]) and not any(known in text[2] for known in PYTORCHS)
+    ]
     assert wrong == []

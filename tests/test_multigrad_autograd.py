@@ -1,4 +1,7 @@
-"""multigrad-autograd: HIPS autograd's operators, its NumPy, and rules by users. Where HIPS autograd is installed, beside it."""
+"""multigrad-autograd: HIPS autograd's operators, its NumPy, and rules by users.
+
+Where HIPS autograd is installed, beside it.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,17 @@ def test_raw_arrays_go_in_and_come_out() -> None:
     assert type(ag.grad(np.tanh)(1.0)) is onp.float64
 
 
-@pytest.mark.parametrize("argnum, expected", [(0, 5.0), (1, 2.0), ((1, 0), (2.0, 5.0)), ([0], (5.0,))])
+@pytest.mark.parametrize(
+    "argnum, expected", [(0, 5.0), (1, 2.0), ((1, 0), (2.0, 5.0)), ([0], (5.0,))]
+)
 def test_argnum_is_a_position_or_several(argnum: Any, expected: Any) -> None:
     assert ag.grad(lambda x, y: x * y, argnum)(2.0, 5.0) == expected
 
 
 def test_argnum_of_another_kind_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"grad: argnum must be an int, or a tuple or list of ints, not 'x'"):
+    with pytest.raises(
+        TypeError, match=r"grad: argnum must be an int, or a tuple or list of ints, not 'x'"
+    ):
         ag.grad(lambda x: x, "x")
 
 
@@ -76,7 +83,9 @@ def test_jacobians_hessians_and_products() -> None:
     onp.testing.assert_allclose(ag.elementwise_grad(np.sin)(x), onp.cos(x))
     out, moved = ag.make_jvp(np.sin)(x)(v)
     onp.testing.assert_allclose((out, moved), (onp.sin(x), v * onp.cos(x)))
-    onp.testing.assert_allclose(ag.differential_operators.make_jvp_reversemode(np.sin)(x)(v), v * onp.cos(x))
+    onp.testing.assert_allclose(
+        ag.differential_operators.make_jvp_reversemode(np.sin)(x)(v), v * onp.cos(x)
+    )
     onp.testing.assert_allclose(ag.make_ggnvp(np.sin)(x)(v), v * onp.cos(x) ** 2)
 
 
@@ -91,11 +100,18 @@ def test_grad_and_aux_and_the_gradients_of_all_arguments() -> None:
 
 def test_checkpoint_gives_the_same_gradient() -> None:
     x = sizes(3)
-    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(ag.checkpoint(lambda y: np.sin(np.exp(y)))(x)))(x), onp.cos(onp.exp(x)) * onp.exp(x))
+    onp.testing.assert_allclose(
+        ag.grad(lambda x: np.sum(ag.checkpoint(lambda y: np.sin(np.exp(y)))(x)))(x),
+        onp.cos(onp.exp(x)) * onp.exp(x),
+    )
 
 
 def test_what_has_no_gradient_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"Grad only applies to real scalar-output functions, but the output has the space ArrayVSpace"):
+    with pytest.raises(
+        TypeError,
+        match=r"Grad only applies to real scalar-output functions, but the output has the space "
+        r"ArrayVSpace",
+    ):
         ag.grad(lambda x: x)(onp.ones(2))
     with pytest.raises(TypeError, match="Grad only applies to real scalar-output functions"):
         ag.grad(lambda x: x * 1j)(1.0)
@@ -168,7 +184,9 @@ def test_rules_by_argument_and_for_all_of_them() -> None:
     def product(x: Any, y: Any, scale: float = 1.0) -> Any:
         return scale * x * y
 
-    extend.defvjp_argnum(product, lambda i, ans, args, kwargs: lambda g: g * kwargs["scale"] * args[1 - i])
+    extend.defvjp_argnum(
+        product, lambda i, ans, args, kwargs: lambda g: g * kwargs["scale"] * args[1 - i]
+    )
     extend.def_linear(product)
     check_grads(lambda x, y: product(x, y, scale=3.0), (0, 1))(2.0, 3.0)
     extend.defvjp(product, None, lambda ans, x, y, scale: lambda g: g * scale * x, argnums=(0, 1))
@@ -182,7 +200,10 @@ def test_primitives_take_and_return_containers() -> None:
     def both(pair: Any) -> Any:
         return {"sum": pair[0] + pair[1], "product": pair[0] * pair[1]}
 
-    extend.defvjp(both, lambda ans, p: lambda g: (g["sum"] + g["product"] * p[1], g["sum"] + g["product"] * p[0]))
+    extend.defvjp(
+        both,
+        lambda ans, p: lambda g: (g["sum"] + g["product"] * p[1], g["sum"] + g["product"] * p[0]),
+    )
     assert ag.grad(lambda p: both(p)["sum"] + 10 * both(p)["product"])((2.0, 3.0)) == (31.0, 21.0)
 
 
@@ -193,7 +214,9 @@ def test_values_without_a_derivative() -> None:
         return int(onp.argmax(x))
 
     assert ag.grad(lambda x: x[chosen(x)] ** 2)(onp.array([1.0, 3.0])).tolist() == [0.0, 6.0]
-    assert ag.grad(lambda x: np.sum(x[np.argsort(x)] * onp.arange(3)))(onp.array([3.0, 1.0, 2.0])).tolist() == [2.0, 0.0, 1.0]
+    assert ag.grad(lambda x: np.sum(x[np.argsort(x)] * onp.arange(3)))(
+        onp.array([3.0, 1.0, 2.0])
+    ).tolist() == [2.0, 0.0, 1.0]
 
 
 # -- NumPy
@@ -202,9 +225,19 @@ def test_values_without_a_derivative() -> None:
 def test_every_name_of_numpy_is_there() -> None:
     missing = [name for name in dir(onp) if not name.startswith("_") and not hasattr(np, name)]
     assert missing == []
-    assert [name for name in dir(onp.linalg) if not name.startswith("_") and not hasattr(np.linalg, name)] == []
-    assert [name for name in dir(onp.fft) if not name.startswith("_") and not hasattr(np.fft, name)] == []
-    assert np.pi == onp.pi and np.ndarray is onp.ndarray and np.random.RandomState is onp.random.RandomState
+    assert [
+        name
+        for name in dir(onp.linalg)
+        if not name.startswith("_") and not hasattr(np.linalg, name)
+    ] == []
+    assert [
+        name for name in dir(onp.fft) if not name.startswith("_") and not hasattr(np.fft, name)
+    ] == []
+    assert (
+        np.pi == onp.pi
+        and np.ndarray is onp.ndarray
+        and np.random.RandomState is onp.random.RandomState
+    )
 
 
 CASES: dict[str, Callable[[Any], Any]] = {
@@ -251,24 +284,37 @@ def test_functions_of_numpy_have_derivatives(name: str) -> None:
 
 def test_conditions_and_positions_are_constants_at_any_depth() -> None:
     x, c = onp.array([1.0, -2.0, 3.0]), onp.arange(3.0)
-    onp.testing.assert_allclose(ag.hessian(lambda x: np.sum(c[x > 0]) * np.sum(x**2))(x), 4 * onp.eye(3))
-    onp.testing.assert_allclose(ag.hessian(lambda x: np.sum(c[np.argsort(x)] * x**2))(x), onp.diag([2.0, 0.0, 4.0]))
+    onp.testing.assert_allclose(
+        ag.hessian(lambda x: np.sum(c[x > 0]) * np.sum(x**2))(x), 4 * onp.eye(3)
+    )
+    onp.testing.assert_allclose(
+        ag.hessian(lambda x: np.sum(c[np.argsort(x)] * x**2))(x), onp.diag([2.0, 0.0, 4.0])
+    )
     assert ag.deriv(lambda x: np.sum(c[1:][np.array([x, -x]) > 0]) * x)(2.0) == 1.0
     assert np.random.randn(np.sum(mg.asarray(x) > 0)).shape == (2,)
 
 
 def test_raw_arrays_are_left_to_numpy() -> None:
     x = sizes(3)
-    assert type(np.sin(x)) is onp.ndarray and type(np.sum(x)) is onp.float64 and type(np.array([1.0])) is onp.ndarray
+    assert (
+        type(np.sin(x)) is onp.ndarray
+        and type(np.sum(x)) is onp.float64
+        and type(np.array([1.0])) is onp.ndarray
+    )
     assert np.where(True, 1, 2) == 1 and type(np.where(True, 1, 2)) is int
     assert np.where([True, False], [1, 2], [3, 4]) == [1, 4]
     assert isinstance(onp.int64(1), np.int64) and np.zeros(1, dtype=np.int64).dtype == onp.int64
 
 
 def test_what_multigrad_lacks_raises_where_a_derivative_would_be_lost() -> None:
-    with pytest.raises(RuntimeError, match=r"Can't call numpy.polyfit\(\) on Tensor that requires grad"):
+    with pytest.raises(
+        RuntimeError, match=r"Can't call numpy.polyfit\(\) on Tensor that requires grad"
+    ):
         ag.grad(lambda x: np.polyfit(x, x, 1)[0])(sizes(4))
-    with pytest.raises(NotImplementedError, match="VJP of normal not defined: draw standard numbers, and shift and scale them"):
+    with pytest.raises(
+        NotImplementedError,
+        match="VJP of normal not defined: draw standard numbers, and shift and scale them",
+    ):
         ag.grad(lambda x: np.sum(np.random.normal(x)))(sizes(4))
     with pytest.raises(RuntimeError, match="requires grad"):
         ag.grad(lambda x: np.sum(np.histogram(x)[1]))(sizes(4))
@@ -288,7 +334,9 @@ def test_users_define_what_is_missing() -> None:
 
 def test_programs_meet_the_rest_of_multigrad() -> None:
     x = sizes((4, 3))
-    onp.testing.assert_allclose(mg.func.vmap(mg.func.grad(lambda row: np.sum(np.sin(row) ** 2)))(x), onp.sin(2 * x))
+    onp.testing.assert_allclose(
+        mg.func.vmap(mg.func.grad(lambda row: np.sum(np.sin(row) ** 2)))(x), onp.sin(2 * x)
+    )
     t = mg.asarray(x, requires_grad=True)
     np.mean(np.tanh(t)).backward()
     onp.testing.assert_allclose(t.grad.array, (1 - onp.tanh(x) ** 2) / 12)
@@ -299,14 +347,26 @@ def test_programs_meet_the_rest_of_multigrad() -> None:
 
 def test_isinstance_and_type_look_at_the_value() -> None:
     def f(x: Any, y: Any, p: Any) -> Any:
-        assert ag.isinstance(x, onp.ndarray) and ag.type(x) is onp.ndarray and ag.isinstance(y, float)
+        assert (
+            ag.isinstance(x, onp.ndarray) and ag.type(x) is onp.ndarray and ag.isinstance(y, float)
+        )
         assert ag.isinstance(p, ag.dict) and isinstance(p, dict) and ag.isinstance((x,), ag.tuple)
         return np.sum(x) * y * p["a"]
 
     ag.grad(f, (0, 1, 2))(onp.ones(2), 2.0, {"a": 3.0})
 
 
-@pytest.mark.parametrize("x", [1.5, onp.ones((2, 3)), 1j, onp.ones(2) * 1j, [1.0, (onp.ones(2), 2j)], {"a": onp.ones(2), "b": 1.0}])
+@pytest.mark.parametrize(
+    "x",
+    [
+        1.5,
+        onp.ones((2, 3)),
+        1j,
+        onp.ones(2) * 1j,
+        [1.0, (onp.ones(2), 2j)],
+        {"a": onp.ones(2), "b": 1.0},
+    ],
+)
 def test_vector_spaces(x: Any) -> None:
     space = extend.vspace(x)
     basis = list(space.standard_basis())
@@ -319,7 +379,9 @@ def test_vector_spaces(x: Any) -> None:
 
 
 def test_a_type_without_a_space_is_refused() -> None:
-    with pytest.raises(TypeError, match="Can't find vector space for value x of type <class 'str'>"):
+    with pytest.raises(
+        TypeError, match="Can't find vector space for value x of type <class 'str'>"
+    ):
         extend.vspace("x")
 
 
@@ -331,7 +393,10 @@ def test_flatten_and_back() -> None:
     flat, unflatten = flatten(x)
     assert flat.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 3.0]
     check_equivalent(unflatten(flat), x)
-    assert ag.grad(lambda x: np.sum(flatten(x)[0] ** 2))((1.0, onp.ones(1))) == (2.0, onp.array([2.0]))
+    assert ag.grad(lambda x: np.sum(flatten(x)[0] ** 2))((1.0, onp.ones(1))) == (
+        2.0,
+        onp.array([2.0]),
+    )
     f, back, at = flatten_func(lambda x: {"a": x["a"], "b": x["b"]}, x)
     check_equivalent(back(f(at)), x)
 
@@ -343,11 +408,15 @@ def test_a_check_that_fails_says_so() -> None:
 
     extend.defvjp(wrong, lambda ans, x: lambda g: g * x)
     extend.defjvp(wrong, lambda g, ans, x: g * x)
-    with pytest.raises(AssertionError, match=r"Derivative \(VJP\) check of wrong failed with arg 2.0"):
+    with pytest.raises(
+        AssertionError, match=r"Derivative \(VJP\) check of wrong failed with arg 2.0"
+    ):
         check_grads(wrong, modes=["rev"])(2.0)
     with pytest.raises(AssertionError, match="Value mismatch"):
         check_grads(wrong, modes=["fwd"])(2.0)
-    with pytest.raises(ValueError, match=r'check_grads: modes are "fwd" and "rev", not \[\'both\'\]'):
+    with pytest.raises(
+        ValueError, match=r'check_grads: modes are "fwd" and "rev", not \[\'both\'\]'
+    ):
         check_grads(wrong, modes=["both"])(2.0)
     combo_check(np.sum, (0,))([onp.ones(2), onp.ones((2, 2))], axis=[None, 0])
 
@@ -359,13 +428,17 @@ def test_trace_records_with_nodes_of_the_users() -> None:
     from multigrad_autograd.tracer import Node, trace
 
     class Named(Node):
-        def __init__(self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any) -> None:
+        def __init__(
+            self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any
+        ) -> None:
             self.text = f"{fun.__name__}({', '.join(p.text for p in parents)})"
 
         def initialize_root(self, text: str) -> None:
             self.text = text
 
-    out, node = trace(Named.new_root("x"), lambda x: np.sin(x) * np.sum(np.stack([x, x + 1.0])), 2.0)
+    out, node = trace(
+        Named.new_root("x"), lambda x: np.sin(x) * np.sum(np.stack([x, x + 1.0])), 2.0
+    )
     assert out == onp.sin(2.0) * 5.0 and node.text == "multiply(sin(x), sum(stack(x, add(x))))"
     with pytest.warns(UserWarning, match="Output seems independent of input"):
         assert trace(Named.new_root("x"), lambda x: 1.0, 2.0) == (1.0, None)
@@ -384,7 +457,10 @@ def test_const_graph_calls_its_function_once() -> None:
     for x, y in ((1.0, 2.0), (0.5, 3.0), (2.0, -1.0)):
         assert g(x, y) == pytest.approx(x * onp.cos(x * y) + x + y)
     assert len(calls) == 1
-    with pytest.raises(ValueError, match="Output is independent of input"), warnings.catch_warnings():
+    with (
+        pytest.raises(ValueError, match="Output is independent of input"),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         const_graph(lambda x: 1.0)(2.0)
 
@@ -414,20 +490,33 @@ try:
 except ModuleNotFoundError as error:
     print(error, error.name)
 """)
-    assert done.stdout.splitlines() == ["[2.0, 2.0]",
-                                        "No module named 'autograd.nothing': multigrad_autograd, which stands in autograd's place, has none "
-                                        "autograd.nothing"], done.stderr
+    assert done.stdout.splitlines() == [
+        "[2.0, 2.0]",
+        "No module named 'autograd.nothing': multigrad_autograd, which stands in autograd's "
+        "place, has none autograd.nothing",
+    ], done.stderr
 
 
 def test_install_is_refused_where_autograd_is_imported(tmp_path: Path) -> None:
     (tmp_path / "autograd.py").write_text("")
-    done = run(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import autograd, multigrad_autograd; multigrad_autograd.install()")
-    assert "ImportError: multigrad_autograd.install(): autograd is imported already, from" in done.stderr
+    done = run(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import autograd, "
+        "multigrad_autograd; multigrad_autograd.install()"
+    )
+    assert (
+        "ImportError: multigrad_autograd.install(): autograd is imported already, from"
+        in done.stderr
+    )
     assert "Call install() before anything imports autograd." in done.stderr
 
 
 def test_the_readme_lists_the_tests_of_hips_that_fail() -> None:
-    done = subprocess.run([sys.executable, ROOT / "tools" / "hips_tests.py", "--check"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "hips_tests.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -435,8 +524,16 @@ def test_without_a_checkout_the_tests_of_hips_are_said_not_to_run() -> None:
     import os
 
     environment = {k: v for k, v in os.environ.items() if k != "AUTOGRAD"}
-    done = subprocess.run([sys.executable, ROOT / "tools" / "hips_tests.py"], capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0 and done.stdout.startswith("NOT RUN: HIPS autograd's own tests, because AUTOGRAD names no checkout of them.")
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "hips_tests.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0 and done.stdout.startswith(
+        "NOT RUN: HIPS autograd's own tests, because AUTOGRAD names no checkout of them."
+    )
 
 
 # -- beside HIPS autograd
@@ -479,8 +576,14 @@ print(json.dumps(plain(found)))
 def test_beside_hips_autograd() -> None:
     if importlib.util.find_spec("autograd") is None:
         pytest.skip("HIPS autograd is not installed")
-    theirs, ours = (json.loads(subprocess.run([sys.executable, "-c", BESIDE, which], capture_output=True, text=True, check=True).stdout)
-                    for which in ("hips", "multigrad"))  # fmt: skip
+    theirs, ours = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", BESIDE, which], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for which in ("hips", "multigrad")
+    )
 
     def compare(a: Any, b: Any, at: str) -> None:
         assert type(a) is type(b), at

@@ -1,4 +1,6 @@
-"""multigrad-autograd's SciPy: values are SciPy's, derivatives those of differences, to second order; and HIPS autograd's where that is installed."""
+"""multigrad-autograd's SciPy: values are SciPy's, derivatives those of differences, to second
+order; and HIPS autograd's where that is installed.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +73,15 @@ CALLS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "special.logit": (special.logit, (below_one(4),)),
     "special.logsumexp": (special.logsumexp, (WIDE,)),
     "special.logsumexp, axis": (lambda x: special.logsumexp(x, axis=1), (WIDE,)),
-    "special.logsumexp, axes": (lambda x: special.logsumexp(x, axis=(0, -1), keepdims=True), (drawn(2, 3, 4),)),
+    "special.logsumexp, axes": (
+        lambda x: special.logsumexp(x, axis=(0, -1), keepdims=True),
+        (drawn(2, 3, 4),),
+    ),
     "special.logsumexp, b": (lambda x, b: special.logsumexp(x, 0, b), (WIDE, ROW)),
-    "special.logsumexp, negative b": (lambda x: special.logsumexp(x, axis=1, b=np.asarray([2.0, -0.3, 1.0])), (WIDE,)),
+    "special.logsumexp, negative b": (
+        lambda x: special.logsumexp(x, axis=1, b=np.asarray([2.0, -0.3, 1.0])),
+        (WIDE,),
+    ),
     "special.multigammaln": (lambda a: special.multigammaln(a, 3), (X + 2,)),
     "special.polygamma": (lambda x: special.polygamma(1, x), (X,)),
     "special.psi": (special.psi, (X,)),
@@ -104,33 +112,94 @@ CALLS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "stats.chi2.cdf": (lambda x: stats.chi2.cdf(x, 3), (X,)),
     "stats.poisson.pmf": (lambda mu: stats.poisson.pmf(np.arange(4), mu), (X,)),
     "stats.poisson.logpmf": (lambda mu: stats.poisson.logpmf(np.asarray([[0], [3]]), mu + 1), (X,)),
-    "stats.poisson.pmf, elsewhere": (lambda mu: stats.poisson.pmf(np.asarray([[0.0], [1.5], [-1.0]]), mu + 1), (X,)),
+    "stats.poisson.pmf, elsewhere": (
+        lambda mu: stats.poisson.pmf(np.asarray([[0.0], [1.5], [-1.0]]), mu + 1),
+        (X,),
+    ),
     "stats.poisson.cdf": (lambda mu: stats.poisson.cdf(np.arange(4), mu, 1), (X,)),
     "stats.dirichlet.logpdf": (lambda x, a: stats.dirichlet.logpdf(x / sum(x), a), (X, Y + 1)),
-    "stats.dirichlet.pdf": (lambda x, a: stats.dirichlet.pdf(x / (x[0] + x[1] + x[2] + x[3]), a), (drawn(4, 3), Y + 1)),
+    "stats.dirichlet.pdf": (
+        lambda x, a: stats.dirichlet.pdf(x / (x[0] + x[1] + x[2] + x[3]), a),
+        (drawn(4, 3), Y + 1),
+    ),
     "stats.dirichlet.logpdf, without the last": (stats.dirichlet.logpdf, (0.2 * drawn(3), Y + 1)),
-    "stats.multivariate_normal.logpdf": (lambda x, m, s: stats.multivariate_normal.logpdf(x, m, s + s.T), (X, Y, spd(4))),
-    "stats.multivariate_normal.logpdf, many": (lambda x, m, s: stats.multivariate_normal.logpdf(x, m, s + s.T), (drawn(2, 3, 4), Y, spd(4))),
-    "stats.multivariate_normal.pdf": (lambda x, m, s: stats.multivariate_normal.pdf(x, m, s + s.T), (drawn(5, 4), Y, spd(4))),
-    "stats.multivariate_normal.logpdf, diagonal": (stats.multivariate_normal.logpdf, (drawn(5, 4), Y, X + 1)),
-    "stats.multivariate_normal.logpdf, a number": (lambda x, s: stats.multivariate_normal.logpdf(x, 0.3, s), (X, np.asarray(1.3))),
-    "stats.multivariate_normal.entropy": (lambda s: stats.multivariate_normal.entropy(Y, s + s.T), (spd(4),)),
+    "stats.multivariate_normal.logpdf": (
+        lambda x, m, s: stats.multivariate_normal.logpdf(x, m, s + s.T),
+        (X, Y, spd(4)),
+    ),
+    "stats.multivariate_normal.logpdf, many": (
+        lambda x, m, s: stats.multivariate_normal.logpdf(x, m, s + s.T),
+        (drawn(2, 3, 4), Y, spd(4)),
+    ),
+    "stats.multivariate_normal.pdf": (
+        lambda x, m, s: stats.multivariate_normal.pdf(x, m, s + s.T),
+        (drawn(5, 4), Y, spd(4)),
+    ),
+    "stats.multivariate_normal.logpdf, diagonal": (
+        stats.multivariate_normal.logpdf,
+        (drawn(5, 4), Y, X + 1),
+    ),
+    "stats.multivariate_normal.logpdf, a number": (
+        lambda x, s: stats.multivariate_normal.logpdf(x, 0.3, s),
+        (X, np.asarray(1.3)),
+    ),
+    "stats.multivariate_normal.entropy": (
+        lambda s: stats.multivariate_normal.entropy(Y, s + s.T),
+        (spd(4),),
+    ),
     "linalg.sqrtm": (linalg.sqrtm, (spd(4) + 0.1 * drawn(4, 4),)),
     "linalg.solve_sylvester": (linalg.solve_sylvester, (spd(3), spd(2, 1), drawn(3, 2))),
     "linalg.solve_triangular": (linalg.solve_triangular, (spd(4), X)),
-    "linalg.solve_triangular, lower": (lambda a, b: linalg.solve_triangular(a, b, lower=True), (spd(4), WIDE)),
-    "linalg.solve_triangular, transposed": (lambda a, b: linalg.solve_triangular(a, b, "T", lower=True), (spd(4), WIDE)),
-    "linalg.solve_triangular, adjoint": (lambda a, b: linalg.solve_triangular(a, b, trans=2, unit_diagonal=True), (spd(4), X)),
-    "linalg.solve_banded": (lambda a, b: linalg.solve_banded((1, 2), a, b), (drawn(4, 5) + 3 * (np.arange(4) == 2)[:, None], drawn(5))),
-    "linalg.solve_banded, columns": (lambda a, b: linalg.solve_banded((2, 0), a, b), (drawn(3, 4) + 3 * (np.arange(3) == 0)[:, None], WIDE)),
+    "linalg.solve_triangular, lower": (
+        lambda a, b: linalg.solve_triangular(a, b, lower=True),
+        (spd(4), WIDE),
+    ),
+    "linalg.solve_triangular, transposed": (
+        lambda a, b: linalg.solve_triangular(a, b, "T", lower=True),
+        (spd(4), WIDE),
+    ),
+    "linalg.solve_triangular, adjoint": (
+        lambda a, b: linalg.solve_triangular(a, b, trans=2, unit_diagonal=True),
+        (spd(4), X),
+    ),
+    "linalg.solve_banded": (
+        lambda a, b: linalg.solve_banded((1, 2), a, b),
+        (drawn(4, 5) + 3 * (np.arange(4) == 2)[:, None], drawn(5)),
+    ),
+    "linalg.solve_banded, columns": (
+        lambda a, b: linalg.solve_banded((2, 0), a, b),
+        (drawn(3, 4) + 3 * (np.arange(3) == 0)[:, None], WIDE),
+    ),
     "signal.convolve": (signal.convolve, (drawn(5), drawn(3))),
-    "signal.convolve, same": (lambda a, b: signal.convolve(a, b, mode="same"), (drawn(5, 4), drawn(3, 2))),
-    "signal.convolve, valid": (lambda a, b: signal.convolve(a, b, mode="valid"), (drawn(2, 3), drawn(4, 3))),
-    "signal.convolve, axes": (lambda a, b: signal.convolve(a, b, axes=([1], [0])), (drawn(2, 5), drawn(3, 2))),
-    "signal.convolve, dot": (lambda a, b: signal.convolve(a, b, axes=([2, 3], [2, 3]), dot_axes=([1], [0]), mode="valid"),
-                             (drawn(2, 3, 5, 4), drawn(3, 2, 2, 3))),
-    "integrate.odeint": (lambda y, a: integrate.odeint(lambda y, t, a, b: -y * a["rate"] + b[0] * t, y, np.linspace(0, 1, 4), (a, (0.5,)),
-                                                       rtol=1e-11, atol=1e-11), (drawn(2), {"rate": drawn(2, seed=1)})),
+    "signal.convolve, same": (
+        lambda a, b: signal.convolve(a, b, mode="same"),
+        (drawn(5, 4), drawn(3, 2)),
+    ),
+    "signal.convolve, valid": (
+        lambda a, b: signal.convolve(a, b, mode="valid"),
+        (drawn(2, 3), drawn(4, 3)),
+    ),
+    "signal.convolve, axes": (
+        lambda a, b: signal.convolve(a, b, axes=([1], [0])),
+        (drawn(2, 5), drawn(3, 2)),
+    ),
+    "signal.convolve, dot": (
+        lambda a, b: signal.convolve(
+            a, b, axes=([2, 3], [2, 3]), dot_axes=([1], [0]), mode="valid"
+        ),
+        (drawn(2, 3, 5, 4), drawn(3, 2, 2, 3)),
+    ),
+    "integrate.odeint": (
+        lambda y, a: integrate.odeint(
+            lambda y, t, a, b: -y * a["rate"] + b[0] * t,
+            y,
+            np.linspace(0, 1, 4),
+            (a, (0.5,)),
+            rtol=1e-11,
+            atol=1e-11,
+        ),
+        (drawn(2), {"rate": drawn(2, seed=1)}),
+    ),
 }
 LOOSE = {"integrate.odeint": 1e-5, "special.logsumexp, negative b": 1e-6, "special.rgamma": 1e-6}
 
@@ -156,24 +225,42 @@ def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
     assert len(blocks) >= 8
     program = tmp_path / "guide.py"
     program.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, "-W", "error", str(program)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
 # ----- raw arrays, edges, what raises -----
 
 
-RAW = [(special.logsumexp, scipy.special.logsumexp, (WIDE,)), (special.logsumexp, scipy.special.logsumexp, (np.asarray([0.0, -40.0]),)),
-       (special.logsumexp, scipy.special.logsumexp, (np.asarray([np.inf, 1.0, -np.inf]),)), (special.logsumexp, scipy.special.logsumexp, ([1, 2],)),
-       (special.logsumexp, scipy.special.logsumexp, (np.asarray([-np.inf, -np.inf]),)),
-       (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, 0, 2)), (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, Y, -X)),
-       (stats.norm.pdf, scipy.stats.norm.pdf, (WIDE, ROW)), (stats.norm.pdf, scipy.stats.norm.pdf, ([0.1, 0.2], 0, 1)),
-       (stats.norm.logpdf, scipy.stats.norm.logpdf, (0.3,)), (stats.t.logpdf, scipy.stats.t.logpdf, (X, 2.4, Y)),
-       (stats.multivariate_normal.logpdf, scipy.stats.multivariate_normal.logpdf, (WIDE @ WIDE.T, X, spd(4))),
-       (stats.multivariate_normal.pdf, scipy.stats.multivariate_normal.pdf, (X, Y, spd(4))),
-       (stats.multivariate_normal.pdf, scipy.stats.multivariate_normal.pdf, (X, 0.2, 1.3)),
-       (stats.dirichlet.rvs, scipy.stats.dirichlet.rvs, (X, 2, 0)), (linalg.expm, scipy.linalg.expm, (spd(3),)),
-       (linalg.block_diag, scipy.linalg.block_diag, (WIDE, ROW))]
+RAW = [
+    (special.logsumexp, scipy.special.logsumexp, (WIDE,)),
+    (special.logsumexp, scipy.special.logsumexp, (np.asarray([0.0, -40.0]),)),
+    (special.logsumexp, scipy.special.logsumexp, (np.asarray([np.inf, 1.0, -np.inf]),)),
+    (special.logsumexp, scipy.special.logsumexp, ([1, 2],)),
+    (special.logsumexp, scipy.special.logsumexp, (np.asarray([-np.inf, -np.inf]),)),
+    (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, 0, 2)),
+    (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, Y, -X)),
+    (stats.norm.pdf, scipy.stats.norm.pdf, (WIDE, ROW)),
+    (stats.norm.pdf, scipy.stats.norm.pdf, ([0.1, 0.2], 0, 1)),
+    (stats.norm.logpdf, scipy.stats.norm.logpdf, (0.3,)),
+    (stats.t.logpdf, scipy.stats.t.logpdf, (X, 2.4, Y)),
+    (
+        stats.multivariate_normal.logpdf,
+        scipy.stats.multivariate_normal.logpdf,
+        (WIDE @ WIDE.T, X, spd(4)),
+    ),
+    (stats.multivariate_normal.pdf, scipy.stats.multivariate_normal.pdf, (X, Y, spd(4))),
+    (stats.multivariate_normal.pdf, scipy.stats.multivariate_normal.pdf, (X, 0.2, 1.3)),
+    (stats.dirichlet.rvs, scipy.stats.dirichlet.rvs, (X, 2, 0)),
+    (linalg.expm, scipy.linalg.expm, (spd(3),)),
+    (linalg.block_diag, scipy.linalg.block_diag, (WIDE, ROW)),
+]
 
 
 @pytest.mark.parametrize("i", range(len(RAW)))
@@ -184,10 +271,17 @@ def test_raw_arrays_give_what_scipy_gives(i: int) -> None:
     np.testing.assert_allclose(out, known, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize(("function", "x"), [(lambda x: stats.gamma.logpdf(x, 1.5), [-1.0, 0.0]), (lambda x: stats.gamma.pdf(x, 1.5), [-1.0]),
-                                             (lambda x: stats.beta.logpdf(x, 1.5, 2.0), [-0.1, 1.1]),
-                                             (lambda x: stats.beta.cdf(x, 1.5, 2.0), [-0.1, 1.1]),
-                                             (lambda x: stats.chi2.pdf(x, 3.0), [-1.0]), (lambda x: stats.gamma.cdf(x, 2.0), [-1.0])])
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: stats.gamma.logpdf(x, 1.5), [-1.0, 0.0]),
+        (lambda x: stats.gamma.pdf(x, 1.5), [-1.0]),
+        (lambda x: stats.beta.logpdf(x, 1.5, 2.0), [-0.1, 1.1]),
+        (lambda x: stats.beta.cdf(x, 1.5, 2.0), [-0.1, 1.1]),
+        (lambda x: stats.chi2.pdf(x, 3.0), [-1.0]),
+        (lambda x: stats.gamma.cdf(x, 2.0), [-1.0]),
+    ],
+)
 def test_outside_of_the_support_derivatives_are_zero(function: Function, x: list[float]) -> None:
     t = mg.asarray(np.asarray(x), requires_grad=True)
     out = function(t)
@@ -196,11 +290,21 @@ def test_outside_of_the_support_derivatives_are_zero(function: Function, x: list
     np.testing.assert_array_equal(g.numpy(), 0.0)
 
 
-@pytest.mark.parametrize("function", [lambda s: stats.norm.logpdf(0.3, 0.0, s), lambda s: stats.norm.cdf(0.3, 0.0, s),
-                                      lambda s: stats.t.logpdf(0.3, s), lambda s: stats.gamma.pdf(0.3, s), lambda s: stats.beta.logpdf(0.3, 1.0, s),
-                                      lambda s: stats.chi2.logpdf(0.3, s)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s: stats.norm.logpdf(0.3, 0.0, s),
+        lambda s: stats.norm.cdf(0.3, 0.0, s),
+        lambda s: stats.t.logpdf(0.3, s),
+        lambda s: stats.gamma.pdf(0.3, s),
+        lambda s: stats.beta.logpdf(0.3, 1.0, s),
+        lambda s: stats.chi2.logpdf(0.3, s),
+    ],
+)
 def test_parameters_that_must_be_positive_give_nan(function: Function) -> None:
-    assert math.isnan(function(mg.asarray(np.asarray(-1.0), requires_grad=True)).item()) and math.isnan(function(-1.0))
+    assert math.isnan(
+        function(mg.asarray(np.asarray(-1.0), requires_grad=True)).item()
+    ) and math.isnan(function(-1.0))
 
 
 def test_a_logarithm_of_a_sum_of_nothing_has_no_slope() -> None:
@@ -211,8 +315,19 @@ def test_a_logarithm_of_a_sum_of_nothing_has_no_slope() -> None:
 
 def test_float32_stays() -> None:
     x = mg.asarray(X.astype(np.float32), requires_grad=True)
-    functions: list[Function] = [special.logsumexp, special.j0, special.erfcinv, special.rgamma, stats.norm.logpdf, stats.norm.cdf]
-    functions += [lambda x: stats.t.logpdf(x, 3.0), lambda x: stats.gamma.logpdf(x, 2.0), lambda x: stats.beta.pdf(0.3 * x, 2.0, 3.0)]
+    functions: list[Function] = [
+        special.logsumexp,
+        special.j0,
+        special.erfcinv,
+        special.rgamma,
+        stats.norm.logpdf,
+        stats.norm.cdf,
+    ]
+    functions += [
+        lambda x: stats.t.logpdf(x, 3.0),
+        lambda x: stats.gamma.logpdf(x, 2.0),
+        lambda x: stats.beta.pdf(0.3 * x, 2.0, 3.0),
+    ]
     for function in functions:
         assert function(x).dtype == np.float32
 
@@ -232,39 +347,120 @@ def test_forward_mode_and_reverse_mode_agree() -> None:
 def test_complex_systems_are_differentiated() -> None:
     a, b = spd(3) + 1j * drawn(3, 3), drawn(3, 2) + 1j * drawn(3, 2, seed=2)
     g = drawn(3, 2, seed=3) - 1j * drawn(3, 2, seed=4)
-    calls: list[Function] = [lambda a, b, t=t: linalg.solve_triangular(a, b, trans=t, lower=True) for t in (0, 1, 2)]
-    calls += [lambda a, b: linalg.solve_sylvester(a, spd(2) + 0j, b), lambda a, b: signal.convolve(a, b, mode="same"),
-              lambda a, b: signal.convolve(b, a[:2, :2], mode="valid"),
-              lambda a, b: linalg.solve_banded((1, 1), a + 4 * (np.arange(3) == 1)[:, None], b)]
+    calls: list[Function] = [
+        lambda a, b, t=t: linalg.solve_triangular(a, b, trans=t, lower=True) for t in (0, 1, 2)
+    ]
+    calls += [
+        lambda a, b: linalg.solve_sylvester(a, spd(2) + 0j, b),
+        lambda a, b: signal.convolve(a, b, mode="same"),
+        lambda a, b: signal.convolve(b, a[:2, :2], mode="valid"),
+        lambda a, b: linalg.solve_banded((1, 1), a + 4 * (np.arange(3) == 1)[:, None], b),
+    ]
     for function in calls:
         out, pullback = func.vjp(function, a, b)
-        cotangent = g[:out.shape[0], :out.shape[1]] if out.shape[1] <= 2 else np.ones(out.shape) * (1 - 2j)
+        cotangent = (
+            g[: out.shape[0], : out.shape[1]]
+            if out.shape[1] <= 2
+            else np.ones(out.shape) * (1 - 2j)
+        )
         for i, (x, found) in enumerate(zip((a, b), pullback(cotangent), strict=True)):
             for direction in (drawn(*x.shape, seed=5), 1j * drawn(*x.shape, seed=6)):
-                moved = [(function(*[y + h * direction if j == i else y for j, y in enumerate((a, b))])) for h in (1e-6, -1e-6)]
+                moved = [
+                    (function(*[y + h * direction if j == i else y for j, y in enumerate((a, b))]))
+                    for h in (1e-6, -1e-6)
+                ]
                 exact = np.sum(np.conj(cotangent) * (moved[0] - moved[1]) / 2e-6).real
-                np.testing.assert_allclose(np.sum(np.conj(found) * direction).real, exact, rtol=1e-6, atol=1e-7)
+                np.testing.assert_allclose(
+                    np.sum(np.conj(found) * direction).real, exact, rtol=1e-6, atol=1e-7
+                )
 
 
-@pytest.mark.parametrize(("function", "error", "text"), [
-    (lambda t: special.jn(t, 0.3), MissingRuleError, "hips.jv' has no derivative rule for its argument 'v'"),
-    (lambda t: special.polygamma(t[0], t), NotImplementedError, "polygamma of a box takes one order, an int, not Tensor"),
-    (lambda t: special.logsumexp(t, return_sign=True), NotImplementedError, "logsumexp of a box takes no return_sign=True"),
-    (lambda t: linalg.expm(t), NotImplementedError, "scipy.linalg.expm has no derivative here. For its values alone"),
-    (lambda t: linalg.inv(t), NotImplementedError, "scipy.linalg.inv has no derivative here; multigrad_autograd.numpy.linalg.inv has one"),
-    (lambda t: linalg.block_diag(t), NotImplementedError, "scipy.linalg.block_diag has no derivative here"),
-    (lambda t: linalg.sqrtm(t, disp=False), NotImplementedError, "sqrtm of a box takes no disp=False"),
-    (lambda t: linalg.solve_triangular(t, t, trans="X"), ValueError, "trans must be one of 0, 1, 2, 'N', 'T', 'C', not 'X'"),
-    (lambda t: signal.convolve(t, t, mode="most"), ValueError, "mode must be 'full', 'valid' or 'same', not 'most'"),
-    (lambda t: signal.convolve(WIDE, drawn(5, 2) * t[0], mode="valid"), ValueError, "one array must be as long as the other"),
-    (lambda t: signal.convolve(t, t, axes=([0], [])), ValueError, "axes and dot_axes must name as many axes of A as of B"),
-    (lambda t: signal.convolve(WIDE, t, axes=([], []), dot_axes=([1], [0])), ValueError, "differ in length"),
-    (lambda t: integrate.odeint(lambda y, t: -y, t, [0, 1], full_output=True), NotImplementedError, "odeint of boxes takes no full_output"),
-    (lambda t: stats.multivariate_normal.logpdf(X, Y, spd(4) * t[0], True).backward(), NotImplementedError, "covariance that may be singular"),
-    (lambda t: stats.dirichlet.rvs(t), NotImplementedError, "scipy.stats.dirichlet.rvs has no derivative here"),
-    (lambda t: stats.norm.cdf(t, shape=1.0), TypeError, "expected the arguments x, loc, scale"),
-    (lambda t: linalg.nothing, AttributeError, "module 'multigrad_autograd.scipy.linalg' has no attribute 'nothing'"),
-])
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (
+            lambda t: special.jn(t, 0.3),
+            MissingRuleError,
+            "hips.jv' has no derivative rule for its argument 'v'",
+        ),
+        (
+            lambda t: special.polygamma(t[0], t),
+            NotImplementedError,
+            "polygamma of a box takes one order, an int, not Tensor",
+        ),
+        (
+            lambda t: special.logsumexp(t, return_sign=True),
+            NotImplementedError,
+            "logsumexp of a box takes no return_sign=True",
+        ),
+        (
+            lambda t: linalg.expm(t),
+            NotImplementedError,
+            "scipy.linalg.expm has no derivative here. For its values alone",
+        ),
+        (
+            lambda t: linalg.inv(t),
+            NotImplementedError,
+            "scipy.linalg.inv has no derivative here; multigrad_autograd.numpy.linalg.inv has one",
+        ),
+        (
+            lambda t: linalg.block_diag(t),
+            NotImplementedError,
+            "scipy.linalg.block_diag has no derivative here",
+        ),
+        (
+            lambda t: linalg.sqrtm(t, disp=False),
+            NotImplementedError,
+            "sqrtm of a box takes no disp=False",
+        ),
+        (
+            lambda t: linalg.solve_triangular(t, t, trans="X"),
+            ValueError,
+            "trans must be one of 0, 1, 2, 'N', 'T', 'C', not 'X'",
+        ),
+        (
+            lambda t: signal.convolve(t, t, mode="most"),
+            ValueError,
+            "mode must be 'full', 'valid' or 'same', not 'most'",
+        ),
+        (
+            lambda t: signal.convolve(WIDE, drawn(5, 2) * t[0], mode="valid"),
+            ValueError,
+            "one array must be as long as the other",
+        ),
+        (
+            lambda t: signal.convolve(t, t, axes=([0], [])),
+            ValueError,
+            "axes and dot_axes must name as many axes of A as of B",
+        ),
+        (
+            lambda t: signal.convolve(WIDE, t, axes=([], []), dot_axes=([1], [0])),
+            ValueError,
+            "differ in length",
+        ),
+        (
+            lambda t: integrate.odeint(lambda y, t: -y, t, [0, 1], full_output=True),
+            NotImplementedError,
+            "odeint of boxes takes no full_output",
+        ),
+        (
+            lambda t: stats.multivariate_normal.logpdf(X, Y, spd(4) * t[0], True).backward(),
+            NotImplementedError,
+            "covariance that may be singular",
+        ),
+        (
+            lambda t: stats.dirichlet.rvs(t),
+            NotImplementedError,
+            "scipy.stats.dirichlet.rvs has no derivative here",
+        ),
+        (lambda t: stats.norm.cdf(t, shape=1.0), TypeError, "expected the arguments x, loc, scale"),
+        (
+            lambda t: linalg.nothing,
+            AttributeError,
+            "module 'multigrad_autograd.scipy.linalg' has no attribute 'nothing'",
+        ),
+    ],
+)
 def test_what_raises_says_why(function: Function, error: type[Exception], text: str) -> None:
     t = mg.asarray(X, requires_grad=True)
     with pytest.raises(error, match=re.escape(text)):
@@ -281,7 +477,9 @@ def test_constant_boxes_go_through_functions_without_a_rule() -> None:
 
 def test_an_ode_is_differentiable_by_its_times_to_second_order() -> None:
     def loss(t: Any, rate: Any) -> Any:
-        y = integrate.odeint(lambda y, t, r: -r * y * t, np.asarray([1.0, 2.0]), t, (rate,), rtol=1e-11, atol=1e-11)
+        y = integrate.odeint(
+            lambda y, t, r: -r * y * t, np.asarray([1.0, 2.0]), t, (rate,), rtol=1e-11, atol=1e-11
+        )
         return (y * np.asarray([1.0, -0.5])).sum() + (y[-1, :] ** 2).sum()
 
     def exact(t: Any, rate: Any) -> Any:
@@ -290,16 +488,36 @@ def test_an_ode_is_differentiable_by_its_times_to_second_order() -> None:
         return mg.sum(y * np.asarray([1.0, -0.5])) + mg.sum(y[-1, :] ** 2)
 
     t, rate = np.asarray([0.1, 0.4, 1.1]), np.asarray(0.7)
-    for ours, known in zip(func.grad(loss, (0, 1))(t, rate), func.grad(exact, (0, 1))(t, rate), strict=True):
+    for ours, known in zip(
+        func.grad(loss, (0, 1))(t, rate), func.grad(exact, (0, 1))(t, rate), strict=True
+    ):
         np.testing.assert_allclose(ours, known, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(func.grad(func.grad(loss, 1), 1)(t, rate), func.grad(func.grad(exact, 1), 1)(t, rate), rtol=1e-5)
+    np.testing.assert_allclose(
+        func.grad(func.grad(loss, 1), 1)(t, rate),
+        func.grad(func.grad(exact, 1), 1)(t, rate),
+        rtol=1e-5,
+    )
 
 
 def test_options_of_an_ode_are_scipys() -> None:
     y0 = mg.asarray(np.asarray([1.0]), requires_grad=True)
     times = np.linspace(0, 1, 3)
-    out = integrate.odeint(lambda t, y, k: -k * y, y0, times, (2,), tfirst=True, Dfun=lambda t, y, k: np.asarray([[-2.0]]))
-    known = scipy.integrate.odeint(lambda t, y, k: -k * y, [1.0], times, (2,), tfirst=True, Dfun=lambda t, y, k: np.asarray([[-2.0]]))
+    out = integrate.odeint(
+        lambda t, y, k: -k * y,
+        y0,
+        times,
+        (2,),
+        tfirst=True,
+        Dfun=lambda t, y, k: np.asarray([[-2.0]]),
+    )
+    known = scipy.integrate.odeint(
+        lambda t, y, k: -k * y,
+        [1.0],
+        times,
+        (2,),
+        tfirst=True,
+        Dfun=lambda t, y, k: np.asarray([[-2.0]]),
+    )
     np.testing.assert_array_equal(out.detach().numpy(), known)
     (g,) = mg.autograd.grad(out[-1, 0], y0)
     np.testing.assert_allclose(g.numpy(), np.exp(-2.0), rtol=1e-6)
@@ -307,7 +525,13 @@ def test_options_of_an_ode_are_scipys() -> None:
 
 def test_a_fixed_point_is_differentiable_to_second_order() -> None:
     def root(a: Any) -> Any:
-        return fixed_points.fixed_point(lambda a: lambda x: 0.5 * (x + a["of"] / x), {"of": a}, 1.0, lambda x, y: abs(float(x) - float(y)), 1e-13)
+        return fixed_points.fixed_point(
+            lambda a: lambda x: 0.5 * (x + a["of"] / x),
+            {"of": a},
+            1.0,
+            lambda x, y: abs(float(x) - float(y)),
+            1e-13,
+        )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -327,9 +551,19 @@ def quadratic(x: Any, i: int) -> Any:
 def test_optimizers_step_as_their_papers_say(name: str) -> None:
     told: list[Any] = []
     start = {"a": np.asarray([3.0, -1.0]), "b": [np.asarray(2.0)]}
-    out = getattr(optimizers, name)(quadratic, start, lambda x, i, g: told.append((i, x["a"].copy(), g["b"][0])), num_iters=3, step_size=0.1)
+    out = getattr(optimizers, name)(
+        quadratic,
+        start,
+        lambda x, i, g: told.append((i, x["a"].copy(), g["b"][0])),
+        num_iters=3,
+        step_size=0.1,
+    )
     assert [i for i, _, _ in told] == [0, 1, 2] and start["a"].tolist() == [3.0, -1.0]
-    x, memory, square = np.asarray([3.0, -1.0, 2.0]), np.zeros(3), np.ones(3) if name == "rmsprop" else np.zeros(3)
+    x, memory, square = (
+        np.asarray([3.0, -1.0, 2.0]),
+        np.zeros(3),
+        np.ones(3) if name == "rmsprop" else np.zeros(3),
+    )
     for i in range(3):
         np.testing.assert_allclose(told[i][1], x[:2], rtol=1e-14)
         g = np.asarray([2.0, 2.0, 0.2]) * (x - np.asarray([1.0, 1.0, 0.0]))
@@ -341,13 +575,19 @@ def test_optimizers_step_as_their_papers_say(name: str) -> None:
             x = x - 0.1 * g / (np.sqrt(square) + 1e-8)
         else:
             memory, square = 0.9 * memory + 0.1 * g, 0.999 * square + 0.001 * g**2
-            x = x - 0.1 * (memory / (1 - 0.9 ** (i + 1))) / (np.sqrt(square / (1 - 0.999 ** (i + 1))) + 1e-8)
+            x = x - 0.1 * (memory / (1 - 0.9 ** (i + 1))) / (
+                np.sqrt(square / (1 - 0.999 ** (i + 1))) + 1e-8
+            )
     np.testing.assert_allclose([*out["a"], out["b"][0]], x, rtol=1e-14)
 
 
 def test_an_optimization_can_be_differentiated() -> None:
     def reached(rate: Any) -> Any:
-        return np.sum(optimizers.sgd(lambda x, i: 2 * x, np.asarray([1.0]), num_iters=2, step_size=rate, mass=0.0))
+        return np.sum(
+            optimizers.sgd(
+                lambda x, i: 2 * x, np.asarray([1.0]), num_iters=2, step_size=rate, mass=0.0
+            )
+        )
 
     assert math.isclose(autograd.grad(reached)(0.1), -4 * (1 - 0.2), rel_tol=1e-12)
 
@@ -384,7 +624,15 @@ print(repr([numpy.asarray(grad(f)(p)).tolist() for f in calls]))
 def test_gradients_are_those_of_hips_autograd() -> None:
     if importlib.util.find_spec("autograd") is None:
         pytest.skip("HIPS autograd is not installed")
-    outs = [subprocess.run([sys.executable, "-c", PEERS.format(ours=ours)], capture_output=True, text=True, timeout=120, check=True).stdout
-            for ours in (True, False)]
+    outs = [
+        subprocess.run(
+            [sys.executable, "-c", PEERS.format(ours=ours)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout
+        for ours in (True, False)
+    ]
     ours, theirs = (ast.literal_eval(out) for out in outs)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)

@@ -1,4 +1,6 @@
-"""Augmented assignments in programs of HIPS autograd: `y += v` makes a new array, as boxes and numbers do, and leaves other names of the old one."""
+"""Augmented assignments in programs of HIPS autograd: `y += v` makes a new array, as boxes and
+numbers do, and leaves other names of the old one.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +165,9 @@ def test_functions_that_are_iterated_and_integrated() -> None:
         return np.sum(odeint(slope, onp.ones(1), t, (a,)))
 
     assert ag.grad(total)(1.5) == pytest.approx(-onp.sum(t * onp.exp(-1.5 * t)), rel=1e-6)
-    assert ag.grad(ag.grad(total))(1.5) == pytest.approx(onp.sum(t**2 * onp.exp(-1.5 * t)), rel=1e-5)
+    assert ag.grad(ag.grad(total))(1.5) == pytest.approx(
+        onp.sum(t**2 * onp.exp(-1.5 * t)), rel=1e-5
+    )
     f = ag.checkpoint(kept)
     onp.testing.assert_allclose(ag.grad(f)(onp.ones(3)), ag.grad(kept)(onp.ones(3)))
     onp.testing.assert_allclose(ag.hessian(f)(onp.ones(3)), ag.hessian(kept)(onp.ones(3)))
@@ -171,7 +175,9 @@ def test_functions_that_are_iterated_and_integrated() -> None:
 
 def test_a_trace_records_the_operation() -> None:
     class Names(Node):
-        def __init__(self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any) -> None:
+        def __init__(
+            self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any
+        ) -> None:
             self.names = [*(n for p in parents for n in p.names), fun.__name__]
 
         def initialize_root(self) -> None:
@@ -205,7 +211,8 @@ def test_only_the_transformation_that_asks_for_it_rebinds() -> None:
     onp.testing.assert_allclose(func.jvp(rebinds, (x,), (x,))[1], 6.0)
     onp.testing.assert_allclose(func.vmap(rebinds)(x), 2.0)
     onp.testing.assert_allclose(func.vmap(writes)(x), 3.0)
-    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(func.grad(writes)(x) * x))(x), 3.0)  # the inner one is multigrad's
+    # the inner one is multigrad's
+    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(func.grad(writes)(x) * x))(x), 3.0)
     onp.testing.assert_allclose(func.grad(lambda x: mg.sum(ag.grad(writes)(x) * x))(x), 2.0)
     t = u = mg.asarray(x)
     t += 1.0
@@ -224,5 +231,9 @@ def test_methods_write_where_augmented_assignments_do_not() -> None:
 
 
 def test_outside_of_transformations_there_is_nothing_to_ask_for() -> None:
-    with pytest.raises(RuntimeError, match=r"^extend.rebind_augmented: no transformation is running; call it in the function that is transformed$"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"^extend.rebind_augmented: no transformation is running; call it in the function "
+        r"that is transformed$",
+    ):
         extend.rebind_augmented()

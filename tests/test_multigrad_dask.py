@@ -1,4 +1,6 @@
-"""multigrad-dask: Tensors are collections of Dask, stay lazy, and their gradients keep the chunks."""
+"""multigrad-dask: Tensors are collections of Dask, stay lazy, and their gradients keep the
+chunks.
+"""
 
 from __future__ import annotations
 
@@ -77,13 +79,20 @@ def test_compute_gives_constants() -> None:
 
 
 def test_persist_keeps_the_history() -> None:
-    """A leaf and what was computed of it, under backward and under a second derivative; the chunks stay."""
+    """A leaf and what was computed of it, under backward and under a second derivative; the chunks
+    stay.
+    """
     blocks = Blocks()
     x = leaf()
     y = mg.asarray(da.map_blocks(blocks, x.array, dtype=float, meta=np.empty((0, 0)))) * x
     assert blocks.calls == 0
     p, q = dask.persist(x, y, scheduler="synchronous")
-    assert type(p) is type(q) is mg.Tensor and q.requires_grad and q.chunks == y.chunks and blocks.calls == 3
+    assert (
+        type(p) is type(q) is mg.Tensor
+        and q.requires_grad
+        and q.chunks == y.chunks
+        and blocks.calls == 3
+    )
     assert np.array_equal(q.compute(), (X + 1) * X) and blocks.calls == 3
     mg.sum(q * p).backward()
     assert np.allclose(x.grad.compute(), 2 * X * (X + 1))
@@ -104,7 +113,9 @@ def test_tensors_of_one_array_are_persisted_each_with_its_own_history() -> None:
     other = mg.asarray(x.array, requires_grad=True)
     p, q, r, raw = dask.persist(x, other, x.detach(), x.array)
     (mg.sum(p) + 2.0 * mg.sum(q)).backward()
-    assert np.array_equal(x.grad.compute(), np.ones_like(X)) and np.array_equal(other.grad.compute(), 2 * np.ones_like(X))
+    assert np.array_equal(x.grad.compute(), np.ones_like(X)) and np.array_equal(
+        other.grad.compute(), 2 * np.ones_like(X)
+    )
     assert not r.requires_grad and type(raw) is da.Array
 
 
@@ -131,7 +142,9 @@ def test_loss_and_gradient_share_one_pass() -> None:
         with Tasks() as both:
             value, g = dask.compute(y, w.grad)
     assert blocks.calls == 9 and both.ran < loss.ran + gradient.ran
-    assert value == pytest.approx((((X + 1) @ np.ones(4)) ** 2).sum()) and np.allclose(g, 2 * (X + 1).T @ (X + 1) @ np.ones(4))
+    assert value == pytest.approx((((X + 1) @ np.ones(4)) ** 2).sum()) and np.allclose(
+        g, 2 * (X + 1).T @ (X + 1) @ np.ones(4)
+    )
 
 
 def test_only_tensors_of_dask_arrays_are_collections() -> None:
@@ -167,8 +180,11 @@ def test_what_stands_for_several_arrays_is_no_collection() -> None:
     assert len(seen) == 2
 
     def asked(x: Any) -> Any:
-        with pytest.raises(AttributeError, match="a Dual inside func.jvp or func.vmap is no collection of Dask: it stands for several arrays. "
-                                                 "Compute what the transformation returns."):
+        with pytest.raises(
+            AttributeError,
+            match="a Dual inside func.jvp or func.vmap is no collection of Dask: it stands for "
+            "several arrays. Compute what the transformation returns.",
+        ):
             x.visualize()
         return x
 
@@ -181,7 +197,11 @@ def test_what_stands_for_several_arrays_is_no_collection() -> None:
 def test_no_derivative_computes(lazy: Any) -> None:
     """In reverse and forward mode, of second order, over batches; in place, and through `.grad`."""
     x = leaf()
-    y = mg.sum(mg.where(x > 1.0, mg.tanh(x), x[::-1, :]) / (1.0 + mg.var(x, axis=0))) + mg.max(x) + mg.linalg.vector_norm(x)
+    y = (
+        mg.sum(mg.where(x > 1.0, mg.tanh(x), x[::-1, :]) / (1.0 + mg.var(x, axis=0)))
+        + mg.max(x)
+        + mg.linalg.vector_norm(x)
+    )
     (g,) = mg.autograd.grad(y, x, create_graph=True)
     mg.sum(g * g).backward()
     v = x * 1.0
@@ -191,14 +211,23 @@ def test_no_derivative_computes(lazy: Any) -> None:
     func.jvp(lambda x: mg.prod(x, axis=1), (x.array,), (x.array,))
     func.vmap(func.grad(lambda row: mg.sum(row**3)))(x.array)
     assert x.grad.chunks == x.chunks
-    assert repr(x).startswith("Tensor(dask.array<") and x.shape == (6, 4) and x.device == "cpu" and len(x) == 6
+    assert (
+        repr(x).startswith("Tensor(dask.array<")
+        and x.shape == (6, 4)
+        and x.device == "cpu"
+        and len(x) == 6
+    )
 
 
 def test_asking_for_a_value_computes() -> None:
     x = mg.asarray(da.from_array(np.array([2.0]), chunks=1))
     assert bool(x[0] > 1.0) is True and float(x[0]) == 2.0 and int(x[0]) == 2 and x[0].item() == 2.0
     assert operator.index(mg.asarray(da.from_array(np.array(3)))) == 3
-    assert np.array_equal(np.asarray(x), [2.0]) and np.array_equal(x.numpy(), [2.0]) and x.tolist() == [2.0]
+    assert (
+        np.array_equal(np.asarray(x), [2.0])
+        and np.array_equal(x.numpy(), [2.0])
+        and x.tolist() == [2.0]
+    )
 
 
 FUNCTIONS = {
@@ -232,7 +261,12 @@ def test_gradients_keep_the_chunks(name: str) -> None:
     f(expected).backward()
     assert x.grad.array.chunks == x.array.chunks
     value, g = func.value_and_grad(f)(x.array)
-    assert g.chunks == func.vjp(f, x.array)[1](value)[0].chunks == mg.autograd.grad(f(x), x)[0].chunks == x.array.chunks
+    assert (
+        g.chunks
+        == func.vjp(f, x.array)[1](value)[0].chunks
+        == mg.autograd.grad(f(x), x)[0].chunks
+        == x.array.chunks
+    )
     assert np.allclose(x.grad.compute(), expected.grad.array)
 
 
@@ -278,12 +312,20 @@ def selected(*, requires_grad: bool = True, chunks: int = 4) -> tuple[Any, Any, 
 CHOSEN = np.array([False, True, True, True, False, True])
 W = np.arange(4.0)
 EXACT = {
-    "sum": lambda y: mg.sum(y), "mean": lambda y: mg.mean(y), "mean of rows": lambda y: mg.sum(mg.mean(y, axis=0) ** 2),
-    "mean along rows": lambda y: mg.sum(mg.mean(y, axis=1) ** 2), "elementwise": lambda y: mg.sum(mg.exp(-y) * y / (1.0 + y**2)),
-    "max": lambda y: mg.max(y), "max of rows": lambda y: mg.sum(mg.max(y, axis=1)), "matmul": lambda y: mg.sum((y @ mg.asarray(W)) ** 2),
-    "gram": lambda y: mg.sum((y.T @ y) ** 2), "broadcast": lambda y: mg.sum((y - mg.mean(y, axis=0)) ** 2),
-    "where": lambda y: mg.sum(mg.where(y > 1, y, y**2)), "clip": lambda y: mg.sum(mg.clip(y, 0.5, 2.0) ** 2),
-    "softmax": lambda y: mg.sum(mg.softmax(y, axis=1) ** 2), "masked again": lambda y: mg.sum(y[y[:, 0] > 1.0] ** 2),
+    "sum": lambda y: mg.sum(y),
+    "mean": lambda y: mg.mean(y),
+    "mean of rows": lambda y: mg.sum(mg.mean(y, axis=0) ** 2),
+    "mean along rows": lambda y: mg.sum(mg.mean(y, axis=1) ** 2),
+    "elementwise": lambda y: mg.sum(mg.exp(-y) * y / (1.0 + y**2)),
+    "max": lambda y: mg.max(y),
+    "max of rows": lambda y: mg.sum(mg.max(y, axis=1)),
+    "matmul": lambda y: mg.sum((y @ mg.asarray(W)) ** 2),
+    "gram": lambda y: mg.sum((y.T @ y) ** 2),
+    "broadcast": lambda y: mg.sum((y - mg.mean(y, axis=0)) ** 2),
+    "where": lambda y: mg.sum(mg.where(y > 1, y, y**2)),
+    "clip": lambda y: mg.sum(mg.clip(y, 0.5, 2.0) ** 2),
+    "softmax": lambda y: mg.sum(mg.softmax(y, axis=1) ** 2),
+    "masked again": lambda y: mg.sum(y[y[:, 0] > 1.0] ** 2),
     "keepdims": lambda y: mg.sum(y / mg.sum(y, axis=1, keepdims=True)),
 }
 
@@ -294,7 +336,9 @@ def test_gradients_of_what_a_mask_selects(name: str, lazy: Any) -> None:
     x, y, plain = selected()
     f = EXACT[name]
     if name == "matmul":
-        f = lambda y: mg.sum((y @ mg.asarray(da.from_array(W) if y.array is not plain.array else W)) ** 2)
+        f = lambda y: mg.sum(
+            (y @ mg.asarray(da.from_array(W) if y.array is not plain.array else W)) ** 2
+        )
     f(y).backward()
     f(plain).backward()
     expected = np.zeros_like(X)
@@ -308,13 +352,18 @@ def test_higher_derivatives_and_tangents_of_what_a_mask_selects() -> None:
     f = lambda x: mg.sum(mg.sin(x[mask]) ** 3)
     x, t = da.from_array(X, chunks=(2, 4)), da.from_array(np.cos(X), chunks=(2, 4))
     g = lambda x: mg.sum(mg.sin(mg.asarray(x)[X > 1.0]) ** 3)
-    assert np.allclose(dask.compute(func.hvp(f, (x,), (t,))[1])[0], func.hvp(g, (X,), (np.cos(X),))[1])
+    assert np.allclose(
+        dask.compute(func.hvp(f, (x,), (t,))[1])[0], func.hvp(g, (X,), (np.cos(X),))[1]
+    )
     assert np.allclose(func.jvp(f, (x,), (t,))[1].compute(), func.jvp(g, (X,), (np.cos(X),))[1])
 
 
 REFUSED = {
-    "var": lambda y: mg.var(y), "std": lambda y: mg.sum(mg.std(y, axis=0)), "prod": lambda y: mg.prod(y),
-    "cumulative_sum": lambda y: mg.sum(mg.cumulative_sum(y, axis=0) ** 2), "getitem": lambda y: mg.sum(y[:, 0]),
+    "var": lambda y: mg.var(y),
+    "std": lambda y: mg.sum(mg.std(y, axis=0)),
+    "prod": lambda y: mg.prod(y),
+    "cumulative_sum": lambda y: mg.sum(mg.cumulative_sum(y, axis=0) ** 2),
+    "getitem": lambda y: mg.sum(y[:, 0]),
 }
 
 
@@ -324,35 +373,76 @@ def test_what_needs_sizes_is_refused_by_name(name: str, lazy: Any) -> None:
     with pytest.raises(BackendError) as raised:
         REFUSED[name](y).backward()
     assert str(raised.value).startswith(f"{name}: its gradient needs sizes of arrays")
-    assert str(raised.value).endswith(". Sizes that are unknown (nan) must be computed before: call x.array.compute_chunk_sizes() on the Tensor x "
-                                      "that has them.")
+    assert str(raised.value).endswith(
+        ". Sizes that are unknown (nan) must be computed before: call "
+        "x.array.compute_chunk_sizes() on the Tensor x that has them."
+    )
 
 
 def test_forwards_that_need_sizes_are_refused(lazy: Any) -> None:
     _, y, _ = selected(requires_grad=False)
-    for f, text in ((lambda: mg.reshape(y, (-1,)), "reshape: an array of shape (nan, 4) cannot be given the shape (-1,)"),
-                    (lambda: mg.broadcast_to(y[:, 0], (3, 5)), "broadcast_to: an array of shape (nan,) cannot be given the shape (3, 5)"),
-                    (lambda: mg.searchsorted(y[:, 0], da.ones(1)), "searchsorted: places need the sizes of the array"),
-                    (lambda: mg.cumulative_sum(y, axis=0, include_initial=True), "cumulative_sum: an initial value needs the sizes of the array")):
+    for f, text in (
+        (
+            lambda: mg.reshape(y, (-1,)),
+            "reshape: an array of shape (nan, 4) cannot be given the shape (-1,)",
+        ),
+        (
+            lambda: mg.broadcast_to(y[:, 0], (3, 5)),
+            "broadcast_to: an array of shape (nan,) cannot be given the shape (3, 5)",
+        ),
+        (
+            lambda: mg.searchsorted(y[:, 0], da.ones(1)),
+            "searchsorted: places need the sizes of the array",
+        ),
+        (
+            lambda: mg.cumulative_sum(y, axis=0, include_initial=True),
+            "cumulative_sum: an initial value needs the sizes of the array",
+        ),
+    ):
         with pytest.raises(BackendError) as raised:
             f()
         assert str(raised.value).startswith(text) and "compute_chunk_sizes()" in str(raised.value)
-    for f, text in ((lambda: mg.sort(y, axis=0), "sort needs sizes of arrays (Can not perform automatic rechunking with unknown (nan) chunk sizes)"),
-                    (lambda: y[0], "getitem needs sizes of arrays (Arrays chunk sizes are unknown: (nan, 4))"),
-                    (lambda: mg.roll(y, 1, axis=0), "roll needs sizes of arrays (cannot convert float NaN to integer)"),
-                    (lambda: mg.flip(y, axis=0), "flip needs sizes of arrays (Arrays chunk sizes are unknown: (nan, 4))"),
-                    (lambda: mg.linalg.svdvals(y), "linalg.svdvals needs sizes of arrays (Array chunk sizes are unknown.")):
+    for f, text in (
+        (
+            lambda: mg.sort(y, axis=0),
+            "sort needs sizes of arrays (Can not perform automatic rechunking with unknown "
+            "(nan) chunk sizes)",
+        ),
+        (lambda: y[0], "getitem needs sizes of arrays (Arrays chunk sizes are unknown: (nan, 4))"),
+        (
+            lambda: mg.roll(y, 1, axis=0),
+            "roll needs sizes of arrays (cannot convert float NaN to integer)",
+        ),
+        (
+            lambda: mg.flip(y, axis=0),
+            "flip needs sizes of arrays (Arrays chunk sizes are unknown: (nan, 4))",
+        ),
+        (
+            lambda: mg.linalg.svdvals(y),
+            "linalg.svdvals needs sizes of arrays (Array chunk sizes are unknown.",
+        ),
+    ):
         with pytest.raises(BackendError) as raised:
             f()
-        assert str(raised.value).startswith(text) and str(raised.value).count("compute_chunk_sizes()") == 1
-    with pytest.raises(ValueError, match=r"the number of elements that go into a mean or a variance is unknown: the sizes of the array are \(nan,"):
+        assert (
+            str(raised.value).startswith(text)
+            and str(raised.value).count("compute_chunk_sizes()") == 1
+        )
+    with pytest.raises(
+        ValueError,
+        match=r"the number of elements that go into a mean or a variance is unknown: the sizes "
+        r"of the array are \(nan,",
+    ):
         func.jvp(mg.var, (y.array,), (y.array,))
 
 
 def test_the_place_of_one_number() -> None:
     assert int(mg.searchsorted(da.arange(4, chunks=2), da.asarray(2.5))) == 3
     assert mg.searchsorted(da.arange(4, chunks=2), da.ones((0, 2))).shape == (0, 2)
-    assert float(mg.interp(da.asarray(0.5), da.arange(3, chunks=3), da.asarray([0.0, 2.0, 4.0]))) == 1.0
+    assert (
+        float(mg.interp(da.asarray(0.5), da.arange(3, chunks=3), da.asarray([0.0, 2.0, 4.0])))
+        == 1.0
+    )
 
 
 def test_take_from_a_vector() -> None:
@@ -380,15 +470,23 @@ def test_blocks_without_elements_have_no_extremum(name: str) -> None:
 
 
 def test_blocks_of_unknown_sizes_are_not_broadcast() -> None:
-    """NumPy would repeat a block of one element, and the gradient would have the shape of the other."""
+    """NumPy would repeat a block of one element, and the gradient would have the shape of the
+    other.
+    """
     x = mg.asarray(da.from_array(np.arange(4.0), chunks=4), requires_grad=True)
-    one, three = x[da.from_array(np.arange(4) == 1, chunks=4)], x[da.from_array(np.arange(4) > 0, chunks=4)]
+    one, three = (
+        x[da.from_array(np.arange(4) == 1, chunks=4)],
+        x[da.from_array(np.arange(4) > 0, chunks=4)],
+    )
     y = mg.sum(one * three)
     y.backward()
     with pytest.raises(ValueError) as raised:
         y.compute(scheduler="synchronous")
-    assert str(raised.value) == ("multiply: arrays of unknown sizes must have the same sizes block by block, and two of them have (1,) and (3,). "
-                                 "Compute them before they are broadcast: x.array.compute_chunk_sizes().")
+    assert str(raised.value) == (
+        "multiply: arrays of unknown sizes must have the same sizes block by block, and two of "
+        "them have (1,) and (3,). Compute them before they are broadcast: "
+        "x.array.compute_chunk_sizes()."
+    )
 
 
 def test_sizes_that_were_computed_are_known() -> None:
@@ -409,18 +507,32 @@ def test_unique_values_have_gradients() -> None:
 # ----- The example -----
 
 
-def test_out_of_core_trains(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["out_of_core.py", "--megabytes", "8", "--steps", "2", "--scheduler", "threads"])
+def test_out_of_core_trains(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["out_of_core.py", "--megabytes", "8", "--steps", "2", "--scheduler", "threads"],
+    )
     runpy.run_path(str(ROOT / "examples" / "out_of_core.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert "8 MB in 1 chunks of 8.0 MB" in lines
-    first, second = (float(line.split("the loss was ")[1].split(",")[0]) for line in lines if "the loss was" in line)
+    first, second = (
+        float(line.split("the loss was ")[1].split(",")[0])
+        for line in lines
+        if "the loss was" in line
+    )
     assert second < 0.2 * first
 
 
-def test_out_of_core_on_a_cluster(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_core_on_a_cluster(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    monkeypatch.setattr(sys, "argv", ["out_of_core.py", "--megabytes", "40", "--steps", "1", "--memory", "500MB"])
+    monkeypatch.setattr(
+        sys, "argv", ["out_of_core.py", "--megabytes", "40", "--steps", "1", "--memory", "500MB"]
+    )
     runpy.run_path(str(ROOT / "examples" / "out_of_core.py"), run_name="__main__")
     out = capsys.readouterr().out
     assert "100% Completed" in out and "step 1: the loss was" in out

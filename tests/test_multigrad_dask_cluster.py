@@ -1,4 +1,6 @@
-"""Derivatives on a dask.distributed cluster: arrays larger than a worker's memory, one pass for loss and gradient, a worker that is killed."""
+"""Derivatives on a dask.distributed cluster: arrays larger than a worker's memory, one pass for
+loss and gradient, a worker that is killed.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,19 @@ SIZES = [pytest.param(300e6, id="300MB"), pytest.param(3e9, id="3GB", marks=pyte
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two workers of 1 GB each, which die and come back. Their logs tell of it, so they are not shown."""
-    with dask.config.set({"distributed.logging.distributed": "critical", "distributed.comm.retry.count": 2}), \
-            distributed.LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster, \
-            distributed.Client(cluster) as client:
+    """Two workers of 1 GB each, which die and come back.
+
+    Their logs tell of it, so they are not shown.
+    """
+    with (
+        dask.config.set(
+            {"distributed.logging.distributed": "critical", "distributed.comm.retry.count": 2}
+        ),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 
@@ -51,7 +62,9 @@ def made(folder: Path) -> list[int]:
 def data_of(size: float, folder: Path, pause: float = 0.0) -> Any:
     rows = int(size / 8 / COLUMNS)
     blank = da.empty((rows, COLUMNS), chunks=(CHUNK, COLUMNS), dtype=float)
-    return da.map_blocks(noted, blank, folder=str(folder), pause=pause, dtype=float, meta=np.empty((0, 0)))
+    return da.map_blocks(
+        noted, blank, folder=str(folder), pause=pause, dtype=float, meta=np.empty((0, 0))
+    )
 
 
 def loss(w: Any, x: Any, t: Any) -> Any:
@@ -62,8 +75,12 @@ TRUTH = np.random.default_rng(1).standard_normal(COLUMNS)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_no_worker_can_hold_is_differentiated_and_trained(client: Any, size: float, tmp_path: Path) -> None:
-    """Each step takes one pass: every chunk is made once, for the loss and the gradient together."""
+def test_what_no_worker_can_hold_is_differentiated_and_trained(
+    client: Any, size: float, tmp_path: Path
+) -> None:
+    """Each step takes one pass: every chunk is made once, for the loss and the gradient
+    together.
+    """
     x = data_of(size, tmp_path)
     data, targets, weights, values = mg.asarray(x), mg.asarray(x @ TRUTH), np.zeros(COLUMNS), []
     steps = 2
@@ -79,7 +96,9 @@ def test_what_no_worker_can_hold_is_differentiated_and_trained(client: Any, size
     assert made(tmp_path) == sorted(list(range(x.numblocks[0])) * steps)
 
 
-def test_the_gradient_of_the_data_keeps_their_chunks_and_stays_on_the_workers(client: Any, tmp_path: Path) -> None:
+def test_the_gradient_of_the_data_keeps_their_chunks_and_stays_on_the_workers(
+    client: Any, tmp_path: Path
+) -> None:
     data = mg.asarray(data_of(300e6, tmp_path), requires_grad=True)
     loss(mg.asarray(da.from_array(TRUTH)), data, 1.0).backward()
     g = data.grad.array
@@ -95,7 +114,8 @@ def test_the_gradient_of_the_data_keeps_their_chunks_and_stays_on_the_workers(cl
 def test_a_worker_that_is_killed_in_mid_pass_loses_nothing(client: Any, tmp_path: Path) -> None:
     """Its chunks are made again by the others, and the result is that of the undisturbed pass.
 
-    All numbers are integers, so that sums are exact: products of BLAS differ in the last bit with the place of an array in memory, also undisturbed.
+    All numbers are integers, so that sums are exact: products of BLAS differ in the last bit with
+    the place of an array in memory, also undisturbed.
     """
 
     def planned(folder: Path) -> tuple[Any, Any]:
@@ -115,4 +135,5 @@ def test_a_worker_that_is_killed_in_mid_pass_loses_nothing(client: Any, tmp_path
     value, gradient = client.gather(futures)
     assert value == quiet[0] and np.array_equal(gradient, quiet[1])
     again = made(tmp_path / "disturbed")
-    assert value > 0 and set(again) == set(range(5)) and len(again) > 5  # what was lost with it was made again
+    # what was lost with it was made again
+    assert value > 0 and set(again) == set(range(5)) and len(again) > 5

@@ -1,4 +1,6 @@
-"""Every operation on Dask arrays: no forward and no rule computes anything, and with sizes that are unknown each is right or raises before."""
+"""Every operation on Dask arrays: no forward and no rule computes anything, and with sizes that are
+unknown each is right or raises before.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,24 @@ if "dask" not in {b.name for b in mg.backends()}:
     pytest.skip("multigrad-dask is not installed", allow_module_level=True)
 
 extend.load_plugins()
-ELSEWHERE = ("finfo", "from_dlpack", "iinfo", "linalg.eig", "linalg.eigh", "linalg.qr", "linalg.svd")
-"""No functions of arrays, or those whose results a library chooses: the conformance suite compares them."""
+ELSEWHERE = (
+    "finfo",
+    "from_dlpack",
+    "iinfo",
+    "linalg.eig",
+    "linalg.eigh",
+    "linalg.qr",
+    "linalg.svd",
+)
+"""No functions of arrays, or those whose results a library chooses: the conformance suite compares
+them.
+"""
 
-NAMES = [name for name in OPS if name not in ELSEWHERE and ("." not in name or name.partition(".")[0] in ("fft", "linalg"))]
+NAMES = [
+    name
+    for name in OPS
+    if name not in ELSEWHERE and ("." not in name or name.partition(".")[0] in ("fft", "linalg"))
+]
 
 
 class Computed(Exception):
@@ -51,7 +67,9 @@ def known(x: Any) -> Any:
 
 
 def unknown(x: Any) -> Any:
-    """The same, of a first axis that Dask does not know the size of: what a mask selects that is true everywhere."""
+    """The same, of a first axis that Dask does not know the size of: what a mask selects that is
+    true everywhere.
+    """
     x = known(x)
     if not x.ndim:
         return x
@@ -63,11 +81,15 @@ def total(outs: Any, xp: Any) -> Any:
     found: Any = 0
     for out in outs if isinstance(outs, tuple) else (outs,):
         if hasattr(out, "dtype") and xp.isdtype(out.dtype, ("real floating", "complex floating")):
-            found = found + xp.sum(xp.sin(1.3 * (xp.real(out) if xp.isdtype(out.dtype, "complex floating") else out)))
+            found = found + xp.sum(
+                xp.sin(1.3 * (xp.real(out) if xp.isdtype(out.dtype, "complex floating") else out))
+            )
     return found
 
 
-def differentiated(op: Any, function: Callable[..., Any], values: Any, places: Any) -> tuple[Any, list[Any]]:
+def differentiated(
+    op: Any, function: Callable[..., Any], values: Any, places: Any
+) -> tuple[Any, list[Any]]:
     """The outputs, and the gradient of each floating argument, None where there is none."""
     args = list(values)
     for i in places:
@@ -77,11 +99,15 @@ def differentiated(op: Any, function: Callable[..., Any], values: Any, places: A
     if getattr(loss, "requires_grad", False):
         loss.backward()
     outs = tuple(outs) if isinstance(outs, (tuple, list)) else (outs,)
-    return tuple(x.detach() if isinstance(x, mg.Tensor) else x for x in outs), [args[i].grad for i in places]
+    return tuple(x.detach() if isinstance(x, mg.Tensor) else x for x in outs), [
+        args[i].grad for i in places
+    ]
 
 
 def problems(name: str) -> Iterator[tuple[Any, Any, list[int]]]:
-    """The first samples of an operation: the values for NumPy, and where its floating arrays are."""
+    """The first samples of an operation: the values for NumPy, and where its floating arrays
+    are.
+    """
     op, count = OPS[name], 0
     for sample in samples_of(name):
         if isinstance(sample, Kink) or sample.checks:
@@ -90,17 +116,30 @@ def problems(name: str) -> Iterator[tuple[Any, Any, list[int]]]:
         arrays = [v for v in problem.values if isinstance(v, np.ndarray)]
         if any(a.size for a in arrays) and count < 2:
             count += 1
-            yield sample, problem.values, [i for i, v in enumerate(problem.values) if isinstance(v, np.ndarray) and is_floating(v)]
+            yield (
+                sample,
+                problem.values,
+                [
+                    i
+                    for i, v in enumerate(problem.values)
+                    if isinstance(v, np.ndarray) and is_floating(v)
+                ],
+            )
 
 
-def compare(name: str, make: Callable[[Any], Any], refused: type[Exception] | tuple[type[Exception], ...]) -> None:
+def compare(
+    name: str, make: Callable[[Any], Any], refused: type[Exception] | tuple[type[Exception], ...]
+) -> None:
     op, of_dask, of_numpy = OPS[name], Target("dask"), Target("numpy")
     for _, values, places in problems(name):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plain = mapped(of_numpy._raw, values)
             expected = differentiated(op, of_numpy.function(op), plain, places)
-            chunked = mapped(lambda v: make(np.array(v)) if isinstance(v, np.ndarray) else of_dask._raw(v), values)
+            chunked = mapped(
+                lambda v: make(np.array(v)) if isinstance(v, np.ndarray) else of_dask._raw(v),
+                values,
+            )
             with lazily():
                 try:
                     outs, gradients = differentiated(op, of_dask.function(op), chunked, places)
@@ -124,4 +163,16 @@ def test_nothing_is_computed(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_unknown_sizes_are_exact_or_refused(name: str) -> None:
     """Dask itself refuses many forwards, with errors of its own, when they are called."""
-    compare(name, unknown, (ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError))
+    compare(
+        name,
+        unknown,
+        (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            NotImplementedError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ),
+    )

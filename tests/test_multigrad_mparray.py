@@ -1,4 +1,6 @@
-"""multigrad-mparray: values, gradients and second derivatives in 50 digits, beside mpmath's in 120."""
+"""multigrad-mparray: values, gradients and second derivatives in 50 digits, beside mpmath's in
+120.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ if "mparray" not in {b.name for b in mg.backends()}:
 
 load()
 DIGITS, REFERENCE, BOUND = 50, 120, 1e-48
-ELEMENTWISE = sorted(name for name, op in OPS.items() if name in FUNCTIONS and op.module.startswith("multigrad.ops") and name != "clip")
+ELEMENTWISE = sorted(
+    name
+    for name, op in OPS.items()
+    if name in FUNCTIONS and op.module.startswith("multigrad.ops") and name != "clip"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +41,10 @@ def fifty_digits() -> Iterator[None]:
 
 
 def array(values: Any) -> Any:
-    return xp.asarray(np.array(values, dtype=object), dtype=xp.complex128 if any(isinstance(v, mp.mpc) for v in np.ravel(values)) else xp.float64)
+    return xp.asarray(
+        np.array(values, dtype=object),
+        dtype=xp.complex128 if any(isinstance(v, mp.mpc) for v in np.ravel(values)) else xp.float64,
+    )
 
 
 def numbers(x: Any) -> list[Any]:
@@ -48,7 +57,9 @@ def assert_digits(found: Any, expected: list[Any], what: str) -> None:
     assert len(found) == len(expected)
     scale = max(max(map(abs, expected), default=0), mp.mpf(10) ** -30)
     for f, e in zip(found, expected):
-        assert abs(f - e) <= BOUND * scale, f"{what}: {f} is no {e}, by {mp.nstr(abs(f - e) / scale, 3)}"
+        assert abs(f - e) <= BOUND * scale, (
+            f"{what}: {f} is no {e}, by {mp.nstr(abs(f - e) / scale, 3)}"
+        )
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -60,9 +71,18 @@ def function(name: str) -> Callable[..., Any]:
 
 # ----- one element at a time -----
 
-POINTS = {"acosh": ("1.3", "7.1"), "atanh": ("0.3", "-0.71"), "asin": ("0.3", "-0.71"), "acos": ("0.3", "-0.71"), "log": ("0.3", "7.1"),
-          "log2": ("0.3", "7.1"), "log10": ("0.3", "7.1"), "log1p": ("-0.3", "7.1"), "sqrt": ("0.3", "7.1"),
-          "sinc": ("0.13", "-0.7")}
+POINTS = {
+    "acosh": ("1.3", "7.1"),
+    "atanh": ("0.3", "-0.71"),
+    "asin": ("0.3", "-0.71"),
+    "acos": ("0.3", "-0.71"),
+    "log": ("0.3", "7.1"),
+    "log2": ("0.3", "7.1"),
+    "log10": ("0.3", "7.1"),
+    "log1p": ("-0.3", "7.1"),
+    "sqrt": ("0.3", "7.1"),
+    "sinc": ("0.13", "-0.7"),
+}
 OTHERS = ("0.7", "-1.3", "2.2")
 PAIR_POINTS = {"pow": (("0.7", "1.3"), ("2.2", "-0.6"))}
 OTHER_PAIRS = (("0.7", "1.9"), ("-1.3", "0.4"), ("2.2", "-0.6"))
@@ -84,11 +104,19 @@ def test_elementwise(name: str) -> None:
     for i in range(len(columns)):
         gradient = lambda *x, i=i: func.grad(lambda *x: mg.sum(f(*x)), argnums=i)(*x)
         order = tuple(int(j == i) for j in range(len(columns)))
-        assert_digits(gradient(*columns), [derivative(reference, p, order) for p in where], f"gradient {i}")
+        assert_digits(
+            gradient(*columns), [derivative(reference, p, order) for p in where], f"gradient {i}"
+        )
         for j in range(len(columns)):
-            second = func.grad(lambda *x, gradient=gradient: mg.sum(gradient(*x)), argnums=j)(*columns)
+            second = func.grad(lambda *x, gradient=gradient: mg.sum(gradient(*x)), argnums=j)(
+                *columns
+            )
             both = tuple(n + int(k == j) for k, n in enumerate(order))
-            assert_digits(second, [derivative(reference, p, both) for p in where], f"second derivative {i}, {j}")
+            assert_digits(
+                second,
+                [derivative(reference, p, both) for p in where],
+                f"second derivative {i}, {j}",
+            )
 
 
 def derivative(f: Callable[..., Any], point: tuple[Any, ...], order: tuple[int, ...]) -> Any:
@@ -96,16 +124,26 @@ def derivative(f: Callable[..., Any], point: tuple[Any, ...], order: tuple[int, 
         return mp.diff(f, point, order)
 
 
-@pytest.mark.parametrize("name", [name for name in COMPLEX if name not in NOT_HOLOMORPHIC and name not in PAIRS])
+@pytest.mark.parametrize(
+    "name", [name for name in COMPLEX if name not in NOT_HOLOMORPHIC and name not in PAIRS]
+)
 def test_complex(name: str) -> None:
-    """The gradient of Re f is the conjugate of the derivative; asinh also far out, where 1 is small beside z**2."""
+    """The gradient of Re f is the conjugate of the derivative; asinh also far out, where 1 is small
+    beside z**2.
+    """
     f, reference = function(name), FUNCTIONS[name]
-    where = [mp.mpc("0.3", "0.4"), mp.mpc("-1.2", "0.7"), *([mp.mpc("3e14", "2e14")] if name == "asinh" else [])]
+    where = [
+        mp.mpc("0.3", "0.4"),
+        mp.mpc("-1.2", "0.7"),
+        *([mp.mpc("3e14", "2e14")] if name == "asinh" else []),
+    ]
     z = array(where)
     assert_digits(f(z).array, [reference(v) for v in where], "value")
     gradient = func.grad(lambda z: mg.sum(mg.real(f(z))))(z)
     for k, v in enumerate(where):
-        assert_digits(gradient[k : k + 1], [mp.conj(derivative(reference, (v,), (1,)))], f"gradient at {v}")
+        assert_digits(
+            gradient[k : k + 1], [mp.conj(derivative(reference, (v,), (1,)))], f"gradient at {v}"
+        )
 
 
 # ----- along axes: gradients of a weighted sum, and their derivative along a direction -----
@@ -132,7 +170,10 @@ def _covariance(x: list[Any]) -> list[Any]:
 
 def _wave(x: list[Any]) -> list[Any]:
     n = len(x)
-    return [sum(v * mp.cos(2 * mp.pi * j * k / n) for j, v in enumerate(x)) / mp.sqrt(n) for k in range(n)]
+    return [
+        sum(v * mp.cos(2 * mp.pi * j * k / n) for j, v in enumerate(x)) / mp.sqrt(n)
+        for k in range(n)
+    ]
 
 
 LINES: dict[str, tuple[Callable[[Any], Any], Callable[[list[Any]], list[Any]]]] = {
@@ -140,24 +181,47 @@ LINES: dict[str, tuple[Callable[[Any], Any], Callable[[list[Any]], list[Any]]]] 
     "var": (lambda x: mg.var(x, correction=1), lambda x: [_variance(x, 1)]),
     "var of seven": (lambda x: mg.var(mg.concat([x, x[:1]])), lambda x: [_variance([*x, x[0]])]),
     "std": (mg.std, lambda x: [mp.sqrt(_variance(x))]),
-    "std, corrected": (lambda x: mg.std(mg.concat([x, x[:2]]), correction=1), lambda x: [mp.sqrt(_variance([*x, *x[:2]], 1))]),
+    "std, corrected": (
+        lambda x: mg.std(mg.concat([x, x[:2]]), correction=1),
+        lambda x: [mp.sqrt(_variance([*x, *x[:2]], 1))],
+    ),
     "softmax": (lambda x: mg.softmax(x, axis=0), lambda x: [mp.exp(v - _log_sum(x)) for v in x]),
     "log_softmax": (lambda x: mg.log_softmax(x, axis=0), lambda x: [v - _log_sum(x) for v in x]),
     "logsumexp": (mg.logsumexp, lambda x: [_log_sum(x)]),
     "softplus": (mg.softplus, lambda x: [mp.log1p(mp.exp(v)) for v in x]),
     "sinc": (mg.sinc, lambda x: [mp.sincpi(v) for v in x]),
-    "clip": (lambda x: mg.clip(x, -0.5, x[2] / 2), lambda x: [min(max(v, mp.mpf("-0.5")), x[2] / 2) for v in x]),
+    "clip": (
+        lambda x: mg.clip(x, -0.5, x[2] / 2),
+        lambda x: [min(max(v, mp.mpf("-0.5")), x[2] / 2) for v in x],
+    ),
     "prod": (mg.prod, lambda x: [mp.fprod(x)]),
-    "cumulative_prod": (lambda x: mg.cumulative_prod(x), lambda x: [mp.fprod(x[: i + 1]) for i in range(len(x))]),
+    "cumulative_prod": (
+        lambda x: mg.cumulative_prod(x),
+        lambda x: [mp.fprod(x[: i + 1]) for i in range(len(x))],
+    ),
     "cov": (lambda x: mg.cov(mg.reshape(x, (2, 3))), _covariance),
     "linalg.vector_norm": (mg.linalg.vector_norm, _norm(2)),
     "linalg.vector_norm, 3": (lambda x: mg.linalg.vector_norm(x, ord=3), _norm(3)),
-    "linalg.det": (lambda x: mg.linalg.det(mg.reshape(mg.concat([x, x[:3] ** 2]), (3, 3))),
-                   lambda x: [mp.det(mp.matrix([x[:3], x[3:], [v * v for v in x[:3]]]))]),
-    "linalg.inv": (lambda x: mg.linalg.inv(mg.reshape(x[:4], (2, 2))), lambda x: list(mp.inverse(mp.matrix([x[:2], x[2:4]])))),
-    "linalg.svdvals": (lambda x: mg.linalg.svdvals(mg.reshape(x, (2, 3))), lambda x: list(mp.svd_r(mp.matrix([x[:3], x[3:]]), compute_uv=False))),
-    "linalg.eigvalsh": (lambda x: mg.linalg.eigvalsh(mg.reshape(x[:4], (2, 2)) + mg.reshape(x[:4], (2, 2)).mT),
-                        lambda x: sorted(mp.eigsy(mp.matrix([[2 * x[0], x[1] + x[2]], [x[1] + x[2], 2 * x[3]]]), eigvals_only=True))),
+    "linalg.det": (
+        lambda x: mg.linalg.det(mg.reshape(mg.concat([x, x[:3] ** 2]), (3, 3))),
+        lambda x: [mp.det(mp.matrix([x[:3], x[3:], [v * v for v in x[:3]]]))],
+    ),
+    "linalg.inv": (
+        lambda x: mg.linalg.inv(mg.reshape(x[:4], (2, 2))),
+        lambda x: list(mp.inverse(mp.matrix([x[:2], x[2:4]]))),
+    ),
+    "linalg.svdvals": (
+        lambda x: mg.linalg.svdvals(mg.reshape(x, (2, 3))),
+        lambda x: list(mp.svd_r(mp.matrix([x[:3], x[3:]]), compute_uv=False)),
+    ),
+    "linalg.eigvalsh": (
+        lambda x: mg.linalg.eigvalsh(mg.reshape(x[:4], (2, 2)) + mg.reshape(x[:4], (2, 2)).mT),
+        lambda x: sorted(
+            mp.eigsy(
+                mp.matrix([[2 * x[0], x[1] + x[2]], [x[1] + x[2], 2 * x[3]]]), eigvals_only=True
+            )
+        ),
+    ),
     "fft.fft": (lambda x: mg.real(mg.fft.fft(x * (1 + 0j), norm="ortho")), _wave),
     "fft.rfft": (lambda x: mg.real(mg.fft.rfft(x, norm="ortho")), lambda x: _wave(x)[:4]),
 }
@@ -175,13 +239,22 @@ def test_lines(name: str) -> None:
     assert_digits(mg.reshape(out, (-1,)).array, at_reference(lambda: list(reference(x))), "value")
     loss = lambda x: mg.sum(mg.reshape(f(x), (-1,)) * array(weights))
     total = lambda *x: mp.fdot(weights, reference(list(x)))
-    assert_digits(func.grad(loss)(array(x)), [derivative(total, tuple(x), tuple(int(j == i) for j in range(6))) for i in range(6)], "gradient")
+    assert_digits(
+        func.grad(loss)(array(x)),
+        [derivative(total, tuple(x), tuple(int(j == i) for j in range(6))) for i in range(6)],
+        "gradient",
+    )
 
     def moved(i: int) -> Callable[[Any, Any], Any]:
-        return lambda s, t: total(*[u + t * w + (s if j == i else 0) for j, (u, w) in enumerate(zip(x, v))])
+        return lambda s, t: total(
+            *[u + t * w + (s if j == i else 0) for j, (u, w) in enumerate(zip(x, v))]
+        )
 
-    assert_digits(func.hvp(loss, (array(x),), (array(v),))[1][0], [derivative(moved(i), (mp.zero, mp.zero), (1, 1)) for i in range(6)],
-                  "second derivative")
+    assert_digits(
+        func.hvp(loss, (array(x),), (array(v),))[1][0],
+        [derivative(moved(i), (mp.zero, mp.zero), (1, 1)) for i in range(6)],
+        "second derivative",
+    )
 
 
 def at_reference(compute: Callable[[], Any]) -> Any:

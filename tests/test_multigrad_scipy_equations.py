@@ -1,4 +1,6 @@
-"""multigrad-scipy's root, least_squares, curve_fit, linear_solve and solve_ivp: SciPy's results, and derivatives against closed forms."""
+"""multigrad-scipy's root, least_squares, curve_fit, linear_solve and solve_ivp: SciPy's results,
+and derivatives against closed forms.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ HAT = DESIGN @ np.linalg.inv(DESIGN.T @ DESIGN) @ DESIGN.T
 
 
 def differences(function: Function, x: Any, step: float = 1e-5) -> Any:
-    return np.stack([(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))], axis=-1)
+    return np.stack(
+        [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))],
+        axis=-1,
+    )
 
 
 # ----- root -----
@@ -52,24 +57,39 @@ def test_roots_of_cubics_to_third_order() -> None:
     np.testing.assert_allclose(cubic(T), float(cardano(T)), rtol=1e-12)
     ours, theirs = cubic, cardano
     for order in range(3):
-        ours, theirs = (func.jacfwd(ours) if order else func.grad(ours)), (func.jacfwd(theirs) if order else func.grad(theirs))
+        ours, theirs = (
+            (func.jacfwd(ours) if order else func.grad(ours)),
+            (func.jacfwd(theirs) if order else func.grad(theirs)),
+        )
         np.testing.assert_allclose(ours(T), theirs(T), rtol=1e-9)
-    np.testing.assert_allclose(func.jacrev(func.jacrev(func.jacrev(cubic)))(T), theirs(T), rtol=1e-9)
-    np.testing.assert_allclose(func.jvp(cubic, (T,), (T,))[1], func.grad(cardano)(T) @ T, rtol=1e-12)
-    np.testing.assert_allclose(func.hvp(cubic, (T,), (T,))[1][0], func.hessian(cardano)(T) @ T, rtol=1e-9)
+    np.testing.assert_allclose(
+        func.jacrev(func.jacrev(func.jacrev(cubic)))(T), theirs(T), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        func.jvp(cubic, (T,), (T,))[1], func.grad(cardano)(T) @ T, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        func.hvp(cubic, (T,), (T,))[1][0], func.hessian(cardano)(T) @ T, rtol=1e-9
+    )
     rows = np.stack([T, 3 * T, T + 1])
-    np.testing.assert_allclose(func.vmap(func.hessian(cubic))(rows), func.vmap(func.hessian(cardano))(rows), rtol=1e-9)
+    np.testing.assert_allclose(
+        func.vmap(func.hessian(cubic))(rows), func.vmap(func.hessian(cardano))(rows), rtol=1e-9
+    )
     linear = func.linearize(cubic, T)[1]
     np.testing.assert_allclose(linear(T), func.grad(cardano)(T) @ T, rtol=1e-12)
     t = mg.asarray(T, requires_grad=True)
     assert mg.autograd.gradcheck(cubic, (t,)) and mg.autograd.gradgradcheck(cubic, (t,))
     with mg.autograd.forward_ad.dual_level():
-        moved = mg.autograd.forward_ad.unpack_dual(cubic(mg.autograd.forward_ad.make_dual(t.detach(), mg.asarray(T)))).tangent
+        moved = mg.autograd.forward_ad.unpack_dual(
+            cubic(mg.autograd.forward_ad.make_dual(t.detach(), mg.asarray(T)))
+        ).tangent
     np.testing.assert_allclose(moved.numpy(), func.grad(cardano)(T) @ T, rtol=1e-12)
 
 
 def test_a_system_and_its_inverse_function() -> None:
-    """The Jacobian of the root of f(x) = t by t is the inverse of that of f, and the second derivative follows."""
+    """The Jacobian of the root of f(x) = t by t is the inverse of that of f, and the second
+    derivative follows.
+    """
     f = lambda x: mg.stack([mg.exp(x[0]) + x[1], x[0] * x[1] ** 2 + mg.sin(x[1])])
     x = np.array([0.3, 0.7])
     t = np.asarray(f(x))
@@ -77,30 +97,46 @@ def test_a_system_and_its_inverse_function() -> None:
     inverse = np.linalg.inv(func.jacrev(f)(x))
     for jacobian in (func.jacrev, func.jacfwd):
         np.testing.assert_allclose(jacobian(solve)(t), inverse, rtol=1e-10)
-    second = -np.einsum("ai,ijk,jb,kc->abc", inverse, func.jacfwd(func.jacrev(f))(x), inverse, inverse)
+    second = -np.einsum(
+        "ai,ijk,jb,kc->abc", inverse, func.jacfwd(func.jacrev(f))(x), inverse, inverse
+    )
     np.testing.assert_allclose(func.jacfwd(func.jacrev(solve))(t), second, rtol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["hybr", "lm", "broyden1", "broyden2", "anderson", "diagbroyden", "krylov", "df-sane"])
+@pytest.mark.parametrize(
+    "method", ["hybr", "lm", "broyden1", "broyden2", "anderson", "diagbroyden", "krylov", "df-sane"]
+)
 def test_every_method(method: str) -> None:
     f = lambda x, t: x**2 + 0.1 * mg.roll(x, 1) - t
     result = root(f, np.full(2, 1.2), args=(T,), method=method)
     assert result.success and type(result.x) is np.ndarray and type(result.fun) is np.ndarray
     np.testing.assert_allclose(result.fun, 0.0, atol=1e-5)
     x = result.x
-    np.testing.assert_allclose(func.jacrev(lambda t: root(f, np.full(2, 1.2), args=(t,), method=method).x)(T),
-                               np.linalg.inv(2 * np.diag(x) + 0.1 * np.eye(2)[::-1]), rtol=1e-4)
+    np.testing.assert_allclose(
+        func.jacrev(lambda t: root(f, np.full(2, 1.2), args=(t,), method=method).x)(T),
+        np.linalg.inv(2 * np.diag(x) + 0.1 * np.eye(2)[::-1]),
+        rtol=1e-4,
+    )
 
 
 def test_jacobians_given_and_filled_in() -> None:
     f = lambda x: x**2 - T
     filled, none = root(f, np.ones(2)), root(f, np.ones(2), jac=False)
     assert filled.njev >= 1 and filled.nfev < none.nfev
-    for result in (filled, none, root(f, np.ones(2), jac=lambda x: mg.asarray(np.diag([2.0, 2.0])) * x),
-                   root(lambda x: (f(x), np.diag([2.0, 2.0]) * x), np.ones(2), jac=True)):
+    for result in (
+        filled,
+        none,
+        root(f, np.ones(2), jac=lambda x: mg.asarray(np.diag([2.0, 2.0])) * x),
+        root(lambda x: (f(x), np.diag([2.0, 2.0]) * x), np.ones(2), jac=True),
+    ):
         np.testing.assert_allclose(result.x, np.sqrt(T))
     seen: list[Any] = []
-    root(lambda x: {"b": x["a"] ** 2 - T}, {"a": np.ones(2)}, method="broyden1", callback=lambda x, f: seen.append((x, f)))
+    root(
+        lambda x: {"b": x["a"] ** 2 - T},
+        {"a": np.ones(2)},
+        method="broyden1",
+        callback=lambda x, f: seen.append((x, f)),
+    )
     assert seen and set(seen[0][0]) == {"a"} and seen[0][1].shape == (2,)
     tree = root(lambda x: {"b": x["a"] ** 2 - T}, {"a": np.ones(2)})
     np.testing.assert_allclose(tree.x["a"], np.sqrt(T))
@@ -122,14 +158,19 @@ def test_arrays_of_every_backend(backend: str) -> None:
     calls: dict[str, Function] = {
         "root": lambda t: root(lambda x: x**3 + x * t - 2.0, x0).x,
         "least_squares": lambda t: least_squares(lambda x: x**3 + x * t - 2.0, x0).x,
-        "bounded": lambda t: least_squares(lambda x: x**3 + x * t - 2.0, 0.5 * x0, bounds=(0.0, [2.0, 0.7])).x,
+        "bounded": lambda t: (
+            least_squares(lambda x: x**3 + x * t - 2.0, 0.5 * x0, bounds=(0.0, [2.0, 0.7])).x
+        ),
         "curve_fit": lambda t: curve_fit(lambda x, a, b: x * a + b, t + x0 * 2.0, t)[0],
         "linear_solve": lambda t: linear_solve(lambda v: v * t + v, t),
     }
     for name, solve in calls.items():
         result = solve(t)
         assert type(result) is type(t), name
-        plain = differences(lambda z, solve=solve: mg.asarray(solve(xp.asarray(z, dtype=xp.float64))).numpy(), np.array([1.0, 2.0]))
+        plain = differences(
+            lambda z, solve=solve: mg.asarray(solve(xp.asarray(z, dtype=xp.float64))).numpy(),
+            np.array([1.0, 2.0]),
+        )
         for jacobian in (func.jacrev, func.jacfwd):
             found = jacobian(solve)(t)
             assert type(found) is type(t), name
@@ -145,11 +186,23 @@ def test_what_is_refused() -> None:
         root(lambda x: x[:1], np.ones(2))
     with pytest.raises(TypeError, match="root: x0 is of dtype complex128"):
         root(lambda x: x, np.ones(2) * 1j)
-    with pytest.raises(GradientError, match="root: the solution has no derivative: the Jacobian of the equation that it solves is singular there"):
+    with pytest.raises(
+        GradientError,
+        match="root: the solution has no derivative: the Jacobian of the equation that it "
+        "solves is singular there",
+    ):
         root(lambda x: (x - t) ** 2, np.full(2, 3.0))
-    with pytest.raises(GradientError, match=r"root: the solution has no derivative: it does not solve .* Let the solver come closer, by tol="):
+    with pytest.raises(
+        GradientError,
+        match=r"root: the solution has no derivative: it does not solve .* Let the solver come "
+        r"closer, by tol=",
+    ):
         root(lambda x: x**2 + t, np.ones(2))
-    with pytest.raises(GradientError, match="root: the solution has no derivative: the equation that it solves, .* is not finite there"):
+    with pytest.raises(
+        GradientError,
+        match="root: the solution has no derivative: the equation that it solves, .* is not "
+        "finite there",
+    ):
         root(lambda x: mg.sqrt(x) * t, np.zeros(2), method="krylov", options={"maxiter": 1})
 
 
@@ -161,38 +214,69 @@ def test_the_hat_matrix() -> None:
     for jacobian in (func.jacrev, func.jacfwd):
         np.testing.assert_allclose(jacobian(fitted)(DATA), HAT, atol=1e-12)
     np.testing.assert_allclose(func.jacfwd(func.jacrev(fitted))(DATA), 0.0, atol=1e-10)
-    np.testing.assert_allclose(func.vmap(fitted)(np.stack([DATA, -DATA])), np.stack([HAT @ DATA, -HAT @ DATA]), atol=1e-8)
+    np.testing.assert_allclose(
+        func.vmap(fitted)(np.stack([DATA, -DATA])), np.stack([HAT @ DATA, -HAT @ DATA]), atol=1e-8
+    )
 
 
 def test_ridge() -> None:
     """The penalty's derivative is -(X'X + p)^-1 b, the next one 2 (X'X + p)^-2 b."""
-    ridge = lambda p: least_squares(lambda b: mg.concat([mg.asarray(DESIGN) @ b - DATA, mg.sqrt(p) * b]), np.zeros(3)).x
+    ridge = lambda p: (
+        least_squares(
+            lambda b: mg.concat([mg.asarray(DESIGN) @ b - DATA, mg.sqrt(p) * b]), np.zeros(3)
+        ).x
+    )
     p = np.array(0.7)
     inverse = np.linalg.inv(DESIGN.T @ DESIGN + 0.7 * np.eye(3))
     b = inverse @ DESIGN.T @ DATA
     np.testing.assert_allclose(ridge(p), b, rtol=1e-6)
     np.testing.assert_allclose(func.jacrev(ridge)(p), -inverse @ b, rtol=1e-9)
-    np.testing.assert_allclose(func.jacfwd(func.jacrev(ridge))(p), 2 * inverse @ inverse @ b, rtol=1e-8)
-    np.testing.assert_allclose(func.jacrev(func.jacfwd(func.jacrev(ridge)))(p), -6 * inverse @ inverse @ inverse @ b, rtol=1e-7)
+    np.testing.assert_allclose(
+        func.jacfwd(func.jacrev(ridge))(p), 2 * inverse @ inverse @ b, rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        func.jacrev(func.jacfwd(func.jacrev(ridge)))(p),
+        -6 * inverse @ inverse @ inverse @ b,
+        rtol=1e-7,
+    )
 
 
-LOSSES: dict[str, Function] = {"linear": lambda z: z, "soft_l1": lambda z: 2 * (mg.sqrt(1 + z) - 1), "cauchy": lambda z: mg.log1p(z),
-                               "huber": lambda z: mg.where(z <= 1, z, 2 * mg.sqrt(z) - 1), "arctan": lambda z: mg.atan(z)}
+LOSSES: dict[str, Function] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2 * (mg.sqrt(1 + z) - 1),
+    "cauchy": lambda z: mg.log1p(z),
+    "huber": lambda z: mg.where(z <= 1, z, 2 * mg.sqrt(z) - 1),
+    "arctan": lambda z: mg.atan(z),
+}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_losses_are_those_of_a_minimum(loss: str) -> None:
     residual = lambda x, t: mg.concat([x * t, x - 1.0, x**2 - 2.0])
-    settings: dict[str, Any] = {"loss": loss, "f_scale": 0.7, "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
+    settings: dict[str, Any] = {
+        "loss": loss,
+        "f_scale": 0.7,
+        "xtol": 1e-12,
+        "ftol": 1e-12,
+        "gtol": 1e-12,
+    }
     result = least_squares(residual, np.full(2, 1.2), args=(T,), **settings)
-    theirs = scipy_optimize.least_squares(lambda x: np.asarray(residual(x, T)), np.full(2, 1.2), **settings)
+    theirs = scipy_optimize.least_squares(
+        lambda x: np.asarray(residual(x, T)), np.full(2, 1.2), **settings
+    )
     np.testing.assert_allclose(result.x, theirs.x, atol=1e-5)
     np.testing.assert_allclose(result.cost, theirs.cost, rtol=1e-8)
     cost = lambda x, t: 0.5 * 0.49 * mg.sum(LOSSES[loss]((residual(x, t) / 0.7) ** 2))
-    minimum = lambda t: minimize(cost, result.x, args=(t,), method="trust-exact", options={"gtol": 1e-12}).x
+    minimum = lambda t: (
+        minimize(cost, result.x, args=(t,), method="trust-exact", options={"gtol": 1e-12}).x
+    )
     solve = lambda t: least_squares(residual, np.full(2, 1.2), args=(t,), **settings).x
-    np.testing.assert_allclose(func.jacrev(solve)(T), func.jacrev(minimum)(T), rtol=1e-6, atol=1e-10)
-    value = func.grad(lambda t: least_squares(residual, np.full(2, 1.2), args=(t,), **settings).cost)(T)
+    np.testing.assert_allclose(
+        func.jacrev(solve)(T), func.jacrev(minimum)(T), rtol=1e-6, atol=1e-10
+    )
+    value = func.grad(
+        lambda t: least_squares(residual, np.full(2, 1.2), args=(t,), **settings).cost
+    )(T)
     np.testing.assert_allclose(value, func.grad(cost, 1)(result.x, T), rtol=1e-5, atol=1e-8)
 
 
@@ -205,18 +289,32 @@ def test_least_squares_with_bounds_and_settings() -> None:
     (g,) = mg.autograd.grad(mg.sum(mg.where(at, mg.abs(result.x), 0.0)), t)
     np.testing.assert_allclose(g.numpy(), at * 1.0)
     calls: list[Any] = []
-    given = least_squares(residual, {"b": np.zeros(3)}["b"], jac=lambda b, y: calls.append(b) or DESIGN, args=(DATA,))
+    given = least_squares(
+        residual, {"b": np.zeros(3)}["b"], jac=lambda b, y: calls.append(b) or DESIGN, args=(DATA,)
+    )
     assert calls and type(given.grad) is np.ndarray and given.jac.shape == (10, 3)
     seen: list[Any] = []
-    tree = least_squares(lambda x, scale: {"r": scale * (x["a"] - T)}, {"a": np.zeros(2)}, kwargs={"scale": 2.0},
-                         callback=lambda intermediate_result: seen.append(intermediate_result.x["a"]))
+    tree = least_squares(
+        lambda x, scale: {"r": scale * (x["a"] - T)},
+        {"a": np.zeros(2)},
+        kwargs={"scale": 2.0},
+        callback=lambda intermediate_result: seen.append(intermediate_result.x["a"]),
+    )
     np.testing.assert_allclose(tree.x["a"], T)
     assert set(tree.fun) == {"r"} and seen
-    with pytest.raises(ValueError, match="least_squares: loss must be a function or one of 'linear', 'soft_l1', 'huber', .*, not 'square'"):
+    with pytest.raises(
+        ValueError,
+        match="least_squares: loss must be a function or one of 'linear', 'soft_l1', 'huber', "
+        ".*, not 'square'",
+    ):
         least_squares(lambda x: x, np.ones(2), loss="square")
     own = lambda z: np.stack([z, np.ones_like(z), np.zeros_like(z)])
     np.testing.assert_allclose(least_squares(lambda x: x - T, np.zeros(2), loss=own).x, T)
-    with pytest.raises(NotImplementedError, match="least_squares: where loss is a function, the solution has no derivative; pass the loss by name"):
+    with pytest.raises(
+        NotImplementedError,
+        match="least_squares: where loss is a function, the solution has no derivative; pass "
+        "the loss by name",
+    ):
         least_squares(lambda x: x - t[:2], np.zeros(2), loss=own)
 
 
@@ -234,7 +332,11 @@ FITS: dict[str, dict[str, Any]] = {
     "plain": {"p0": [1.0, 0.2, 2.1]},
     "sigma": {"p0": [1.0, 0.2, 2.1], "sigma": np.linspace(0.1, 0.2, 40)},
     "absolute": {"p0": [1.0, 0.2, 2.1], "sigma": np.linspace(0.1, 0.2, 40), "absolute_sigma": True},
-    "covariance": {"p0": [1.0, 0.2, 2.1], "sigma": 0.01 * np.eye(40) + 0.001, "absolute_sigma": True},
+    "covariance": {
+        "p0": [1.0, 0.2, 2.1],
+        "sigma": 0.01 * np.eye(40) + 0.001,
+        "absolute_sigma": True,
+    },
     "number": {"p0": [1.0, 0.2, 2.1], "sigma": 0.3, "absolute_sigma": True},
     "bounds": {"bounds": ([1.0, 0.0, 1.9], [3.0, 1.0, 1.95])},
     "method": {"p0": [1.0, 0.2, 2.1], "method": "dogbox"},
@@ -254,8 +356,12 @@ def test_curve_fit(name: str) -> None:
     for k in range(2):
         whole = lambda y, k=k: mg.reshape(fit(y)[k], (-1,))
         numbers = lambda y, k=k: np.reshape(fit(y)[k], (-1,))
-        np.testing.assert_allclose(func.jacrev(whole)(SIGNAL), differences(numbers, SIGNAL, 1e-4), atol=2e-5)
-    tensor, covariance = curve_fit(oscillation, TIMES, mg.asarray(SIGNAL, requires_grad=True), **settings)
+        np.testing.assert_allclose(
+            func.jacrev(whole)(SIGNAL), differences(numbers, SIGNAL, 1e-4), atol=2e-5
+        )
+    tensor, covariance = curve_fit(
+        oscillation, TIMES, mg.asarray(SIGNAL, requires_grad=True), **settings
+    )
     assert tensor.requires_grad and covariance.requires_grad
     np.testing.assert_allclose(covariance.detach().numpy(), pcov, rtol=1e-4)
 
@@ -266,27 +372,59 @@ def test_curve_fit_by_xdata_and_sigma() -> None:
     closed = lambda x, y, s: mg.sum(x * y / s**2) / mg.sum(x**2 / s**2)
     fit = lambda x, y, s: curve_fit(lambda x, a: a * x, x, y, sigma=s, absolute_sigma=True)
     for i in range(3):
-        np.testing.assert_allclose(func.grad(lambda *d: fit(*d)[0][0], i)(x, y, s), func.grad(closed, i)(x, y, s), atol=1e-10)
-        np.testing.assert_allclose(func.hessian(lambda *d: fit(*d)[0][0], i)(x, y, s), func.hessian(closed, i)(x, y, s), atol=1e-9)
+        np.testing.assert_allclose(
+            func.grad(lambda *d: fit(*d)[0][0], i)(x, y, s),
+            func.grad(closed, i)(x, y, s),
+            atol=1e-10,
+        )
+        np.testing.assert_allclose(
+            func.hessian(lambda *d: fit(*d)[0][0], i)(x, y, s),
+            func.hessian(closed, i)(x, y, s),
+            atol=1e-9,
+        )
     variance = lambda x, s: 1 / mg.sum(x**2 / s**2)
-    np.testing.assert_allclose(func.grad(lambda s: fit(x, y, s)[1][0, 0])(s), func.grad(variance, 1)(x, s), atol=1e-12)
-    np.testing.assert_allclose(func.vmap(lambda y: fit(x, y, s)[0][0])(np.stack([y, 2 * y])), [float(closed(x, y, s)), 2 * float(closed(x, y, s))])
+    np.testing.assert_allclose(
+        func.grad(lambda s: fit(x, y, s)[1][0, 0])(s), func.grad(variance, 1)(x, s), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        func.vmap(lambda y: fit(x, y, s)[0][0])(np.stack([y, 2 * y])),
+        [float(closed(x, y, s)), 2 * float(closed(x, y, s))],
+    )
     assert len(curve_fit(lambda x, a: a * x, x, [1, 2, 4], full_output=True)) == 5
 
 
 def test_curve_fit_refuses() -> None:
-    for settings, error, text in (({"nan_policy": "omit"}, NotImplementedError, "curve_fit: nan_policy='omit' is not supported; select"),
-                                  ({"nan_policy": "propagate"}, ValueError, "curve_fit: nan_policy must be None, 'raise' or 'omit', not 'propagate'"),
-                                  ({"sigma": np.ones(3)}, ValueError, r"curve_fit: sigma has shape \(3,\); expected \(40,\) or \(40, 40\)")):
+    for settings, error, text in (
+        (
+            {"nan_policy": "omit"},
+            NotImplementedError,
+            "curve_fit: nan_policy='omit' is not supported; select",
+        ),
+        (
+            {"nan_policy": "propagate"},
+            ValueError,
+            "curve_fit: nan_policy must be None, 'raise' or 'omit', not 'propagate'",
+        ),
+        (
+            {"sigma": np.ones(3)},
+            ValueError,
+            r"curve_fit: sigma has shape \(3,\); expected \(40,\) or \(40, 40\)",
+        ),
+    ):
         with pytest.raises(error, match=text):
             curve_fit(oscillation, TIMES, SIGNAL, p0=[1.0, 0.2, 2.1], **settings)
-    with pytest.raises(ValueError, match="curve_fit: the number of parameters cannot be told from f; pass p0"):
+    with pytest.raises(
+        ValueError, match="curve_fit: the number of parameters cannot be told from f; pass p0"
+    ):
         curve_fit(lambda x, *p: x, TIMES, SIGNAL)
     with pytest.raises(ValueError, match="curve_fit: f returns 1 elements for the 40 of ydata"):
         curve_fit(lambda x, a: a, TIMES, SIGNAL)
     with pytest.raises(ValueError, match="curve_fit: the data must not contain infs or NaNs"):
         curve_fit(oscillation, TIMES, SIGNAL * np.nan, p0=[1.0, 0.2, 2.1])
-    with pytest.raises(TypeError, match="curve_fit: ydata is complex; fit the real and the imaginary part as one real vector"):
+    with pytest.raises(
+        TypeError,
+        match="curve_fit: ydata is complex; fit the real and the imaginary part as one real vector",
+    ):
         curve_fit(oscillation, TIMES, SIGNAL * 1j, p0=[1.0, 0.2, 2.1])
 
 
@@ -295,14 +433,23 @@ def test_curve_fit_refuses() -> None:
 GENERAL = RNG.normal(size=(4, 4)) + 5 * np.eye(4)
 SYMMETRIC = GENERAL @ GENERAL.T
 B = RNG.normal(size=4)
-METHODS = [("cg", True), ("minres", True), (None, True),
-           *((m, False) for m in (None, "bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "qmr", "tfqmr"))]
+METHODS = [
+    ("cg", True),
+    ("minres", True),
+    (None, True),
+    *(
+        (m, False)
+        for m in (None, "bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "qmr", "tfqmr")
+    ),
+]
 
 
 @pytest.mark.parametrize(("method", "symmetric"), METHODS)
 def test_linear_solve(method: str | None, symmetric: bool) -> None:
     a = SYMMETRIC if symmetric else GENERAL
-    solve = lambda t: linear_solve(lambda v: a @ v + mg.exp(t) * v, B * t**2, method=method, symmetric=symmetric)
+    solve = lambda t: linear_solve(
+        lambda v: a @ v + mg.exp(t) * v, B * t**2, method=method, symmetric=symmetric
+    )
     dense = lambda t: mg.linalg.solve(a + mg.diag(mg.exp(t)), B * t**2)
     ours, theirs = solve, dense
     np.testing.assert_allclose(solve(B), dense(B).numpy(), rtol=1e-8, atol=1e-11)
@@ -314,14 +461,26 @@ def test_linear_solve(method: str | None, symmetric: bool) -> None:
 
 def test_linear_solve_of_captured_tensors_to_any_order() -> None:
     t = mg.asarray(B, requires_grad=True)
-    found = [linear_solve(lambda v: GENERAL @ v + mg.exp(t) * v, B), mg.linalg.solve(GENERAL + mg.diag(mg.exp(t)), B)]
+    found = [
+        linear_solve(lambda v: GENERAL @ v + mg.exp(t) * v, B),
+        mg.linalg.solve(GENERAL + mg.diag(mg.exp(t)), B),
+    ]
     for _ in range(4):
         found = [mg.autograd.grad(mg.sum(y**2), t, create_graph=True)[0] for y in found]
-        np.testing.assert_allclose(found[0].detach().numpy(), found[1].detach().numpy(), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            found[0].detach().numpy(), found[1].detach().numpy(), rtol=1e-6, atol=1e-9
+        )
     rows = np.stack([B, 2 * B])
     solve = lambda t: linear_solve(lambda v: GENERAL @ v + mg.exp(t) * v, t)
-    np.testing.assert_allclose(func.vmap(solve)(rows), np.stack([solve(r) for r in rows]), rtol=1e-8)
-    np.testing.assert_allclose(func.vmap(func.jacrev(solve))(rows), np.stack([func.jacrev(solve)(r) for r in rows]), rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(
+        func.vmap(solve)(rows), np.stack([solve(r) for r in rows]), rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        func.vmap(func.jacrev(solve))(rows),
+        np.stack([func.jacrev(solve)(r) for r in rows]),
+        rtol=1e-8,
+        atol=1e-11,
+    )
 
 
 def test_matvecs_that_write_take_structures_or_have_derivatives_of_their_own() -> None:
@@ -334,27 +493,48 @@ def test_matvecs_that_write_take_structures_or_have_derivatives_of_their_own() -
         w[1:] *= 2.0
         return w
 
-    matrices: dict[Function, Function] = {written: lambda t: mg.stack([mg.stack([t[0], mg.asarray(3.0)]), mg.stack([mg.asarray(0.0), 2 * t[1]])]),
-                                          lambda v, t: own(t) * v: lambda t: mg.diag(t**3)}
+    matrices: dict[Function, Function] = {
+        written: lambda t: mg.stack(
+            [mg.stack([t[0], mg.asarray(3.0)]), mg.stack([mg.asarray(0.0), 2 * t[1]])]
+        ),
+        lambda v, t: own(t) * v: lambda t: mg.diag(t**3),
+    }
     for matvec, matrix in matrices.items():
         solve = lambda t, matvec=matvec: linear_solve(lambda v: matvec(v, t), T)
         dense = lambda t, matrix=matrix: mg.linalg.solve(matrix(t), T)
-        np.testing.assert_allclose(func.jacrev(solve)(T + 0.5), func.jacrev(dense)(T + 0.5), rtol=1e-8)
-        np.testing.assert_allclose(func.jacfwd(solve)(T + 0.5), func.jacrev(dense)(T + 0.5), rtol=1e-8)
-    tree = linear_solve(lambda x: {"a": 2.0 * x["a"] + x["b"], "b": x["b"] - x["a"][0]}, {"a": T, "b": np.array(3.0)})
-    np.testing.assert_allclose(tree["a"], np.linalg.solve([[2, 0, 1], [0, 2, 1], [-1, 0, 1]], [1, 2, 3])[:2])
+        np.testing.assert_allclose(
+            func.jacrev(solve)(T + 0.5), func.jacrev(dense)(T + 0.5), rtol=1e-8
+        )
+        np.testing.assert_allclose(
+            func.jacfwd(solve)(T + 0.5), func.jacrev(dense)(T + 0.5), rtol=1e-8
+        )
+    tree = linear_solve(
+        lambda x: {"a": 2.0 * x["a"] + x["b"], "b": x["b"] - x["a"][0]},
+        {"a": T, "b": np.array(3.0)},
+    )
+    np.testing.assert_allclose(
+        tree["a"], np.linalg.solve([[2, 0, 1], [0, 2, 1], [-1, 0, 1]], [1, 2, 3])[:2]
+    )
 
 
 def test_linear_solve_refuses() -> None:
-    with pytest.raises(ValueError, match="linear_solve: method must be one of 'bicg', .*, not 'lu'"):
+    with pytest.raises(
+        ValueError, match="linear_solve: method must be one of 'bicg', .*, not 'lu'"
+    ):
         linear_solve(lambda v: v, T, method="lu")
     with pytest.raises(ValueError, match="linear_solve: matvec returns 1 elements for the 2 of b"):
         linear_solve(lambda v: v[:1], T)
-    with pytest.raises(RuntimeError, match="linear_solve: bicgstab did not converge: the residual is .* another method"):
+    with pytest.raises(
+        RuntimeError,
+        match="linear_solve: bicgstab did not converge: the residual is .* another method",
+    ):
         linear_solve(lambda v: GENERAL @ v, B, method="bicgstab", maxiter=1)
     with pytest.raises(TypeError, match="linear_solve: x0 is of dtype complex128"):
         linear_solve(lambda v: v, T * 1j)
-    with pytest.raises(ImportError, match=r"linear_solve: progress=True needs tqdm: pip install 'multigrad-scipy\[progress\]'"):
+    with pytest.raises(
+        ImportError,
+        match=r"linear_solve: progress=True needs tqdm: pip install 'multigrad-scipy\[progress\]'",
+    ):
         sys.modules["tqdm.auto"] = None  # type: ignore[assignment]
         try:
             linear_solve(lambda v: v, T, progress=True)
@@ -371,8 +551,17 @@ def test_solve_ivp(method: str) -> None:
         return mg.sum(y["a"]) - 1.5
 
     event.terminal = False  # type: ignore[attr-defined]
-    result = solve_ivp(lambda t, y: {"a": y["b"], "b": -y["a"]}, (0, 1), {"a": np.ones(2), "b": np.zeros(2)}, method=method, rtol=1e-9, atol=1e-10,
-                       dense_output=True, events=event, t_eval=[0.0, 0.5, 1.0])
+    result = solve_ivp(
+        lambda t, y: {"a": y["b"], "b": -y["a"]},
+        (0, 1),
+        {"a": np.ones(2), "b": np.zeros(2)},
+        method=method,
+        rtol=1e-9,
+        atol=1e-10,
+        dense_output=True,
+        events=event,
+        t_eval=[0.0, 0.5, 1.0],
+    )
     assert result.y["a"].shape == (2, 3) and type(result.t) is np.ndarray
     np.testing.assert_allclose(result.y["a"], np.cos([[0.0, 0.5, 1.0]] * 2), atol=1e-6)
     np.testing.assert_allclose(result.sol(0.3)["b"], -np.sin(0.3), atol=1e-6)
@@ -385,27 +574,50 @@ def test_the_jacobian_of_solve_ivp_is_filled_in() -> None:
     stiff = lambda t, y, k: mg.stack([y[1], k * (1 - y[0] ** 2) * y[1] - y[0]])
     given = np.array([2.0, 0.0])
     calls: list[float] = []
-    ours = solve_ivp(lambda t, y, k: calls.append(t) or stiff(t, y, k), (0, 20.0), given, method="BDF", args=(50.0,))
-    theirs = scipy.integrate.solve_ivp(lambda t, y: np.asarray(stiff(t, y, 50.0)), (0, 20.0), given, method="BDF")
+    ours = solve_ivp(
+        lambda t, y, k: calls.append(t) or stiff(t, y, k),
+        (0, 20.0),
+        given,
+        method="BDF",
+        args=(50.0,),
+    )
+    theirs = scipy.integrate.solve_ivp(
+        lambda t, y: np.asarray(stiff(t, y, 50.0)), (0, 20.0), given, method="BDF"
+    )
     np.testing.assert_allclose(ours.y[:, -1], theirs.y[:, -1], rtol=1e-2)
-    assert ours.njev and len(calls) <= ours.nfev + ours.njev + 3  # SciPy's differences would call it twice more for each Jacobian
+    # SciPy's differences would call it twice more for each Jacobian
+    assert ours.njev and len(calls) <= ours.nfev + ours.njev + 3
     matrix = solve_ivp(lambda t, y: -3.0 * y, (0, 1), given, method="Radau", jac=-3.0 * np.eye(2))
-    function = solve_ivp(lambda t, y: -3.0 * y, (0, 1), given, method="Radau", jac=lambda t, y: -3.0 * np.eye(2))
+    function = solve_ivp(
+        lambda t, y: -3.0 * y, (0, 1), given, method="Radau", jac=lambda t, y: -3.0 * np.eye(2)
+    )
     np.testing.assert_allclose(matrix.y[:, -1], function.y[:, -1], rtol=1e-2)
 
 
 def test_solve_ivp_is_not_differentiated() -> None:
     t = mg.asarray(T, requires_grad=True)
-    text = "solve_ivp: the solution has no derivative, .* multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args"
-    for call in (lambda: solve_ivp(lambda s, y: t * y, (0, 1), T), lambda: solve_ivp(lambda s, y: y, (0, 1), t),
-                 lambda: solve_ivp(lambda s, y, a: a * y, (0, 1), T, args=(t,)), lambda: solve_ivp(lambda s, y: y, (0, t[0]), T),
-                 lambda: func.grad(lambda a: mg.sum(solve_ivp(lambda s, y: a * y, (0, 1), T).y))(np.array(1.0)),
-                 lambda: solve_ivp(lambda s, y: y, (0, 1), T, events=lambda s, y: y[0] - t[1])):
+    text = (
+        "solve_ivp: the solution has no derivative, .* "
+        "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args"
+    )
+    for call in (
+        lambda: solve_ivp(lambda s, y: t * y, (0, 1), T),
+        lambda: solve_ivp(lambda s, y: y, (0, 1), t),
+        lambda: solve_ivp(lambda s, y, a: a * y, (0, 1), T, args=(t,)),
+        lambda: solve_ivp(lambda s, y: y, (0, t[0]), T),
+        lambda: func.grad(lambda a: mg.sum(solve_ivp(lambda s, y: a * y, (0, 1), T).y))(
+            np.array(1.0)
+        ),
+        lambda: solve_ivp(lambda s, y: y, (0, 1), T, events=lambda s, y: y[0] - t[1]),
+    ):
         with pytest.raises(GradientError, match=text):
             call()
     with mg.no_grad():
         solve_ivp(lambda s, y: t * y, (0, 1), T)
-    with pytest.raises(NotImplementedError, match="solve_ivp inside of vmap: each example would have steps of its own"):
+    with pytest.raises(
+        NotImplementedError,
+        match="solve_ivp inside of vmap: each example would have steps of its own",
+    ):
         func.vmap(lambda a: solve_ivp(lambda s, y: a * y, (0, 1), T).y)(T)
 
 
@@ -414,9 +626,17 @@ def test_solve_ivp_is_not_differentiated() -> None:
 
 @pytest.mark.parametrize("guide", ["docs/solvers.md", "plugins/multigrad-scipy/README.md"])
 def test_the_guides_run(guide: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (Path(__file__).parent.parent / guide).read_text(), re.S)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (Path(__file__).parent.parent / guide).read_text(), re.S
+    )
     assert len(blocks) >= 4
     program = tmp_path / "guide.py"
     program.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, "-W", "error", str(program)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,6 @@
-"""The derivatives that multigrad-scipy fills in become programs of func.compile, and the user's function is still what SciPy calls."""
+"""The derivatives that multigrad-scipy fills in become programs of func.compile, and the user's
+function is still what SciPy calls.
+"""
 
 from __future__ import annotations
 
@@ -52,15 +54,20 @@ def array(backend: str, values: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["BFGS", "Newton-CG", "trust-exact", "trust-constr"])
-@pytest.mark.parametrize("backend", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.slow)])
-def test_a_minimum_by_programs_is_the_one_without(programs: list[Any], eager: Any, monkeypatch: pytest.MonkeyPatch, backend: str,
-                                                  method: str) -> None:
+@pytest.mark.parametrize(
+    "backend", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.slow)]
+)
+def test_a_minimum_by_programs_is_the_one_without(
+    programs: list[Any], eager: Any, monkeypatch: pytest.MonkeyPatch, backend: str, method: str
+) -> None:
     monkeypatch.setattr(filled, "EAGER", 2)
     start = array(backend, START[:3])
     solve = lambda: minimize(valley, start, method=method, tol=1e-7)
     recorded, plain = solve(), eager(solve)
     assert programs and all(len(p.programs) == 1 for p in programs)
-    np.testing.assert_allclose(np.asarray(mg.asarray(recorded.x).numpy()), mg.asarray(plain.x).numpy(), atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(mg.asarray(recorded.x).numpy()), mg.asarray(plain.x).numpy(), atol=1e-6
+    )
     if backend != "jax":  # XLA may add in another order
         assert recorded.nfev == plain.nfev
 
@@ -71,7 +78,9 @@ def test_a_minimum_by_programs_of_jax(programs: list[Any]) -> None:
     np.testing.assert_allclose(mg.asarray(result.x).numpy(), 1.0, atol=1e-4)
 
 
-def test_equations_fits_and_constraints_by_programs(programs: list[Any], eager: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equations_fits_and_constraints_by_programs(
+    programs: list[Any], eager: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(filled, "EAGER", 1)
     at = np.linspace(0.0, 4.0, 30)
     data = 2.5 * np.exp(-1.3 * at) + 0.5
@@ -81,9 +90,15 @@ def test_equations_fits_and_constraints_by_programs(programs: list[Any], eager: 
     fit = least_squares(lambda p: model(at, p[0], p[1], p[2]) - data, np.ones(3))
     np.testing.assert_allclose(fit.x, [2.5, 1.3, 0.5], atol=1e-7)
     assert len(programs) == 2 and all(len(p.programs) == 1 for p in programs)
-    within = lambda: minimize(valley, START[:3], method="trust-constr", constraints=[NonlinearConstraint(lambda x: x[:2] ** 2, 0.0, 0.5)])
+    within = lambda: minimize(
+        valley,
+        START[:3],
+        method="trust-constr",
+        constraints=[NonlinearConstraint(lambda x: x[:2] ** 2, 0.0, 0.5)],
+    )
     np.testing.assert_allclose(within().x, eager(within).x, atol=1e-6)
-    assert len(programs) == 6 and all(len(p.programs) == 1 for p in programs)  # the gradient, its products; a Jacobian and a Hessian
+    # the gradient, its products; a Jacobian and a Hessian
+    assert len(programs) == 6 and all(len(p.programs) == 1 for p in programs)
     monkeypatch.setattr(filled, "EAGER", 0)
     zero = root(lambda x: x**3 + x[::-1] - 2.0, np.array([3.0, 1.0]), method="lm")
     np.testing.assert_allclose(zero.fun, 0.0, atol=1e-7)
@@ -91,7 +106,9 @@ def test_equations_fits_and_constraints_by_programs(programs: list[Any], eager: 
 
 
 def test_the_function_runs_at_each_evaluation(programs: list[Any]) -> None:
-    """What it counts is as under SciPy, but for once at the start, the recording, the comparison and the end."""
+    """What it counts is as under SciPy, but for once at the start, the recording, the comparison
+    and the end.
+    """
     seen: list[Any] = []
 
     def counted(x: Any) -> Any:
@@ -125,7 +142,9 @@ def test_a_function_that_changes_on_the_way_is_no_program(eager: Any) -> None:
 
 
 @pytest.mark.parametrize("reading", [lambda x: float(x[0]), lambda x: x[0].item()])
-def test_a_function_that_cannot_be_recorded_is_differentiated_as_it_is(reading: Callable[[Any], float], eager: Any) -> None:
+def test_a_function_that_cannot_be_recorded_is_differentiated_as_it_is(
+    reading: Callable[[Any], float], eager: Any
+) -> None:
     def guarded(x: Any) -> Any:
         with mg.no_grad():
             scale = 2.0 if reading(x.detach() if hasattr(x, "detach") else x) > 100.0 else 1.0
@@ -159,16 +178,22 @@ def test_an_error_of_the_function_is_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_derivative_of_a_minimum_found_by_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filled, "EAGER", 3)
-    moved = lambda t: minimize(lambda x: valley(x) + mg.sum((x - t) ** 2), START, method="BFGS", tol=1e-10).x
+    moved = lambda t: (
+        minimize(lambda x: valley(x) + mg.sum((x - t) ** 2), START, method="BFGS", tol=1e-10).x
+    )
     at = np.linspace(0.5, 1.0, 6)
     found = func.jacrev(moved)(at)
     step = 1e-5
-    expected = np.stack([(moved(at + step * e) - moved(at - step * e)) / (2 * step) for e in np.eye(6)], axis=-1)
+    expected = np.stack(
+        [(moved(at + step * e) - moved(at - step * e)) / (2 * step) for e in np.eye(6)], axis=-1
+    )
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_a_change_that_is_small_beside_earlier_values_is_seen(eager: Any) -> None:
-    """The start's value is 1e14; what a callback takes away later is 1e-5 of a value near the minimum."""
+    """The start's value is 1e14; what a callback takes away later is 1e-5 of a value near the
+    minimum.
+    """
 
     def solve() -> Any:
         weight, turns = [1e-9], [0]
@@ -178,7 +203,13 @@ def test_a_change_that_is_small_beside_earlier_values_is_seen(eager: Any) -> Non
             weight[0] = 1e-9 if turns[0] < 20 else 0.0
 
         start = np.array([1e3, -1e3, 500.0])
-        return minimize(lambda x: valley(x) + weight[0] * (x[0] - 100.0) ** 2, start, method="trust-exact", callback=callback, tol=1e-12)
+        return minimize(
+            lambda x: valley(x) + weight[0] * (x[0] - 100.0) ** 2,
+            start,
+            method="trust-exact",
+            callback=callback,
+            tol=1e-12,
+        )
 
     recorded, plain = solve(), eager(solve)
     assert recorded.success and recorded.nit == plain.nit
@@ -198,26 +229,42 @@ def test_a_derivative_that_changes_where_the_value_does_not() -> None:
         return valley(p["a"]) + mg.sum(mg.square((b.detach() if fixed[0] else b) - p["a"]))
 
     start = {"a": np.array([-1.2, 1.0, 0.7]), "b": np.zeros(3)}
-    with pytest.raises(mg.errors.GradientError, match=r"^minimize: a derivative has changed where the value has not: a function depends on something "
-                                                      r"besides its arguments, .* pass derivatives of your own, .*: jac=func.grad\(fun\), say$"):
+    with pytest.raises(
+        mg.errors.GradientError,
+        match=r"^minimize: a derivative has changed where the value has not: a function depends "
+        r"on something besides its arguments, .* pass derivatives of your own, .*: "
+        r"jac=func.grad\(fun\), say$",
+    ):
         minimize(parts, start, callback=callback)
     fixed[0], turns[0] = True, 0
     own = minimize(parts, start, jac=func.grad(parts), callback=callback)
     np.testing.assert_allclose(own.x["b"], own.x["a"], atol=1e-3)
 
 
-def test_a_replay_is_compared_at_points_that_the_solver_has_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_is_compared_at_points_that_the_solver_has_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(filled, "EAGER", 0)
     scale = [1.0]
     slopes: list[Any] = []
 
-    def solver(fun: Any, x0: Any, args: Any, jac: Any = None, hess: Any = None, hessp: Any = None, **rest: Any) -> Any:
+    def solver(
+        fun: Any,
+        x0: Any,
+        args: Any,
+        jac: Any = None,
+        hess: Any = None,
+        hessp: Any = None,
+        **rest: Any,
+    ) -> Any:
         for at in (x0, x0, x0 + 1.0, x0 + 2.0):
             slopes.append(np.array(jac(at)))
             scale[0] = 3.0 if len(slopes) > 2 else 1.0
         return OptimizeResult(x=x0, fun=fun(x0), jac=slopes[-1], success=True, message="", nit=1)
 
-    monkeypatch.setattr(filled.Evaluated, "fused", lambda self, pair: self.derivative(lambda v: pair(v)[1]))
+    monkeypatch.setattr(
+        filled.Evaluated, "fused", lambda self, pair: self.derivative(lambda v: pair(v)[1])
+    )
     monkeypatch.setattr("multigrad_scipy.minimizing.GRADIENT", {""})
     minimize(lambda x: scale[0] * mg.sum(mg.square(x)), np.ones(2), method=solver)
     np.testing.assert_array_equal(slopes, [[2.0, 2.0], [2.0, 2.0], [4.0, 4.0], [18.0, 18.0]])
@@ -231,12 +278,17 @@ def test_what_cannot_be_recorded_does_not_run_twice() -> None:
         with np.errstate(all="ignore"):
             return valley(x)
 
-    with pytest.warns(UserWarning, match="^compile: fun is not compiled, because a mode of numpy is entered inside of it"):
+    with pytest.warns(
+        UserWarning,
+        match="^compile: fun is not compiled, because a mode of numpy is entered inside of it",
+    ):
         result = minimize(quiet, START, method="BFGS")
     assert result.nfev > 30 and len(calls) <= result.nfev + 5
 
 
-def test_a_function_of_many_branches_is_given_up_without_a_word(programs: list[Any], eager: Any) -> None:
+def test_a_function_of_many_branches_is_given_up_without_a_word(
+    programs: list[Any], eager: Any
+) -> None:
     def winding(x: Any) -> Any:
         with mg.no_grad():
             turn = int(mg.asarray(x)[0].detach() * 1000) % 37

@@ -1,4 +1,7 @@
-"""multigrad-torch: tensors of PyTorch as plain arrays. What the standard says of them is tested by the conformance suite."""
+"""multigrad-torch: tensors of PyTorch as plain arrays.
+
+What the standard says of them is tested by the conformance suite.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,10 @@ def values(x: Any) -> Any:
 # ----- what PyTorch differentiates itself, and what is no plain array -----
 
 REQUIRES = re.escape(
-    "backend 'torch': this torch.Tensor requires grad, so PyTorch would record what multigrad computes of it, a second graph beside multigrad's. "
-    "Pass t.detach(), and multigrad.asarray(t.detach(), requires_grad=True) where multigrad is to differentiate.")
+    "backend 'torch': this torch.Tensor requires grad, so PyTorch would record what multigrad "
+    "computes of it, a second graph beside multigrad's. Pass t.detach(), and "
+    "multigrad.asarray(t.detach(), requires_grad=True) where multigrad is to differentiate."
+)
 ENTRANCES: dict[str, Any] = {
     "asarray": mg.asarray,
     "tensor": mg.tensor,
@@ -81,15 +86,27 @@ def test_a_parameter_is_refused_until_it_is_detached() -> None:
 
 
 def test_what_has_another_layout_is_refused() -> None:
-    with pytest.raises(BackendError, match=re.escape("a torch.Tensor that is of layout torch.sparse_coo does not follow the Array API standard. "
-                                                     "Convert it to a plain one first: t.to_dense().")):
+    with pytest.raises(
+        BackendError,
+        match=re.escape(
+            "a torch.Tensor that is of layout torch.sparse_coo does not follow the Array API "
+            "standard. Convert it to a plain one first: t.to_dense()."
+        ),
+    ):
         mg.sin(torch.eye(2).to_sparse())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch announces what becomes of them
-        nested, quantized = torch.nested.nested_tensor([X, X[:2]]), torch.quantize_per_tensor(X.float(), 0.1, 0, torch.qint8)
-        with pytest.raises(BackendError, match=r"a torch.Tensor that is nested .* t.to_padded_tensor\(0.0\)."):
+        nested, quantized = (
+            torch.nested.nested_tensor([X, X[:2]]),
+            torch.quantize_per_tensor(X.float(), 0.1, 0, torch.qint8),
+        )
+        with pytest.raises(
+            BackendError, match=r"a torch.Tensor that is nested .* t.to_padded_tensor\(0.0\)."
+        ):
             mg.asarray(nested)
-        with pytest.raises(BackendError, match=r"a torch.Tensor that is quantized .* t.dequantize\(\)."):
+        with pytest.raises(
+            BackendError, match=r"a torch.Tensor that is quantized .* t.dequantize\(\)."
+        ):
             mg.asarray(quantized)
 
 
@@ -107,17 +124,30 @@ def test_no_graph_of_pytorch_is_made() -> None:
 
 def test_a_raw_tensor_stands_on_either_side() -> None:
     x = leaf()
-    for out, expected in ((X * x, X * X), (x * X, X * X), (X - x, X - X), (X @ x, X @ X), (X == x, X == X), (X // (x + 1), X // (X + 1))):
+    for out, expected in (
+        (X * x, X * X),
+        (x * X, X * X),
+        (X - x, X - X),
+        (X @ x, X @ X),
+        (X == x, X == X),
+        (X // (x + 1), X // (X + 1)),
+    ):
         assert isinstance(out, mg.Tensor) and torch.equal(out.array, expected)
     y = X.clone()
     y *= x  # Python's second way, y = y * x
     assert isinstance(y, mg.Tensor) and y.requires_grad
 
 
-@pytest.mark.parametrize("call", [
-    pytest.param(torch.sin, id="function"), pytest.param(lambda t: torch.add(X, t), id="second argument"), pytest.param(X.mul, id="method"),
-    pytest.param(lambda t: X.clone().copy_(t), id="copy_"), pytest.param(lambda t: X.clone().__setitem__(0, t[0]), id="setitem"),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(torch.sin, id="function"),
+        pytest.param(lambda t: torch.add(X, t), id="second argument"),
+        pytest.param(X.mul, id="method"),
+        pytest.param(lambda t: X.clone().copy_(t), id="copy_"),
+        pytest.param(lambda t: X.clone().__setitem__(0, t[0]), id="setitem"),
+    ],
+)
 def test_what_pytorch_does_with_a_foreign_tensor_is_an_error(call: Any) -> None:
     with pytest.raises(TypeError, match=r"Tensor|View"):
         call(leaf())
@@ -125,7 +155,10 @@ def test_what_pytorch_does_with_a_foreign_tensor_is_an_error(call: Any) -> None:
 
 def test_a_tensor_leaves_for_pytorch_without_its_gradient_only() -> None:
     x = leaf()
-    with pytest.raises(BufferError, match=re.escape("Can't export tensors that require gradient, use tensor.detach()")):
+    with pytest.raises(
+        BufferError,
+        match=re.escape("Can't export tensors that require gradient, use tensor.detach()"),
+    ):
         torch.as_tensor(x)
     assert torch.from_dlpack(x.detach()).data_ptr() == x.array.data_ptr()
     assert x.detach().numpy().__array_interface__["data"][0] == x.array.data_ptr()
@@ -137,10 +170,29 @@ def test_a_tensor_leaves_for_pytorch_without_its_gradient_only() -> None:
 def test_arrays_without_axes_count_for_the_dtype() -> None:
     """In PyTorch's own operators they do not: float32 * a float64 without axes is float32."""
     narrow, wide = torch.ones(3), torch.tensor(1 / 3, dtype=torch.float64)
-    for function in (mg.add, mg.multiply, mg.pow, mg.maximum, mg.atan2, mg.fmax, mg.fmod, mg.heaviside, mg.logaddexp2, mg.copysign):
-        for out in (function(mg.asarray(narrow), wide), function(mg.asarray(wide), narrow), function(narrow, mg.asarray(wide))):
+    for function in (
+        mg.add,
+        mg.multiply,
+        mg.pow,
+        mg.maximum,
+        mg.atan2,
+        mg.fmax,
+        mg.fmod,
+        mg.heaviside,
+        mg.logaddexp2,
+        mg.copysign,
+    ):
+        for out in (
+            function(mg.asarray(narrow), wide),
+            function(mg.asarray(wide), narrow),
+            function(narrow, mg.asarray(wide)),
+        ):
             assert out.dtype == torch.float64, function
-    assert mg.clip(mg.asarray(wide), narrow).dtype == mg.clip(mg.asarray(narrow), wide).dtype == torch.float64
+    assert (
+        mg.clip(mg.asarray(wide), narrow).dtype
+        == mg.clip(mg.asarray(narrow), wide).dtype
+        == torch.float64
+    )
     x = mg.asarray(narrow, requires_grad=True)
     (x * wide).sum().backward()
     assert x.grad.dtype == torch.float32 and torch.allclose(x.grad.array, torch.full((3,), 1 / 3))
@@ -150,7 +202,11 @@ def test_integers_beside_floats_are_of_their_dtype() -> None:
     integers = torch.arange(3)
     assert (mg.asarray(integers) * torch.ones(3)).dtype == torch.float32
     assert (mg.asarray(integers) * torch.ones(3, dtype=torch.float64)).dtype == torch.float64
-    assert (mg.asarray(integers) * 1.5).dtype == mg.heaviside(integers, integers).dtype == torch.float32
+    assert (
+        (mg.asarray(integers) * 1.5).dtype
+        == mg.heaviside(integers, integers).dtype
+        == torch.float32
+    )
     assert mg.heaviside(integers, integers).array.tolist() == [0.0, 1.0, 1.0]
 
 
@@ -165,7 +221,11 @@ def test_narrow_dtypes_are_added_up_in_float32(dtype: Any) -> None:
 
 
 def test_bfloat16_has_no_way_to_numpy() -> None:
-    with pytest.raises(BackendError, match="cannot bring an array of 'torch' to another backend, neither by DLPack nor through NumPy: .*BFloat16"):
+    with pytest.raises(
+        BackendError,
+        match="cannot bring an array of 'torch' to another backend, neither by DLPack nor "
+        "through NumPy: .*BFloat16",
+    ):
         mg.asarray(torch.ones(2, dtype=torch.bfloat16)).to_backend("numpy")
 
 
@@ -190,7 +250,9 @@ def test_negative_steps_read_and_write_through_views() -> None:
 
 def test_negative_steps_inside_vmap() -> None:
     f = lambda x: mg.sum(x[::-1] * X)
-    assert torch.equal(func.vmap(lambda x: x[::-2])(torch.stack([X, X])), torch.stack([X.flip(0)[::2]] * 2))
+    assert torch.equal(
+        func.vmap(lambda x: x[::-2])(torch.stack([X, X])), torch.stack([X.flip(0)[::2]] * 2)
+    )
     assert torch.equal(func.vmap(func.grad(f))(torch.stack([X, X])), torch.stack([X.flip(0)] * 2))
 
 
@@ -217,7 +279,10 @@ def test_parts_of_one_memory_may_overlap() -> None:
     y = leaf() * 1
     y[1:] = y[:-1]
     assert values(y).tolist() == [0.0, 0.0, 1.0, 2.0]
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+    with pytest.raises(
+        RuntimeError,
+        match="more than one element of the written-to tensor refers to a single memory location",
+    ):
         mg.asarray(torch.zeros(1).expand(3)).__iadd__(1.0)
 
 
@@ -228,7 +293,12 @@ Z = torch.tensor([1 + 2j, 3 - 1j])
 
 def test_results_lie_in_memory_of_their_own() -> None:
     """PyTorch's conjugates and its grid are views, positive is its argument."""
-    for function, x in ((mg.conj, Z), (mg.positive, Z), (mg.conj, X), (lambda t: mg.meshgrid(t, t)[0][0], X)):
+    for function, x in (
+        (mg.conj, Z),
+        (mg.positive, Z),
+        (mg.conj, X),
+        (lambda t: mg.meshgrid(t, t)[0][0], X),
+    ):
         t = mg.asarray(x.clone())
         out = function(t)
         expected = values(out).copy()
@@ -239,11 +309,19 @@ def test_results_lie_in_memory_of_their_own() -> None:
 def test_lazy_conjugates_are_taken_written_and_exported() -> None:
     lazy = Z.clone().conj()
     x = mg.asarray(lazy)
-    assert values(x).tolist() == [1 - 2j, 3 + 1j] == x.numpy().tolist() == values(x.to_backend("numpy")).tolist()
+    assert (
+        values(x).tolist()
+        == [1 - 2j, 3 + 1j]
+        == x.numpy().tolist()
+        == values(x.to_backend("numpy")).tolist()
+    )
     imaginary = mg.imag(x)
     imaginary += 1
     assert values(x).tolist() == [1 - 1j, 3 + 2j] and values(imaginary).tolist() == [-1.0, 2.0]
-    told = "to_numpy(copy=False): a tensor on cpu, a lazy conjugate, cannot become one of NumPy without a copy. Leave out copy=False."
+    told = (
+        "to_numpy(copy=False): a tensor on cpu, a lazy conjugate, cannot become one of "
+        "NumPy without a copy. Leave out copy=False."
+    )
     with pytest.raises(ValueError, match=re.escape(told)):
         mg.extend.backend("torch").kernel("to_numpy")(None, lazy, copy=False)
     y = mg.asarray(lazy, requires_grad=True)
@@ -261,7 +339,8 @@ def test_numpy_shares_memory_both_ways() -> None:
         warnings.simplefilter("error")
         for other in (frozen, array[::-1]):
             assert from_numpy(None, other).tolist() == other.tolist()
-    given = mg.asarray(array, backend="torch")  # a copy: two version counters for one memory would not know of each other
+    # a copy: two version counters for one memory would not know of each other
+    given = mg.asarray(array, backend="torch")
     array[0] = 7.0
     assert float(given[0]) == 0.0
 
@@ -279,7 +358,12 @@ def test_gradients_lie_as_their_arrays() -> None:
 def test_vectors_of_complex_numbers_have_distinct_values() -> None:
     z = torch.tensor([1 + 1j, complex("nan"), 1 - 1j, 1 + 1j, complex("nan")])
     out = mg.unique_all(z)
-    assert values(out.counts).tolist() == [1, 2, 1, 1] and values(out.indices).tolist() == [2, 0, 1, 4]
+    assert values(out.counts).tolist() == [1, 2, 1, 1] and values(out.indices).tolist() == [
+        2,
+        0,
+        1,
+        4,
+    ]
     assert values(out.inverse_indices).tolist() == [1, 2, 0, 1, 3]
 
 
@@ -291,13 +375,22 @@ def test_standard_deviation_of_complex_numbers_is_real() -> None:
     x = mg.asarray(Z, requires_grad=True)
     out = mg.std(x)
     out.backward()
-    assert out.dtype == torch.float32 and x.grad.dtype == Z.dtype and np.allclose(values(out), np.std(Z.numpy()))
+    assert (
+        out.dtype == torch.float32
+        and x.grad.dtype == Z.dtype
+        and np.allclose(values(out), np.std(Z.numpy()))
+    )
 
 
 def test_indices_of_several_axes() -> None:
-    x, key = leaf(torch.arange(12.0, dtype=torch.float64).reshape(3, 4)), torch.tensor([[0, 2], [1, 1]])
+    x, key = (
+        leaf(torch.arange(12.0, dtype=torch.float64).reshape(3, 4)),
+        torch.tensor([[0, 2], [1, 1]]),
+    )
     for axis in (0, 1, -1):
-        assert np.array_equal(values(mg.take(x, key, axis=axis)), np.take(values(x), key.numpy(), axis=axis))
+        assert np.array_equal(
+            values(mg.take(x, key, axis=axis)), np.take(values(x), key.numpy(), axis=axis)
+        )
     mg.take(x, key, axis=0).sum().backward()
     assert values(x.grad).sum(axis=1).tolist() == [4.0, 8.0, 4.0]
     assert mg.take(x[:, :0], key[:, :1], axis=0).shape == (2, 1, 0)
@@ -308,9 +401,16 @@ def test_stacks_of_no_rows_are_transformed() -> None:
 
 
 DEFAULT_DEVICE: dict[str, Any] = {
-    "maximum": lambda x: mg.maximum(x, 1.0), "a power of a number": lambda x: 2.0**x, "a comparison": lambda x: mg.where(x > 1.0, x, 0.0),
-    "atan2": lambda x: mg.atan2(x, 1.0), "hypot": lambda x: mg.hypot(x, 2.0), "clip": lambda x: mg.clip(x, 0.0, 2.0), "std": mg.std,
-    "quantile": lambda x: mg.quantile(x, 0.3), "a mask": lambda x: x[x > 0.0] * 2.0, "heaviside": lambda x: mg.heaviside(x, 0.5) * x,
+    "maximum": lambda x: mg.maximum(x, 1.0),
+    "a power of a number": lambda x: 2.0**x,
+    "a comparison": lambda x: mg.where(x > 1.0, x, 0.0),
+    "atan2": lambda x: mg.atan2(x, 1.0),
+    "hypot": lambda x: mg.hypot(x, 2.0),
+    "clip": lambda x: mg.clip(x, 0.0, 2.0),
+    "std": mg.std,
+    "quantile": lambda x: mg.quantile(x, 0.3),
+    "a mask": lambda x: x[x > 0.0] * 2.0,
+    "heaviside": lambda x: mg.heaviside(x, 0.5) * x,
 }
 
 
@@ -318,9 +418,15 @@ DEFAULT_DEVICE: dict[str, Any] = {
 def test_the_default_device_is_for_new_arrays_only(name: str) -> None:
     """The device meta stands for an accelerator. Numbers beside an array are no new arrays."""
     loss = func.value_and_grad(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))
-    expected, second = loss(X + 0.5), func.hessian(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))(X + 0.5)
+    expected, second = (
+        loss(X + 0.5),
+        func.hessian(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))(X + 0.5),
+    )
     with torch.device("meta"):
-        given, again = loss(X + 0.5), func.hessian(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))(X + 0.5)
+        given, again = (
+            loss(X + 0.5),
+            func.hessian(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))(X + 0.5),
+        )
     assert all(torch.equal(x, y) for x, y in zip((*given, again), (*expected, second), strict=True))
 
 
@@ -335,7 +441,11 @@ def test_the_backend_names_devices_with_values_only() -> None:
 
 def test_the_readme_counts_the_lines() -> None:
     text = (FOLDER / "README.md").read_text()
-    counted = sum(bool(line.strip()) for path in (FOLDER / "multigrad_torch").glob("*.py") for line in path.read_text().splitlines())
+    counted = sum(
+        bool(line.strip())
+        for path in (FOLDER / "multigrad_torch").glob("*.py")
+        for line in path.read_text().splitlines()
+    )
     bound = int(re.search(r"fewer than (\d+) lines", text)[1])
     assert bound - 100 < counted < bound
 
@@ -343,5 +453,7 @@ def test_the_readme_counts_the_lines() -> None:
 def test_the_plugin_uses_public_names_alone() -> None:
     for path in (FOLDER / "multigrad_torch").glob("*.py"):
         text = path.read_text()
-        assert set(re.findall(r"^(?:from|import) (multigrad[.\w]*)", text, re.M)) <= {"multigrad"}, path
+        assert set(re.findall(r"^(?:from|import) (multigrad[.\w]*)", text, re.M)) <= {
+            "multigrad"
+        }, path
         assert not re.findall(r"\b(?:mg|torch|xp)\.(?:\w+\.)*_(?!_)\w+", text), path

@@ -1,4 +1,6 @@
-"""allow_mutation_on_saved_tensors: a write makes the copies, of what the graph has saved of its memory in the context, and of nothing else."""
+"""allow_mutation_on_saved_tensors: a write makes the copies, of what the graph has saved of its
+memory in the context, and of nothing else.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,11 @@ def test_the_error_names_the_context(xp: Any) -> None:
     a = x * 1.0
     b = a * a
     a *= 2.0
-    with pytest.raises(GradientError, match=r"Hint: enable anomaly .* To let the graph keep the values that it saved, write within "
-                                            r"mg\.autograd\.graph\.allow_mutation_on_saved_tensors\(\)\.$"):
+    with pytest.raises(
+        GradientError,
+        match=r"Hint: enable anomaly .* To let the graph keep the values that it saved, write "
+        r"within mg\.autograd\.graph\.allow_mutation_on_saved_tensors\(\)\.$",
+    ):
         xp.sum(b).backward()
 
 
@@ -59,7 +64,11 @@ def test_saving_keeps_the_array_itself_and_a_write_one_copy_of_it() -> None:
         a += 1.0
         assert a.array is memory
         kept = b.grad_fn._saved_x1.array
-        assert kept is not memory and b.grad_fn._saved_x2.array is kept and c.grad_fn._saved_x2.array is kept
+        assert (
+            kept is not memory
+            and b.grad_fn._saved_x2.array is kept
+            and c.grad_fn._saved_x2.array is kept
+        )
         close(kept, X)
         close(d.grad_fn._saved_x, X[1:])
         assert not np.shares_memory(d.grad_fn._saved_x.array, memory)
@@ -105,7 +114,10 @@ def test_graphs_that_are_gone_are_forgotten() -> None:
             for _ in range(old_values.FEW):
                 mg.sum(x * w)
             mg.asarray(X.copy()).add_(1.0)
-            assert len(k.fresh) <= old_values.FEW + 1 and sum(map(len, k.of.values())) <= 2 * old_values.FEW + 1
+            assert (
+                len(k.fresh) <= old_values.FEW + 1
+                and sum(map(len, k.of.values())) <= 2 * old_values.FEW + 1
+            )
         held = [x * w for _ in range(3 * old_values.FEW)]
         w += 1.0
         assert all(h.grad_fn._saved_x2.array is held[0].grad_fn._saved_x2.array for h in held)
@@ -253,9 +265,15 @@ def test_transformations(xp: Any) -> None:
     with allowed():
         close(func.grad(lambda t: written(xp, t))(raw), 3 * X**2 + 1)
         close(func.grad(lambda t: xp.sum(func.grad(lambda s: written(xp, s))(t)))(raw), 6 * X)
-        close(func.grad(lambda t: func.jvp(lambda s: written(xp, s), (t,), (xp.ones(3),))[1])(raw), 6 * X)
+        close(
+            func.grad(lambda t: func.jvp(lambda s: written(xp, s), (t,), (xp.ones(3),))[1])(raw),
+            6 * X,
+        )
         close(func.jvp(func.grad(lambda s: written(xp, s)), (raw,), (xp.ones(3).array,))[1], 6 * X)
-        close(func.vmap(func.grad(lambda s: written(xp, s)))(xp.stack([raw, raw])), np.stack([3 * X**2 + 1] * 2))
+        close(
+            func.vmap(func.grad(lambda s: written(xp, s)))(xp.stack([raw, raw])),
+            np.stack([3 * X**2 + 1] * 2),
+        )
         with forward_ad.dual_level():
             d = forward_ad.make_dual(xp.asarray(X), xp.ones(3))
             close(forward_ad.unpack_dual(written(xp, d)).tangent, np.sum(3 * X**2 + 1))
@@ -339,11 +357,25 @@ def test_an_exception_ends_it() -> None:
     a += 1.0
     with pytest.raises(GradientError, match=CHANGED):
         mg.sum(c).backward()
-    with allowed(), pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"), allowed():
+    with (
+        allowed(),
+        pytest.raises(
+            RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"
+        ),
+        allowed(),
+    ):
         pass
-    with graph.disable_saved_tensors_hooks("none here"), pytest.raises(RuntimeError, match="none here"), allowed():
+    with (
+        graph.disable_saved_tensors_hooks("none here"),
+        pytest.raises(RuntimeError, match="none here"),
+        allowed(),
+    ):
         pass
-    with allowed(), pytest.raises(RuntimeError, match="nor here"), graph.disable_saved_tensors_hooks("nor here"):
+    with (
+        allowed(),
+        pytest.raises(RuntimeError, match="nor here"),
+        graph.disable_saved_tensors_hooks("nor here"),
+    ):
         pass
     with allowed():
         pass
@@ -409,12 +441,16 @@ def test_many_threads_of_one_context() -> None:
                 a = x * (1.0 + i)
                 b = a * a
                 a += 1.0
-                np.testing.assert_allclose(values(mg.autograd.grad(mg.sum(b), x)[0]), 2 * X * (1.0 + i) ** 2, rtol=1e-12)
+                np.testing.assert_allclose(
+                    values(mg.autograd.grad(mg.sum(b), x)[0]), 2 * X * (1.0 + i) ** 2, rtol=1e-12
+                )
         except Exception as error:
             failures.append(error)
 
     with allowed():
-        threads = [threading.Thread(target=contextvars.copy_context().run, args=(work,)) for _ in range(4)]
+        threads = [
+            threading.Thread(target=contextvars.copy_context().run, args=(work,)) for _ in range(4)
+        ]
         for t in threads:
             t.start()
         for t in threads:
@@ -467,14 +503,19 @@ def test_arguments_of_a_checkpoint(xp: Any) -> None:
 
     with allowed():
         close(func.grad(inner)(xp.asarray(X).array), np.sin(X) + X * np.cos(X))
-        close(func.grad(lambda s: xp.sum(func.grad(inner)(s)))(xp.asarray(X).array), 2 * np.cos(X) - X * np.sin(X))
+        close(
+            func.grad(lambda s: xp.sum(func.grad(inner)(s)))(xp.asarray(X).array),
+            2 * np.cos(X) - X * np.sin(X),
+        )
 
 
 def test_a_checkpoint_keeps_no_arrays_of_its_own_that_could_be_copied() -> None:
     x = leaf(mg)
     with allowed():
         y = func.checkpoint(lambda t: written(mg, t))(x)
-        with pytest.raises(GradientError, match=r"is saved in a checkpoint, .*check_nan=False\)\.$"):
+        with pytest.raises(
+            GradientError, match=r"is saved in a checkpoint, .*check_nan=False\)\.$"
+        ):
             y.backward()
 
 

@@ -1,6 +1,8 @@
-"""The namespace against the standard's own list: every name, its signature, what it says about itself, DLPack, devices.
+"""The namespace against the standard's own list: every name, its signature, what it says about
+itself, DLPack, devices.
 
-Values and special cases are the business of array-api-tests (`make test-standard`) and of the conformance suite.
+Values and special cases are the business of array-api-tests (`make test-standard`) and of the
+conformance suite.
 """
 
 from __future__ import annotations
@@ -41,10 +43,19 @@ class TestNames:
         for name in standard_names.inspection:
             assert callable(getattr(xp.__array_namespace_info__(), name)), name
         t = xp.ones((2, 2))
-        for name in (*standard_names.methods, *standard_names.unwritten, *standard_names.ATTRIBUTES):
+        for name in (
+            *standard_names.methods,
+            *standard_names.unwritten,
+            *standard_names.ATTRIBUTES,
+        ):
             assert hasattr(t, name), name
-        assert {n.partition(".")[0] for n in standard_names.functions} | {*standard_names.CONSTANTS, *standard_names.DTYPES} <= set(dir(xp))
-        assert set(dir(xp.linalg)) | set(dir(xp.fft)) == {n.partition(".")[2] for n in standard_names.functions if "." in n}
+        assert {n.partition(".")[0] for n in standard_names.functions} | {
+            *standard_names.CONSTANTS,
+            *standard_names.DTYPES,
+        } <= set(dir(xp))
+        assert set(dir(xp.linalg)) | set(dir(xp.fft)) == {
+            n.partition(".")[2] for n in standard_names.functions if "." in n
+        }
 
     def test_version_and_name(self, backend: str, xp: Any) -> None:
         assert xp.__array_api_version__ == "2025.12"
@@ -58,12 +69,17 @@ class TestNames:
 
     def test_constants(self, xp: Any) -> None:
         assert (xp.e, xp.pi, xp.inf, xp.newaxis) == (np.e, np.pi, np.inf, None)
-        assert all(type(getattr(xp, n)) is float for n in ("e", "pi", "inf", "nan")) and np.isnan(xp.nan)
+        assert all(type(getattr(xp, n)) is float for n in ("e", "pi", "inf", "nan")) and np.isnan(
+            xp.nan
+        )
 
     def test_dtypes(self, xp: Any) -> None:
         for name in standard_names.DTYPES:
             t = xp.zeros(1, dtype=getattr(xp, name))
-            assert t.dtype == getattr(xp, name) == xp.zeros(1, dtype=name).dtype and name_of(t.dtype) == name
+            assert (
+                t.dtype == getattr(xp, name) == xp.zeros(1, dtype=name).dtype
+                and name_of(t.dtype) == name
+            )
 
     def test_what_is_not_there_is_named(self, xp: Any) -> None:
         with pytest.raises(AttributeError, match="no operation 'tensorsolve' is declared"):
@@ -74,12 +90,20 @@ class TestNames:
 
 
 def agree(ours: inspect.Signature, theirs: inspect.Signature) -> bool:
-    """Whether ours has the standard's parameters: order, kinds, defaults, names where they can be used; more only by keyword."""
+    """Whether ours has the standard's parameters: order, kinds, defaults, names where they can be
+    used; more only by keyword.
+    """
     mine, standard = list(ours.parameters.values()), list(theirs.parameters.values())
     for p, q in zip(mine, standard, strict=False):
-        if p.kind is not q.kind or p.default != q.default or (q.kind is not q.POSITIONAL_ONLY and p.name != q.name):
+        if (
+            p.kind is not q.kind
+            or p.default != q.default
+            or (q.kind is not q.POSITIONAL_ONLY and p.name != q.name)
+        ):
             return False
-    return len(mine) >= len(standard) and all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in mine[len(standard):])
+    return len(mine) >= len(standard) and all(
+        p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in mine[len(standard) :]
+    )
 
 
 class TestSignatures:
@@ -92,15 +116,28 @@ class TestSignatures:
             assert named(owner, name).__doc__
 
     def test_a_wrong_argument_is_told_with_the_name_of_the_function(self, xp: Any) -> None:
-        with pytest.raises(TypeError, match=r"^zeros\(\) got an unexpected keyword argument 'backend'. Call that of the backend's namespace, "):
+        with pytest.raises(
+            TypeError,
+            match=r"^zeros\(\) got an unexpected keyword argument 'backend'. Call that of the "
+            r"backend's namespace, ",
+        ):
             xp.zeros(2, backend="numpy")
-        with pytest.raises(TypeError, match=r"^fft.fftfreq\(\) too many positional arguments. It takes fft.fftfreq\("):
+        with pytest.raises(
+            TypeError,
+            match=r"^fft.fftfreq\(\) too many positional arguments. It takes fft.fftfreq\(",
+        ):
             xp.fft.fftfreq(2, 3)
 
     def test_only_what_makes_an_array_takes_requires_grad(self) -> None:
         xp = mg.namespace("numpy")
-        makes = {n for n in FUNCTIONS if "requires_grad" in inspect.signature(named(xp, n)).parameters}
-        assert makes == {n for n in FUNCTIONS if n != "astype" and {"device"} <= set(standard_names.functions[n].parameters)}
+        makes = {
+            n for n in FUNCTIONS if "requires_grad" in inspect.signature(named(xp, n)).parameters
+        }
+        assert makes == {
+            n
+            for n in FUNCTIONS
+            if n != "astype" and {"device"} <= set(standard_names.functions[n].parameters)
+        }
 
     def test_inspection(self, xp: Any) -> None:
         info = xp.__array_namespace_info__()
@@ -116,11 +153,20 @@ class TestSignatures:
 
     def test_positional_only_and_keyword_only(self) -> None:
         x = mg.ones((2, 2))
-        for call in (lambda: mg.add(x1=x, x2=x), lambda: mg.sum(x, 0, None), lambda: mg.all(x, 0, True), lambda: mg.astype(x, dtype=x.dtype),
-                     lambda: mg.zeros((2,), "float64"), lambda: mg.take(x, mg.asarray([0]), 0, 0), lambda: mg.expand_dims(x),
-                     lambda: mg.arange(start=3),
-                     lambda: mg.eye(2, 2, 1), lambda: mg.full((2,), 1.0, mg.float64), lambda: mg.finfo(type=x),
-                     lambda: mg.linspace(0, 1, 3, mg.float64)):
+        for call in (
+            lambda: mg.add(x1=x, x2=x),
+            lambda: mg.sum(x, 0, None),
+            lambda: mg.all(x, 0, True),
+            lambda: mg.astype(x, dtype=x.dtype),
+            lambda: mg.zeros((2,), "float64"),
+            lambda: mg.take(x, mg.asarray([0]), 0, 0),
+            lambda: mg.expand_dims(x),
+            lambda: mg.arange(start=3),
+            lambda: mg.eye(2, 2, 1),
+            lambda: mg.full((2,), 1.0, mg.float64),
+            lambda: mg.finfo(type=x),
+            lambda: mg.linspace(0, 1, 3, mg.float64),
+        ):
             with pytest.raises(TypeError):
                 call()
 
@@ -129,7 +175,11 @@ class TestInspection:
     def test_info(self, xp: Any) -> None:
         info = xp.__array_namespace_info__()
         capabilities = info.capabilities()
-        assert type(capabilities["boolean indexing"]) is type(capabilities["data-dependent shapes"]) is bool
+        assert (
+            type(capabilities["boolean indexing"])
+            is type(capabilities["data-dependent shapes"])
+            is bool
+        )
         assert capabilities["max dimensions"] is None or capabilities["max dimensions"] > 1
         devices = info.devices()
         assert type(devices) is tuple and devices and xp.zeros(1).device in devices
@@ -140,15 +190,24 @@ class TestInspection:
             assert xp.arange(1, device=device).dtype == defaults["integral"]
             assert set(defaults) == {"real floating", "complex floating", "integral", "indexing"}
             there = info.dtypes(device=device)
-            assert all(dtype == getattr(xp, name) for name, dtype in there.items()) and set(there) <= set(standard_names.DTYPES)
+            assert all(dtype == getattr(xp, name) for name, dtype in there.items()) and set(
+                there
+            ) <= set(standard_names.DTYPES)
         assert set(info.dtypes()) == set(standard_names.DTYPES)
 
     def test_kinds(self, xp: Any) -> None:
         dtypes = xp.__array_namespace_info__().dtypes
         assert list(dtypes(kind="bool")) == ["bool"]
-        assert set(dtypes(kind="integral")) == set(dtypes(kind=("signed integer", "unsigned integer")))
+        assert set(dtypes(kind="integral")) == set(
+            dtypes(kind=("signed integer", "unsigned integer"))
+        )
         assert set(dtypes(kind="numeric")) == set(standard_names.DTYPES) - {"bool"}
-        assert set(dtypes(kind=("real floating", "complex floating"))) == {"float32", "float64", "complex64", "complex128"}
+        assert set(dtypes(kind=("real floating", "complex floating"))) == {
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+        }
         assert dtypes(kind=()) == {}
         with pytest.raises(ValueError, match="unknown kind of dtypes 'float'"):
             dtypes(kind="float")
@@ -172,26 +231,63 @@ class TestInspection:
 
         info = Info(Host(mg.Backend("bare", Bare(), (np.ndarray, np.generic))))
         assert info.devices() == ("cpu",) and info.default_device() is None
-        assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        assert info.capabilities() == {
+            "boolean indexing": True,
+            "data-dependent shapes": True,
+            "max dimensions": None,
+        }
         assert {k: str(v) for k, v in info.default_dtypes().items()} == {
-            "real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+            "real floating": "float64",
+            "complex floating": "complex128",
+            "integral": "int64",
+            "indexing": "int64",
+        }
         assert set(info.dtypes(kind="unsigned integer")) == {"uint8", "uint16", "uint32"}
 
 
 class TestDtypes:
     def test_limits_are_python_numbers(self, xp: Any) -> None:
-        for name, real in (("float32", "float32"), ("float64", "float64"), ("complex64", "float32"), ("complex128", "float64")):
+        for name, real in (
+            ("float32", "float32"),
+            ("float64", "float64"),
+            ("complex64", "float32"),
+            ("complex128", "float64"),
+        ):
             t = xp.ones(2, dtype=name, requires_grad=True)
             limits = np.finfo(real)
-            for found in (xp.finfo(getattr(xp, name)), xp.finfo(name), xp.finfo(t), xp.finfo(t.array)):
-                assert found.dtype == getattr(xp, real) and type(found.bits) is int and found.bits == limits.bits
+            for found in (
+                xp.finfo(getattr(xp, name)),
+                xp.finfo(name),
+                xp.finfo(t),
+                xp.finfo(t.array),
+            ):
+                assert (
+                    found.dtype == getattr(xp, real)
+                    and type(found.bits) is int
+                    and found.bits == limits.bits
+                )
                 for field in ("eps", "max", "min", "smallest_normal"):
-                    assert type(getattr(found, field)) is float and getattr(found, field) == float(getattr(limits, field))
+                    assert type(getattr(found, field)) is float and getattr(found, field) == float(
+                        getattr(limits, field)
+                    )
         for name in standard_names.DTYPES[1:9]:
             t = xp.ones(2, dtype=name)
-            for found in (xp.iinfo(getattr(xp, name)), xp.iinfo(name), xp.iinfo(t), xp.iinfo(t.array)):
-                assert found.dtype == t.dtype and {type(found.bits), type(found.max), type(found.min)} == {int}
-                assert (found.bits, found.max, found.min) == (np.iinfo(name).bits, np.iinfo(name).max, np.iinfo(name).min)
+            for found in (
+                xp.iinfo(getattr(xp, name)),
+                xp.iinfo(name),
+                xp.iinfo(t),
+                xp.iinfo(t.array),
+            ):
+                assert found.dtype == t.dtype and {
+                    type(found.bits),
+                    type(found.max),
+                    type(found.min),
+                } == {int}
+                assert (found.bits, found.max, found.min) == (
+                    np.iinfo(name).bits,
+                    np.iinfo(name).max,
+                    np.iinfo(name).min,
+                )
         with pytest.raises((TypeError, ValueError)):
             xp.finfo(xp.int32)
         with pytest.raises((TypeError, ValueError)):
@@ -199,18 +295,31 @@ class TestDtypes:
 
     def test_result_type(self, xp: Any) -> None:
         t = xp.ones(2, dtype="float32", requires_grad=True)
-        assert xp.result_type(t, 1.0) == xp.result_type(t, 1) == xp.result_type(xp.float32, 2.0) == xp.float32
+        assert (
+            xp.result_type(t, 1.0)
+            == xp.result_type(t, 1)
+            == xp.result_type(xp.float32, 2.0)
+            == xp.float32
+        )
         assert xp.result_type(t, 1j) == xp.result_type("float32", 1j) == xp.complex64
         assert xp.result_type(t, t.array, xp.float64) == xp.result_type(t, "float64") == xp.float64
         assert xp.result_type(xp.float64, "complex64") == xp.complex128
-        assert xp.result_type(xp.ones((), dtype="float64"), t) == xp.float64, "0-d arrays promote as any other"
-        assert xp.result_type("int8", "uint8") == xp.int16 and xp.result_type(xp.uint8, 1) == xp.uint8
+        assert xp.result_type(xp.ones((), dtype="float64"), t) == xp.float64, (
+            "0-d arrays promote as any other"
+        )
+        assert (
+            xp.result_type("int8", "uint8") == xp.int16 and xp.result_type(xp.uint8, 1) == xp.uint8
+        )
 
     def test_can_cast_and_isdtype(self, xp: Any) -> None:
         t = xp.ones(2, dtype="float32", requires_grad=True)
         assert xp.can_cast(t, xp.float64) is xp.can_cast("int8", "int16") is True
         assert xp.can_cast(t.array, xp.int32) is xp.can_cast(xp.float64, "float32") is False
-        assert xp.isdtype(t.dtype, "real floating") and xp.isdtype("int8", ("bool", "integral")) and xp.isdtype(xp.int8, xp.int8)
+        assert (
+            xp.isdtype(t.dtype, "real floating")
+            and xp.isdtype("int8", ("bool", "integral"))
+            and xp.isdtype(xp.int8, xp.int8)
+        )
         assert not xp.isdtype(dtype=xp.bool, kind="numeric")
         with pytest.raises((TypeError, ValueError)):
             xp.isdtype(xp.int8, "whole")
@@ -221,7 +330,9 @@ class TestDtypes:
         assert mg.result_type(jax, 1.0) == jax.dtype and mg.can_cast(jax, jax.dtype)
         with pytest.raises(MixedBackendsError, match="'numpy' and 'jax'"):
             mg.result_type(numpy, jax)
-        assert mg.namespace("jax").result_type(jax, np.float64(1)) == jax.dtype, "NumPy's scalars are Python's elsewhere"
+        assert mg.namespace("jax").result_type(jax, np.float64(1)) == jax.dtype, (
+            "NumPy's scalars are Python's elsewhere"
+        )
 
 
 class TestLeaving:
@@ -229,8 +340,15 @@ class TestLeaving:
         t = xp.asarray([1.0, 2.0, 3.0])
         kind, number = t.__dlpack_device__()
         assert (int(kind), number) == (1, 0)
-        for options in ({}, {"max_version": (0, 5)}, {"max_version": (1, 0)}, {"copy": True}, {"copy": False}, {"dl_device": (1, 0)},
-                        {"stream": None}):
+        for options in (
+            {},
+            {"max_version": (0, 5)},
+            {"max_version": (1, 0)},
+            {"copy": True},
+            {"copy": False},
+            {"dl_device": (1, 0)},
+            {"stream": None},
+        ):
             assert type(t.__dlpack__(**options)).__name__ == "PyCapsule", options
         assert (np.from_dlpack(t) == values(t)).all()
         leaf = xp.ones(2, requires_grad=True)
@@ -250,7 +368,11 @@ class TestLeaving:
         t = mg.ones(3)
         same, copied = mg.from_dlpack(t), mg.from_dlpack(t, copy=True)
         t += 1
-        assert same.tolist() == [2, 2, 2] and copied.tolist() == [1, 1, 1] and same._version == t._version == 1
+        assert (
+            same.tolist() == [2, 2, 2]
+            and copied.tolist() == [1, 1, 1]
+            and same._version == t._version == 1
+        )
         x = mg.ones(3, requires_grad=True)
         y = mg.from_dlpack(same) * x
         same += 1
@@ -274,7 +396,9 @@ class TestLeaving:
         x, v = np.asarray([1.0, -2.0]), np.arange(2.0)
 
         def f(x: Any) -> Any:
-            assert np.array_equal(np.asarray(x > 0), [True, False]) and np.array_equal(v[mg.argsort(x)], [1.0, 0.0])
+            assert np.array_equal(np.asarray(x > 0), [True, False]) and np.array_equal(
+                v[mg.argsort(x)], [1.0, 0.0]
+            )
             return mg.sum(x**2)
 
         assert np.array_equal(mg.func.hvp(f, (x,), (v,))[1][0], 2 * v)
@@ -284,8 +408,13 @@ class TestLeaving:
                 g(np.ones((3, 2)))
 
     def test_casts(self, xp: Any) -> None:
-        assert (bool(xp.asarray(True)), bool(xp.asarray(0.0)), int(xp.asarray(3)), float(xp.asarray(2.5)), complex(xp.asarray(1j))) == (
-            True, False, 3, 2.5, 1j)
+        assert (
+            bool(xp.asarray(True)),
+            bool(xp.asarray(0.0)),
+            int(xp.asarray(3)),
+            float(xp.asarray(2.5)),
+            complex(xp.asarray(1j)),
+        ) == (True, False, 3, 2.5, 1j)
         assert [10, 20, 30][xp.asarray(1)] == 20 and range(5)[xp.asarray(2, dtype="uint8")] == 2
         assert complex(xp.asarray(2.0)) == 2 and float(xp.asarray(2)) == 2.0
         for bad in (xp.asarray(1.0), xp.asarray(True), xp.ones(2, dtype="int64")):
@@ -316,11 +445,23 @@ class TestLeaving:
 
     def test_tuples(self, xp: Any) -> None:
         a, b = xp.ones((2, 1)), xp.ones(3)
-        for found in (xp.broadcast_arrays(a, b), xp.meshgrid(b, b), xp.unstack(a), xp.nonzero(b), xp.broadcast_shapes((2, 1), (3,))):
+        for found in (
+            xp.broadcast_arrays(a, b),
+            xp.meshgrid(b, b),
+            xp.unstack(a),
+            xp.nonzero(b),
+            xp.broadcast_shapes((2, 1), (3,)),
+        ):
             assert type(found) is tuple
         assert xp.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
-        for found, fields in ((xp.unique_all(b), "values indices inverse_indices counts"), (xp.unique_counts(b), "values counts"),
-                              (xp.unique_inverse(b), "values inverse_indices"), (xp.linalg.eigh(a @ a.T), "eigenvalues eigenvectors"),
-                              (xp.linalg.qr(a), "Q R"), (xp.linalg.slogdet(a @ a.T), "sign logabsdet"), (xp.linalg.svd(a), "U S Vh"),
-                              (xp.linalg.eig(a @ a.T), "eigenvalues eigenvectors")):
+        for found, fields in (
+            (xp.unique_all(b), "values indices inverse_indices counts"),
+            (xp.unique_counts(b), "values counts"),
+            (xp.unique_inverse(b), "values inverse_indices"),
+            (xp.linalg.eigh(a @ a.T), "eigenvalues eigenvectors"),
+            (xp.linalg.qr(a), "Q R"),
+            (xp.linalg.slogdet(a @ a.T), "sign logabsdet"),
+            (xp.linalg.svd(a), "U S Vh"),
+            (xp.linalg.eig(a @ a.T), "eigenvalues eigenvectors"),
+        ):
             assert isinstance(found, tuple) and found._fields == tuple(fields.split())

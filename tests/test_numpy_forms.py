@@ -1,4 +1,6 @@
-"""What functions take as NumPy's of the same name do, `std(x, ddof=1)`, `where(condition)`, `take(x, [0])`; and further forms of NumPy's own."""
+"""What functions take as NumPy's of the same name do, `std(x, ddof=1)`, `where(condition)`,
+`take(x, [0])`; and further forms of NumPy's own.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,15 @@ FORMS: dict[str, tuple[Callable[..., Any], Any]] = {
     "std with ddof": (lambda xp, x: xp.std(x, axis=1, ddof=1), X),
     "var with ddof": (lambda xp, x: xp.var(x, axis=(0, 1), ddof=2, keepdims=True), X),
     "mean in a dtype": (lambda xp, x: xp.mean(x, axis=0, dtype=np.float64), X.astype("float32")),
-    "max of some, with an initial value": (lambda xp, x: xp.max(x, axis=0, initial=0.9, where=[True, False, True, True]), X),
+    "max of some, with an initial value": (
+        lambda xp, x: xp.max(x, axis=0, initial=0.9, where=[True, False, True, True]),
+        X,
+    ),
     "sum of some": (lambda xp, x: xp.sum(x, where=[True, False, True, True], initial=2.0), X),
-    "any with NumPy's arguments": (lambda xp, x: xp.any(x > 1, axis=None, out=None, keepdims=False), X),
+    "any with NumPy's arguments": (
+        lambda xp, x: xp.any(x > 1, axis=None, out=None, keepdims=False),
+        X,
+    ),
     "all without an output": (lambda xp, x: xp.all(x > 0, axis=1, out=None, keepdims=True), X),
     "argmin without an output": (lambda xp, x: xp.argmin(x, axis=1, out=None), X),
     "round to decimals": (lambda xp, x: xp.round(x, decimals=1), X),
@@ -49,7 +57,9 @@ def test_further_arguments_are_numpys(form: str, backend: str) -> None:
         for one, other in zip(want, flat(function(xp, t)), strict=True):
             assert isinstance(other, mg.Tensor) and other.shape == np.shape(one)
             np.testing.assert_allclose(values(other), one, rtol=1e-6)
-    np.testing.assert_allclose(values(flat(function(mg.namespace(backend), t.detach().array))[0]), want[0], rtol=1e-6)
+    np.testing.assert_allclose(
+        values(flat(function(mg.namespace(backend), t.detach().array))[0]), want[0], rtol=1e-6
+    )
     if backend == "numpy" and x.dtype == np.float64:
         check(backend, lambda x: function(np if isinstance(x, np.ndarray) else mg, x), x)
 
@@ -67,21 +77,47 @@ def test_inside_transformations() -> None:
 
     direct = mg.func.vmap(mg.func.grad(lambda x: mg.std(x, correction=1) + 2 * x[0] + x[1]))(X)
     np.testing.assert_allclose(mg.func.vmap(mg.func.grad(loss))(X), direct, rtol=1e-12)
-    with pytest.raises(BatchingError, match="nonzero inside vmap: the shape of its result depends on the values"):
+    with pytest.raises(
+        BatchingError, match="nonzero inside vmap: the shape of its result depends on the values"
+    ):
         mg.func.vmap(lambda x: mg.where(x > 1))(X)
 
 
 def test_what_is_wrong_is_named() -> None:
     xp, t = mg.namespace("numpy"), mg.asarray(X, requires_grad=True)
     for call, error, text in (
-        (lambda: xp.std(t, ddof=1, correction=1), ValueError, "numpy.std: ddof and correction cannot both be given"),
-        (lambda: xp.std(t, ddof=1, correction=0.0), ValueError, "numpy.std: ddof and correction cannot both be given"),
+        (
+            lambda: xp.std(t, ddof=1, correction=1),
+            ValueError,
+            "numpy.std: ddof and correction cannot both be given",
+        ),
+        (
+            lambda: xp.std(t, ddof=1, correction=0.0),
+            ValueError,
+            "numpy.std: ddof and correction cannot both be given",
+        ),
         (lambda: xp.std(t, dof=1), TypeError, r"std\(\) got an unexpected keyword argument 'dof'"),
         (lambda: xp.sum(t, dim=0), TypeError, r"sum\(\) got an unexpected keyword argument 'dim'"),
-        (lambda: xp.sum(t, out=np.zeros(())), GradientError, "numpy.sum: the result requires grad, and a NumPy array cannot keep its history"),
-        (lambda: xp.any(t > 1, out=3), TypeError, "numpy.any: out must be a Tensor or a NumPy array, not int"),
-        (lambda: xp.where(t > 1, t), ValueError, "either both or neither of x and y should be given"),
-        (lambda: xp.take(t, [0], axis=0, mode="no"), TypeError, "numpy.take: mode='no' is not supported for Tensors"),
+        (
+            lambda: xp.sum(t, out=np.zeros(())),
+            GradientError,
+            "numpy.sum: the result requires grad, and a NumPy array cannot keep its history",
+        ),
+        (
+            lambda: xp.any(t > 1, out=3),
+            TypeError,
+            "numpy.any: out must be a Tensor or a NumPy array, not int",
+        ),
+        (
+            lambda: xp.where(t > 1, t),
+            ValueError,
+            "either both or neither of x and y should be given",
+        ),
+        (
+            lambda: xp.take(t, [0], axis=0, mode="no"),
+            TypeError,
+            "numpy.take: mode='no' is not supported for Tensors",
+        ),
     ):
         with pytest.raises(error, match=text):
             call()
@@ -117,7 +153,10 @@ def test_extrema_so_far(ufunc: Any, backend: str) -> None:
     gaps[1, 1] = np.nan
     for a in (X, gaps, TIES, TIES.astype("int64"), X[:, :0], X[:, :1], X > 1):
         for axis in (0, 1, -2):
-            np.testing.assert_array_equal(values(ufunc.accumulate(tensors(backend, (a,))[0], axis=axis)), ufunc.accumulate(a, axis=axis))
+            np.testing.assert_array_equal(
+                values(ufunc.accumulate(tensors(backend, (a,))[0], axis=axis)),
+                ufunc.accumulate(a, axis=axis),
+            )
     check(backend, lambda x: ufunc.accumulate(x, axis=1), X, raw=backend == "numpy")
 
 
@@ -135,14 +174,28 @@ def test_extrema_so_far_at_every_level() -> None:
     def loss(x: Any) -> Any:
         return mg.sum(np.maximum.accumulate(x) ** 2)
 
-    np.testing.assert_array_equal(mg.func.vmap(mg.func.grad(loss))(TIES), [[2, 6, 12, 0, 10], [8, 16, 0, 8, 12]])
-    np.testing.assert_array_equal(mg.func.hessian(loss)(TIES[1]), np.diag([2.0, 4.0, 0.0, 2.0, 2.0]))
-    np.testing.assert_array_equal(mg.func.jacfwd(np.maximum.accumulate)(TIES[0]), np.eye(5)[[0, 1, 2, 2, 4]])
+    np.testing.assert_array_equal(
+        mg.func.vmap(mg.func.grad(loss))(TIES), [[2, 6, 12, 0, 10], [8, 16, 0, 8, 12]]
+    )
+    np.testing.assert_array_equal(
+        mg.func.hessian(loss)(TIES[1]), np.diag([2.0, 4.0, 0.0, 2.0, 2.0])
+    )
+    np.testing.assert_array_equal(
+        mg.func.jacfwd(np.maximum.accumulate)(TIES[0]), np.eye(5)[[0, 1, 2, 2, 4]]
+    )
     out = mg.zeros((2, 5), dtype="float64")
     assert np.minimum.accumulate(mg.asarray(TIES), axis=1, out=out) is out
     for call, error, text in (
-        (lambda: np.maximum.accumulate(mg.asarray(TIES), axis=None), ValueError, "numpy.maximum.accumulate: it runs along one axis"),
-        (lambda: np.maximum.accumulate(mg.asarray(TIES), axis=2), IndexError, "numpy.maximum.accumulate: axis 2 is out of bounds"),
+        (
+            lambda: np.maximum.accumulate(mg.asarray(TIES), axis=None),
+            ValueError,
+            "numpy.maximum.accumulate: it runs along one axis",
+        ),
+        (
+            lambda: np.maximum.accumulate(mg.asarray(TIES), axis=2),
+            IndexError,
+            "numpy.maximum.accumulate: axis 2 is out of bounds",
+        ),
     ):
         with pytest.raises(error, match=text):
             call()
@@ -153,17 +206,29 @@ def test_extrema_so_far_at_every_level() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_sparse_grid(count: int, indexing: str, backend: str) -> None:
     pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
-    check(backend, lambda *xs: np.meshgrid(*xs, sparse=True, indexing=indexing), *(V[:2], W[:3], V[2:])[:count], raw=backend == "numpy")
+    check(
+        backend,
+        lambda *xs: np.meshgrid(*xs, sparse=True, indexing=indexing),
+        *(V[:2], W[:3], V[2:])[:count],
+        raw=backend == "numpy",
+    )
 
 
 def test_a_sparse_grid_is_a_copy_unless_it_need_not_be() -> None:
     t = mg.asarray(V)
-    assert np.meshgrid(t, t, sparse=True, copy=False)[0]._view is not None and np.meshgrid(t, t, sparse=True)[0]._view is None
+    assert (
+        np.meshgrid(t, t, sparse=True, copy=False)[0]._view is not None
+        and np.meshgrid(t, t, sparse=True)[0]._view is None
+    )
     with pytest.raises(ValueError, match="numpy.meshgrid: indexing must be 'xy' or 'ij', not 'yx'"):
         np.meshgrid(t, t, sparse=True, indexing="yx")
 
 
-@pytest.mark.parametrize("keywords", [{}, {"endpoint": False}, {"num": 1}, {"num": 1, "endpoint": False}, {"num": 0}, {"axis": -1}], ids=str)
+@pytest.mark.parametrize(
+    "keywords",
+    [{}, {"endpoint": False}, {"num": 1}, {"num": 1, "endpoint": False}, {"num": 0}, {"axis": -1}],
+    ids=str,
+)
 @pytest.mark.parametrize("start", [np.asarray(0.5), V])
 def test_the_step_of_linspace(start: Any, keywords: dict[str, Any]) -> None:
     want = np.linspace(start, 3.0, retstep=True, **keywords)
@@ -171,7 +236,12 @@ def test_the_step_of_linspace(start: Any, keywords: dict[str, Any]) -> None:
     np.testing.assert_allclose(values(points), want[0])
     np.testing.assert_allclose(values(step), want[1])
     if keywords.get("num", 5) > 1:
-        check("numpy", lambda x, y: np.linspace(x, y, retstep=True, **keywords), start, np.asarray(start + 2))
+        check(
+            "numpy",
+            lambda x, y: np.linspace(x, y, retstep=True, **keywords),
+            start,
+            np.asarray(start + 2),
+        )
 
 
 @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
@@ -179,11 +249,20 @@ def test_the_step_of_linspace(start: Any, keywords: dict[str, Any]) -> None:
 @pytest.mark.parametrize("shape", ["rows", "integers", "blocks", "no rows", "no columns"])
 def test_unique_along_an_axis(shape: str, axis: int, backend: str) -> None:
     pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
-    a = {"rows": ROWS, "integers": ROWS.astype("int64"), "blocks": np.stack([ROWS, ROWS[::-1], ROWS]), "no rows": ROWS[:0],
-         "no columns": ROWS[:, :0]}[shape]
+    a = {
+        "rows": ROWS,
+        "integers": ROWS.astype("int64"),
+        "blocks": np.stack([ROWS, ROWS[::-1], ROWS]),
+        "no rows": ROWS[:0],
+        "no columns": ROWS[:, :0],
+    }[shape]
     want = np.unique(a, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     (t,) = tensors(backend, (a,))
-    for one, other in zip(want, np.unique(t, return_index=True, return_inverse=True, return_counts=True, axis=axis), strict=True):
+    for one, other in zip(
+        want,
+        np.unique(t, return_index=True, return_inverse=True, return_counts=True, axis=axis),
+        strict=True,
+    ):
         np.testing.assert_array_equal(values(other), one)
 
 
@@ -207,43 +286,91 @@ def test_quantiles_with_weights(name: str, backend: str) -> None:
     gaps = X.copy()
     gaps[1, 2] = np.nan
     whole = 100 if "percent" in name else 1
-    cases = [(X, q, WEIGHTS, axis) for q in (0.45 * whole, [0.0, 0.33 * whole, whole], np.asarray([0.3, 0.85]) * whole) for axis in (None, 0, (1, 0))]
-    cases += [(gaps, 0.45 * whole, WEIGHTS, 0), (X, 0.6 * whole, WEIGHTS[0], 1), (X, 0.6 * whole, WEIGHTS.T, (1, 0))]
+    cases = [
+        (X, q, WEIGHTS, axis)
+        for q in (0.45 * whole, [0.0, 0.33 * whole, whole], np.asarray([0.3, 0.85]) * whole)
+        for axis in (None, 0, (1, 0))
+    ]
+    cases += [
+        (gaps, 0.45 * whole, WEIGHTS, 0),
+        (X, 0.6 * whole, WEIGHTS[0], 1),
+        (X, 0.6 * whole, WEIGHTS.T, (1, 0)),
+    ]
     for a, q, weights, axis in cases[4::5] if backend == "jax" else cases:  # which compiles each
         t, w = tensors(backend, (a, weights))
-        found = getattr(mg, name)(t, tensors(backend, (q,))[0], axis=axis, weights=w, method="inverted_cdf", keepdims=True)
+        found = getattr(mg, name)(
+            t, tensors(backend, (q,))[0], axis=axis, weights=w, method="inverted_cdf", keepdims=True
+        )
         # numpy.nanquantile raises IndexError for weights of an axis alone
         numpys = getattr(np, name if weights.shape == a.shape else name.removeprefix("nan"))
-        np.testing.assert_allclose(values(found), numpys(a, q, axis=axis, weights=weights, method="inverted_cdf", keepdims=True))
+        np.testing.assert_allclose(
+            values(found),
+            numpys(a, q, axis=axis, weights=weights, method="inverted_cdf", keepdims=True),
+        )
 
 
 def test_the_gradient_of_a_weighted_quantile_goes_to_the_element() -> None:
-    check("numpy", lambda x: np.quantile(x, [0.2, 0.7], axis=1, weights=WEIGHTS, method="inverted_cdf"), X)
-    x, w = mg.asarray([3.0, 1.0, 2.0], requires_grad=True), mg.asarray([1.0, 1.0, 4.0], requires_grad=True)
-    by_x, by_w = mg.autograd.grad(np.quantile(x, 0.5, weights=w, method="inverted_cdf"), [x, w], allow_unused=True)
+    check(
+        "numpy",
+        lambda x: np.quantile(x, [0.2, 0.7], axis=1, weights=WEIGHTS, method="inverted_cdf"),
+        X,
+    )
+    x, w = (
+        mg.asarray([3.0, 1.0, 2.0], requires_grad=True),
+        mg.asarray([1.0, 1.0, 4.0], requires_grad=True),
+    )
+    by_x, by_w = mg.autograd.grad(
+        np.quantile(x, 0.5, weights=w, method="inverted_cdf"), [x, w], allow_unused=True
+    )
     assert values(by_x).tolist() == [0, 0, 1] and by_w is None
-    of_rows = mg.func.vmap(lambda a, b: mg.quantile(a, 0.5, weights=b, method="inverted_cdf"))(X, WEIGHTS)
-    np.testing.assert_array_equal(of_rows, np.quantile(X, 0.5, axis=1, weights=WEIGHTS, method="inverted_cdf"))
+    of_rows = mg.func.vmap(lambda a, b: mg.quantile(a, 0.5, weights=b, method="inverted_cdf"))(
+        X, WEIGHTS
+    )
+    np.testing.assert_array_equal(
+        of_rows, np.quantile(X, 0.5, axis=1, weights=WEIGHTS, method="inverted_cdf")
+    )
 
 
 def test_weights_that_do_not_fit() -> None:
     t = mg.asarray(X)
     for options, error, text in (
-        ({"weights": WEIGHTS}, ValueError, "quantile: only the method 'inverted_cdf' takes weights, not 'linear'"),
-        ({"weights": WEIGHTS[0], "method": "inverted_cdf"}, TypeError, "quantile: axis must be given where a and weights have different shapes"),
-        ({"weights": WEIGHTS[0], "method": "inverted_cdf", "axis": 0}, ValueError, r"quantile: weights of shape \(4,\) do not fit an array of shape"),
+        (
+            {"weights": WEIGHTS},
+            ValueError,
+            "quantile: only the method 'inverted_cdf' takes weights, not 'linear'",
+        ),
+        (
+            {"weights": WEIGHTS[0], "method": "inverted_cdf"},
+            TypeError,
+            "quantile: axis must be given where a and weights have different shapes",
+        ),
+        (
+            {"weights": WEIGHTS[0], "method": "inverted_cdf", "axis": 0},
+            ValueError,
+            r"quantile: weights of shape \(4,\) do not fit an array of shape",
+        ),
     ):
         with pytest.raises(error, match=text):
             np.quantile(t, 0.5, **options)
     for weights in (-WEIGHTS, 0 * WEIGHTS, WEIGHTS + np.inf):
         with np.errstate(invalid="ignore"):
-            assert np.isnan(float(mg.quantile(t.detach(), 0.5, weights=mg.asarray(weights), method="inverted_cdf")))
+            assert np.isnan(
+                float(
+                    mg.quantile(t.detach(), 0.5, weights=mg.asarray(weights), method="inverted_cdf")
+                )
+            )
 
 
 def test_keywords_that_are_not_offered_are_named() -> None:
     t = mg.asarray(X)
-    with pytest.raises(TypeError, match="numpy.median: overwrite_input=True is not supported for Tensors"):
+    with pytest.raises(
+        TypeError, match="numpy.median: overwrite_input=True is not supported for Tensors"
+    ):
         np.median(t, overwrite_input=True)
     assert float(np.median(t, overwrite_input=False)) == np.median(X)
-    with pytest.raises(TypeError, match="numpy.hypot.accumulate is not supported for Tensors; accumulate is there for add, maximum, minimum"):
+    with pytest.raises(
+        TypeError,
+        match="numpy.hypot.accumulate is not supported for Tensors; accumulate is there for "
+        "add, maximum, minimum",
+    ):
         np.hypot.accumulate(t)

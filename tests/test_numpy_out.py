@@ -1,4 +1,6 @@
-"""`out=` of NumPy's functions where that is the only Tensor: NumPy computes of its own arrays, and the Tensor is written in place."""
+"""`out=` of NumPy's functions where that is the only Tensor: NumPy computes of its own arrays, and
+the Tensor is written in place.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,28 @@ from multigrad.errors import MixedBackendsError
 
 X = drawn(2, 3)
 CALLS: dict[str, Callable[[Any], Any]] = {
-    **{name: lambda out, name=name: getattr(np, name)(X, axis=0, out=out)  # type: ignore[misc]
-       for name in ("all", "any", "max", "mean", "min", "nanmean", "prod", "ptp", "std", "sum", "var", "median", "nanvar")},
-    **{name: lambda out, name=name: getattr(np, name)(X, axis=1, out=out)  # type: ignore[misc]
-       for name in ("cumprod", "cumsum", "cumulative_sum", "nancumsum")},
+    **{
+        name: lambda out, name=name: getattr(np, name)(X, axis=0, out=out)  # type: ignore[misc]
+        for name in (
+            "all",
+            "any",
+            "max",
+            "mean",
+            "min",
+            "nanmean",
+            "prod",
+            "ptp",
+            "std",
+            "sum",
+            "var",
+            "median",
+            "nanvar",
+        )
+    },
+    **{
+        name: lambda out, name=name: getattr(np, name)(X, axis=1, out=out)  # type: ignore[misc]
+        for name in ("cumprod", "cumsum", "cumulative_sum", "nancumsum")
+    },
     "mean, by position": lambda out: np.mean(X, 0, None, out),
     "mean of a list": lambda out: np.mean([[1.0, 2.0, 3.0]], axis=0, out=out),
     "mean of some": lambda out: np.mean(X, axis=0, where=X > X.min(), out=out),
@@ -41,7 +61,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("call", CALLS)
 def test_out_alone_is_written_in_place(call: str) -> None:
     function = CALLS[call]
-    shape, dtype = next((s, d) for s in ((3,), (2, 3), (1, 3), (2, 6), (2, 2)) for d in ("float64", "bool") if fits(function, s, d))
+    shape, dtype = next(
+        (s, d)
+        for s in ((3,), (2, 3), (1, 3), (2, 6), (2, 2))
+        for d in ("float64", "bool")
+        if fits(function, s, d)
+    )
     want = np.zeros(shape, dtype)
     function(want)
     x = mg.asarray(np.ones(shape), requires_grad=True)
@@ -69,7 +94,10 @@ def test_what_was_saved_of_out_is_noticed() -> None:
     np.mean(X, axis=0, out=y)
     with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         loss.backward()
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(
+        RuntimeError,
+        match="a leaf Variable that requires grad is being used in an in-place operation",
+    ):
         np.mean(X, axis=0, out=x)
 
 
@@ -79,13 +107,19 @@ def test_out_must_fit_as_in_numpy() -> None:
     with pytest.raises(TypeError, match="Cannot cast"):
         np.argmax(X, axis=0, out=mg.zeros(3, dtype="float64"))
     strict = pytest.importorskip("array_api_strict")
-    with pytest.raises(MixedBackendsError, match="numpy.mean: got arrays of two backends, 'numpy' and 'strict'"):
+    with pytest.raises(
+        MixedBackendsError, match="numpy.mean: got arrays of two backends, 'numpy' and 'strict'"
+    ):
         np.mean(X, axis=0, out=mg.asarray(strict.zeros(3)))
 
 
 @pytest.mark.parametrize("name", ["all", "any", "mean", "std", "var"])
 def test_an_option_that_is_a_tensor_is_named(name: str) -> None:
-    with pytest.raises(TypeError, match=rf"numpy.(\w+.reduce|{name}): a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays"):
+    with pytest.raises(
+        TypeError,
+        match=rf"numpy.(\w+.reduce|{name}): a Tensor is given for an option only, beside NumPy "
+        r"arrays. Wrap the arrays",
+    ):
         getattr(np, name)(X, where=mg.asarray(X > 1))
 
 

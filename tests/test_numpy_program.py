@@ -1,4 +1,6 @@
-"""Programs on NumPy: the code gives what the operations give one by one, to the last bit, and keeps its memory to itself."""
+"""Programs on NumPy: the code gives what the operations give one by one, to the last bit, and keeps
+its memory to itself.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ def chain(x: Any, y: Any) -> Any:
 
 def dense(*shape: int, dtype: Any = "float64") -> Any:
     x = RNG.uniform(0.1, 0.9, shape)
-    return (x + 1j * RNG.uniform(0.1, 0.9, shape)).astype(dtype) if np.dtype(dtype).kind == "c" else x.astype(dtype)
+    return (
+        (x + 1j * RNG.uniform(0.1, 0.9, shape)).astype(dtype)
+        if np.dtype(dtype).kind == "c"
+        else x.astype(dtype)
+    )
 
 
 # ----- Operations -----
@@ -35,41 +41,95 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "its gradient": (func.value_and_grad(chain, argnums=(0, 1)), dense(10), dense(10)),
     "no axes": (lambda x, y: x * y + 2.0 * mg.exp(x), np.asarray(0.3), np.asarray(0.7)),
     "NumPy's scalars": (lambda x, y: mg.sin(x) * y, np.float64(0.3), np.float64(0.7)),
-    "scalars that arrays meet": (lambda x: x * mg.sum(x) / mg.max(x) + mg.mean(x, axis=0), dense(4, 3)),
-    "a scalar that is broadcast": (lambda x: mg.cos(mg.broadcast_to(mg.sum(x), (3, 2))) + 1.0, dense(4)),
+    "scalars that arrays meet": (
+        lambda x: x * mg.sum(x) / mg.max(x) + mg.mean(x, axis=0),
+        dense(4, 3),
+    ),
+    "a scalar that is broadcast": (
+        lambda x: mg.cos(mg.broadcast_to(mg.sum(x), (3, 2))) + 1.0,
+        dense(4),
+    ),
     "nothing": (lambda x: mg.sin(x) + mg.sum(x), dense(0)),
     "rows without elements": (lambda x: mg.sum(mg.exp(x), axis=0) * 2.0, dense(0, 3)),
     "float32": (func.grad(chain), dense(7, dtype="float32"), dense(7, dtype="float32")),
     "float16": (lambda x: mg.sum(x * 2.0 + x), dense(7, dtype="float16")),
-    "complex64": (lambda x, y: mg.exp(x) * y - x / y, dense(5, dtype="complex64"), dense(5, dtype="complex64")),
-    "complex128 in place": (lambda x: mg.real(mg.conj(x * (1 + 2j)) * x * x), dense(33, dtype="complex128")),
-    "integers": (lambda x, y: mg.bitwise_xor(x * 3 + y, y) // 2 - abs(x), np.arange(-4, 5), np.arange(9)),
+    "complex64": (
+        lambda x, y: mg.exp(x) * y - x / y,
+        dense(5, dtype="complex64"),
+        dense(5, dtype="complex64"),
+    ),
+    "complex128 in place": (
+        lambda x: mg.real(mg.conj(x * (1 + 2j)) * x * x),
+        dense(33, dtype="complex128"),
+    ),
+    "integers": (
+        lambda x, y: mg.bitwise_xor(x * 3 + y, y) // 2 - abs(x),
+        np.arange(-4, 5),
+        np.arange(9),
+    ),
     "small integers": (lambda x: mg.sum(x + x) * 2, np.arange(9, dtype="int8")),
     "unsigned": (lambda x: (x - 3) * 2, np.arange(9, dtype="uint8")),
-    "booleans": (lambda x, y: mg.any(mg.logical_and(x > 0.5, mg.logical_not(y > 0.5)), axis=0), dense(4, 3), dense(4, 3)),
-    "two dtypes": (lambda x, y: x * y + mg.astype(x, np.float64), dense(5, dtype="float32"), dense(5)),
+    "booleans": (
+        lambda x, y: mg.any(mg.logical_and(x > 0.5, mg.logical_not(y > 0.5)), axis=0),
+        dense(4, 3),
+        dense(4, 3),
+    ),
+    "two dtypes": (
+        lambda x, y: x * y + mg.astype(x, np.float64),
+        dense(5, dtype="float32"),
+        dense(5),
+    ),
     "integers and floats": (lambda x, y: x * y / 2, np.arange(5), dense(5)),
     "matmul": (lambda x, y: (x @ y).T @ x + 1.0, dense(4, 3), dense(3, 4)),
     "matmul of vectors": (lambda x, y: (x @ y) * x, dense(4), dense(4)),
     "matmul of stacks": (lambda x, y: mg.matmul(x, y) * 2.0, dense(2, 4, 3), dense(2, 3, 4)),
-    "views": (lambda x: mg.reshape(mg.sin(x).T, (2, 6))[:, ::2] * 2.0 + mg.reshape(x, (-1,))[:3], dense(4, 3)),
-    "views of the argument": (lambda x: (x[1:], x.T, mg.reshape(x, (12,)), x[0, 0], mg.broadcast_to(x[0], (2, 3))), dense(4, 3)),
+    "views": (
+        lambda x: mg.reshape(mg.sin(x).T, (2, 6))[:, ::2] * 2.0 + mg.reshape(x, (-1,))[:3],
+        dense(4, 3),
+    ),
+    "views of the argument": (
+        lambda x: (x[1:], x.T, mg.reshape(x, (12,)), x[0, 0], mg.broadcast_to(x[0], (2, 3))),
+        dense(4, 3),
+    ),
     "one view twice": (lambda x: (mg.sin(x).T, mg.sin(x)[1:]), dense(4, 3)),
     "all of it, transposed": (lambda x: mg.matmul(x, x.T).T, dense(4, 3)),
     "a reshape that copies": (lambda x: mg.sum(mg.reshape(mg.sin(x).T, (12,))[::-1]), dense(4, 3)),
-    "where": (lambda x, y: mg.where(x > y, x, 0.0) + mg.where(x > y, 1.0, mg.exp(y)), dense(9), dense(9)),
+    "where": (
+        lambda x, y: mg.where(x > y, x, 0.0) + mg.where(x > y, 1.0, mg.exp(y)),
+        dense(9),
+        dense(9),
+    ),
     "where of rows": (lambda x, y: mg.where(x > 0.5, x, y), dense(4, 3), dense(3)),
     "powers": (lambda x: x**2 + x**3 + x**4 + x**0.5 + x**-1 + x**2.5 + x**0 + x**1, dense(9)),
     "clip": (lambda x: mg.clip(x, 0.2, 0.7) + mg.clip(x, 0.3, mg.max(x)), dense(9)),
     "clip by itself": (lambda x: mg.clip(mg.sin(x), 0.2, mg.sin(x)), dense(9)),
-    "sums": (lambda x: (mg.sum(x), mg.mean(x, axis=(1, 2)), mg.sum(x, axis=(0, 2), keepdims=True), mg.prod(x, axis=1)), dense(2, 3, 4)),
+    "sums": (
+        lambda x: (
+            mg.sum(x),
+            mg.mean(x, axis=(1, 2)),
+            mg.sum(x, axis=(0, 2), keepdims=True),
+            mg.prod(x, axis=1),
+        ),
+        dense(2, 3, 4),
+    ),
     "scans": (lambda x: mg.cumulative_sum(x, axis=0) + mg.cumulative_prod(x, axis=1), dense(3, 4)),
-    "stack and concat": (lambda x, y: (mg.stack([x, mg.sin(y)], axis=1), mg.concat([x, y, x * 2.0])), dense(3), dense(3)),
+    "stack and concat": (
+        lambda x, y: (mg.stack([x, mg.sin(y)], axis=1), mg.concat([x, y, x * 2.0])),
+        dense(3),
+        dense(3),
+    ),
     "stack of scalars": (lambda x: mg.stack([mg.sum(x), x[0], mg.max(x)]) * 2.0, dense(3)),
     "writes inside": (lambda x: _written(x), dense(4, 3)),
-    "indices": (lambda x, i: x[i] * 2.0 + mg.take(x, i, axis=0), dense(4, 3), np.asarray([2, 0, 2])),
+    "indices": (
+        lambda x, i: x[i] * 2.0 + mg.take(x, i, axis=0),
+        dense(4, 3),
+        np.asarray([2, 0, 2]),
+    ),
     "gradient of a slice": (func.grad(lambda x: mg.sum(mg.sin(x[1:-1]) * x[2:] + x[0])), dense(9)),
-    "gradient of an index": (func.grad(lambda x: mg.sum(mg.sin(x[np.asarray([2, 0, 2])]))), dense(9)),
+    "gradient of an index": (
+        func.grad(lambda x: mg.sum(mg.sin(x[np.asarray([2, 0, 2])]))),
+        dense(9),
+    ),
     "Hessian": (func.hessian(lambda x: mg.sum(mg.tanh(x) * x[::-1])), dense(5)),
     "jvp": (lambda x, t: func.jvp(lambda x: mg.exp(x) * mg.sum(x), (x,), (t,)), dense(5), dense(5)),
     "vmap": (func.vmap(func.grad(chain), in_axes=(0, None)), dense(4, 3), dense(3)),
@@ -98,9 +158,13 @@ def test_code_gives_what_operations_give(name: str, arena: int) -> None:
 
 
 LAYOUTS = {
-    "rows": lambda x: x, "columns": np.asfortranarray, "transposed": lambda x: np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
-    "every other": lambda x: np.repeat(x, 2, axis=2)[:, :, ::2], "backwards": lambda x: np.ascontiguousarray(x[::-1, :, ::-1])[::-1, :, ::-1],
-    "repeated": lambda x: np.broadcast_to(x[:, :1], x.shape), "inside": lambda x: np.pad(x, 1)[1:-1, 1:-1, 1:-1],
+    "rows": lambda x: x,
+    "columns": np.asfortranarray,
+    "transposed": lambda x: np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
+    "every other": lambda x: np.repeat(x, 2, axis=2)[:, :, ::2],
+    "backwards": lambda x: np.ascontiguousarray(x[::-1, :, ::-1])[::-1, :, ::-1],
+    "repeated": lambda x: np.broadcast_to(x[:, :1], x.shape),
+    "inside": lambda x: np.pad(x, 1)[1:-1, 1:-1, 1:-1],
 }
 
 
@@ -108,9 +172,18 @@ def summed(x: Any, y: Any) -> Any:
     """Sums in the orders that intermediate results have in memory."""
     z = mg.sin(x) * y
     w = mg.matrix_transpose(z) * 1.0 + mg.permute_dims(x, (0, 2, 1))
-    return (mg.sum(z), mg.sum(z, axis=1), mg.sum(w, axis=(0, 2)), mg.sum(mg.exp(x)), mg.mean(w), mg.sum(mg.where(x > 0.5, x, y)),
-            mg.sum(mg.reshape(w, (-1,))), mg.sum(mg.astype(x, np.float32), axis=0),
-            mg.cumulative_sum(w, axis=2), mg.sum(mg.concat([z, y]), axis=(0, 1)))
+    return (
+        mg.sum(z),
+        mg.sum(z, axis=1),
+        mg.sum(w, axis=(0, 2)),
+        mg.sum(mg.exp(x)),
+        mg.mean(w),
+        mg.sum(mg.where(x > 0.5, x, y)),
+        mg.sum(mg.reshape(w, (-1,))),
+        mg.sum(mg.astype(x, np.float32), axis=0),
+        mg.cumulative_sum(w, axis=2),
+        mg.sum(mg.concat([z, y]), axis=(0, 1)),
+    )
 
 
 @pytest.mark.parametrize("second", LAYOUTS)
@@ -179,7 +252,9 @@ def test_the_arena_keeps_to_its_budget(arena: int) -> None:
 
 
 def test_results_are_not_the_memory_of_later_calls() -> None:
-    run = replay(lambda x: (mg.sin(x).T, mg.sum(mg.sin(x), axis=0), mg.sin(x)[1:] * 1.0), dense(4, 3))
+    run = replay(
+        lambda x: (mg.sin(x).T, mg.sum(mg.sin(x), axis=0), mg.sin(x)[1:] * 1.0), dense(4, 3)
+    )
     x = dense(4, 3)
     first = run(x)
     before = [r.copy() for r in first]
@@ -211,7 +286,13 @@ def test_warnings_are_those_of_the_operations() -> None:
 
 def test_an_exchanged_function_is_called(operations: Any) -> None:
     """Forms are for the functions of the backend alone."""
-    registry.elementwise("programs_twice(x, /)", x=2, forward=lambda xp, x: x + x, doc="Twice each element.", chapter="elementwise")
+    registry.elementwise(
+        "programs_twice(x, /)",
+        x=2,
+        forward=lambda xp, x: x + x,
+        doc="Twice each element.",
+        chapter="elementwise",
+    )
     f = mg.programs_twice
     check(lambda x: f(mg.sin(x)) * 2.0, dense(5))
 
@@ -373,7 +454,13 @@ def test_a_frame_is_given_back_after_an_error() -> None:
 
 def test_what_is_laid_out_otherwise_runs_one_by_one(operations: Any) -> None:
     orders = iter("CCCF" * 9)
-    registry.elementwise("programs_order(x, /)", x=1, forward=lambda xp, x: np.array(x, order=next(orders)), doc="x.", chapter="elementwise")
+    registry.elementwise(
+        "programs_order(x, /)",
+        x=1,
+        forward=lambda xp, x: np.array(x, order=next(orders)),
+        doc="x.",
+        chapter="elementwise",
+    )
     f = mg.programs_order
     x = dense(3, 4)
     program = recorded(lambda x: mg.sum(f(x) * 2.0, axis=0), x)

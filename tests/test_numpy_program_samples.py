@@ -1,4 +1,6 @@
-"""Programs on NumPy, over the samples of the conformance suite and programs that are drawn: the code gives what eager calls give, to the last bit."""
+"""Programs on NumPy, over the samples of the conformance suite and programs that are drawn: the
+code gives what eager calls give, to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,15 @@ def filled(value: Any, arrays: Any) -> Any:
     return arrays[value.number] if isinstance(value, Hole) else value
 
 
-def functions(name: str, sample: Sample, narrow: bool) -> Iterator[tuple[str, Callable[..., Any], list[Any]]]:
+def functions(
+    name: str, sample: Sample, narrow: bool
+) -> Iterator[tuple[str, Callable[..., Any], list[Any]]]:
     """The operation on the arrays of a sample, its gradient and its tangent."""
     arrays: list[Any] = []
-    args, kwargs = taken(sample.args, arrays, narrow), {k: taken(v, arrays, narrow) for k, v in sample.kwargs.items()}
+    args, kwargs = (
+        taken(sample.args, arrays, narrow),
+        {k: taken(v, arrays, narrow) for k, v in sample.kwargs.items()},
+    )
     floating = tuple(i for i, x in enumerate(arrays) if x.dtype.kind in "fc")
     if not arrays or (narrow and not floating):
         return
@@ -65,15 +72,30 @@ def functions(name: str, sample: Sample, narrow: bool) -> Iterator[tuple[str, Ca
 
     def loss(*xs: Any) -> Any:
         out = forward(*xs)
-        parts = [mg.astype(x, x.dtype) * 0.75 for x in (out if type(out) in (tuple, list) or hasattr(out, "_fields") else (out,))
-                 if hasattr(x, "dtype") and np.dtype(x.dtype).kind in "fc"]
-        return sum((mg.sum(mg.real(x * x) if np.dtype(x.dtype).kind == "c" else x * x) for x in parts), mg.zeros(()))
+        parts = [
+            mg.astype(x, x.dtype) * 0.75
+            for x in (out if type(out) in (tuple, list) or hasattr(out, "_fields") else (out,))
+            if hasattr(x, "dtype") and np.dtype(x.dtype).kind in "fc"
+        ]
+        return sum(
+            (mg.sum(mg.real(x * x) if np.dtype(x.dtype).kind == "c" else x * x) for x in parts),
+            mg.zeros(()),
+        )
 
     yield "forward", forward, arrays
     if floating and OPS[name].kind != "nondifferentiable":
         yield "gradient", func.grad(loss, argnums=floating), arrays
-        yield "tangent", lambda *xs: func.jvp(lambda *ys: loss(*(ys[floating.index(i)] if i in floating else x for i, x in enumerate(xs))),
-                                              tuple(xs[i] for i in floating), tuple(xs[i] * 0.5 for i in floating))[1], arrays
+        yield (
+            "tangent",
+            lambda *xs: func.jvp(
+                lambda *ys: loss(
+                    *(ys[floating.index(i)] if i in floating else x for i, x in enumerate(xs))
+                ),
+                tuple(xs[i] for i in floating),
+                tuple(xs[i] * 0.5 for i in floating),
+            )[1],
+            arrays,
+        )
 
 
 def compare(name: str, sample: Sample, narrow: bool) -> None:
@@ -86,7 +108,8 @@ def compare(name: str, sample: Sample, narrow: bool) -> None:
             continue
         try:
             program = recorded(f, *arrays)
-        except (TypeError, ValueError):  # more than a program: it looks at values, or returns no arrays
+        except (TypeError, ValueError):
+            # more than a program: it looks at values, or returns no arrays
             continue
         with np.errstate(all="ignore"):
             p = poisoned(program, arrays)
@@ -128,24 +151,64 @@ def test_every_sample(name: str) -> None:
 # ----- Programs that are drawn -----
 
 UNARY: tuple[Callable[[Any], Any], ...] = (
-    mg.sin, mg.exp, mg.tanh, mg.abs, mg.square, mg.sign, lambda x: x * 1, lambda x: x + 0.0, lambda x: x - 0.0, lambda x: x**2,
-    lambda x: 0.5 * x, lambda x: mg.negative(-x), lambda x: mg.clip(x, -0.5, 0.5), lambda x: mg.where(x > 0, x, 0.0),
-    lambda x: mg.astype(x, np.float64), lambda x: mg.astype(mg.astype(x, np.float32), np.float64), lambda x: mg.maximum(x, 0.1),
+    mg.sin,
+    mg.exp,
+    mg.tanh,
+    mg.abs,
+    mg.square,
+    mg.sign,
+    lambda x: x * 1,
+    lambda x: x + 0.0,
+    lambda x: x - 0.0,
+    lambda x: x**2,
+    lambda x: 0.5 * x,
+    lambda x: mg.negative(-x),
+    lambda x: mg.clip(x, -0.5, 0.5),
+    lambda x: mg.where(x > 0, x, 0.0),
+    lambda x: mg.astype(x, np.float64),
+    lambda x: mg.astype(mg.astype(x, np.float32), np.float64),
+    lambda x: mg.maximum(x, 0.1),
 )
 MOVED: tuple[Callable[[Any], Any], ...] = (
-    mg.matrix_transpose, lambda x: x[::-1], lambda x: x[:, 1:], lambda x: mg.reshape(x, (x.shape[1], x.shape[0])), lambda x: mg.flip(x, axis=1),
-    lambda x: mg.roll(x, 1, axis=0), lambda x: mg.broadcast_to(x[:1], x.shape), lambda x: mg.concat([x, x[:1]]), lambda x: x[::2],
-    lambda x: mg.broadcast_to(mg.sum(x, axis=1, keepdims=True), x.shape), lambda x: mg.cumulative_sum(x, axis=0), lambda x: x[np.asarray([1, 0, 1])],
+    mg.matrix_transpose,
+    lambda x: x[::-1],
+    lambda x: x[:, 1:],
+    lambda x: mg.reshape(x, (x.shape[1], x.shape[0])),
+    lambda x: mg.flip(x, axis=1),
+    lambda x: mg.roll(x, 1, axis=0),
+    lambda x: mg.broadcast_to(x[:1], x.shape),
+    lambda x: mg.concat([x, x[:1]]),
+    lambda x: x[::2],
+    lambda x: mg.broadcast_to(mg.sum(x, axis=1, keepdims=True), x.shape),
+    lambda x: mg.cumulative_sum(x, axis=0),
+    lambda x: x[np.asarray([1, 0, 1])],
 )
 REDUCED: tuple[Callable[[Any], Any], ...] = (
-    mg.sum, mg.mean, mg.max, lambda x: mg.sum(x, axis=0)[0], lambda x: mg.prod(x, axis=1)[1], lambda x: x[0, 1], lambda x: mg.matmul(x[0], x[0]),
+    mg.sum,
+    mg.mean,
+    mg.max,
+    lambda x: mg.sum(x, axis=0)[0],
+    lambda x: mg.prod(x, axis=1)[1],
+    lambda x: x[0, 1],
+    lambda x: mg.matmul(x[0], x[0]),
 )
 
 
 def drawn(random_: random.Random, steps: int, writes: bool = True) -> Callable[..., Any]:
-    """A function of matrices that computes `steps` matrices, returns some of them, and may write some into its arguments."""
-    script = [(random_.choice(("unary", "unary", "binary", "binary", "binary", "moved", "reduced", "matmul")), random_.random(), random_.random(),
-               random_.random()) for _ in range(steps)]
+    """A function of matrices that computes `steps` matrices, returns some of them, and may write
+    some into its arguments.
+    """
+    script = [
+        (
+            random_.choice(
+                ("unary", "unary", "binary", "binary", "binary", "moved", "reduced", "matmul")
+            ),
+            random_.random(),
+            random_.random(),
+            random_.random(),
+        )
+        for _ in range(steps)
+    ]
     kept, written = random_.random(), random_.random()
 
     def f(*xs: Any) -> Any:
@@ -162,16 +225,18 @@ def drawn(random_: random.Random, steps: int, writes: bool = True) -> Callable[.
                 found = mg.matmul(x, y)
             else:
                 rows, columns = (min(m, n) for m, n in zip(x.shape, y.shape, strict=True))
-                found = (mg.add, mg.multiply, mg.subtract, mg.maximum)[int(c * 4)](x[:rows, :columns], y[:rows, :columns])
+                found = (mg.add, mg.multiply, mg.subtract, mg.maximum)[int(c * 4)](
+                    x[:rows, :columns], y[:rows, :columns]
+                )
             values.append(mg.tanh(found) if c < 0.2 else found)
         for i, x in enumerate(xs):
-            same = [v for v in values[len(xs):] if v.shape == x.shape]
+            same = [v for v in values[len(xs) :] if v.shape == x.shape]
             if same and writes and written < 0.5:
                 if i % 2:
                     x[...] = same[int(kept * len(same))]
                 else:
                     x -= 0.1 * same[-1]
-        last = values[-1 - int(kept * 3):]
+        last = values[-1 - int(kept * 3) :]
         return last, [mg.sum(v) for v in last], mg.sum(values[int(kept * len(values))], axis=0)
 
     return f
@@ -180,7 +245,10 @@ def drawn(random_: random.Random, steps: int, writes: bool = True) -> Callable[.
 def trial(seed: int) -> None:
     random_, rng = random.Random(seed), np.random.default_rng(seed)
     shapes = [(4, 5), (5, 4), (4, 4)]
-    args = [rng.choice([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0], size=shape) * rng.choice([1.0, rng.uniform()]) for shape in shapes]
+    args = [
+        rng.choice([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0], size=shape) * rng.choice([1.0, rng.uniform()])
+        for shape in shapes
+    ]
     if seed % 3 == 1:
         args = [np.asfortranarray(x) for x in args]
     if seed % 3 == 2:
@@ -194,7 +262,8 @@ def trial(seed: int) -> None:
             return
         arena = (64 << 20, 500, 0)[seed % 3]
         p = poisoned(compiled.programs[0], args, arena)
-        # The layouts of what is given decide the order of sums, so eager and compiled start from arrays of the same strides.
+        # The layouts of what is given decide the order of sums, so eager and compiled start from
+        # arrays of the same strides.
         given = [[copied(x) for x in args] for _ in range(3)]
         expected = flat(f(*given[0]))
         for code, own in ((p.poisoned, given[1]), (p.code, given[2])):
@@ -218,8 +287,15 @@ def test_many_drawn_programs() -> None:
 def test_gradients_of_drawn_programs() -> None:
     for seed in range(40):
         f = drawn(random.Random(seed), 12, writes=False)
-        g = func.grad(lambda *xs, f=f: sum((mg.sum(x) for x in flat_layers(f(*(x * 1.0 for x in xs)))), mg.zeros(())), argnums=(0, 1, 2))
-        args = [np.random.default_rng(seed).normal(size=shape) for shape in ((4, 5), (5, 4), (4, 4))]
+        g = func.grad(
+            lambda *xs, f=f: sum(
+                (mg.sum(x) for x in flat_layers(f(*(x * 1.0 for x in xs)))), mg.zeros(())
+            ),
+            argnums=(0, 1, 2),
+        )
+        args = [
+            np.random.default_rng(seed).normal(size=shape) for shape in ((4, 5), (5, 4), (4, 4))
+        ]
         with np.errstate(all="ignore"):
             check(lambda *xs, g=g: g(*xs), *args)
 

@@ -1,4 +1,7 @@
-"""emit_nvtx: what ranges there are, and what they are called. A stand-in takes the place of the package nvtx, which would need no GPU either."""
+"""emit_nvtx: what ranges there are, and what they are called.
+
+A stand-in takes the place of the package nvtx, which would need no GPU either.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +74,13 @@ def test_every_operation_is_a_range(backend, nvtx):  # F225, F201
         y.backward()
     x * 3
     assert [re.sub(r"\d+", "N", name) for name in nvtx.names] == [
-        "multiply, seq=N", "sum, seq=N", "exp, seq=N", "SumBackward, stashed seq=N", "MultiplyBackward, stashed seq=N",
-        "AccumulateGrad, stashed seq=N"]
+        "multiply, seq=N",
+        "sum, seq=N",
+        "exp, seq=N",
+        "SumBackward, stashed seq=N",
+        "MultiplyBackward, stashed seq=N",
+        "AccumulateGrad, stashed seq=N",
+    ]
 
 
 def test_numbers(backend, nvtx):  # F228, F229
@@ -84,7 +92,9 @@ def test_numbers(backend, nvtx):  # F228, F229
         total.backward()
     assert [number(name) for name in nvtx.names[:2]] == stashed  # the numbers that the nodes got
     assert [number(name) for name in nvtx.names[2:4]] == stashed[::-1]
-    assert all("stashed" in name for name in nvtx.names[2:]) and not any("stashed" in name for name in nvtx.names[:2])
+    assert all("stashed" in name for name in nvtx.names[2:]) and not any(
+        "stashed" in name for name in nvtx.names[:2]
+    )
 
 
 def test_a_leaf_has_no_partner(backend, nvtx):  # F229
@@ -94,8 +104,13 @@ def test_a_leaf_has_no_partner(backend, nvtx):  # F229
         w = leaf(backend, 1.0, 2.0)
         mg.sum(w * c).backward()
     numbers = {name.partition(",")[0]: number(name) for name in nvtx.names}
-    assert numbers["MultiplyBackward"] == numbers["multiply"] and numbers["SumBackward"] == numbers["sum"]
-    assert [name for name, n in numbers.items() if n == numbers["AccumulateGrad"]] == ["AccumulateGrad"]
+    assert (
+        numbers["MultiplyBackward"] == numbers["multiply"]
+        and numbers["SumBackward"] == numbers["sum"]
+    )
+    assert [name for name, n in numbers.items() if n == numbers["AccumulateGrad"]] == [
+        "AccumulateGrad"
+    ]
     assert numbers["AccumulateGrad"] == 2**64 - 1  # PyTorch's
 
 
@@ -114,8 +129,9 @@ def test_double_backward(backend, nvtx):  # F230, F231
         first = list(nvtx.ranges)
         mg.sum(g).backward()
     inside = [name for depth, name in first if depth == 1]
-    assert inside and all(number(name) > 0 and "stashed" not in name for name in inside)  # inside of nodes, with numbers of their own
-    second = [number(name) for name in nvtx.names[len(first):] if "stashed" in name]
+    # inside of nodes, with numbers of their own
+    assert inside and all(number(name) > 0 and "stashed" not in name for name in inside)
+    second = [number(name) for name in nvtx.names[len(first) :] if "stashed" in name]
     made = [number(name) for name in inside if name.startswith(("pow", "multiply"))]
     assert set(made) <= set(second)
 
@@ -125,7 +141,11 @@ def test_shapes(backend, nvtx):  # F226
     with emit_nvtx(record_shapes=True):
         mg.sum(2.0 * mg.concat([x, x]), axis=0).backward()
     named = {name.partition(",")[0]: name.partition("sizes=")[2] for name in nvtx.names}
-    assert named["multiply"] == "[[], [4]]" and named["sum"] == "[[4], [], [], []]" and named["concat"] == "[[], []]"
+    assert (
+        named["multiply"] == "[[], [4]]"
+        and named["sum"] == "[[4], [], [], []]"
+        and named["concat"] == "[[], []]"
+    )
     assert named["MultiplyBackward"] == "[[4]]" and named["SumBackward"] == "[[]]"
 
 
@@ -142,7 +162,12 @@ def test_labels(nvtx):  # F224, F225
 
     with emit_nvtx():
         asyncio.run(main())
-    assert [name.partition(",")[0] for name in nvtx.names] == ["task 1", "task 2", "multiply", "multiply"]
+    assert [name.partition(",")[0] for name in nvtx.names] == [
+        "task 1",
+        "task 2",
+        "multiply",
+        "multiply",
+    ]
 
 
 def test_disabled(nvtx):  # F225
@@ -153,7 +178,10 @@ def test_disabled(nvtx):  # F225
 
 def test_not_twice(nvtx):  # F225
     emitting = emit_nvtx()
-    with emitting, pytest.raises(RuntimeError, match="NVTX annotation context manager is not reentrant"):
+    with (
+        emitting,
+        pytest.raises(RuntimeError, match="NVTX annotation context manager is not reentrant"),
+    ):
         emitting.__enter__()
 
 
@@ -175,7 +203,13 @@ def test_what_to_install(monkeypatch):  # F225
     monkeypatch.delitem(sys.modules, "nvtx", raising=False)
     real = builtins.__import__
     monkeypatch.setattr("importlib.import_module", lambda name: real("no_such_module_as_nvtx"))
-    with pytest.raises(ImportError, match=r"emit_nvtx needs the package nvtx: pip install 'multigrad-array\[nvtx\]'"), emit_nvtx():
+    with (
+        pytest.raises(
+            ImportError,
+            match=r"emit_nvtx needs the package nvtx: pip install 'multigrad-array\[nvtx\]'",
+        ),
+        emit_nvtx(),
+    ):
         pass
     assert observe.gate.get() is True
 
@@ -202,7 +236,14 @@ def test_the_profiler_of_jax(backend, nvtx, monkeypatch):  # F233
     with emit_nvtx():
         mg.sum(x).backward()
         leaf("numpy", 1.0) * 2
-    assert [name.partition(",")[0] for name in seen] == ["sum", "end", "SumBackward", "end", "AccumulateGrad", "end"]
+    assert [name.partition(",")[0] for name in seen] == [
+        "sum",
+        "end",
+        "SumBackward",
+        "end",
+        "AccumulateGrad",
+        "end",
+    ]
     assert set(nvtx.names) >= {name for name in seen if name != "end"}
 
 

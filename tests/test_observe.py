@@ -1,4 +1,7 @@
-"""Observers: who is told of what, in which contexts, and that nothing is left behind. See test_gate.py for the gate."""
+"""Observers: who is told of what, in which contexts, and that nothing is left behind.
+
+See test_gate.py for the gate.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,26 @@ import multigrad as mg
 from multigrad import func, observe
 from multigrad.autograd import Function, profiler
 from multigrad.autograd.graph import saved_tensors_hooks
-from multigrad.observe import CONVERSION, FUNCTION, LABEL, NODE, OPERATION, PASS, STEP, WRITE, Observer
+from multigrad.observe import (
+    CONVERSION,
+    FUNCTION,
+    LABEL,
+    NODE,
+    OPERATION,
+    PASS,
+    STEP,
+    WRITE,
+    Observer,
+)
 from multigrad.tools.graphs.noting import noted
 
 ALL = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE, LABEL})
 
 
 class Log(Observer):
-    """Writes down what it is told: `+kind name` where something begins, `-kind name` where it ends, `node name`."""
+    """Writes down what it is told: `+kind name` where something begins, `-kind name` where it ends,
+    `node name`.
+    """
 
     def __init__(self, *events: str, whole: bool = False) -> None:
         self.events = frozenset(events) or ALL
@@ -74,11 +89,21 @@ class TestEvents:
         with Log() as log:
             mg.sum(x * x).backward()
         assert log.told == [
-            "+operation multiply", "node MultiplyBackward", "-operation multiply",
-            "+operation sum", "node SumBackward", "-operation sum",
-            "+pass backward", "+step SumBackward", "-step SumBackward", "+step MultiplyBackward", "-step MultiplyBackward",
-            "+step AccumulateGrad", "-step AccumulateGrad", "-pass backward",
-        ]  # fmt: skip
+            "+operation multiply",
+            "node MultiplyBackward",
+            "-operation multiply",
+            "+operation sum",
+            "node SumBackward",
+            "-operation sum",
+            "+pass backward",
+            "+step SumBackward",
+            "-step SumBackward",
+            "+step MultiplyBackward",
+            "-step MultiplyBackward",
+            "+step AccumulateGrad",
+            "-step AccumulateGrad",
+            "-pass backward",
+        ]
 
     def test_what_is_not_recorded(self, x):
         with Log() as log, mg.no_grad():
@@ -86,9 +111,16 @@ class TestEvents:
             mg.sin(x.array)
         assert log.begun == ["multiply", "array", "sin"] and "node" not in " ".join(log.told)
 
-    @pytest.mark.parametrize("write", [
-        lambda t: t.__imul__(2.0), lambda t: t.__setitem__(0, 5.0), lambda t: t.exp_(), lambda t: t[1:].__iadd__(1.0),
-    ], ids=["imul", "setitem", "twin", "view"])  # fmt: skip
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda t: t.__imul__(2.0),
+            lambda t: t.__setitem__(0, 5.0),
+            lambda t: t.exp_(),
+            lambda t: t[1:].__iadd__(1.0),
+        ],
+        ids=["imul", "setitem", "twin", "view"],
+    )
     def test_writes(self, x, write):
         y = x * 1.0
         with Log(WRITE) as log:
@@ -112,8 +144,18 @@ class TestEvents:
         cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]))
         with Log(FUNCTION, NODE, STEP) as log:
             mg.sum(Double.apply(x)).backward()
-        assert log.told == ["+function Double", "node DoubleBackward", "-function Double", "node SumBackward", "+step SumBackward",
-                            "-step SumBackward", "+step DoubleBackward", "-step DoubleBackward", "+step AccumulateGrad", "-step AccumulateGrad"]
+        assert log.told == [
+            "+function Double",
+            "node DoubleBackward",
+            "-function Double",
+            "node SumBackward",
+            "+step SumBackward",
+            "-step SumBackward",
+            "+step DoubleBackward",
+            "-step DoubleBackward",
+            "+step AccumulateGrad",
+            "-step AccumulateGrad",
+        ]
         with Log(FUNCTION) as log:
             func.vmap(func.grad(lambda t: mg.sum(cube(t))))(np.ones((2, 3)))
             func.jvp(cube, (np.ones(3),), (np.ones(3),))
@@ -123,7 +165,16 @@ class TestEvents:
         t = mg.asarray(1.5, backend=backend)
         with Log(CONVERSION) as log:
             t.item(), t.tolist(), float(t), bool(t), t.array, t.detach(), t.data, t.numpy()
-        assert log.begun == ["item", "tolist", "__float__", "__bool__", "array", "detach", "data", "numpy"]
+        assert log.begun == [
+            "item",
+            "tolist",
+            "__float__",
+            "__bool__",
+            "array",
+            "detach",
+            "data",
+            "numpy",
+        ]
         with Log(CONVERSION, whole=True) as log:
             t.numpy()
         assert log.begun == ["numpy"]
@@ -148,10 +199,17 @@ class TestEvents:
 
         with Leaves():
             t = mg.asarray([1.0], backend=backend, requires_grad=True)
-        assert [(name, operands) for name, operands, _ in seen] == [("AccumulateGrad", ())] and seen[0][2] is t
+        assert [(name, operands) for name, operands, _ in seen] == [
+            ("AccumulateGrad", ())
+        ] and seen[0][2] is t
 
     def test_labels(self):
-        with profiler.record_function("unseen"), Log(LABEL) as log, profiler.record_function("outer"), profiler.record_function("inner"):
+        with (
+            profiler.record_function("unseen"),
+            Log(LABEL) as log,
+            profiler.record_function("outer"),
+            profiler.record_function("inner"),
+        ):
             assert observe.here().label.outer.name == "outer"
         assert log.told == ["+label outer", "+label inner", "-label inner", "-label outer"]
 
@@ -169,21 +227,36 @@ class TestEvents:
             z = mg.sum(y, axis=0, keepdims=True)
         (name, order, args, _, first), (other, _, given, options, second) = calls
         assert (name, order, args[0], args[1]) == ("divide", ("x2", "x1"), x, 2.0) and first is y
-        assert other == "sum" and given[0] is y and options == {"axis": 0, "dtype": None, "keepdims": True} and second is z
+        assert (
+            other == "sum"
+            and given[0] is y
+            and options == {"axis": 0, "dtype": None, "keepdims": True}
+            and second is z
+        )
 
 
 class TestOnce:
-    @pytest.mark.parametrize("wrap", [
-        lambda f: f, func.grad, lambda f: func.vmap(func.grad(f)), lambda f: func.grad(lambda t: mg.sum(func.vmap(f)(t))),
-        lambda f: lambda t: func.jvp(func.grad(lambda u: mg.sum(f(u))), (t,), (t,)),
-    ], ids=["plain", "grad", "vmap of grad", "grad of vmap", "jvp of grad"])  # fmt: skip
+    @pytest.mark.parametrize(
+        "wrap",
+        [
+            lambda f: f,
+            func.grad,
+            lambda f: func.vmap(func.grad(f)),
+            lambda f: func.grad(lambda t: mg.sum(func.vmap(f)(t))),
+            lambda f: lambda t: func.jvp(func.grad(lambda u: mg.sum(f(u))), (t,), (t,)),
+        ],
+        ids=["plain", "grad", "vmap of grad", "grad of vmap", "jvp of grad"],
+    )
     def test_an_operation_is_told_where_it_is_called(self, wrap):
         def f(t: Any) -> Any:
             return mg.sum(mg.sin(t) * t)
 
         with Log(OPERATION, whole=True) as log:
             wrap(f)(np.ones((2, 3)))
-        assert [name for name in log.begun if name in ("sin", "multiply")][:2] == ["sin", "multiply"]
+        assert [name for name in log.begun if name in ("sin", "multiply")][:2] == [
+            "sin",
+            "multiply",
+        ]
         assert log.begun.count("sin") == 1
 
     def test_whole_operations_hide_their_parts(self, x):
@@ -208,9 +281,14 @@ class TestOnce:
 class TestErrors:
     def test_what_raises_ends(self, x):
         shorter = x[:2]
-        with Log() as log, pytest.raises((ValueError, TypeError), match="shape|broadcast|operands|incompatible"):
+        with (
+            Log() as log,
+            pytest.raises((ValueError, TypeError), match="shape|broadcast|operands|incompatible"),
+        ):
             x * shorter
-        assert log.told == ["+operation multiply", "-operation multiply"] and isinstance(log.results[0], (ValueError, TypeError))
+        assert log.told == ["+operation multiply", "-operation multiply"] and isinstance(
+            log.results[0], (ValueError, TypeError)
+        )
 
     def test_an_observer_that_raises(self, x):
         class Refusing(Observer):
@@ -219,19 +297,30 @@ class TestErrors:
             def end(self, token: Any, call: observe.Call) -> None:
                 raise RuntimeError("not here")
 
-        with Log(OPERATION) as outer, Refusing(), Log(OPERATION) as inner, pytest.raises(RuntimeError, match="not here"):
+        with (
+            Log(OPERATION) as outer,
+            Refusing(),
+            Log(OPERATION) as inner,
+            pytest.raises(RuntimeError, match="not here"),
+        ):
             mg.sin(x)
         assert outer.told == inner.told == ["+operation sin", "-operation sin"]
 
     def test_an_observer_that_raises_at_the_beginning(self, x):
         """Those who were told of a beginning are told of the end."""
+
         class Refusing(Observer):
             events = frozenset({OPERATION})
 
             def begin(self, call: observe.Call) -> Any:
                 raise RuntimeError("not here")
 
-        with Log(OPERATION) as outer, Refusing(), Log(OPERATION) as inner, pytest.raises(RuntimeError, match="not here"):
+        with (
+            Log(OPERATION) as outer,
+            Refusing(),
+            Log(OPERATION) as inner,
+            pytest.raises(RuntimeError, match="not here"),
+        ):
             mg.sin(x)
         assert outer.told == ["+operation sin", "-operation sin"] and inner.told == []
 
@@ -242,7 +331,12 @@ class TestErrors:
             def closed(self, label: observe.Label) -> None:
                 raise RuntimeError("not here")
 
-        with Log(LABEL) as outer, Refusing(), pytest.raises(RuntimeError, match="not here"), profiler.record_function("block"):
+        with (
+            Log(LABEL) as outer,
+            Refusing(),
+            pytest.raises(RuntimeError, match="not here"),
+            profiler.record_function("block"),
+        ):
             pass
         assert outer.told == ["+label block", "-label block"]
 
@@ -253,7 +347,10 @@ class TestErrors:
             def begin(self, call: observe.Call) -> Any:
                 raise RuntimeError("not here")
 
-        with pytest.warns(UserWarning, match=r"Anomaly|Error detected"), mg.autograd.detect_anomaly():
+        with (
+            pytest.warns(UserWarning, match=r"Anomaly|Error detected"),
+            mg.autograd.detect_anomaly(),
+        ):
             with Refusing(), pytest.raises(RuntimeError, match="not here"):
                 mg.sum(x).backward()
             assert "parent_" not in mg.sum(x).grad_fn.metadata
@@ -274,7 +371,9 @@ class TestContexts:
     def test_other_threads_and_contexts(self, x):
         with Log(OPERATION) as log:
             for target in (lambda: mg.sin(x), contextvars.Context().run):
-                thread = threading.Thread(target=target, args=() if target.__name__ == "<lambda>" else (mg.sin, x))
+                thread = threading.Thread(
+                    target=target, args=() if target.__name__ == "<lambda>" else (mg.sin, x)
+                )
                 thread.start()
                 thread.join()
             assert log.told == []
@@ -336,7 +435,9 @@ class TestContexts:
         assert first.told == second.told == ["sin"]
 
     def test_what_a_callback_enters_or_leaves_stays_so(self, x):
-        """An observer that leaves in its own callback is told no more, as is a profiler that one begins there told from then on."""
+        """An observer that leaves in its own callback is told no more, as is a profiler that one
+        begins there told from then on.
+        """
         inner = Log(OPERATION)
 
         class Once(Log):
@@ -354,7 +455,10 @@ class TestContexts:
 
     def test_hooks_for_saved_arrays_are_left_in_any_order(self, x):
         packed: list[str] = []
-        first, second = (saved_tensors_hooks(lambda t, name=name: packed.append(name) or t, lambda t: t) for name in ("first", "second"))
+        first, second = (
+            saved_tensors_hooks(lambda t, name=name: packed.append(name) or t, lambda t: t)
+            for name in ("first", "second")
+        )
         first.__enter__()
         second.__enter__()
         first.__exit__()
@@ -367,10 +471,19 @@ class TestContexts:
         """And not to who observed the call, if that has ended."""
         with Log(OPERATION) as call:
             y = func.checkpoint(lambda t: mg.sin(mg.exp(t)))(x)
-        with Log(OPERATION, STEP) as log, saved_tensors_hooks(lambda t: pytest.fail("the graph of the second run is of no use"), lambda t: t):
+        with (
+            Log(OPERATION, STEP) as log,
+            saved_tensors_hooks(
+                lambda t: pytest.fail("the graph of the second run is of no use"), lambda t: t
+            ),
+        ):
             y.backward(mg.ones_like(y.detach()))
         assert call.begun == ["exp", "sin"]
-        assert [name for name in log.begun if name in ("exp", "sin", "SinBackward")] == ["SinBackward", "exp", "sin"]
+        assert [name for name in log.begun if name in ("exp", "sin", "SinBackward")] == [
+            "SinBackward",
+            "exp",
+            "sin",
+        ]
 
     def test_a_generator_that_is_closed_elsewhere(self, x):
         class Once(Log):
@@ -457,9 +570,14 @@ def test_observers_and_what_they_keep_are_freed_by_reference_counting(x):
         gc.enable()
 
 
-@pytest.mark.parametrize("made", [mg.autograd.graph.record_lines, lambda: mg.autograd.graph.label("step")], ids=["lines", "label"])
+@pytest.mark.parametrize(
+    "made",
+    [mg.autograd.graph.record_lines, lambda: mg.autograd.graph.label("step")],
+    ids=["lines", "label"],
+)
 def test_blocks_leave_nothing_behind(x, made):
     """Neither a cycle nor, in a block around them, a record of each."""
+
     def steps(n: int) -> int:
         tracemalloc.start()
         try:
@@ -483,6 +601,7 @@ def test_blocks_leave_nothing_behind(x, made):
 
 def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
     """Of two that are open, by nodes of any kind, also where another observer is told of them."""
+
     def generator() -> Any:
         with mg.autograd.graph.label("elsewhere"):
             yield
@@ -517,6 +636,7 @@ def test_anomaly_mode_that_ends_elsewhere(x):
 @pytest.mark.filterwarnings("ignore:Anomaly")
 def test_a_step_whose_end_was_not_told_induces_nothing(x):
     """As when an interrupt comes first. The error that is at hand keeps what ran."""
+
     class Interrupted(Observer):
         events = frozenset({STEP})
 

@@ -1,8 +1,9 @@
 """No rule, and no form of an operation, has a real and a complex array meet in an operator.
 
-The standard lets them, where integers may not meet floats (array_api_strict, in the conformance suite, sees to these). Libraries differ: PyTorch's
-matmul and solve refuse it. So it is refused here, by an array_api_strict whose table of promotions lacks these pairs. A real array with a complex
-number of Python's is what every library takes.
+The standard lets them, where integers may not meet floats (array_api_strict, in the conformance
+suite, sees to these). Libraries differ: PyTorch's matmul and solve refuse it. So it is refused
+here, by an array_api_strict whose table of promotions lacks these pairs. A real array with a
+complex number of Python's is what every library takes.
 """
 
 from __future__ import annotations
@@ -24,9 +25,14 @@ from multigrad_conformance import cells
 load()
 CHECKS = ("vjp", "jvp", "second", "each_output")
 CHAPTERS = ("linalg", "fft")  # which make complex arrays of real ones
-CELLS = [cell for cell in cells.selected("strict", "short")
-         if "@" not in cell.id and cell.id.split("/")[1] in CHECKS and OPS[cell.id.split("/")[0]].module.startswith("multigrad.ops")
-         and ("complex" in cell.id.split("/")[2] or OPS[cell.id.split("/")[0]].chapter in CHAPTERS)]
+CELLS = [
+    cell
+    for cell in cells.selected("strict", "short")
+    if "@" not in cell.id
+    and cell.id.split("/")[1] in CHECKS
+    and OPS[cell.id.split("/")[0]].module.startswith("multigrad.ops")
+    and ("complex" in cell.id.split("/")[2] or OPS[cell.id.split("/")[0]].chapter in CHAPTERS)
+]
 
 
 def is_complex(dtype: Any) -> bool:
@@ -40,7 +46,9 @@ class OneKind(dict[Any, Any]):
 
     def __contains__(self, pair: object) -> bool:
         first, second = pair  # type: ignore[misc]
-        return super().__contains__(pair) and (self.with_number or is_complex(first) == is_complex(second))
+        return super().__contains__(pair) and (
+            self.with_number or is_complex(first) == is_complex(second)
+        )
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Every way of writing an operation is straight code, which agrees with the general path, and follows a declaration that is replaced."""
+"""Every way of writing an operation is straight code, which agrees with the general path, and
+follows a declaration that is replaced.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,11 @@ class NoGeneral:
 
     def __enter__(self):
         self.changed = []
-        for function in [f for f in gc.get_objects() if type(f) is type(leaf) and f.__module__ == "multigrad" and "_general" in f.__globals__]:
+        for function in [
+            f
+            for f in gc.get_objects()
+            if type(f) is type(leaf) and f.__module__ == "multigrad" and "_general" in f.__globals__
+        ]:
             scope = function.__globals__
             if not isinstance(scope["_general"], Counted):
                 self.changed.append((scope, scope["_general"]))
@@ -90,7 +96,9 @@ class TestNothingIsGeneral:
     """Once an operation has been met, `dispatch.general` is not called for what users write."""
 
     @pytest.mark.parametrize("name", FORMS)
-    @pytest.mark.parametrize("where", ["tape", "func.grad", "jvp", "vmap", "vmap of grad", "jvp of grad"])
+    @pytest.mark.parametrize(
+        "where", ["tape", "func.grad", "jvp", "vmap", "vmap of grad", "jvp of grad"]
+    )
     def test_of(self, name, where):
         f = FORMS[name]
         if name == "mask" and "vmap" in where:
@@ -111,7 +119,8 @@ class TestNothingIsGeneral:
             run()
         with NoGeneral() as counted:
             run()
-        assert set(counted.calls) <= ({"unstack"} if where == "jvp of grad" else set())  # Duals of several outputs are rare
+        # Duals of several outputs are rare
+        assert set(counted.calls) <= ({"unstack"} if where == "jvp of grad" else set())
 
 
 class TestAgreement:
@@ -125,8 +134,15 @@ class TestAgreement:
         t = leaf(x)
         out = f(t)
         (g,) = mg.autograd.grad(mg.sum(out * out), t)
-        found = [out, g, func.grad(loss)(x), func.jvp(f, (x,), (B,))[1], func.jvp(func.grad(loss), (x,), (B,))[1],
-                 func.grad(lambda u: mg.sum(func.grad(loss)(u) * B))(x), func.grad(func.checkpoint(loss))(x)]
+        found = [
+            out,
+            g,
+            func.grad(loss)(x),
+            func.jvp(f, (x,), (B,))[1],
+            func.jvp(func.grad(loss), (x,), (B,))[1],
+            func.grad(lambda u: mg.sum(func.grad(loss)(u) * B))(x),
+            func.grad(func.checkpoint(loss))(x),
+        ]
         return [(value(y).dtype, value(y)) for y in found]
 
     @pytest.mark.parametrize("name", FORMS)
@@ -141,15 +157,28 @@ class TestAgreement:
 
     @pytest.mark.parametrize("seed", range(40))
     def test_of_random_programs(self, seed):
-        of_another_shape = {"mask", "index array", "index Tensor", "take", "stack", "concat", "index arrays in a tuple", "of a module",
-                            "sum with a dtype", "astype"}
+        of_another_shape = {
+            "mask",
+            "index array",
+            "index Tensor",
+            "take",
+            "stack",
+            "concat",
+            "index arrays in a tuple",
+            "of a module",
+            "sum with a dtype",
+            "astype",
+        }
         names = [n for n in FORMS if n not in of_another_shape]
 
         def f(x):
             draw = random.Random(seed)
             terms = [x]
             for _ in range(6):
-                terms.append(FORMS[draw.choice(names)](draw.choice(terms)) * draw.choice([0.5, x, B, terms[-1]]))
+                terms.append(
+                    FORMS[draw.choice(names)](draw.choice(terms))
+                    * draw.choice([0.5, x, B, terms[-1]])
+                )
             return sum(terms[1:], terms[0])
 
         quick = self.results(f, A)
@@ -182,27 +211,43 @@ class TestSettings:
             return func.jvp(lambda x: getattr(xp, name)(x, axis=axes), (x,), (x,))[1]
 
         def product(axes):
-            return func.jvp(func.grad(lambda x: mg.sum(getattr(xp, name)(x, axis=axes) ** 2)), (x,), (x,))[1]
+            return func.jvp(
+                func.grad(lambda x: mg.sum(getattr(xp, name)(x, axis=axes) ** 2)), (x,), (x,)
+            )[1]
 
         for _ in range(6):
             for run in (gradient, tangent, product):
                 np.testing.assert_array_equal(run(kind([0, 1])), run((0, 1)))
 
-    @pytest.mark.parametrize("function", [lambda x: mg.sum(x, dtype="float32"), lambda x: mg.astype(x, "float32")], ids=["sum", "astype"])
+    @pytest.mark.parametrize(
+        "function",
+        [lambda x: mg.sum(x, dtype="float32"), lambda x: mg.astype(x, "float32")],
+        ids=["sum", "astype"],
+    )
     def test_the_name_of_a_dtype_at_every_level(self, xp, function):
         x = xp.asarray([1.0, 2.0]).array
         for _ in range(12):
             out, tangent = func.jvp(function, (x,), (x,))
             assert out.dtype == tangent.dtype == xp.float32
             assert func.grad(lambda x: mg.sum(function(x)))(x).dtype == x.dtype
-            assert func.jvp(func.grad(lambda x: mg.sum(function(x * x))), (x,), (x,))[1].dtype == x.dtype
+            assert (
+                func.jvp(func.grad(lambda x: mg.sum(function(x * x))), (x,), (x,))[1].dtype
+                == x.dtype
+            )
 
 
 @pytest.fixture
 def cube():
     """An operation that a test may declare anew; it is gone afterwards."""
-    registry.elementwise("test_cube(x, /)", x=lambda xp, x: 3 * x * x, forward=lambda xp, x: x * x * x, override="test_cube" in registry.OPS)
-    yield lambda partial: registry.elementwise("test_cube(x, /)", x=partial, forward=lambda xp, x: x * x * x, override=True)
+    registry.elementwise(
+        "test_cube(x, /)",
+        x=lambda xp, x: 3 * x * x,
+        forward=lambda xp, x: x * x * x,
+        override="test_cube" in registry.OPS,
+    )
+    yield lambda partial: registry.elementwise(
+        "test_cube(x, /)", x=partial, forward=lambda xp, x: x * x * x, override=True
+    )
     del registry.OPS["test_cube"]
     registry.forget_remembered()
     plans.forget()
@@ -225,7 +270,11 @@ def test_a_function_held_from_before_computes_no_old_rule(cube):
     cube(lambda xp, x: 5 * x * x)
     for _ in range(12):
         for way, run in ways.items():
-            np.testing.assert_allclose(value(run()), 5 * A**2 + 5 * A**2 + 10 * A**2 if way == "hvp" else 5 * A**2, err_msg=way)
+            np.testing.assert_allclose(
+                value(run()),
+                5 * A**2 + 5 * A**2 + 10 * A**2 if way == "hvp" else 5 * A**2,
+                err_msg=way,
+            )
     assert mg.test_cube is not held
 
 

@@ -1,4 +1,6 @@
-"""What Python asks of a Tensor besides arithmetic: comparisons, bits, signs, hashes, foreign operands, casts to scalars."""
+"""What Python asks of a Tensor besides arithmetic: comparisons, bits, signs, hashes, foreign
+operands, casts to scalars.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def test_comparisons_have_no_gradient(xp: Any, stem: str) -> None:
     for found in (compare(x, v), compare(x, 2.0), compare(x, 2), compare(x, v.detach())):
         assert found.dtype == xp.bool and not found.requires_grad and found.grad_fn is None
         np.testing.assert_array_equal(values(found), expected)
-    np.testing.assert_array_equal(values(compare(2.0, x)), compare(2.0, np.asarray([1.0, 2.0, 3.0])))
+    np.testing.assert_array_equal(
+        values(compare(2.0, x)), compare(2.0, np.asarray([1.0, 2.0, 3.0]))
+    )
 
 
 def test_equality_with_what_is_no_array(xp: Any) -> None:
@@ -55,11 +59,16 @@ def test_bitwise_operators(xp: Any, stem: str) -> None:
         found = apply(stem, form, const(xp, n, "int64"), const(xp, m, "int64"))
         np.testing.assert_array_equal(values(found), apply(stem, "operator", n, m))
         assert found.dtype == xp.int64 and not found.requires_grad
-    np.testing.assert_array_equal(values(apply(stem, "operator", 5, const(xp, m, "int64"))), apply(stem, "operator", 5, m))
+    np.testing.assert_array_equal(
+        values(apply(stem, "operator", 5, const(xp, m, "int64"))), apply(stem, "operator", 5, m)
+    )
     if stem in ("and", "or", "xor"):
         p, q = np.asarray([True, True, False]), np.asarray([True, False, False])
         for form in ("operator", "reflected", "in place"):
-            np.testing.assert_array_equal(values(apply(stem, form, const(xp, p, "bool"), const(xp, q, "bool"))), apply(stem, "operator", p, q))
+            np.testing.assert_array_equal(
+                values(apply(stem, form, const(xp, p, "bool"), const(xp, q, "bool"))),
+                apply(stem, "operator", p, q),
+            )
         np.testing.assert_array_equal(values(True ^ const(xp, q, "bool")), ~q)
     with pytest.raises((TypeError, ValueError)):
         apply(stem, "operator", leaf(xp, A), const(xp, m, "int64"))
@@ -67,7 +76,11 @@ def test_bitwise_operators(xp: Any, stem: str) -> None:
 
 def test_unary_operators(xp: Any) -> None:
     x = leaf(xp, [-1.5, 0.0, 2.0])
-    for y, value, slope in ((-x, [1.5, 0, -2], [-1, -1, -1]), (+x, [-1.5, 0, 2], [1, 1, 1]), (abs(x), [1.5, 0, 2], [-1, 0, 1])):
+    for y, value, slope in (
+        (-x, [1.5, 0, -2], [-1, -1, -1]),
+        (+x, [-1.5, 0, 2], [1, 1, 1]),
+        (abs(x), [1.5, 0, 2], [-1, 0, 1]),
+    ):
         check(y, value)
         check(gradients(y, x, xp.ones_like(x))[0], slope)
         assert y is not x
@@ -79,7 +92,13 @@ def test_unary_operators(xp: Any) -> None:
 
 def test_operators_that_the_standard_does_not_have(xp: Any) -> None:
     x = leaf(xp, A)
-    for expression in (lambda: divmod(x, 2.0), lambda: divmod(2.0, x), lambda: x @ 2.0, lambda: 2 @ x, lambda: x @ None):
+    for expression in (
+        lambda: divmod(x, 2.0),
+        lambda: divmod(2.0, x),
+        lambda: x @ 2.0,
+        lambda: 2 @ x,
+        lambda: x @ None,
+    ):
         with pytest.raises(TypeError, match="unsupported operand"):
             expression()
     with pytest.raises(TypeError):
@@ -90,7 +109,11 @@ def test_the_operator_of_matrix_products_takes_no_numbers_at_any_level(xp: Any) 
     x = const(xp, A)
     for number in (2, 1.5, True, 1j):
         for product in (lambda z, number=number: z @ number, lambda z, number=number: number @ z):
-            for run in (lambda f: mg.func.jvp(f, (x,), (x,)), lambda f: mg.func.vmap(f)(x), lambda f: mg.func.grad(f)(x)):
+            for run in (
+                lambda f: mg.func.jvp(f, (x,), (x,)),
+                lambda f: mg.func.vmap(f)(x),
+                lambda f: mg.func.grad(f)(x),
+            ):
                 for _ in range(PATIENCE + 2):  # straight code or not
                     with pytest.raises(TypeError, match="unsupported operand"):
                         run(product)
@@ -122,8 +145,18 @@ def test_other_operands_get_their_turn(xp: Any) -> None:
 
 
 CASTS: list[tuple[Any, str, Any]] = [
-    (float, "float64", 2.5), (int, "float64", 2.0), (complex, "float64", 2.5), (bool, "float64", 2.5), (complex, "complex128", 1 + 2j),
-    (int, "int64", 7), (float, "int64", 7), (bool, "int64", 0), (bool, "bool", True), (int, "bool", True), (float, "float32", 0.5)]
+    (float, "float64", 2.5),
+    (int, "float64", 2.0),
+    (complex, "float64", 2.5),
+    (bool, "float64", 2.5),
+    (complex, "complex128", 1 + 2j),
+    (int, "int64", 7),
+    (float, "int64", 7),
+    (bool, "int64", 0),
+    (bool, "bool", True),
+    (int, "bool", True),
+    (float, "float32", 0.5),
+]
 
 
 @pytest.mark.parametrize(("kind", "dtype", "value"), CASTS)
@@ -137,7 +170,11 @@ def test_casts(xp: Any, kind: Any, dtype: str, value: Any) -> None:
 @pytest.mark.parametrize("kind", [float, int, complex])
 def test_casts_that_drop_a_gradient_warn(xp: Any, kind: Any) -> None:
     x = leaf(xp, 2.0)
-    with pytest.warns(UserWarning, match=rf"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}\(\) drops its gradient"):
+    with pytest.warns(
+        UserWarning,
+        match=rf"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}\(\) "
+        r"drops its gradient",
+    ):
         assert kind(x * 1.5) == 3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -161,7 +198,15 @@ def test_casts_that_are_refused(xp: Any) -> None:
 
 def test_index(xp: Any) -> None:
     n = const(xp, 2, "int64")
-    assert operator.index(n) == 2 and [10, 20, 30][n] == 30 and list(range(n)) == [0, 1] and "ab" * n == "abab" and [0] * n == [0, 0]
+    assert (
+        operator.index(n) == 2
+        and [10, 20, 30][n] == 30
+        and list(range(n)) == [0, 1]
+        and "ab" * n == "abab"
+        and [0] * n == [0, 0]
+    )
     for bad in (const(xp, 2.0), const(xp, True, "bool"), const(xp, [1, 2], "int64")):
-        with pytest.raises(TypeError, match="only integer Tensors of one element can be used as an index"):
+        with pytest.raises(
+            TypeError, match="only integer Tensors of one element can be used as an index"
+        ):
             operator.index(bad)

@@ -18,7 +18,12 @@ from multigrad.optimizing import Library, optimized
 from multigrad.program import Call, Guard, Program, Write
 from multigrad.registry import OPS
 
-X, Y, N, Z = np.linspace(0.1, 0.9, 5), np.linspace(0.5, 1.5, 5), np.arange(5), np.linspace(0.1, 0.9, 5) * (1 + 1j)
+X, Y, N, Z = (
+    np.linspace(0.1, 0.9, 5),
+    np.linspace(0.5, 1.5, 5),
+    np.arange(5),
+    np.linspace(0.1, 0.9, 5) * (1 + 1j),
+)
 
 
 def names(f: Callable[..., Any] | Program, *args: Any) -> list[str]:
@@ -39,17 +44,29 @@ SAME: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "itself": (lambda x: mg.exp(+mg.sin(x)), ["sin", "exp"]),
     "the negative of the negative": (lambda x: mg.exp(mg.negative(-mg.sin(x))), ["sin", "exp"]),
     "its own dtype": (lambda x: mg.exp(mg.astype(mg.sin(x), np.float64)), ["sin", "exp"]),
-    "its own shape": (lambda x: mg.exp(mg.reshape(mg.broadcast_to(mg.sin(x), (5,)), (5,))), ["sin", "exp"]),
+    "its own shape": (
+        lambda x: mg.exp(mg.reshape(mg.broadcast_to(mg.sin(x), (5,)), (5,))),
+        ["sin", "exp"],
+    ),
     "its own order": (lambda x: mg.exp(mg.permute_dims(mg.sin(x), (0,))), ["sin", "exp"]),
     "plus the negative": (lambda x: mg.sin(x) + -mg.cos(x), ["sin", "cos", "subtract"]),
     "the negative plus": (lambda x: -mg.cos(x) + mg.sin(x), ["cos", "sin", "subtract"]),
     "less the negative": (lambda x: mg.sin(x) - -mg.cos(x), ["sin", "cos", "add"]),
-    "plus a product with the negative": (lambda x: mg.sin(x) + -mg.cos(x) * x, ["sin", "cos", "multiply", "subtract"]),
-    "less a quotient of the negative": (lambda x: mg.sin(x) - -mg.cos(x) / x, ["sin", "cos", "divide", "add"]),
+    "plus a product with the negative": (
+        lambda x: mg.sin(x) + -mg.cos(x) * x,
+        ["sin", "cos", "multiply", "subtract"],
+    ),
+    "less a quotient of the negative": (
+        lambda x: mg.sin(x) - -mg.cos(x) / x,
+        ["sin", "cos", "divide", "add"],
+    ),
     "what is computed twice": (lambda x: mg.sin(x) * mg.sin(x), ["sin", "multiply"]),
     "what nothing needs": (lambda x: (mg.cos(x), mg.sin(x))[1], ["sin"]),
     "constants": (lambda x: x * (np.arange(5.0) * 2 + 1), ["multiply"]),
-    "a scalar that is broadcast": (lambda x: mg.broadcast_to(mg.sum(x), (5,)) * mg.sin(x), ["sum", "sin", "multiply"]),
+    "a scalar that is broadcast": (
+        lambda x: mg.broadcast_to(mg.sum(x), (5,)) * mg.sin(x),
+        ["sum", "sin", "multiply"],
+    ),
 }
 
 DIFFERENT: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {
@@ -64,9 +81,16 @@ DIFFERENT: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {
     "another dtype": (lambda x: mg.astype(mg.sin(x), np.float32), X, ["sin", "astype"]),
     "True is no 1": (lambda x: (x > 2) * True, N, ["greater", "multiply"]),
     "strides of the argument": (lambda x: mg.sum(x * 1), X, ["multiply", "sum"]),
-    "a product that is needed besides": (lambda x: [y := -mg.sin(x) * mg.cos(x), mg.exp(x) + y][1] * y, X,
-                                         ["sin", "negative", "cos", "multiply", "exp", "add", "multiply"]),
-    "a product of complex numbers": (lambda x: mg.exp(x) + -mg.sin(x) * x, Z, ["exp", "sin", "negative", "multiply", "add"]),
+    "a product that is needed besides": (
+        lambda x: [y := -mg.sin(x) * mg.cos(x), mg.exp(x) + y][1] * y,
+        X,
+        ["sin", "negative", "cos", "multiply", "exp", "add", "multiply"],
+    ),
+    "a product of complex numbers": (
+        lambda x: mg.exp(x) + -mg.sin(x) * x,
+        Z,
+        ["exp", "sin", "negative", "multiply", "add"],
+    ),
     "two results": (lambda x: (mg.sin(x), mg.sin(x)), X, ["sin", "sin"]),
     "a result and what is equal": (lambda x: [y := mg.sin(x), y * 1], X, ["sin", "multiply"]),
 }
@@ -120,11 +144,20 @@ def test_writes_keep_their_targets() -> None:
 
 def test_checks_stay() -> None:
     refuse = OPS["refuse"]
-    assert names(lambda x: (general(refuse, (mg.cos(x), x < 0, "negative")), mg.sin(x))[1], X) == ["cos", "less", "refuse", "sin"]
+    assert names(lambda x: (general(refuse, (mg.cos(x), x < 0, "negative")), mg.sin(x))[1], X) == [
+        "cos",
+        "less",
+        "refuse",
+        "sin",
+    ]
 
 
 def test_uniform_arrays() -> None:
     assert uniform(np.ones(3)) == 1.0 and uniform(np.zeros(3)) == 0.0 and uniform(np.arange(1)) == 0
-    assert uniform(np.asarray([0.0, -0.0])) is None and uniform(np.arange(3)) is None and uniform(np.ones(0)) is None
+    assert (
+        uniform(np.asarray([0.0, -0.0])) is None
+        and uniform(np.arange(3)) is None
+        and uniform(np.ones(0)) is None
+    )
     assert uniform(np.broadcast_to(np.float64(1.0), (2, 3))) == 1.0
     assert uniform(np.ones(3, bool)) is None and uniform(np.asarray(2.0)) == 2.0

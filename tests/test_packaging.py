@@ -1,4 +1,6 @@
-"""The distributions: what they declare, what their wheels say and hold, and the wheel of the core in an empty environment."""
+"""The distributions: what they declare, what their wheels say and hold, and the wheel of the core
+in an empty environment.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,15 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECTS = sorted([ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("conformance/pyproject.toml")])
-PINS = Path(sys.prefix) / "constraints.txt"  # what this environment was installed from, if make made it
+PROJECTS = sorted(
+    [
+        ROOT / "pyproject.toml",
+        *ROOT.glob("plugins/*/pyproject.toml"),
+        *ROOT.glob("conformance/pyproject.toml"),
+    ]
+)
+# what this environment was installed from, if make made it
+PINS = Path(sys.prefix) / "constraints.txt"
 EXTRAS = {"jax", "cupy", "cupy-cuda13", "viz", "nvtx", "test", "backends", "docs", "all"}
 
 
@@ -42,7 +51,17 @@ def requirements(project: dict[str, Any]) -> list[str]:
 
 def test_every_distribution_of_the_repository_is_looked_at() -> None:
     names = {read(path)["project"]["name"] for path in PROJECTS}
-    ours = ("array", "autograd", "conformance", "dask", "mparray", "scipy", "special", "strict", "torch")
+    ours = (
+        "array",
+        "autograd",
+        "conformance",
+        "dask",
+        "mparray",
+        "scipy",
+        "special",
+        "strict",
+        "torch",
+    )
     assert {f"multigrad-{name}" for name in ours} <= names
 
 
@@ -73,11 +92,17 @@ def test_every_package_says_that_it_is_typed_and_is_checked(path: Path) -> None:
 @pytest.mark.parametrize("path", PROJECTS, ids=label)
 def test_what_needs_the_core_takes_the_releases_that_fit_it(path: Path) -> None:
     version = read(ROOT / "pyproject.toml")["project"]["version"]
-    core = [r for r in map(Requirement, read(path)["project"]["dependencies"]) if r.name == "multigrad-array"]
+    core = [
+        r
+        for r in map(Requirement, read(path)["project"]["dependencies"])
+        if r.name == "multigrad-array"
+    ]
     assert len(core) == (label(path) != ROOT.name)
     for requirement in core:
         assert version in requirement.specifier
-        assert "0.0.9" not in requirement.specifier and "99.0.0" not in requirement.specifier, "a release that it does not know"
+        assert "0.0.9" not in requirement.specifier and "99.0.0" not in requirement.specifier, (
+            "a release that it does not know"
+        )
 
 
 # -- releases: what several files repeat is written by one tool
@@ -109,8 +134,12 @@ def release_of(folder: Path, text: str) -> dict[Path, str]:
 
 
 @pytest.mark.parametrize(("version", "core"), [("0.2.1", ">=0.2,<0.3"), ("3.4.0", ">=3.4,<4")])
-def test_a_release_is_written_into_every_file_that_names_it(version: str, core: str, tmp_path: Path) -> None:
-    written = release_of(tmp_path, f'version = "{version}"\nrepository = "https://example.org/somewhere"\n')
+def test_a_release_is_written_into_every_file_that_names_it(
+    version: str, core: str, tmp_path: Path
+) -> None:
+    written = release_of(
+        tmp_path, f'version = "{version}"\nrepository = "https://example.org/somewhere"\n'
+    )
     projects = {path.relative_to(ROOT).as_posix() for path in PROJECTS}
     assert projects <= set(map(str, written))
     for name, text in written.items():
@@ -122,12 +151,16 @@ def test_a_release_is_written_into_every_file_that_names_it(version: str, core: 
         requirements = [r for r in project["dependencies"] if r.startswith("multigrad-array")]
         assert set(requirements) <= {f"multigrad-array{core}"}
     back = release_of(tmp_path, (ROOT / "release.toml").read_text())
-    assert all(text == (ROOT / name).read_text() for name, text in back.items()), "an address that is taken back leaves a trace"
+    assert all(text == (ROOT / name).read_text() for name, text in back.items()), (
+        "an address that is taken back leaves a trace"
+    )
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.2.3rc1", "v1.2.3", ""])
 def test_a_release_is_three_numbers(version: str, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"release.toml: version must be MAJOR.MINOR.PATCH, as 0.1.0"):
+    with pytest.raises(
+        SystemExit, match=r"release.toml: version must be MAJOR.MINOR.PATCH, as 0.1.0"
+    ):
         release_of(tmp_path, f'version = "{version}"\nrepository = ""\n')
 
 
@@ -141,7 +174,9 @@ def test_a_file_that_no_longer_names_the_release_is_an_error(tmp_path: Path) -> 
 
 def test_no_address_of_the_project_stands_anywhere_but_in_the_release() -> None:
     repository = read(ROOT / "release.toml")["repository"]
-    texts = [p for p in ROOT.rglob("*") if p.suffix in {".md", ".py", ".toml"} and ".venv" not in p.parts]
+    texts = [
+        p for p in ROOT.rglob("*") if p.suffix in {".md", ".py", ".toml"} and ".venv" not in p.parts
+    ]
     assert len(texts) > 200
     for path in texts:
         for address in re.findall(r"https?://[^\s)>\"']*multigrad[^\s)>\"']*", path.read_text()):
@@ -150,12 +185,19 @@ def test_no_address_of_the_project_stands_anywhere_but_in_the_release() -> None:
 
 def packages(path: Path) -> list[Path]:
     """The folders that a distribution ships."""
-    return [path.parent / name for name in read(path)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
+    return [
+        path.parent / name
+        for name in read(path)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    ]
 
 
 def test_the_core_needs_three_packages() -> None:
     project = read(ROOT / "pyproject.toml")["project"]
-    assert [re.split(r"[<>=!~ ]", r)[0] for r in project["dependencies"]] == ["numpy", "array-api-compat", "pluggy"]
+    assert [re.split(r"[<>=!~ ]", r)[0] for r in project["dependencies"]] == [
+        "numpy",
+        "array-api-compat",
+        "pluggy",
+    ]
     assert set(project["optional-dependencies"]) == EXTRAS
     assert set(project["entry-points"]["multigrad"]) == {"numpy", "jax", "cupy"}
 
@@ -194,11 +236,25 @@ print(importlib.metadata.version("multigrad-array"))
 
 
 def command(*words: object, cwd: Path) -> str:
-    """Run it as a user would, with nothing of this process's environment that could lend it a package."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "MULTIGRAD"))}
+    """Run it as a user would, with nothing of this process's environment that could lend it a
+    package.
+    """
+    clean = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("PYTHON", "VIRTUAL_ENV", "MULTIGRAD"))
+    }
     if PINS.is_file():
         clean |= {"PIP_CONSTRAINT": PINS.as_uri(), "PIP_BUILD_CONSTRAINT": PINS.as_uri()}
-    done = subprocess.run([str(w) for w in words], cwd=cwd, env=clean, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [str(w) for w in words],
+        cwd=cwd,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout}\n{done.stderr}"
     return done.stdout.strip()
 
@@ -207,7 +263,18 @@ def command(*words: object, cwd: Path) -> str:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The built wheel of each distribution, by the name of its folder."""
     folder = tmp_path_factory.mktemp("wheels")
-    command(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, *(p.parent for p in PROJECTS), cwd=folder)
+    command(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        folder,
+        *(p.parent for p in PROJECTS),
+        cwd=folder,
+    )
     built = {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
     return {label(path): built[read(path)["project"]["name"]] for path in PROJECTS}
 
@@ -229,15 +296,25 @@ PLATFORMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
 def chosen(requirements: list[str], extra: str, platform: str) -> list[Requirement]:
     """What an installer takes of them, for an extra ("" for none) on that platform."""
     where = {"extra": extra, "platform_system": platform, "sys_platform": PLATFORMS[platform]}
-    return [r for r in map(Requirement, requirements) if r.marker is None or r.marker.evaluate(where)]
+    return [
+        r for r in map(Requirement, requirements) if r.marker is None or r.marker.evaluate(where)
+    ]
 
 
 def declared(project: dict[str, Any], extra: str, platform: str) -> set[str]:
-    """What pyproject.toml asks for; a distribution's mention of its own extras stands for what is in those."""
+    """What pyproject.toml asks for; a distribution's mention of its own extras stands for what is
+    in those.
+    """
     wanted: set[str] = set()
-    for requirement in chosen(project.get("optional-dependencies", {})[extra] if extra else project["dependencies"], extra, platform):
+    for requirement in chosen(
+        project.get("optional-dependencies", {})[extra] if extra else project["dependencies"],
+        extra,
+        platform,
+    ):
         if requirement.name == project["name"]:
-            wanted |= {r for other in requirement.extras for r in declared(project, other, platform)}
+            wanted |= {
+                r for other in requirement.extras for r in declared(project, other, platform)
+            }
         else:
             wanted.add(f"{requirement.name}{requirement.specifier}")
     return wanted
@@ -245,11 +322,22 @@ def declared(project: dict[str, Any], extra: str, platform: str) -> set[str]:
 
 @pytest.mark.network
 @pytest.mark.parametrize("path", PROJECTS, ids=label)
-def test_the_metadata_of_the_wheel_is_what_was_declared(path: Path, wheels: dict[str, Path]) -> None:
+def test_the_metadata_of_the_wheel_is_what_was_declared(
+    path: Path, wheels: dict[str, Path]
+) -> None:
     project, told = read(path)["project"], metadata(wheels[label(path)])
-    assert (told["Name"], told["Version"], told["Requires-Python"]) == (project["name"], project["version"], project["requires-python"])
-    assert (told["License-Expression"], told.get_all("License-File")) == ("BSD-3-Clause", ["LICENSE"])
-    assert told.get_all("Project-URL", []) == [f"{k}, {v}" for k, v in project.get("urls", {}).items()]
+    assert (told["Name"], told["Version"], told["Requires-Python"]) == (
+        project["name"],
+        project["version"],
+        project["requires-python"],
+    )
+    assert (told["License-Expression"], told.get_all("License-File")) == (
+        "BSD-3-Clause",
+        ["LICENSE"],
+    )
+    assert told.get_all("Project-URL", []) == [
+        f"{k}, {v}" for k, v in project.get("urls", {}).items()
+    ]
     extras = set(project.get("optional-dependencies", {}))
     assert set(told.get_all("Provides-Extra", [])) == extras
     needs = told.get_all("Requires-Dist", [])
@@ -265,7 +353,9 @@ def test_the_metadata_of_the_wheel_is_what_was_declared(path: Path, wheels: dict
 def test_the_extra_all_is_for_every_platform(wheels: dict[str, Path]) -> None:
     needs = metadata(wheels[ROOT.name]).get_all("Requires-Dist", [])
     for platform in PLATFORMS:
-        names = {r.name for r in chosen(needs, "all", platform)} - {r.name for r in chosen(needs, "", platform)}
+        names = {r.name for r in chosen(needs, "all", platform)} - {
+            r.name for r in chosen(needs, "", platform)
+        }
         assert names == {"jax", "graphviz", "matplotlib", "nvtx"}
 
 
@@ -276,19 +366,36 @@ def test_the_wheel_holds_the_package_and_nothing_else(path: Path, wheels: dict[s
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     (package,) = packages(path)
-    assert {name.split("/")[0].split("-")[0] for name in names} == {package.name, read(path)["project"]["name"].replace("-", "_")}
-    kept = {p.relative_to(package.parent).as_posix() for p in package.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {
+        package.name,
+        read(path)["project"]["name"].replace("-", "_"),
+    }
+    kept = {
+        p.relative_to(package.parent).as_posix()
+        for p in package.rglob("*")
+        if p.is_file() and "__pycache__" not in p.parts
+    }
     assert kept <= set(names), "the wheel lacks modules, or files that they read"
-    assert package.name != "multigrad" or "multigrad/templates/backend/pyproject.toml.template" in names
+    assert (
+        package.name != "multigrad"
+        or "multigrad/templates/backend/pyproject.toml.template" in names
+    )
     assert f"{package.name}/py.typed" in names
     assert content(wheel, ".dist-info/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
 @pytest.mark.network
 @pytest.mark.parametrize("path", PROJECTS, ids=label)
-def test_the_record_of_the_wheel_lists_every_file_with_its_sum(path: Path, wheels: dict[str, Path]) -> None:
+def test_the_record_of_the_wheel_lists_every_file_with_its_sum(
+    path: Path, wheels: dict[str, Path]
+) -> None:
     wheel = wheels[label(path)]
-    record = {name: (digest, size) for name, digest, size in csv.reader(io.StringIO(content(wheel, ".dist-info/RECORD").decode()))}
+    record = {
+        name: (digest, size)
+        for name, digest, size in csv.reader(
+            io.StringIO(content(wheel, ".dist-info/RECORD").decode())
+        )
+    }
     with zipfile.ZipFile(wheel) as archive:
         assert set(record) == set(archive.namelist())
         for name, (digest, size) in record.items():

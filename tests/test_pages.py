@@ -1,4 +1,6 @@
-"""The pages of docs/: every Python example runs, every page stands in the navigation of the site, and each page is run by one test."""
+"""The pages of docs/: every Python example runs, every page stands in the navigation of the site,
+and each page is run by one test.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,16 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 # Pages that another test runs: in a process or a folder of their own, or beside other checks.
 ELSEWHERE = {
-    "compile.md": "test_readme.py", "extending.md": "test_readme.py", "loops.md": "test_readme.py", "seeing.md": "test_readme.py",
-    "transformations.md": "test_readme.py", "from-autograd.md": "test_multigrad_autograd_scipy.py", "optimizers.md": "test_func_tree.py",
-    "plugins.md": "test_plugins_page.py", "solvers.md": "test_multigrad_scipy_equations.py", "testing.md": "test_conformance_fixtures.py",
+    "compile.md": "test_readme.py",
+    "extending.md": "test_readme.py",
+    "loops.md": "test_readme.py",
+    "seeing.md": "test_readme.py",
+    "transformations.md": "test_readme.py",
+    "from-autograd.md": "test_multigrad_autograd_scipy.py",
+    "optimizers.md": "test_func_tree.py",
+    "plugins.md": "test_plugins_page.py",
+    "solvers.md": "test_multigrad_scipy_equations.py",
+    "testing.md": "test_conformance_fixtures.py",
     "howto/out-of-core.md": "test_multigrad_dask_page.py",
 }
 
@@ -58,11 +67,15 @@ def declared() -> Iterator[None]:
             registry.OPS.pop(operation)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if examples(p) and name(p) not in ELSEWHERE], ids=name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if examples(p) and name(p) not in ELSEWHERE], ids=name
+)
 def test_the_examples_run(page: Path) -> None:
     text = page.read_text()
     for module in pages.needs(text):
-        pytest.importorskip(module, reason=f"{module} is not installed: docs/{name(page)} was not run")
+        pytest.importorskip(
+            module, reason=f"{module} is not installed: docs/{name(page)} was not run"
+        )
     outputs = pages.run(text, f"docs/{name(page)}")
     assert len(outputs) == len(examples(page))
 
@@ -70,14 +83,18 @@ def test_the_examples_run(page: Path) -> None:
 def test_a_page_that_runs_elsewhere_is_named_there() -> None:
     for page, test in ELSEWHERE.items():
         words = (ROOT / "tests" / test).read_text()
-        assert page in words or f'"{page.removesuffix(".md")}"' in words, f"{test} says nothing of docs/{page}"
+        assert page in words or f'"{page.removesuffix(".md")}"' in words, (
+            f"{test} says nothing of docs/{page}"
+        )
 
 
 def test_no_page_lacks_the_mark_of_its_examples() -> None:
     """A fence without a language, or inside of a list, would not be run."""
     for page in PAGES:
         fences = re.findall(r"^( *)```(.*)$", page.read_text(), re.M)
-        assert not [words for indent, words in fences if words == "python" and indent], f"{page}: an example that is indented is not run"
+        assert not [words for indent, words in fences if words == "python" and indent], (
+            f"{page}: an example that is indented is not run"
+        )
 
 
 # ----- the site -----
@@ -92,7 +109,11 @@ def navigation() -> dict[str, Any]:
 def addresses(nav: Any) -> list[str]:
     if isinstance(nav, str):
         return [nav]
-    return [address for item in nav for address in addresses(item if isinstance(item, str) else next(iter(item.values())))]
+    return [
+        address
+        for item in nav
+        for address in addresses(item if isinstance(item, str) else next(iter(item.values())))
+    ]
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -108,35 +129,53 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 def test_the_reference_has_the_pages_of_the_navigation() -> None:
     written = tool("reference").pages()
-    assert set(written) == {address for address in addresses(navigation()["nav"]) if address.startswith("reference/")}
-    assert "## `vmap`" in written["reference/func.md"] and "## `sin`" in written["reference/operations/elementwise.md"]
-    assert "## `backward`" in written["reference/tensor.md"] and " at 0x" not in "".join(written.values())
+    assert set(written) == {
+        address for address in addresses(navigation()["nav"]) if address.startswith("reference/")
+    }
+    assert (
+        "## `vmap`" in written["reference/func.md"]
+        and "## `sin`" in written["reference/operations/elementwise.md"]
+    )
+    assert "## `backward`" in written["reference/tensor.md"] and " at 0x" not in "".join(
+        written.values()
+    )
 
 
 def test_the_drawings_are_fresh() -> None:
     for path, text in tool("drawings").texts().items():
-        assert path.is_file() and path.read_text() == text, f"{path.name} is not what tools/drawings.py draws: run it"
+        assert path.is_file() and path.read_text() == text, (
+            f"{path.name} is not what tools/drawings.py draws: run it"
+        )
 
 
 def test_every_drawing_is_shown() -> None:
-    texts = "".join(page.read_text() for page in [*PAGES, ROOT / "README.md", ROOT / "ARCHITECTURE.md"])
+    texts = "".join(
+        page.read_text() for page in [*PAGES, ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+    )
     assert all(f"img/{path.name}" in texts for path in (DOCS / "img").iterdir())
 
 
 def test_what_a_block_shows() -> None:
     text = "```python\nprint('a')\n1 + 1\n```\n\n```python\nx = 3\n```\n\n```python\nx\n```\n"
     assert [output.text for output in pages.run(text, "a page")] == ["a\n2\n", "", "3\n"]
-    assert 'title="Output"' in pages.shown(text, "a page") and pages.shown(text, "a page").count("Output") == 2
+    assert (
+        'title="Output"' in pages.shown(text, "a page")
+        and pages.shown(text, "a page").count("Output") == 2
+    )
 
 
 def test_a_warning_on_a_page_is_an_error() -> None:
     for category in ("UserWarning", "DeprecationWarning"):
         with pytest.raises(Warning, match="old"):
-            pages.run(f"```python\nimport warnings\nwarnings.warn('old', {category})\n```\n", "a page")
+            pages.run(
+                f"```python\nimport warnings\nwarnings.warn('old', {category})\n```\n", "a page"
+            )
 
 
 def test_a_page_that_cannot_be_run_says_why() -> None:
-    with pytest.raises(RuntimeError, match="here.md cannot be run: no_such_module is not installed"):
+    with pytest.raises(
+        RuntimeError, match="here.md cannot be run: no_such_module is not installed"
+    ):
         pages.shown("<!-- needs: no_such_module -->\n", "here.md")
 
 

@@ -1,4 +1,6 @@
-"""docs/parity.md and the files that it is made from: no row is empty, every test is there, and the table is the one they describe."""
+"""docs/parity.md and the files that it is made from: no row is empty, every test is there, and the
+table is the one they describe.
+"""
 
 from __future__ import annotations
 
@@ -44,33 +46,52 @@ def test_the_modules(data):
 def test_only_the_open_issues_wait(data):
     """What waits for forward mode and batching says so in its name, or belongs to forward_ad."""
     waiting = {kind: [row for row in data.rows() if kind in row.open] for kind in tool.OPEN}
-    forward = {row.key for row in data.names["autograd.forward_ad"]} | {"F030", "F048", "F191", "F192", "forward_ad"}
+    forward = {row.key for row in data.names["autograd.forward_ad"]} | {
+        "F030",
+        "F048",
+        "F191",
+        "F192",
+        "forward_ad",
+    }
     for row in waiting["transformations"]:
-        assert row.key in forward or re.search("batched|vectorize|strategy|forward|fwd|jvp|vmap", row.key), row.key
+        assert row.key in forward or re.search(
+            "batched|vectorize|strategy|forward|fwd|jvp|vmap", row.key
+        ), row.key
         assert row.tests or row.key in forward, row.key
 
 
 def test_comments_agree_with_the_table(data):
-    """A test that names a feature behind its first line is one of those that the table has for it."""
+    """A test that names a feature behind its first line is one of those that the table has for
+    it.
+    """
     rows = {row.key: row for _, rows in data.features.values() for row in rows}
     named = 0
     for path in sorted((ROOT / "tests" / "parity").glob("test_*.py")):
         for test, comment in tool.tests_of(path).items():
             for key in re.findall(r"\bF\d{3}\b", comment):
                 named += 1
-                assert rows[key].none or f"parity/{path.name}::{test}" in rows[key].tests, f"{path.name}::{test} is said to show {key}"
+                assert rows[key].none or f"parity/{path.name}::{test}" in rows[key].tests, (
+                    f"{path.name}::{test} is said to show {key}"
+                )
     assert named > 150
 
 
 WRONG = [
     ([], "F001: an empty row"),
-    (["test_tensor.py::TestPlace::test_nonesuch"], "F001: there is no test test_tensor.py::TestPlace::test_nonesuch"),
+    (
+        ["test_tensor.py::TestPlace::test_nonesuch"],
+        "F001: there is no test test_tensor.py::TestPlace::test_nonesuch",
+    ),
     (["test_nonesuch.py::test_detach"], "F001: there is no test test_nonesuch.py::test_detach"),
-    (["test_tensor.py::test_detach"], "F001: there is no test test_tensor.py::test_detach"),  # that of a class
+    # that of a class
+    (["test_tensor.py::test_detach"], "F001: there is no test test_tensor.py::test_detach"),
     (["open: sometime"], "F001: 'sometime' is no open issue"),
     (["none: no"], "F001: a reason of a few words is wanted"),
     (["see: autograd.nonesuch"], "F001: autograd.nonesuch has no test"),
-    (["none: for a good reason", "test_tensor.py::TestPlace::test_detach"], "F001: what has no meaning here has no test"),
+    (
+        ["none: for a good reason", "test_tensor.py::TestPlace::test_detach"],
+        "F001: what has no meaning here has no test",
+    ),
 ]
 
 
@@ -82,8 +103,15 @@ def test_what_is_wrong_is_found(texts, message):
 
 
 def test_what_is_right_is_not():
-    named = {"autograd": [tool.row("grad", ["test_tensor.py::TestPlace::test_detach"]), tool.row("g", ["see: autograd.grad"])]}
-    data = tool.Data({}, named, {"autograd.grad(*, x=None)": "so that", "autograd.nonesuch(y)": "so that"}, {})
+    named = {
+        "autograd": [
+            tool.row("grad", ["test_tensor.py::TestPlace::test_detach"]),
+            tool.row("g", ["see: autograd.grad"]),
+        ]
+    }
+    data = tool.Data(
+        {}, named, {"autograd.grad(*, x=None)": "so that", "autograd.nonesuch(y)": "so that"}, {}
+    )
     assert tool.problems(data) == ["autograd.nonesuch(y): a parameter of an unknown name"]
 
 

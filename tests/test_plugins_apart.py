@@ -1,4 +1,6 @@
-"""One plugin does not harm another, nor who uses neither: what it claims, what it raises, how long it takes, what it replaces."""
+"""One plugin does not harm another, nor who uses neither: what it claims, what it raises, how long
+it takes, what it replaces.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def numpy_works():
     for x in (1.0, None, "text", [1.0], object()):
         assert discovery.backend_of(x) is None
 """
-USE = """
+USE = (
+    """
 import warnings
 from multigrad.backends import discovery
 from multigrad.errors import BackendError, RegistrationError
@@ -29,7 +32,9 @@ def told(call):
         return call()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-""" + NUMPY_WORKS
+"""
+    + NUMPY_WORKS
+)
 
 
 def plugin(name: str, module: str, load: str = "") -> str:
@@ -56,8 +61,10 @@ print(told(lambda: discovery.get("evil")))
 numpy_works()
 """)
     owner = module.partition(".")[0]
-    expected = (f"backend 'evil' of the plugin 'aaa' of multigrad-aaa 1.0 is refused: its module {module!r} is that of the backend {owner!r} of "
-                f"the plugin {owner!r} of multigrad-array")
+    expected = (
+        "backend 'evil' of the plugin 'aaa' of multigrad-aaa 1.0 is refused: its module "
+        f"{module!r} is that of the backend {owner!r} of the plugin {owner!r} of multigrad-array"
+    )
     assert f"evil | multigrad-aaa 1.0 | broken | {expected}" in out
     assert f"BackendError: {expected}" in out.splitlines()[-1]
 
@@ -75,20 +82,39 @@ print(discovery.backend_of(lib.Array()).name)
 print(told(lambda: discovery.get("second")))
 """)
     assert "first | z-distribution 1.0 | available | \n" in out
-    assert "second | a-distribution 1.0 | broken | backend 'second' of the plugin 'bbb' of a-distribution 1.0 is refused: its module 'lib' is" in out
+    assert (
+        "second | a-distribution 1.0 | broken | backend 'second' of the plugin 'bbb' of "
+        "a-distribution 1.0 is refused: its module 'lib' is" in out
+    )
     assert out.splitlines()[-2] == "first"
-    assert "is that of the backend 'first' of the plugin 'abc' of z-distribution 1.0" in out.splitlines()[-1]
+    assert (
+        "is that of the backend 'first' of the plugin 'abc' of z-distribution 1.0"
+        in out.splitlines()[-1]
+    )
 
 
 def test_one_plugin_has_two_backends_of_one_module(site: Site) -> None:
-    site.module("lib", TOY.replace('"toy"', '"a"').replace("class Array: pass", "class Array: pass\nclass Other: pass")
-                + '\ndef make_b():\n    return mg.Backend("b", array_api_strict, (Other,))\n')
-    site.plugin("p", plugin("a", "lib", "lib:make").replace("[mg", "[mg.BackendSpec('b', module='lib', load='lib:make_b'), mg"))
-    assert site.run("""
+    site.module(
+        "lib",
+        TOY.replace('"toy"', '"a"').replace(
+            "class Array: pass", "class Array: pass\nclass Other: pass"
+        )
+        + '\ndef make_b():\n    return mg.Backend("b", array_api_strict, (Other,))\n',
+    )
+    site.plugin(
+        "p",
+        plugin("a", "lib", "lib:make").replace(
+            "[mg", "[mg.BackendSpec('b', module='lib', load='lib:make_b'), mg"
+        ),
+    )
+    assert (
+        site.run("""
         import lib
         from multigrad.backends import discovery
         print(discovery.backend_of(lib.Array()).name, discovery.backend_of(lib.Other()).name)
-        """) == "a b\n"
+        """)
+        == "a b\n"
+    )
 
 
 def test_a_part_of_a_library_has_a_backend(site: Site) -> None:
@@ -97,21 +123,35 @@ def test_a_part_of_a_library_has_a_backend(site: Site) -> None:
     (site.folder / "lib" / "__init__.py").write_text("print('imported')")
     (site.folder / "lib" / "arrays.py").write_text(TOY)
     site.plugin("p", plugin("toy", "lib.arrays", "lib.arrays:make"))
-    assert "toy | multigrad-p 1.0 | available | " in site.run(SHOW + "import sys; assert 'lib' not in sys.modules")
-    assert site.run("""
+    assert "toy | multigrad-p 1.0 | available | " in site.run(
+        SHOW + "import sys; assert 'lib' not in sys.modules"
+    )
+    assert (
+        site.run("""
         import lib
         from multigrad.backends import discovery
         assert discovery.backend_of(object()) is None
         import lib.arrays
         print(discovery.backend_of(lib.arrays.Array()).name)
-        """) == "imported\ntoy\n"
+        """)
+        == "imported\ntoy\n"
+    )
 
 
 def test_a_blocked_backend_leaves_its_module_to_another(site: Site) -> None:
-    site.module("other", TOY.replace('"toy"', '"other"').replace("class Array: pass", "from cupy import ndarray as Array"))
+    site.module(
+        "other",
+        TOY.replace('"toy"', '"other"').replace(
+            "class Array: pass", "from cupy import ndarray as Array"
+        ),
+    )
     site.module("cupy", "class ndarray: pass")
     site.plugin("other", plugin("other", "cupy", "other:make"))
-    code = "import cupy\nfrom multigrad.backends import discovery\nprint(discovery.get('other').name, discovery.backend_of(cupy.ndarray()).name)"
+    code = (
+        "import cupy\n"
+        "from multigrad.backends import discovery\n"
+        "print(discovery.get('other').name, discovery.backend_of(cupy.ndarray()).name)"
+    )
     assert site.run(code, MULTIGRAD_BLOCK="cupy") == "other other\n"
 
 
@@ -126,9 +166,19 @@ numpy_works()
 """)
     lines = out.splitlines()
     assert lines[0].startswith(
-        "RegistrationError: backend 'mine' of a call of register() is refused: its module 'numpy' is that of the backend 'numpy' of ")
-    assert lines[1] == "RegistrationError: the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim it as well"
-    assert lines[2] == "RegistrationError: the array type builtins.object is one of Python's own: a backend may not claim it as well"
+        "RegistrationError: backend 'mine' of a call of register() is refused: its module "
+        "'numpy' is that of the backend 'numpy' of "
+    )
+    assert (
+        lines[1]
+        == "RegistrationError: the array type numpy.ndarray is that of the backend 'numpy': a "
+        "backend may not claim it as well"
+    )
+    assert (
+        lines[2]
+        == "RegistrationError: the array type builtins.object is one of Python's own: a backend "
+        "may not claim it as well"
+    )
     assert lines[3] == "False"
 
 
@@ -140,8 +190,14 @@ def test_the_built_in_plugins_are_those_of_this_project(site: Site) -> None:
     site.distribution("ccc", jax="multigrad.backends.jax")
     out = site.run(SHOW + USE + "numpy_works()")
     assert "imported" not in out
-    assert "numpy | aaa 1.0 | broken | the plugin 'numpy' of aaa 1.0 cannot be registered: its name or its module is already that of" in out
-    assert "alias | bbb 1.0 | broken | the plugin 'alias' of bbb 1.0 cannot be registered: its name or its module is already that of" in out
+    assert (
+        "numpy | aaa 1.0 | broken | the plugin 'numpy' of aaa 1.0 cannot be registered: its "
+        "name or its module is already that of" in out
+    )
+    assert (
+        "alias | bbb 1.0 | broken | the plugin 'alias' of bbb 1.0 cannot be registered: its "
+        "name or its module is already that of" in out
+    )
     assert "numpy | multigrad-array" in out and "jax | multigrad-array" in out and "ccc" not in out
 
 
@@ -151,9 +207,17 @@ def test_two_distributions_have_a_plugin_of_one_name(site: Site) -> None:
     for name in ("one", "two"):
         site.module(f"plugin_{name}", plugin("toy", "toy"))
         site.distribution(name, toy=f"plugin_{name}")
-    out = site.run(f"import toy\nfrom multigrad.backends.discovery import backend_of\nprint(backend_of(toy.Array()).name)\n{SHOW}")
+    out = site.run(
+        "import toy\n"
+        "from multigrad.backends.discovery import backend_of\n"
+        "print(backend_of(toy.Array()).name)\n"
+        f"{SHOW}"
+    )
     assert out.startswith("toy\n") and "toy | one 1.0 | loaded | \n" in out
-    assert "toy | two 1.0 | broken | the plugin 'toy' of two 1.0 cannot be registered: its name or its module is already that of the plugin" in out
+    assert (
+        "toy | two 1.0 | broken | the plugin 'toy' of two 1.0 cannot be registered: its name or "
+        "its module is already that of the plugin" in out
+    )
 
 
 # ----- The types of arrays -----
@@ -175,16 +239,34 @@ TYPES = {
     "everything": ("Array = object", "one of Python's own"),
     "a Python type": ("Array = float", "one of Python's own"),
     "Python's numbers": ("from numbers import Number as Array", "a superclass of Python's bool"),
-    "an abstract class": ("class Array(abc.ABC): pass\nArray.register(np.ndarray)", "a superclass of numpy.ndarray, that of the backend 'numpy'"),
-    "a protocol": ("@typing.runtime_checkable\nclass Array(typing.Protocol):\n    def __array_namespace__(self): ...",
-                   "a superclass of multigrad's own arrays"),
-    "whatever has a shape": ("class Meta(type):\n    def __subclasscheck__(cls, c): return hasattr(c, 'shape') and hasattr(c, 'strides')\n"
-                             "    def __instancecheck__(cls, x): return hasattr(x, 'shape')\nclass Array(metaclass=Meta): pass",
-                             "a superclass of numpy.ndarray, that of the backend 'numpy'"),
-    "what cannot be asked": ("class Meta(type):\n    def __subclasscheck__(cls, c): raise ValueError\n"
-                             "    __instancecheck__ = __subclasscheck__\nclass Array(metaclass=Meta): pass", "a superclass of Python's bool"),
+    "an abstract class": (
+        "class Array(abc.ABC): pass\nArray.register(np.ndarray)",
+        "a superclass of numpy.ndarray, that of the backend 'numpy'",
+    ),
+    "a protocol": (
+        "@typing.runtime_checkable\n"
+        "class Array(typing.Protocol):\n"
+        "    def __array_namespace__(self): ...",
+        "a superclass of multigrad's own arrays",
+    ),
+    "whatever has a shape": (
+        "class Meta(type):\n"
+        "    def __subclasscheck__(cls, c): return hasattr(c, 'shape') and hasattr(c, "
+        "'strides')\n"
+        "    def __instancecheck__(cls, x): return hasattr(x, 'shape')\n"
+        "class Array(metaclass=Meta): pass",
+        "a superclass of numpy.ndarray, that of the backend 'numpy'",
+    ),
+    "what cannot be asked": (
+        "class Meta(type):\n    def __subclasscheck__(cls, c): raise ValueError\n"
+        "    __instancecheck__ = __subclasscheck__\nclass Array(metaclass=Meta): pass",
+        "a superclass of Python's bool",
+    ),
     "multigrad's arrays": ("Array = mg.Tensor", "a superclass of multigrad's own arrays"),
-    "the class of JAX's arrays": ("import jax\nArray = type(jax.numpy.zeros(1))", "a subclass of jax.{}, that of the backend 'jax'"),
+    "the class of JAX's arrays": (
+        "import jax\nArray = type(jax.numpy.zeros(1))",
+        "a subclass of jax.{}, that of the backend 'jax'",
+    ),
 }
 
 
@@ -207,25 +289,41 @@ print(told(lambda: discovery.get("evil")))
 """)
     first, second = out.splitlines()
     assert first == second
-    assert first.startswith("BackendError: backend 'evil' of the plugin 'p' of multigrad-p 1.0 is broken: the array type ")
-    before, _, after = f" is {expected}: a backend may not claim it as well".partition("{}")  # JAX's class has several names
+    assert first.startswith(
+        "BackendError: backend 'evil' of the plugin 'p' of multigrad-p 1.0 is broken: the array "
+        "type "
+    )
+    # JAX's class has several names
+    before, _, after = f" is {expected}: a backend may not claim it as well".partition("{}")
     assert before in first and first.endswith(after)
 
 
 def test_a_late_library_keeps_its_arrays(site: Site) -> None:
-    """A class that takes what has a certain attribute is found out when a library with such arrays is there; until then it takes none of them."""
-    site.module("late", TOY.replace('"toy"', '"late"').replace("class Array: pass", "class Array:\n    gpu = True"))
-    array = "class Array(abc.ABC):\n    @classmethod\n    def __subclasshook__(cls, c): return hasattr(c, 'gpu')"
+    """A class that takes what has a certain attribute is found out when a library with such arrays
+    is there; until then it takes none of them.
+    """
+    site.module(
+        "late",
+        TOY.replace('"toy"', '"late"').replace("class Array: pass", "class Array:\n    gpu = True"),
+    )
+    array = (
+        "class Array(abc.ABC):\n"
+        "    @classmethod\n"
+        "    def __subclasshook__(cls, c): return hasattr(c, 'gpu')"
+    )
     site.module("evil", LIB.format(array=array, more=""))
     site.plugin("a", plugin("evil", "evil"))
     site.plugin("b", plugin("late", "late"))
-    assert site.run("""
+    assert (
+        site.run("""
         from multigrad.backends import discovery
         print(discovery.get("evil").name)
         import late
         class Sub(late.Array): pass
         print(discovery.backend_of(Sub()).name, discovery.backend_of(late.Array()).name)
-        """) == "evil\nlate late\n"
+        """)
+        == "evil\nlate late\n"
+    )
 
 
 SUBCLASS = """
@@ -238,9 +336,19 @@ def make():
 """
 
 
-@pytest.mark.parametrize("first", ["discovery.get('numpy')", "discovery.backend_of(np.ones(1))", "discovery.get('quantity')", "None"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "discovery.get('numpy')",
+        "discovery.backend_of(np.ones(1))",
+        "discovery.get('quantity')",
+        "None",
+    ],
+)
 def test_the_class_of_an_array_decides_by_the_order_of_its_bases(site: Site, first: str) -> None:
-    """A library whose arrays inherit from NumPy's has a backend of its own, whichever is used first."""
+    """A library whose arrays inherit from NumPy's has a backend of its own, whichever is used
+    first.
+    """
     site.module("quantity", SUBCLASS)
     site.plugin("p", plugin("quantity", "quantity"))
     out = site.run(f"""{USE}
@@ -256,7 +364,12 @@ numpy_works()
 
 def test_a_backend_refuses_its_own_types_only(site: Site) -> None:
     site.module("evil", LIB.format(array="class Array: pass", more=", refused_types=(object,)"))
-    site.module("worse", LIB.format(array="class Array: pass", more=", scalar_types=(float,)").replace('"evil"', '"worse"'))
+    site.module(
+        "worse",
+        LIB.format(array="class Array: pass", more=", scalar_types=(float,)").replace(
+            '"evil"', '"worse"'
+        ),
+    )
     site.plugin("p", plugin("evil", "evil"))
     site.plugin("q", plugin("worse", "worse"))
     out = site.run(f"""{USE}
@@ -266,9 +379,17 @@ numpy_works()
 print(told(lambda: mg.asarray(np.matrix([[1.0]]))))
 print(told(lambda: mg.asarray(np.ma.masked_array([1.0]))))
 """).splitlines()
-    assert "RegistrationError: backend 'evil': refused_types must be classes of its arrays, those of array_types or subclasses of theirs" in out[0]
-    assert "RegistrationError: backend 'worse': scalar_types must be classes of its arrays" in out[1]
-    assert out[2].startswith("BackendError: arrays of type numpy.matrix do not follow the Array API standard and are refused by the backend 'numpy'")
+    assert (
+        "RegistrationError: backend 'evil': refused_types must be classes of its arrays, those "
+        "of array_types or subclasses of theirs" in out[0]
+    )
+    assert (
+        "RegistrationError: backend 'worse': scalar_types must be classes of its arrays" in out[1]
+    )
+    assert out[2].startswith(
+        "BackendError: arrays of type numpy.matrix do not follow the Array API standard and are "
+        "refused by the backend 'numpy'"
+    )
     assert out[3].startswith("BackendError: arrays of type numpy.ma.MaskedArray do not follow")
 
 
@@ -276,7 +397,10 @@ print(told(lambda: mg.asarray(np.ma.masked_array([1.0]))))
 
 
 def test_an_error_is_raised_only_to_who_asks_by_name(site: Site) -> None:
-    """A plugin may claim any library; the users of that library need not know it. They get one warning."""
+    """A plugin may claim any library; the users of that library need not know it.
+
+    They get one warning.
+    """
     site.module("evil", "def make(): raise ValueError('no such luck')")
     site.plugin("p", plugin("evil", "decimal"))
     out = site.run(f"""{USE}
@@ -299,14 +423,23 @@ print(told(lambda: mg.use_backend("evil")))
 
 HOOKS_FAIL = {
     "could not be imported: ModuleNotFoundError: No module named 'nothing'": "import nothing",
-    "implements unknown hooks: multigrad_backend.": "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backend(): return []",
-    "failed in multigrad_backends: ValueError: no": "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends(): raise ValueError('no')",
+    "implements unknown hooks: multigrad_backend.": "import multigrad as mg\n"
+    "@mg.hookimpl\n"
+    "def multigrad_backend(): return []",
+    "failed in multigrad_backends: ValueError: no": "import multigrad as mg\n"
+    "@mg.hookimpl\n"
+    "def multigrad_backends(): raise "
+    "ValueError('no')",
 }
 
 
 @pytest.mark.parametrize("error", HOOKS_FAIL)
-def test_an_array_of_a_library_whose_plugin_failed_is_told_of_it_once(site: Site, error: str) -> None:
-    """The plugin waits for its library, so no listing that imports nothing can tell what is wrong with it."""
+def test_an_array_of_a_library_whose_plugin_failed_is_told_of_it_once(
+    site: Site, error: str
+) -> None:
+    """The plugin waits for its library, so no listing that imports nothing can tell what is wrong
+    with it.
+    """
     site.module("toy", TOY)
     site.plugin("toy", HOOKS_FAIL[error])
     out = site.run(f"""{USE}
@@ -319,24 +452,56 @@ with warnings.catch_warnings(record=True) as seen:
     numpy_works()
 """).splitlines()
     assert all("(see `python -m multigrad backends --probe`)" in line for line in out[:3])
-    assert out[3].startswith(f"the plugin 'toy' of multigrad-toy 1.0 {error}") and out[3].count("multigrad-toy") == 1
+    assert (
+        out[3].startswith(f"the plugin 'toy' of multigrad-toy 1.0 {error}")
+        and out[3].count("multigrad-toy") == 1
+    )
     assert out[3].endswith(" Arrays of 'toy' are taken for those of an unknown library.")
 
 
 LEAVING = {
     "at import, SystemExit": ("import sys; sys.exit(3)", "", "SystemExit: 3"),
-    "at import, CancelledError": ("import asyncio; raise asyncio.CancelledError", "", "CancelledError"),
+    "at import, CancelledError": (
+        "import asyncio; raise asyncio.CancelledError",
+        "",
+        "CancelledError",
+    ),
     "at import, an error that cannot be printed": (
-        "class E(Exception):\n    def __str__(self): raise ValueError\nraise E", "", "could not be imported: E"),
-    "in the hook, SystemExit": ("import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends(): raise SystemExit(4)", "", "SystemExit: 4"),
+        "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
+        "",
+        "could not be imported: E",
+    ),
+    "in the hook, SystemExit": (
+        "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends(): raise SystemExit(4)",
+        "",
+        "SystemExit: 4",
+    ),
     "in its operations, GeneratorExit": (
-        "import multigrad as mg\n@mg.hookimpl\ndef multigrad_operations(): raise GeneratorExit", "", "failed in multigrad_operations: GeneratorExit"),
-    "in make, SystemExit": (plugin("evil", "evil"), "class Array: pass\ndef make(): raise SystemExit(5)", "SystemExit: 5"),
+        "import multigrad as mg\n@mg.hookimpl\ndef multigrad_operations(): raise GeneratorExit",
+        "",
+        "failed in multigrad_operations: GeneratorExit",
+    ),
+    "in make, SystemExit": (
+        plugin("evil", "evil"),
+        "class Array: pass\ndef make(): raise SystemExit(5)",
+        "SystemExit: 5",
+    ),
     "what it returns cannot be printed": (
-        "import multigrad as mg\nclass R:\n    def __repr__(self): raise ValueError\n@mg.hookimpl\ndef multigrad_backends(): return [R()]", "",
-        "returned a R that cannot be printed from multigrad_backends"),
-    "its attributes raise": ("class P:\n    def __dir__(self): raise ValueError('look away')\nimport sys; sys.modules[__name__] = P()", "",
-                             "cannot be looked at: ValueError: look away"),
+        "import multigrad as mg\n"
+        "class R:\n"
+        "    def __repr__(self): raise ValueError\n"
+        "@mg.hookimpl\n"
+        "def multigrad_backends(): return [R()]",
+        "",
+        "returned a R that cannot be printed from multigrad_backends",
+    ),
+    "its attributes raise": (
+        "class P:\n"
+        "    def __dir__(self): raise ValueError('look away')\n"
+        "import sys; sys.modules[__name__] = P()",
+        "",
+        "cannot be looked at: ValueError: look away",
+    ),
 }
 
 
@@ -357,10 +522,21 @@ print(told(lambda: discovery.get("evil")))
 
 
 def test_a_keyboard_interrupt_is_the_users(site: Site) -> None:
-    """It is raised, once; then everything works, without the plugin, which is tried again when it is asked for."""
+    """It is raised, once; then everything works, without the plugin, which is tried again when it
+    is asked for.
+    """
     site.module("toy", TOY + "print('made')\n")
-    site.plugin("evil", "import os\nif not os.environ.get('CALM'): raise KeyboardInterrupt\n" + plugin("toy", "toy"))
-    site.plugin("good", OPERATION.format(name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
+    site.plugin(
+        "evil",
+        "import os\nif not os.environ.get('CALM'): raise KeyboardInterrupt\n"
+        + plugin("toy", "toy"),
+    )
+    site.plugin(
+        "good",
+        OPERATION.format(
+            name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"
+        ),
+    )
     out = site.run(f"""{USE}
 import os
 for _ in range(3):
@@ -375,14 +551,27 @@ os.environ["CALM"] = "1"
 discovery.want("evil")
 print(discovery.get("toy").name)
 """)
-    assert out.splitlines() == ["interrupted", "works", "works", "2.0",
-                                "the plugin 'evil' of multigrad-evil 1.0 could not be imported: KeyboardInterrupt", "made", "toy"]
+    assert out.splitlines() == [
+        "interrupted",
+        "works",
+        "works",
+        "2.0",
+        "the plugin 'evil' of multigrad-evil 1.0 could not be imported: KeyboardInterrupt",
+        "made",
+        "toy",
+    ]
 
 
 @pytest.mark.parametrize("hook", ["multigrad_backends", "multigrad_operations"])
 def test_an_interrupt_in_a_hook_leaves_nothing_half_done(site: Site, hook: str) -> None:
-    site.plugin("evil", f"import multigrad as mg\n@mg.hookimpl\ndef {hook}():\n    mg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\n"
-                        "    raise KeyboardInterrupt")
+    site.plugin(
+        "evil",
+        "import multigrad as mg\n"
+        "@mg.hookimpl\n"
+        f"def {hook}():\n"
+        "    mg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\n"
+        "    raise KeyboardInterrupt",
+    )
     out = site.run(f"""{USE}
 for _ in range(3):
     try:
@@ -397,7 +586,16 @@ print([b.name for b in mg.backends() if b.error and b.state == "broken"])
 
 def test_an_interrupt_while_a_backend_is_made(site: Site) -> None:
     """No array is asked about that library again; who asks for it by name tries again."""
-    site.module("toy", TOY.replace("def make():", "tries = []\ndef make():\n    tries.append(1)\n    if len(tries) == 1: raise KeyboardInterrupt"))
+    site.module(
+        "toy",
+        TOY.replace(
+            "def make():",
+            "tries = []\n"
+            "def make():\n"
+            "    tries.append(1)\n"
+            "    if len(tries) == 1: raise KeyboardInterrupt",
+        ),
+    )
     site.plugin("p", plugin("toy", "toy"))
     out = site.run(f"""{USE}
 import toy
@@ -412,18 +610,31 @@ print(discovery.backend_of(toy.Array()), discovery.get("toy").name, discovery.ba
 
 
 def test_a_backend_that_asks_for_itself_while_it_is_made(site: Site) -> None:
-    site.module("toy", TOY.replace("def make():", "def make():\n    from multigrad.backends import discovery\n"
-                                                  "    assert discovery.backend_of(Array()) is None\n    discovery.get('toy')"))
+    site.module(
+        "toy",
+        TOY.replace(
+            "def make():",
+            "def make():\n    from multigrad.backends import discovery\n"
+            "    assert discovery.backend_of(Array()) is None\n    discovery.get('toy')",
+        ),
+    )
     site.plugin("p", plugin("toy", "toy"))
     out = site.run(f"{USE}\nprint(told(lambda: discovery.get('toy')))\nnumpy_works()")
-    assert "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was asked for by the function that makes it, 'toy:make'." in out
+    assert (
+        "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was asked for by the function that "
+        "makes it, 'toy:make'." in out
+    )
 
 
 def test_metadata_that_cannot_be_read(site: Site) -> None:
     """What an interrupted installation leaves behind, and worse."""
     site.module("toy", TOY)
     site.plugin("p", plugin("toy", "toy"))
-    for name, text in {"gone": "[multigrad]\nx = missing_module\n", "odd": "[multigrad]\nx\n= y\n[\n", "bytes": "[multigrad]\nz = \xff"}.items():
+    for name, text in {
+        "gone": "[multigrad]\nx = missing_module\n",
+        "odd": "[multigrad]\nx\n= y\n[\n",
+        "bytes": "[multigrad]\nz = \xff",
+    }.items():
         info = site.folder / f"multigrad_{name}-1.0.dist-info"
         info.mkdir()
         (info / "entry_points.txt").write_bytes(text.encode("latin-1"))
@@ -438,7 +649,9 @@ WAITING = "\nprint('plugin loaded')\n"
 
 
 def test_a_plugin_waits_for_its_library(site: Site) -> None:
-    """The entry point has the name of a library that is not imported: until it is, the plugin costs nothing."""
+    """The entry point has the name of a library that is not imported: until it is, the plugin costs
+    nothing.
+    """
     site.module("toy", TOY)
     site.plugin("toy", plugin("toy", "toy") + WAITING)
     out = site.run(f"""{USE}
@@ -450,7 +663,13 @@ print("array")
 print(discovery.backend_of(toy.Array()).name)
 print([(b.name, b.state) for b in mg.backends() if b.name == "toy"])
 """)
-    assert out.splitlines() == ["[('toy', 'deferred', 'toy', '')] True", "plugin loaded", "array", "toy", "[('toy', 'loaded')]"]
+    assert out.splitlines() == [
+        "[('toy', 'deferred', 'toy', '')] True",
+        "plugin loaded",
+        "array",
+        "toy",
+        "[('toy', 'loaded')]",
+    ]
 
 
 ASKED = {
@@ -469,11 +688,23 @@ ASKED = {
 def test_a_plugin_is_loaded_when_it_is_asked_for(site: Site, case: str) -> None:
     site.module("toy", TOY.replace('"toy"', '"toys"' if case == "by another name" else '"toy"'))
     name = "toys" if case == "by another name" else "toy"
-    site.plugin("toy", plugin(name, "toy", "toy:make") + WAITING
-                + "@mg.hookimpl\ndef multigrad_operations():\n    return [mg.registry.elementwise('toy.f(x, /)', x=1.0, forward=lambda xp, x: x)]\n")
+    site.plugin(
+        "toy",
+        plugin(name, "toy", "toy:make") + WAITING + "@mg.hookimpl\n"
+        "def multigrad_operations():\n"
+        "    return [mg.registry.elementwise('toy.f(x, /)', x=1.0, forward=lambda xp, x: x)]\n",
+    )
     environment = {"MULTIGRAD_BACKEND": "toy"} if case == "by the environment" else {}
-    out = site.run(f"{USE}\ndiscovery.get('numpy')\nprint('asked')\ntry:\n    {ASKED[case]}\nexcept BackendError: pass\n"
-                   "assert 'toy.f' in mg.registry.OPS or mg.toy.f", **environment)
+    out = site.run(
+        f"{USE}\n"
+        "discovery.get('numpy')\n"
+        "print('asked')\n"
+        "try:\n"
+        f"    {ASKED[case]}\n"
+        "except BackendError: pass\n"
+        "assert 'toy.f' in mg.registry.OPS or mg.toy.f",
+        **environment,
+    )
     assert out.startswith("asked\nplugin loaded\n")
 
 
@@ -490,7 +721,12 @@ def test_other_plugins_are_loaded_at_once(site: Site, case: str) -> None:
     (site.folder / "folder").mkdir()
     site.module("toy", TOY)
     site.module("plugin_toy", plugin("toy", "toy") + WAITING)
-    site.module("plugin_more", OPERATION.format(name="more.f", declare="elementwise('more.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
+    site.module(
+        "plugin_more",
+        OPERATION.format(
+            name="more.f", declare="elementwise('more.f(x, /)', x=1.0, forward=lambda xp, x: x)"
+        ),
+    )
     site.distribution("mine", **EAGER[case])
     assert site.run(USE + "numpy_works()") == "plugin loaded\n"
 
@@ -498,12 +734,26 @@ def test_other_plugins_are_loaded_at_once(site: Site, case: str) -> None:
 def test_a_plugin_that_waits_is_blocked_and_fails_as_others_do(site: Site) -> None:
     site.module("toy", TOY)
     site.plugin("toy", "raise ValueError('no such luck')")
-    code = f"{USE}\nimport sys\nnumpy_works()\nimport toy\nnumpy_works()\nassert discovery.backend_of(toy.Array()) is None\n" \
-           "for _ in range(2): print(told(lambda: discovery.get('toy')))"
+    code = (
+        f"{USE}\n"
+        "import sys\n"
+        "numpy_works()\n"
+        "import toy\n"
+        "numpy_works()\n"
+        "assert discovery.backend_of(toy.Array()) is None\n"
+        "for _ in range(2): print(told(lambda: discovery.get('toy')))"
+    )
     told = "the plugin 'toy' of multigrad-toy 1.0 could not be imported: ValueError: no such luck"
     assert site.run(code).splitlines() == [f"BackendError: backend 'toy' is broken: {told}"] * 2
     blocked = site.run(code, MULTIGRAD_BLOCK="toy").splitlines()
-    assert blocked == ["BackendError: backend 'toy' is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not block it."] * 2
+    assert (
+        blocked
+        == [
+            "BackendError: backend 'toy' is blocked: remove it from the environment variable "
+            "MULTIGRAD_BLOCK, or do not block it."
+        ]
+        * 2
+    )
 
 
 def test_threads_load_a_waiting_plugin_once(site: Site) -> None:
@@ -528,16 +778,35 @@ def test_threads_load_a_waiting_plugin_once(site: Site) -> None:
 
 def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
     """Its plugin waits until the library is there to its end."""
-    site.module("toy", "from multigrad.backends import discovery\nassert discovery.backend_of(object()) is None\n" + TOY)
+    site.module(
+        "toy",
+        "from multigrad.backends import discovery\nassert discovery.backend_of(object()) is None\n"
+        + TOY,
+    )
     site.plugin("toy", "import toy\ntoy.Array\n" + plugin("toy", "toy"))
-    assert site.run("import toy\nfrom multigrad.backends import discovery\nprint(discovery.backend_of(toy.Array()).name)") == "toy\n"
+    assert (
+        site.run(
+            "import toy\n"
+            "from multigrad.backends import discovery\n"
+            "print(discovery.backend_of(toy.Array()).name)"
+        )
+        == "toy\n"
+    )
 
 
 SLOW = {
     "import": "import time; time.sleep(0.6)\n" + plugin("toy", "toy"),
-    "hook": plugin("toy", "toy").replace("    return", "    import time; time.sleep(0.6)\n    return"),
-    "generator": plugin("toy", "toy").replace("    return", "    import time; time.sleep(0.6)\n    yield from"),
-    "operations": "import multigrad as mg\n@mg.hookimpl\ndef multigrad_operations():\n    import time; time.sleep(0.6)\n    return []\n",
+    "hook": plugin("toy", "toy").replace(
+        "    return", "    import time; time.sleep(0.6)\n    return"
+    ),
+    "generator": plugin("toy", "toy").replace(
+        "    return", "    import time; time.sleep(0.6)\n    yield from"
+    ),
+    "operations": "import multigrad as mg\n"
+    "@mg.hookimpl\n"
+    "def multigrad_operations():\n"
+    "    import time; time.sleep(0.6)\n"
+    "    return []\n",
 }
 
 
@@ -546,7 +815,12 @@ def test_a_plugin_that_takes_long_is_named_while_it_does(site: Site, case: str) 
     """One that hangs never gets any further, so a warning afterwards would never come."""
     site.module("toy", TOY)
     site.plugin("slow", SLOW[case])
-    site.plugin("quick", OPERATION.format(name="quick.f", declare="elementwise('quick.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
+    site.plugin(
+        "quick",
+        OPERATION.format(
+            name="quick.f", declare="elementwise('quick.f(x, /)', x=1.0, forward=lambda xp, x: x)"
+        ),
+    )
     out = site.run(f"""
 import time, warnings
 from multigrad.backends import plugins
@@ -563,8 +837,11 @@ assert len(seen) == 1, seen
 assert seen[0][0] < done - 0.2, (seen, done)
 print(*seen[0][1:])
 """)
-    assert out == ("UserWarning multigrad has waited for 0.2 seconds for the plugin 'slow' of multigrad-slow 1.0 (entry point slow = plugin_slow), "
-                   "which is still being loaded. The environment variable MULTIGRAD_BLOCK=slow keeps it out.\n")
+    assert out == (
+        "UserWarning multigrad has waited for 0.2 seconds for the plugin 'slow' of "
+        "multigrad-slow 1.0 (entry point slow = plugin_slow), which is still being loaded. The "
+        "environment variable MULTIGRAD_BLOCK=slow keeps it out.\n"
+    )
 
 
 def test_a_backend_that_hangs_when_an_array_of_another_library_is_met_is_named(site: Site) -> None:
@@ -604,7 +881,12 @@ warnings.showwarning = lambda message, *rest: seen.append(str(message))
 @pytest.mark.parametrize("when", ["hook", "import", "import before"])
 def test_an_override_of_the_standard_is_told_once(site: Site, when: str) -> None:
     hook = OPERATION.format(name="sin", declare=OTHER_SIN)
-    early = f"import multigrad as mg\nmg.registry.{OTHER_SIN}\n@mg.hookimpl\ndef multigrad_samples(): return {{}}\n"
+    early = (
+        "import multigrad as mg\n"
+        f"mg.registry.{OTHER_SIN}\n"
+        "@mg.hookimpl\n"
+        "def multigrad_samples(): return {}\n"
+    )
     site.plugin("evil", hook if when == "hook" else early)
     out = site.run(f"""{WARNINGS}
 {"import plugin_evil" if when == "import before" else ""}
@@ -620,36 +902,80 @@ multigrad.cli.main(["ops", "sin"])
 assert len(seen) == 1
 """)
     lines = out.splitlines()
-    told = ("the plugin 'evil' of multigrad-evil 1.0 replaces operations of the standard, by override=True: sin. "
-            "The environment variable MULTIGRAD_BLOCK=evil keeps it out.")
+    told = (
+        "the plugin 'evil' of multigrad-evil 1.0 replaces operations of the standard, by "
+        "override=True: sin. The environment variable MULTIGRAD_BLOCK=evil keeps it out."
+    )
     assert lines[0] == f"300.0 {[told]}"
     assert lines[1] == "[('evil', 'operations', ('sin',))]"
     assert "evil: replaces operations of the standard: sin" in lines
-    shown = {line.split()[1]: line for line in lines if line.startswith(("elementwise", "standard"))}
+    shown = {
+        line.split()[1]: line for line in lines if line.startswith(("elementwise", "standard"))
+    }
     assert shown["sin(x,"].endswith(" plugin_evil, in place of multigrad.ops.elementwise")
     assert shown["asin(x,"].endswith(" multigrad.ops.elementwise")
 
 
 def test_a_plugin_may_replace_its_own_operations(site: Site) -> None:
-    own = OPERATION.format(name="good.f", declare="elementwise('good.f(x, /)', x=2.0, override=True)")
-    site.plugin("good", own.replace("    # good.f", "    mg.registry.elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
-    assert site.run(f"{WARNINGS}\nimport multigrad as mg\nmg.zeros(1)\nprint(seen, [b.name for b in mg.backends() if b.overrides])") == "[] []\n"
+    own = OPERATION.format(
+        name="good.f", declare="elementwise('good.f(x, /)', x=2.0, override=True)"
+    )
+    site.plugin(
+        "good",
+        own.replace(
+            "    # good.f",
+            "    mg.registry.elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)",
+        ),
+    )
+    assert (
+        site.run(
+            f"{WARNINGS}\n"
+            "import multigrad as mg\n"
+            "mg.zeros(1)\n"
+            "print(seen, [b.name for b in mg.backends() if b.overrides])"
+        )
+        == "[] []\n"
+    )
 
 
 def test_a_plugin_that_replaces_and_fails_has_replaced_nothing(site: Site) -> None:
     site.plugin("evil", f"import multigrad as mg\nmg.registry.{OTHER_SIN}\nraise ValueError")
-    out = site.run(f"{WARNINGS}\nimport multigrad as mg\nx = mg.asarray(0.0, requires_grad=True)\nmg.sin(x).backward()\n"
-                   "print(x.grad.item(), seen, [b.name for b in mg.backends() if b.overrides])")
+    out = site.run(
+        f"{WARNINGS}\n"
+        "import multigrad as mg\n"
+        "x = mg.asarray(0.0, requires_grad=True)\n"
+        "mg.sin(x).backward()\n"
+        "print(x.grad.item(), seen, [b.name for b in mg.backends() if b.overrides])"
+    )
     assert out == "1.0 [] []\n"
 
 
 @pytest.mark.parametrize("first", ["discovery.get('numpy')", "discovery.names()", "mg.zeros(1)"])
-def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(site: Site, first: str) -> None:
+def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(
+    site: Site, first: str
+) -> None:
     """What the others declared meanwhile stays."""
-    site.plugin("good", OPERATION.format(name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
-    site.plugin("evil", "import multigrad as mg\nmg.zeros(1)\nmg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\nraise ValueError('late')")
-    out = site.run(f"{USE}\n{first}\nnumpy_works()\nprint(mg.good.f(mg.ones(1)).item(), 'evil.f' in mg.registry.OPS, "
-                   "mg.ones(1).to_backend('numpy').item(), [b.name for b in mg.backends() if b.state == 'broken'])")
+    site.plugin(
+        "good",
+        OPERATION.format(
+            name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"
+        ),
+    )
+    site.plugin(
+        "evil",
+        "import multigrad as mg\n"
+        "mg.zeros(1)\n"
+        "mg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\n"
+        "raise ValueError('late')",
+    )
+    out = site.run(
+        f"{USE}\n"
+        f"{first}\n"
+        "numpy_works()\n"
+        "print(mg.good.f(mg.ones(1)).item(), 'evil.f' in mg.registry.OPS, "
+        "mg.ones(1).to_backend('numpy').item(), [b.name for b in mg.backends() if b.state == "
+        "'broken'])"
+    )
     assert out == "1.0 False 1.0 ['evil']\n"
 
 
@@ -663,15 +989,30 @@ def test_a_name_of_the_standard_is_taken_before_anything_is_used(site: Site) -> 
             print(error)
         print(mg.sin(mg.asarray(0.0)).item())
         """)
-    assert out == ("operation 'sin' is declared by __main__ but was already declared by multigrad.ops.elementwise. Choose another name, or pass "
-                   "override=True to replace it.\n0.0\n")
+    assert out == (
+        "operation 'sin' is declared by __main__ but was already declared by "
+        "multigrad.ops.elementwise. Choose another name, or pass override=True to replace it.\n"
+        "0.0\n"
+    )
 
 
 def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
     """`+` belongs to `add`: another operation may not serve it, by override=True or without."""
-    site.plugin("evil", OPERATION.format(name="evil.add", declare="elementwise('evil.plus(x1, x2, /)', x1=1, x2=1, operator='add', "
-                                                                  "forward=lambda xp, x1, x2: x1 - x2)"))
-    site.plugin("worse", OPERATION.format(name="x", declare="elementwise('worse.f(x, /)', x=1, operator='array_namespace', forward=abs)"))
+    site.plugin(
+        "evil",
+        OPERATION.format(
+            name="evil.add",
+            declare="elementwise('evil.plus(x1, x2, /)', x1=1, x2=1, operator='add', "
+            "forward=lambda xp, x1, x2: x1 - x2)",
+        ),
+    )
+    site.plugin(
+        "worse",
+        OPERATION.format(
+            name="x",
+            declare="elementwise('worse.f(x, /)', x=1, operator='array_namespace', forward=abs)",
+        ),
+    )
     out = site.run("""
         import multigrad as mg
         from multigrad.backends import hooks
@@ -679,20 +1020,33 @@ def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
         print(*hooks.failures().values(), sep="\\n")
         """).splitlines()
     assert out[0] == "3.0 multigrad.numpy"
-    assert "RegistrationError: evil.plus: the operator 'add' is that of the operation 'add'." in out[1]
-    assert "RegistrationError: worse.f: 'array_namespace' is no operator of Python that arrays have" in out[2]
+    assert (
+        "RegistrationError: evil.plus: the operator 'add' is that of the operation 'add'." in out[1]
+    )
+    assert (
+        "RegistrationError: worse.f: 'array_namespace' is no operator of Python that arrays have"
+        in out[2]
+    )
 
 
 # ----- Names of operations that a backend gives -----
 
 
 UNKNOWN = {
-    "functions={'sine': abs}": "backend 'toy' gives functions for unknown operations: sine. Did you mean 'sin",
-    "functions={'linalg.slove': abs}": "backend 'toy' gives functions for unknown operations: linalg.slove. Did you mean 'linalg.solve'?",
-    "functions={'zzz': abs, 'qqq': abs}": "backend 'toy' gives functions for unknown operations: qqq, zzz. `python -m multigrad ops` lists them.",
-    "rules={'sine': {'x': lambda xp, g: g}}": "backend 'toy' gives rules for unknown operations: sine. Did you mean 'sin",
-    "rules={'sin': {'y': lambda xp, g: g}}": "backend 'toy' gives rules for 'sin' by the unknown argument 'y': its rules are for x.",
-    "rules={'argmax': {'x': lambda xp, g: g}}": "gives rules for 'argmax' by the unknown argument 'x': a nondifferentiable operation has none.",
+    "functions={'sine': abs}": "backend 'toy' gives functions for unknown operations: sine. Did "
+    "you mean 'sin",
+    "functions={'linalg.slove': abs}": "backend 'toy' gives functions for unknown operations: "
+    "linalg.slove. Did you mean 'linalg.solve'?",
+    "functions={'zzz': abs, 'qqq': abs}": "backend 'toy' gives functions for unknown "
+    "operations: qqq, zzz. `python -m multigrad ops` "
+    "lists them.",
+    "rules={'sine': {'x': lambda xp, g: g}}": "backend 'toy' gives rules for unknown "
+    "operations: sine. Did you mean 'sin",
+    "rules={'sin': {'y': lambda xp, g: g}}": "backend 'toy' gives rules for 'sin' by the "
+    "unknown argument 'y': its rules are for x.",
+    "rules={'argmax': {'x': lambda xp, g: g}}": "gives rules for 'argmax' by the unknown "
+    "argument 'x': a nondifferentiable operation "
+    "has none.",
     "rules={'sin': {'x': lambda xp, y: y}}": "sin: the rule 'x' asks for 'y', which is none of",
 }
 
@@ -701,18 +1055,49 @@ UNKNOWN = {
 def test_unknown_names_of_operations_are_refused(site: Site, given: str) -> None:
     site.module("toy", TOY.replace("(Array,))", f"(Array,), {given})"))
     site.plugin("p", plugin("toy", "toy"))
-    out = site.run(f"{USE}\nprint(told(lambda: discovery.get('toy')))\nnumpy_works()\nimport toy\nprint(told(toy.make))")
+    out = site.run(
+        f"{USE}\n"
+        "print(told(lambda: discovery.get('toy')))\n"
+        "numpy_works()\n"
+        "import toy\n"
+        "print(told(toy.make))"
+    )
     by_name, direct = out.splitlines()
-    assert by_name.startswith("BackendError: backend 'toy' of the plugin 'p' of multigrad-p 1.0 is broken: RegistrationError: ")
+    assert by_name.startswith(
+        "BackendError: backend 'toy' of the plugin 'p' of multigrad-p 1.0 is broken: "
+        "RegistrationError: "
+    )
     assert direct.startswith("RegistrationError: ")
     assert UNKNOWN[given] in by_name and UNKNOWN[given] in direct
 
 
 def test_names_of_operations_of_other_plugins(site: Site) -> None:
     """Those of a plugin that is here must exist; what is said of one that is not waits for it."""
-    site.module("toy", TOY.replace("(Array,))", "(Array,), functions={'sin': abs, 'good.f': abs, 'absent.f': abs}, rules={'good.f': {'x': 2.0}})"))
+    site.module(
+        "toy",
+        TOY.replace(
+            "(Array,))",
+            "(Array,), functions={'sin': abs, 'good.f': abs, 'absent.f': abs}, rules={'good.f': "
+            "{'x': 2.0}})",
+        ),
+    )
     site.plugin("p", plugin("toy", "toy"))
-    site.plugin("good", OPERATION.format(name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
-    assert site.run("import toy\nprint(toy.make().name)\nfrom multigrad.backends import discovery\nprint(discovery.get('toy').name)") == "toy\ntoy\n"
+    site.plugin(
+        "good",
+        OPERATION.format(
+            name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"
+        ),
+    )
+    assert (
+        site.run(
+            "import toy\n"
+            "print(toy.make().name)\n"
+            "from multigrad.backends import discovery\n"
+            "print(discovery.get('toy').name)"
+        )
+        == "toy\ntoy\n"
+    )
     site.module("toy", TOY.replace("(Array,))", "(Array,), functions={'good.g': abs})"))
-    assert "gives functions for unknown operations: good.g. Did you mean 'good.f'?" in site.run(f"{USE}\nprint(told(lambda: discovery.get('toy')))")
+    assert "gives functions for unknown operations: good.g. Did you mean 'good.f'?" in site.run(
+        f"{USE}\nprint(told(lambda: discovery.get('toy')))"
+    )

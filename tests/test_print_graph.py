@@ -52,7 +52,10 @@ def test_shared_nodes_are_shown_once() -> None:
 def test_print_graph_stops_at_a_depth() -> None:
     w = mg.asarray([1.0], requires_grad=True)
     text = printed(mg.sin(mg.cos(mg.exp(w))), depth=2).splitlines()
-    assert text[-3].startswith("CosBackward") and text[-2:] == ["└─ …", "(1 place where the depth of 2 ends)"]
+    assert text[-3].startswith("CosBackward") and text[-2:] == [
+        "└─ …",
+        "(1 place where the depth of 2 ends)",
+    ]
     with pytest.raises(ValueError, match="depth must be a positive number or None, not 0"):
         graph.print_graph(w, depth=0)
 
@@ -71,7 +74,9 @@ def test_print_graph_folds_what_repeats() -> None:
 def test_print_graph_in_colours() -> None:
     pytest.importorskip("rich")
     w = mg.asarray([1.0], requires_grad=True)
-    assert "SinBackward: (1,) float64, keeps 8 B <- w (1,) float64" in printed(mg.sin(w), {"w": w}, rich=True)
+    assert "SinBackward: (1,) float64, keeps 8 B <- w (1,) float64" in printed(
+        mg.sin(w), {"w": w}, rich=True
+    )
 
 
 def test_print_graph_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,10 +43,23 @@ def test_the_page_tells_of_the_block(tmp_path: Path, capsys: pytest.CaptureFixtu
     rows = {r[0]: r[2] for r in data["averages"]}
     assert rows["matmul"] == rows["tanh"] == rows["TanhBackward"] == 1
     summary = dict(data["summary"])
-    assert summary["block"].endswith("test_profile_page.py:38") and summary["ended by"] == "its last line" and data["notes"] == []
+    assert (
+        summary["block"].endswith("test_profile_page.py:38")
+        and summary["ended by"] == "its last line"
+        and data["notes"] == []
+    )
     assert "passes" not in summary["backward"] and summary["backward"].endswith("1 pass")
-    assert data["lines"] and data["flame"] and data["memory"]["peak"][1] > 0 and data["source"] and "3 operations" in data["graph"]
-    assert sum(data["totals"][p] for p in ("forward", "backward", "python", "recording")) == data["end"]
+    assert (
+        data["lines"]
+        and data["flame"]
+        and data["memory"]["peak"][1] > 0
+        and data["source"]
+        and "3 operations" in data["graph"]
+    )
+    assert (
+        sum(data["totals"][p] for p in ("forward", "backward", "python", "recording"))
+        == data["end"]
+    )
     assert page.html == (tmp_path / "run.html").read_text() and observe.gate.get() is True
 
 
@@ -57,7 +70,9 @@ def eager(w: Any, x: Any) -> None:
 
 
 def compiled(w: Any, x: Any) -> None:
-    step_ = mg.func.compile(mg.func.value_and_grad(lambda w, x: mg.sum(mg.tanh(mg.tanh(x @ w) @ w))))
+    step_ = mg.func.compile(
+        mg.func.value_and_grad(lambda w, x: mg.sum(mg.tanh(mg.tanh(x @ w) @ w)))
+    )
     for _ in range(20):
         step_(w.array, x.array)
 
@@ -78,7 +93,9 @@ def test_the_parts_are_the_run(tmp_path: Path, program: Any) -> None:
     data = written(tmp_path / "run.html")
     parts = [data["totals"][p] for p in ("forward", "backward", "python", "recording")]
     assert sum(parts) == data["end"] == pytest.approx(1e9 * taken, rel=0.05) and min(parts) > 0
-    assert any("func.compile run their operations one by one" in note for note in data["notes"]) == (program is compiled)
+    assert any(
+        "func.compile run their operations one by one" in note for note in data["notes"]
+    ) == (program is compiled)
 
 
 def test_an_exception_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +105,10 @@ def test_an_exception_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         raise error
     assert caught.value is error and observe.gate.get() is True and capsys.readouterr().out
     data = written(tmp_path / "run.html")
-    assert data["notes"] == ["The block raised KeyError; the page tells what ran until then."] and dict(data["summary"])["ended by"] == "KeyError"
+    assert (
+        data["notes"] == ["The block raised KeyError; the page tells what ran until then."]
+        and dict(data["summary"])["ended by"] == "KeyError"
+    )
     assert "tanh" in {r[0] for r in data["averages"]}
 
 
@@ -99,7 +119,9 @@ def test_a_keyboard_interrupt_leaves_a_page(tmp_path: Path) -> None:
     assert "KeyboardInterrupt" in written(tmp_path / "run.html")["notes"][0]
 
 
-def test_the_default_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_that_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with mg.profile_page():
         step()
@@ -110,16 +132,30 @@ def test_the_default_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.
 def test_paths_that_cannot_be_written_are_told_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     cases = [
-        (tmp_path / "no" / "run.html", FileNotFoundError, f"there is no folder {tmp_path / 'no'}; make it first"),
+        (
+            tmp_path / "no" / "run.html",
+            FileNotFoundError,
+            f"there is no folder {tmp_path / 'no'}; make it first",
+        ),
         (tmp_path / "file" / "run.html", FileNotFoundError, "there is no folder"),
-        (tmp_path, IsADirectoryError, f"is a folder; give the path of a file in it, such as {tmp_path / 'run.html'}"),
-        (tmp_path / ("x" * 300), OSError, "cannot be written (File name too long); write the page elsewhere"),
+        (
+            tmp_path,
+            IsADirectoryError,
+            f"is a folder; give the path of a file in it, such as {tmp_path / 'run.html'}",
+        ),
+        (
+            tmp_path / ("x" * 300),
+            OSError,
+            "cannot be written (File name too long); write the page elsewhere",
+        ),
     ]
     for path, kind, text in cases:
         with pytest.raises(kind) as caught, mg.profile_page(path):
             raise AssertionError("must not run")
         assert text in str(caught.value) and observe.gate.get() is True
-    with pytest.raises(TypeError, match=r"a str or a pathlib.Path, not int; for example profile_page\('run.html'\)"):
+    with pytest.raises(
+        TypeError, match=r"a str or a pathlib.Path, not int; for example profile_page\('run.html'\)"
+    ):
         mg.profile_page(3)  # type: ignore[arg-type]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]
 
@@ -134,16 +170,27 @@ def test_a_file_that_is_there_stays_until_there_is_a_page(tmp_path: Path) -> Non
 
 def test_profilers_in_each_other(tmp_path: Path) -> None:
     with mg.profile_page(tmp_path / "outer.html") as outer:
-        with pytest.raises(RuntimeError, match="a profiler is running already.*Leave it first; a part of a block gets a name by"), \
-                mg.profile_page(tmp_path / "inner.html"):
+        with (
+            pytest.raises(
+                RuntimeError,
+                match="a profiler is running already.*Leave it first; a part of a block gets a "
+                "name by",
+            ),
+            mg.profile_page(tmp_path / "inner.html"),
+        ):
             raise AssertionError("must not run")
         with profile() as p, record_function("part"):
             step()
         assert "running" in repr(outer)
-    assert any(e.name == "tanh" for e in p.function_events) and "part" in {r[0] for r in written(tmp_path / "outer.html")["averages"]}
+    assert any(e.name == "tanh" for e in p.function_events) and "part" in {
+        r[0] for r in written(tmp_path / "outer.html")["averages"]
+    }
     with profile(), pytest.raises(RuntimeError, match="a profiler is running already"):
         mg.profile_page(tmp_path / "inner.html").__enter__()
-    with pytest.raises(RuntimeError, match="was entered before: a page tells of one block, so call profile_page again"):
+    with pytest.raises(
+        RuntimeError,
+        match="was entered before: a page tells of one block, so call profile_page again",
+    ):
         outer.__enter__()
     with pytest.raises(RuntimeError, match="is not running: each is entered and left once"):
         outer.__exit__(None, None, None)
@@ -155,20 +202,30 @@ def test_a_page_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError("no space left")
 
     monkeypatch.setattr(block.Run, "data", refuse)
-    with pytest.raises(OSError, match="no space left"), mg.profile_page(tmp_path / "run.html") as page:
+    with (
+        pytest.raises(OSError, match="no space left"),
+        mg.profile_page(tmp_path / "run.html") as page,
+    ):
         pass
     with pytest.raises(RuntimeError, match="there is no page yet"):
         _ = page.html
-    with pytest.raises(ValueError, match="of the block") as caught, mg.profile_page(tmp_path / "run.html"):
+    with (
+        pytest.raises(ValueError, match="of the block") as caught,
+        mg.profile_page(tmp_path / "run.html"),
+    ):
         raise ValueError("of the block")
-    assert caught.value.__notes__ == [f"profile_page did not write {tmp_path / 'run.html'}: OSError: no space left"]
+    assert caught.value.__notes__ == [
+        f"profile_page did not write {tmp_path / 'run.html'}: OSError: no space left"
+    ]
     assert observe.gate.get() is True and "not written" in repr(page)
 
 
 def test_a_block_without_operations(tmp_path: Path) -> None:
     with mg.profile_page(str(tmp_path / "run.html")):
         pass
-    assert written(tmp_path / "run.html")["notes"][0].startswith("The block ran no operation of multigrad")
+    assert written(tmp_path / "run.html")["notes"][0].startswith(
+        "The block ran no operation of multigrad"
+    )
 
 
 class Frames(HTMLParser):
@@ -187,13 +244,22 @@ class Frames(HTMLParser):
 
 def test_it_shows_itself_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = mg.profile_page(tmp_path / "<b>.html")
-    assert repr(page) == f"<profile_page '{tmp_path}/<b>.html', not entered yet>" and "<b>" not in page._repr_html_()
+    assert (
+        repr(page) == f"<profile_page '{tmp_path}/<b>.html', not entered yet>"
+        and "<b>" not in page._repr_html_()
+    )
     with page, record_function(HOSTILE):
         step()
     shown = Frames(page._repr_html_())
-    assert shown.tags == ["iframe"] and shown.inside == [page.html] and repr(page) == f"<profile_page '{tmp_path}/<b>.html'>"
+    assert (
+        shown.tags == ["iframe"]
+        and shown.inside == [page.html]
+        and repr(page) == f"<profile_page '{tmp_path}/<b>.html'>"
+    )
     monkeypatch.setattr(block, "LARGEST", 10)
-    assert "too large to be shown in a notebook" in page._repr_html_() and Frames(page._repr_html_()).tags == ["pre", "p"]
+    assert "too large to be shown in a notebook" in page._repr_html_() and Frames(
+        page._repr_html_()
+    ).tags == ["pre", "p"]
 
 
 def test_cells_of_notebooks_are_shown_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,15 +271,30 @@ def test_cells_of_notebooks_are_shown_by_their_names(monkeypatch: pytest.MonkeyP
     ipython = type(sys)("IPython")
     ipython.get_ipython = lambda: type("Shell", (), {"compile": Compiler})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    assert str(noting.Site("/tmp/ipykernel_1/2.py", 7, "f")) == noting.Site("/tmp/ipykernel_1/2.py", 7, "f").short == "Cell In[3]:7"
+    assert (
+        str(noting.Site("/tmp/ipykernel_1/2.py", 7, "f"))
+        == noting.Site("/tmp/ipykernel_1/2.py", 7, "f").short
+        == "Cell In[3]:7"
+    )
     assert noting.shown("/home/train.py") == "/home/train.py"
     ipython.get_ipython = lambda: None  # type: ignore[attr-defined]
     assert noting.shown("/tmp/ipykernel_1/2.py") == "/tmp/ipykernel_1/2.py"
 
 
 def test_it_is_a_public_name_that_is_imported_late() -> None:
-    assert "profile_page" in mg.__all__ and "profile_page" in dir(mg) and mg.profile_page is block.profile_page
-    code = ("import sys, multigrad as mg; before = [m for m in sys.modules if 'multigrad.tools' in m]; mg.profile_page; "
-            "print(before, 'multigrad.tools.report.block' in sys.modules)")
+    assert (
+        "profile_page" in mg.__all__
+        and "profile_page" in dir(mg)
+        and mg.profile_page is block.profile_page
+    )
+    code = (
+        "import sys, multigrad as mg; before = [m for m in sys.modules if 'multigrad.tools' in "
+        "m]; mg.profile_page; print(before, 'multigrad.tools.report.block' in sys.modules)"
+    )
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True).stdout == "[] True\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True
+        ).stdout
+        == "[] True\n"
+    )

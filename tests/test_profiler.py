@@ -1,4 +1,6 @@
-"""The profiler: what is an event, what is inside of what, threads and tasks, and that nothing is left behind. See parity/test_profiler.py."""
+"""The profiler: what is an event, what is inside of what, threads and tasks, and that nothing is
+left behind. See parity/test_profiler.py.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,7 @@ def leaf(backend, *values):
 
 def names(prof, depth=False):
     """The names in order; with `depth`, how far inside each is."""
+
     def level(e):
         return 0 if e.cpu_parent is None else 1 + level(e.cpu_parent)
 
@@ -44,7 +47,13 @@ class TestWhatIsAnEvent:
         x = leaf(backend, 1.0, 2.0)
         with profile() as prof:
             mg.sum(x * x).backward()
-        assert names(prof) == ["multiply", "sum", "SumBackward", "MultiplyBackward", "AccumulateGrad"]
+        assert names(prof) == [
+            "multiply",
+            "sum",
+            "SumBackward",
+            "MultiplyBackward",
+            "AccumulateGrad",
+        ]
 
     def test_operators_methods_functions_and_raw_arrays(self, backend, xp):
         x = leaf(backend, 1.0, 2.0)
@@ -91,13 +100,23 @@ class TestWhatIsAnEvent:
             x += 1
             x[0] = 2.0
             x.exp_()
-        assert [name for level, name in names(prof, depth=True) if level == 0] == ["add_", "setitem", "exp_"]
-        assert event(prof, "add_").sequence_nr >= 0 and event(prof, "add_").input_shapes == [[3], []]
+        assert [name for level, name in names(prof, depth=True) if level == 0] == [
+            "add_",
+            "setitem",
+            "exp_",
+        ]
+        assert event(prof, "add_").sequence_nr >= 0 and event(prof, "add_").input_shapes == [
+            [3],
+            [],
+        ]
         w, step = mg.tensor([1.0, 2.0], backend=backend), mg.tensor([1.0, 1.0], backend=backend)
         with profile() as prof, mg.no_grad():
             w -= step
             w[1:] = 0.0
-        assert [name for level, name in names(prof, depth=True) if level == 0] == ["subtract_", "setitem"]
+        assert [name for level, name in names(prof, depth=True) if level == 0] == [
+            "subtract_",
+            "setitem",
+        ]
         assert np.asarray(w.array).tolist() == [0, 0]
 
     def test_a_function(self, backend):
@@ -115,8 +134,14 @@ class TestWhatIsAnEvent:
         x = leaf(backend, 3.0)
         with profile() as prof:
             Square.apply(x).backward()
-        assert names(prof, depth=True) == [(0, "Square"), (1, "multiply"), (0, "SquareBackward"), (1, "multiply"), (1, "multiply"),
-                                           (0, "AccumulateGrad")]
+        assert names(prof, depth=True) == [
+            (0, "Square"),
+            (1, "multiply"),
+            (0, "SquareBackward"),
+            (1, "multiply"),
+            (1, "multiply"),
+            (0, "AccumulateGrad"),
+        ]
         assert event(prof, "Square").sequence_nr == event(prof, "SquareBackward").sequence_nr >= 0
 
     def test_several_outputs(self, backend, xp):
@@ -142,12 +167,16 @@ class TestWhatIsAnEvent:
             assert mg.astype(y, y.dtype, copy=False) is not None
             mg.astype(before, before.dtype, copy=False)
         found = [e.sequence_nr for e in prof.function_events]
-        assert found[0] == y.grad_fn._sequence_nr() and all(n != found[0] and n != before.grad_fn._sequence_nr() for n in found[1:])
+        assert found[0] == y.grad_fn._sequence_nr() and all(
+            n != found[0] and n != before.grad_fn._sequence_nr() for n in found[1:]
+        )
 
 
 class TestInside:
     def test_the_parts_of_a_composite_operation(self):
-        mg.registry.composite("test_profiler_double(x, /)", lambda xp, x: xp.exp(x) + x, chapter="test")
+        mg.registry.composite(
+            "test_profiler_double(x, /)", lambda xp, x: xp.exp(x) + x, chapter="test"
+        )
         try:
             x = leaf("numpy", 1.0)
             with profile() as prof:
@@ -172,21 +201,29 @@ class TestInside:
             mg.sum(g).backward()
         (first, second) = [e for e in prof.function_events if e.name == "PowBackward"]
         parts = [(e.name, e.sequence_nr) for e in first.cpu_children]
-        assert [name for name, _ in parts] == ["pow", "multiply", "multiply"] and all(n > 0 for _, n in parts)
+        assert [name for name, _ in parts] == ["pow", "multiply", "multiply"] and all(
+            n > 0 for _, n in parts
+        )
         assert second.sequence_nr == parts[0][1]
 
     def test_transformations(self, backend):
-        """Once, where it is called, whatever the levels; parts that rules call by the bound namespace are inside."""
+        """Once, where it is called, whatever the levels; parts that rules call by the bound
+        namespace are inside.
+        """
         f = lambda t: mg.sum(t * t)
         x = mg.tensor([[1.0, 2.0], [3.0, 4.0]], backend=backend)
         with profile(record_shapes=True) as prof:
             mg.func.vmap(mg.func.grad(f))(x)
         top = [e for e in prof.function_events if e.cpu_parent is None]
         assert [e.name for e in top].count("multiply") == 1 and "MultiplyBackward" in names(prof)
-        assert next(e for e in top if e.name == "multiply").input_shapes == [[2], [2]]  # one example, as the function sees it
+        # one example, as the function sees it
+        assert next(e for e in top if e.name == "multiply").input_shapes == [[2], [2]]
         with profile() as prof:
             mg.func.jvp(f, (x,), (x,))
-        assert [name for level, name in names(prof, depth=True) if level == 0] == ["multiply", "sum"]
+        assert [name for level, name in names(prof, depth=True) if level == 0] == [
+            "multiply",
+            "sum",
+        ]
 
     def test_labels_and_operations_in_each_other(self, backend):
         class Labelled(mg.autograd.Function):
@@ -202,7 +239,12 @@ class TestInside:
         x = leaf(backend, 1.0)
         with profile() as prof, record_function("outside"):
             Labelled.apply(x)
-        assert names(prof, depth=True) == [(0, "outside"), (1, "Labelled"), (2, "inside"), (3, "add")]
+        assert names(prof, depth=True) == [
+            (0, "outside"),
+            (1, "Labelled"),
+            (2, "inside"),
+            (3, "add"),
+        ]
 
     def test_an_event_with_nothing_but_its_twin(self, backend):
         x = leaf(backend, 1.0, 2.0) * 1
@@ -217,8 +259,15 @@ class TestInside:
             with record_function("label"), profile(record_shapes=True) as inner:
                 x * 2
             x - 1
-        assert names(outer, depth=True) == [(0, "add"), (0, "label"), (1, "multiply"), (0, "subtract")]
-        assert names(inner, depth=True) == [(0, "multiply")] and inner.function_events[0].input_shapes == [[1], []]
+        assert names(outer, depth=True) == [
+            (0, "add"),
+            (0, "label"),
+            (1, "multiply"),
+            (0, "subtract"),
+        ]
+        assert names(inner, depth=True) == [(0, "multiply")] and inner.function_events[
+            0
+        ].input_shapes == [[1], []]
 
     def test_left_in_another_order(self):
         x = leaf("numpy", 1.0)
@@ -252,7 +301,9 @@ class TestThreadsAndTasks:
                     getattr(mg, name)(x)
             found[name] = names(prof)
 
-        threads = [threading.Thread(target=work, args=args) for args in (("exp", 200), ("sin", 300))]
+        threads = [
+            threading.Thread(target=work, args=args) for args in (("exp", 200), ("sin", 300))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -260,7 +311,9 @@ class TestThreadsAndTasks:
         assert found == {"exp": ["exp"] * 200, "sin": ["sin"] * 300}
 
     def test_backward_on_another_thread(self, backend):  # F203
-        """A thread in a copy of the context is recorded; its nodes know the thread of their operations."""
+        """A thread in a copy of the context is recorded; its nodes know the thread of their
+        operations.
+        """
         x = leaf(backend, 1.0)
         with profile() as prof:
             y = x * 2
@@ -290,7 +343,10 @@ class TestThreadsAndTasks:
         main_ = event(prof, "main")
         labels = [event(prof, f"task {n}") for n in (1, 2, 3)]
         for label in labels:
-            assert label.cpu_parent is main_ and [e.name for e in label.cpu_children] == ["multiply", "add"]
+            assert label.cpu_parent is main_ and [e.name for e in label.cpu_children] == [
+                "multiply",
+                "add",
+            ]
         assert labels[1].time_range.start < labels[0].time_range.end  # they overlap
         assert len({e.lane for e in (main_, *labels)}) == 4
         assert 0 <= main_.self_cpu_time_total <= main_.cpu_time_total
@@ -373,7 +429,10 @@ class TestNothingIsLeftBehind:
         import weakref
 
         x = leaf("numpy", 1.0)
-        for options in ({}, {"record_shapes": True, "with_flops": True, "profile_memory": True, "with_stack": True}):
+        for options in (
+            {},
+            {"record_shapes": True, "with_flops": True, "profile_memory": True, "with_stack": True},
+        ):
             with profile(**options):
                 node = weakref.ref((x * 2).grad_fn)
                 assert node() is None
@@ -398,7 +457,12 @@ class TestNothingIsLeftBehind:
         x = leaf("numpy", 0.0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with mode(first), prof, mode(True), pytest.raises(RuntimeError, match="Function 'DivideBackward' returned nan values"):
+            with (
+                mode(first),
+                prof,
+                mode(True),
+                pytest.raises(RuntimeError, match="Function 'DivideBackward' returned nan values"),
+            ):
                 ((x * 0) / (x * 0)).backward()
         assert names(prof) == ["multiply", "multiply", "divide", "DivideBackward"]
         assert observe.gate.get() is True
@@ -434,7 +498,9 @@ def test_custom_rules_have_the_name_of_their_function(backend):
 
 
 def test_every_function_can_be_watched():
-    """But those that ask about dtypes, and from_dlpack; asarray is watched where it makes an array, see test_profiler_seams.py."""
+    """But those that ask about dtypes, and from_dlpack; asarray is watched where it makes an array,
+    see test_profiler_seams.py.
+    """
     xp = mg.namespace("numpy")
     unseen = set()
     for op in mg.registry.OPS.values():
@@ -444,7 +510,15 @@ def test_every_function_can_be_watched():
         creates = "raw" in function.__code__.co_freevars or "made" in function.__code__.co_freevars
         if "_observed" not in function.__code__.co_names and not creates:
             unseen.add(op.name)
-    assert unseen == {"asarray", "from_dlpack", "can_cast", "finfo", "iinfo", "isdtype", "result_type"}
+    assert unseen == {
+        "asarray",
+        "from_dlpack",
+        "can_cast",
+        "finfo",
+        "iinfo",
+        "isdtype",
+        "result_type",
+    }
 
 
 def lines_of(f: Callable[[], Any]) -> int:
@@ -472,12 +546,16 @@ def test_many_events_take_no_longer_than_their_number():
             for _ in range(n):
                 x + 1
         lines.append(lines_of(prof.key_averages))
-        assert prof.key_averages()[0].cpu_children is not None and len(prof.function_events) >= n + 1
+        assert (
+            prof.key_averages()[0].cpu_children is not None and len(prof.function_events) >= n + 1
+        )
     assert lines[1] < 5 * lines[0]
 
 
 def test_every_node_is_one_event_whatever_its_kind(backend, xp):
-    """Plain, with hooks, of several outputs; also where passes are watched because a leaf has hooks."""
+    """Plain, with hooks, of several outputs; also where passes are watched because a leaf has
+    hooks.
+    """
     for watched in (False, True):
         x = leaf(backend, 1.0, 2.0)
         if watched:
@@ -490,4 +568,10 @@ def test_every_node_is_one_event_whatever_its_kind(backend, xp):
             a, b = xp.unstack(z)
             (a + b).backward()
         nodes = [e.name for e in prof.function_events if e.scope == 1]
-        assert nodes == ["AddBackward", "UnstackBackward", "MultiplyBackward", "MultiplyBackward", "AccumulateGrad"]
+        assert nodes == [
+            "AddBackward",
+            "UnstackBackward",
+            "MultiplyBackward",
+            "MultiplyBackward",
+            "AccumulateGrad",
+        ]

@@ -111,7 +111,8 @@ def test_a_coroutine_function():
     assert inspect.iscoroutinefunction(function)
     (a, b, one), (c, d, two) = asyncio.run(main())
     assert [labels(t) for t in (a, b, c, d)] == [["co"]] * 4 and (one, two) == (1, 2)
-    assert len(numbers(a, b)) == len(numbers(c, d)) == 1 and len(numbers(a, c)) == 2  # each call is one block
+    # each call is one block
+    assert len(numbers(a, b)) == len(numbers(c, d)) == 1 and len(numbers(a, c)) == 2
 
 
 def test_a_generator_function():
@@ -135,7 +136,12 @@ def test_a_generator_function():
     with pytest.raises(StopIteration) as end:
         next(g)
     assert end.value.value == "end" and inspect.isgeneratorfunction(function)
-    assert [labels(t) for t in (first, between, second, third)] == [["steps"], ["between"], ["steps"], ["steps"]]
+    assert [labels(t) for t in (first, between, second, third)] == [
+        ["steps"],
+        ["between"],
+        ["steps"],
+        ["steps"],
+    ]
     assert len(numbers(first, second, third)) == 1 and len(numbers(first, next(function()))) == 2
 
 
@@ -197,6 +203,10 @@ def test_lines_in_coroutines_and_generators():
     def function():
         return mg.exp(x)
 
-    for t, name in ((asyncio.run(coroutine()), "coroutine"), (next(steps()), "steps"), (function(), "function")):
+    for t, name in (
+        (asyncio.run(coroutine()), "coroutine"),
+        (next(steps()), "steps"),
+        (function(), "function"),
+    ):
         note = noting.note_of(t.grad_fn)
         assert note is not None and note.site is not None and note.site.function.endswith(name)

@@ -1,4 +1,6 @@
-"""Floating point operations by shapes: the numbers that the formulas of multigrad/tools/profiler/flops.py are meant to give."""
+"""Floating point operations by shapes: the numbers that the formulas of
+multigrad/tools/profiler/flops.py are meant to give.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ def counted(name, *args, dtype="float64", **kwargs):
     """What the profiler says of one call; arguments that are tuples are shapes of arrays."""
     xp = mg.namespace("numpy")
     rng = np.random.default_rng(0)
-    arrays = [xp.asarray(_matrix(rng, a).astype(dtype)) if isinstance(a, tuple) else a for a in args]
+    arrays = [
+        xp.asarray(_matrix(rng, a).astype(dtype)) if isinstance(a, tuple) else a for a in args
+    ]
     function = xp
     for part in name.split("."):
         function = getattr(function, part)
@@ -25,7 +29,11 @@ def counted(name, *args, dtype="float64", **kwargs):
 def _matrix(rng, shape):
     """Positive definite if it is square, so that every factorisation takes it."""
     x = rng.normal(size=shape)
-    return x @ x.swapaxes(-1, -2) + np.eye(shape[-1]) if len(shape) > 1 and shape[-1] == shape[-2] else x
+    return (
+        x @ x.swapaxes(-1, -2) + np.eye(shape[-1])
+        if len(shape) > 1 and shape[-1] == shape[-2]
+        else x
+    )
 
 
 CASES = [
@@ -74,12 +82,20 @@ COMPLEX = [
 ]
 
 
-@pytest.mark.parametrize(("name", "args", "options", "flops"), CASES, ids=[f"{i}-{case[0]}" for i, case in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("name", "args", "options", "flops"),
+    CASES,
+    ids=[f"{i}-{case[0]}" for i, case in enumerate(CASES)],
+)
 def test_real(name, args, options, flops):  # F207
     assert counted(name, *args, **options) == flops
 
 
-@pytest.mark.parametrize(("name", "args", "options", "flops"), COMPLEX, ids=[f"{i}-{case[0]}" for i, case in enumerate(COMPLEX)])
+@pytest.mark.parametrize(
+    ("name", "args", "options", "flops"),
+    COMPLEX,
+    ids=[f"{i}-{case[0]}" for i, case in enumerate(COMPLEX)],
+)
 def test_complex(name, args, options, flops):  # F207
     assert counted(name, *args, dtype="complex128", **options) == flops
 
@@ -89,11 +105,18 @@ def test_on_other_backends(backend):  # F207
     with profile(with_flops=True) as prof:
         mg.linalg.inv(a)
         a += 1.0
-    assert {e.name: e.flops for e in prof.function_events if e.cpu_parent is None} == {"linalg.inv": 16, "add_": 4}
+    assert {e.name: e.flops for e in prof.function_events if e.cpu_parent is None} == {
+        "linalg.inv": 16,
+        "add_": 4,
+    }
 
 
 RNG = np.random.default_rng(0)
-A, B, SQUARE = RNG.normal(size=(8, 4, 5)), RNG.normal(size=(5, 6)), RNG.normal(size=(5, 5)) + 5 * np.eye(5)
+A, B, SQUARE = (
+    RNG.normal(size=(8, 4, 5)),
+    RNG.normal(size=(5, 6)),
+    RNG.normal(size=(5, 5)) + 5 * np.eye(5),
+)
 PRODUCT = 2 * 8 * 4 * 5 * 6
 
 
@@ -109,23 +132,87 @@ def total(program, *arrays, raw=False):
 TRANSFORMED = {
     "vmap": (lambda xp, a, b: mg.func.vmap(lambda t: xp.matmul(t, b))(a), (A, B), PRODUCT),
     "vmap of add": (lambda xp, a: mg.func.vmap(lambda t: xp.add(t, 1.0))(a), (A,), 160),
-    "vmap of vmap": (lambda xp, a, b: mg.func.vmap(mg.func.vmap(lambda t: xp.matmul(t, b)))(a), (A, B), PRODUCT),
-    "vmap of vecdot": (lambda xp, a: mg.func.vmap(lambda t: xp.vecdot(t, t, axis=-2))(a), (A,), 2 * 160),
-    "vmap of rfft": (lambda xp, a: mg.func.vmap(lambda t: xp.fft.rfft(t, axis=0))(a), (A,), round(2.5 * 160 * np.log2(4))),
-    "vmap of outer": (lambda xp, a: mg.func.vmap(lambda t: xp.linalg.outer(t, t))(a), (A[:, 0],), 8 * 25),
-    "one matrix for all": (lambda xp, a, s: mg.func.vmap(lambda t: xp.linalg.solve(s, t))(a), (A[:, 0], SQUARE), round(250 / 3 + 2 * 5 * 40)),
+    "vmap of vmap": (
+        lambda xp, a, b: mg.func.vmap(mg.func.vmap(lambda t: xp.matmul(t, b)))(a),
+        (A, B),
+        PRODUCT,
+    ),
+    "vmap of vecdot": (
+        lambda xp, a: mg.func.vmap(lambda t: xp.vecdot(t, t, axis=-2))(a),
+        (A,),
+        2 * 160,
+    ),
+    "vmap of rfft": (
+        lambda xp, a: mg.func.vmap(lambda t: xp.fft.rfft(t, axis=0))(a),
+        (A,),
+        round(2.5 * 160 * np.log2(4)),
+    ),
+    "vmap of outer": (
+        lambda xp, a: mg.func.vmap(lambda t: xp.linalg.outer(t, t))(a),
+        (A[:, 0],),
+        8 * 25,
+    ),
+    "one matrix for all": (
+        lambda xp, a, s: mg.func.vmap(lambda t: xp.linalg.solve(s, t))(a),
+        (A[:, 0], SQUARE),
+        round(250 / 3 + 2 * 5 * 40),
+    ),
     "in place": (lambda xp, a: mg.func.vmap(lambda t: (t * 1.0).add_(t))(a), (A,), 2 * 160),
-    "vmap of grad": (lambda xp, a, b: mg.func.vmap(mg.func.grad(lambda t: xp.sum(xp.matmul(t, b))))(a), (A, B), 2 * PRODUCT),
-    "grad of vmap": (lambda xp, a, b: mg.func.grad(lambda t: xp.sum(mg.func.vmap(lambda u: xp.matmul(u, b))(t)))(a), (A, B), 2 * PRODUCT),
-    "jacrev": (lambda xp, v, b: mg.func.jacrev(lambda t: xp.matmul(t, b))(v), (A[0, 0], B), 60 + 6 * 60),
-    "jacfwd": (lambda xp, v, b: mg.func.jacfwd(lambda t: xp.matmul(t, b))(v), (A[0, 0], B), 60 + 5 * 60),
-    "jvp": (lambda xp, a, b: mg.func.jvp(lambda t: xp.matmul(t, b), (a,), (a,)), (A, B), 2 * PRODUCT),
-    "jvp, two tangents": (lambda xp, a, b: mg.func.jvp(xp.matmul, (a, b), (a, b)), (A, B), 3 * PRODUCT + 192),
+    "vmap of grad": (
+        lambda xp, a, b: mg.func.vmap(mg.func.grad(lambda t: xp.sum(xp.matmul(t, b))))(a),
+        (A, B),
+        2 * PRODUCT,
+    ),
+    "grad of vmap": (
+        lambda xp, a, b: mg.func.grad(lambda t: xp.sum(mg.func.vmap(lambda u: xp.matmul(u, b))(t)))(
+            a
+        ),
+        (A, B),
+        2 * PRODUCT,
+    ),
+    "jacrev": (
+        lambda xp, v, b: mg.func.jacrev(lambda t: xp.matmul(t, b))(v),
+        (A[0, 0], B),
+        60 + 6 * 60,
+    ),
+    "jacfwd": (
+        lambda xp, v, b: mg.func.jacfwd(lambda t: xp.matmul(t, b))(v),
+        (A[0, 0], B),
+        60 + 5 * 60,
+    ),
+    "jvp": (
+        lambda xp, a, b: mg.func.jvp(lambda t: xp.matmul(t, b), (a,), (a,)),
+        (A, B),
+        2 * PRODUCT,
+    ),
+    "jvp, two tangents": (
+        lambda xp, a, b: mg.func.jvp(xp.matmul, (a, b), (a, b)),
+        (A, B),
+        3 * PRODUCT + 192,
+    ),
     "jvp of tanh": (lambda xp, b: mg.func.jvp(xp.tanh, (b,), (b,)), (B,), 3 * 30),
-    "jvp of several outputs": (lambda xp, s: mg.func.jvp(lambda t: xp.linalg.slogdet(t)[1], (s,), (s,)), (SQUARE,), None),
-    "vmap of jvp": (lambda xp, a, b: mg.func.vmap(lambda t: mg.func.jvp(lambda u: xp.matmul(u, b), (t,), (t,)))(a), (A, B), 2 * PRODUCT),
-    "jvp of vmap": (lambda xp, a, b: mg.func.jvp(mg.func.vmap(lambda t: xp.matmul(t, b)), (a,), (a,)), (A, B), 2 * PRODUCT),
-    "jvp of grad": (lambda xp, a, b: mg.func.jvp(mg.func.grad(lambda t: xp.sum(xp.matmul(t, b))), (a,), (a,)), (A, B), None),
+    "jvp of several outputs": (
+        lambda xp, s: mg.func.jvp(lambda t: xp.linalg.slogdet(t)[1], (s,), (s,)),
+        (SQUARE,),
+        None,
+    ),
+    "vmap of jvp": (
+        lambda xp, a, b: mg.func.vmap(lambda t: mg.func.jvp(lambda u: xp.matmul(u, b), (t,), (t,)))(
+            a
+        ),
+        (A, B),
+        2 * PRODUCT,
+    ),
+    "jvp of vmap": (
+        lambda xp, a, b: mg.func.jvp(mg.func.vmap(lambda t: xp.matmul(t, b)), (a,), (a,)),
+        (A, B),
+        2 * PRODUCT,
+    ),
+    "jvp of grad": (
+        lambda xp, a, b: mg.func.jvp(mg.func.grad(lambda t: xp.sum(xp.matmul(t, b))), (a,), (a,)),
+        (A, B),
+        None,
+    ),
 }
 
 

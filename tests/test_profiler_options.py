@@ -1,4 +1,6 @@
-"""What the profiler notes where it is asked to: shapes, memory, FLOPs, lines of the program, time on a device. See test_profiler.py."""
+"""What the profiler notes where it is asked to: shapes, memory, FLOPs, lines of the program, time
+on a device. See test_profiler.py.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class TestOptions:
             mg.sum(y).backward()
         stack = event(prof, "multiply").stack
         assert stack[0].startswith(__file__) and stack[0].endswith(": here")
-        assert stack[1].endswith(": test_lines_of_the_program") and not any("multigrad/engine" in line for line in stack)
+        assert stack[1].endswith(": test_lines_of_the_program") and not any(
+            "multigrad/engine" in line for line in stack
+        )
         assert event(prof, "MultiplyBackward").stack == stack  # of the operation that made it
         table = prof.key_averages(group_by_stack_n=2).table(max_src_column_width=40)
         assert "Source Location" in table and ": here" in table and "..." in table
@@ -80,7 +84,8 @@ class TestOptions:
         gc.collect()
         at_the_end = prof.memory_timeline()[-1][1]
         peak = max(host for _, host, _ in prof.memory_timeline())
-        assert at_the_end == 8000 and peak in (16000, 24000)  # an immutable library makes a new array for `z += 1`
+        # an immutable library makes a new array for `z += 1`
+        assert at_the_end == 8000 and peak in (16000, 24000)
         assert f"Memory: 7.81 KB at the end, {peak / 1024:.2f} KB at the peak" in prof.table()
         assert event(prof, "multiply").cpu_memory_usage == 8000
         assert sum(e.cpu_memory_usage for e in prof.function_events if e.cpu_parent is None) == 8000
@@ -93,18 +98,27 @@ class TestOptions:
             x.reshape((10, 100)).T[1:]
             y = x * 2
             y[5:]
-        assert {e.name: e.cpu_memory_usage for e in prof.function_events} == {"reshape": 0, "matrix_transpose": 0, "getitem": 0, "multiply": 8000}
+        assert {e.name: e.cpu_memory_usage for e in prof.function_events} == {
+            "reshape": 0,
+            "matrix_transpose": 0,
+            "getitem": 0,
+            "multiply": 8000,
+        }
 
     def test_memory_of_a_pass(self, backend, xp):
         x = mg.tensor([1.0] * 1000, dtype="float64", backend=backend, requires_grad=True)
         with profile(profile_memory=True) as prof:
             mg.sum(mg.exp(x)).backward()
         line = prof.memory_timeline()
-        assert line[-1][1] == 8000 and max(host for _, host, _ in line) >= 16000  # the gradient is left
+        # the gradient is left
+        assert line[-1][1] == 8000 and max(host for _, host, _ in line) >= 16000
         assert event(prof, "ExpBackward").cpu_memory_usage >= 8000
 
     def test_flops_of_nodes(self, backend, xp):  # F207
-        a, b = (mg.tensor(np.ones(shape).tolist(), backend=backend, requires_grad=True) for shape in ((2, 3), (3, 5)))
+        a, b = (
+            mg.tensor(np.ones(shape).tolist(), backend=backend, requires_grad=True)
+            for shape in ((2, 3), (3, 5))
+        )
         with profile(with_flops=True) as prof:
             mg.sum(a @ b).backward()
             mg.sum(a @ b.detach()).backward()
@@ -114,12 +128,20 @@ class TestOptions:
 
     def test_parameters_of_kineto_are_refused(self):  # F200
         for name in ("experimental_config", "activity_filters"):
-            with pytest.raises(ValueError, match=f"{name} is for the collector of events Kineto, which is not there"):
+            with pytest.raises(
+                ValueError,
+                match=f"{name} is for the collector of events Kineto, which is not there",
+            ):
                 profile(**{name: {}})
 
     def test_parameters_without_effect(self):  # F200
         x = leaf("numpy", 1.0)
-        with profile(with_modules=True, acc_events=True, use_kineto=True, custom_trace_id_callback=lambda: "mine") as prof:
+        with profile(
+            with_modules=True,
+            acc_events=True,
+            use_kineto=True,
+            custom_trace_id_callback=lambda: "mine",
+        ) as prof:
             x * 2
         assert names(prof) == ["multiply"] and prof.trace_id == "mine"
 
@@ -135,12 +157,16 @@ class TestOptions:
         prof = profile(custom_trace_id_callback=number)
         with pytest.raises(ValueError, match="no number"):
             prof.__enter__()
-        with pytest.raises(RuntimeError, match="the profiler is not running: each is entered and left once"):
+        with pytest.raises(
+            RuntimeError, match="the profiler is not running: each is entered and left once"
+        ):
             prof.__exit__(None, None, None)
         with prof:
             x * 2
         assert names(prof) == ["multiply"] and prof.trace_id == "mine"
-        with pytest.raises(RuntimeError, match="the profiler is not running: each is entered and left once"):
+        with pytest.raises(
+            RuntimeError, match="the profiler is not running: each is entered and left once"
+        ):
             prof.__exit__(None, None, None)
         assert names(prof) == ["multiply"]
 
@@ -159,10 +185,16 @@ class TestDevices:
             mg.sum(mg.exp(x)).backward()
             leaf("numpy", 1.0) * 2
         found = event(prof, "exp")
-        assert found.device_time_total > 0 and len(found.kernels) == 1 and event(prof, "ExpBackward").device_time_total > 0
+        assert (
+            found.device_time_total > 0
+            and len(found.kernels) == 1
+            and event(prof, "ExpBackward").device_time_total > 0
+        )
         assert event(prof, "multiply").device_time_total == 0
         table = prof.key_averages().table(sort_by="cuda_time_total")
-        assert "Self JAX %" in table and "JAX time avg" in table and "Self JAX time total: " in table
+        assert (
+            "Self JAX %" in table and "JAX time avg" in table and "Self JAX time total: " in table
+        )
         assert "Device time: not measured for numpy" in table  # in the header
 
     @pytest.mark.parametrize("backend", ["jax"], indirect=True)
@@ -172,9 +204,18 @@ class TestDevices:
         def f(a):
             return (mg.asarray(a) * 2).array
 
-        with profile(record_shapes=True, profile_memory=True, with_flops=True, with_stack=True, use_device="jax") as prof:
+        with profile(
+            record_shapes=True,
+            profile_memory=True,
+            with_flops=True,
+            with_stack=True,
+            use_device="jax",
+        ) as prof:
             np.testing.assert_array_equal(jax.jit(f)(jax.numpy.ones(3)), [2, 2, 2])
-        assert event(prof, "multiply").input_shapes == [[3], []] and event(prof, "multiply").device_time_total == 0
+        assert (
+            event(prof, "multiply").input_shapes == [[3], []]
+            and event(prof, "multiply").device_time_total == 0
+        )
 
     def test_kernels_of_a_device(self, monkeypatch):  # F205
         """A stand-in for a library whose device has events and memory of its own."""
@@ -192,10 +233,28 @@ class TestDevices:
         with prof, record_function("label"):
             y = x * 2
         found = event(prof, "multiply")
-        assert (found.device_time_total, found.self_device_time_total, found.device_memory_usage, found.cpu_memory_usage) == (500, 500, 8000, 0)
+        assert (
+            found.device_time_total,
+            found.self_device_time_total,
+            found.device_memory_usage,
+            found.cpu_memory_usage,
+        ) == (500, 500, 8000, 0)
         label = event(prof, "label")
-        assert (label.device_time_total, label.self_device_time_total, label.self_device_memory_usage) == (500, 0, 0)
+        assert (
+            label.device_time_total,
+            label.self_device_time_total,
+            label.self_device_memory_usage,
+        ) == (500, 0, 0)
         table = prof.table()
-        assert all(text in table for text in ("Self CUDA %", "CUDA total", "CUDA Mem", "Self CUDA Mem", "Self CUDA time total: 500.000us",
-                                              "7.81 KB on devices"))
+        assert all(
+            text in table
+            for text in (
+                "Self CUDA %",
+                "CUDA total",
+                "CUDA Mem",
+                "Self CUDA Mem",
+                "Self CUDA time total: 500.000us",
+                "7.81 KB on devices",
+            )
+        )
         del y

@@ -1,4 +1,6 @@
-"""Arrays that are made of something else are events; labels that overlap, of generators and of tasks; what is refused."""
+"""Arrays that are made of something else are events; labels that overlap, of generators and of
+tasks; what is refused.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,22 @@ class TestMakingArrays:
             a = xp.asarray([1.0] * 1000, dtype=xp.float64)
             b = mg.tensor([1.0] * 10, dtype="float64", backend=backend)
             c = mg.asarray(2.0, backend=backend)
-        assert names(prof) == ["asarray"] * 3 and [a.shape, b.shape, c.shape] == [(1000,), (10,), ()]
+        assert names(prof) == ["asarray"] * 3 and [a.shape, b.shape, c.shape] == [
+            (1000,),
+            (10,),
+            (),
+        ]
         assert [e.cpu_memory_usage for e in prof.function_events[:2]] == [8000, 80]
 
     def test_copies_and_conversions(self):
         x = np.ones(100)
         with profile(profile_memory=True, record_shapes=True) as prof:
-            found = [mg.tensor(x), mg.asarray(x, copy=True), mg.asarray(x, dtype="float32"), mg.asarray(x, backend="strict")]
+            found = [
+                mg.tensor(x),
+                mg.asarray(x, copy=True),
+                mg.asarray(x, dtype="float32"),
+                mg.asarray(x, backend="strict"),
+            ]
         assert len(found) == 4 and names(prof) == ["asarray"] * 4
         assert [e.cpu_memory_usage for e in prof.function_events] == [800, 800, 400, 800]
         assert prof.function_events[0].input_shapes == [[100], [], [], []]
@@ -47,23 +58,35 @@ class TestMakingArrays:
         x = xp.ones(3)
         with profile() as prof:
             xp.asarray([x, x])
-        assert names(prof) == ["asarray", "stack"] and prof.function_events[1].cpu_parent is prof.function_events[0]
+        assert (
+            names(prof) == ["asarray", "stack"]
+            and prof.function_events[1].cpu_parent is prof.function_events[0]
+        )
 
     def test_errors(self):
-        with profile() as prof, pytest.raises(TypeError, match="cannot make an array of builtins.object"):
+        with (
+            profile() as prof,
+            pytest.raises(TypeError, match="cannot make an array of builtins.object"),
+        ):
             mg.asarray(object())
         assert names(prof) == ["asarray"]
 
 
 class TestOneCallIsOneEvent:
     def test_carried_out_by_the_same_operation(self, backend):
-        a, b = (mg.tensor(np.ones(shape).tolist(), backend=backend) for shape in ((3, 2, 4), (4, 5)))
+        a, b = (
+            mg.tensor(np.ones(shape).tolist(), backend=backend) for shape in ((3, 2, 4), (4, 5))
+        )
         with profile() as prof:
             mg.func.vmap(lambda t: t @ b)(a)
-        assert names(prof).count("matmul") == 1 and all((e.cpu_parent is None) == (e.name == "matmul") for e in prof.function_events)
+        assert names(prof).count("matmul") == 1 and all(
+            (e.cpu_parent is None) == (e.name == "matmul") for e in prof.function_events
+        )
 
     def test_the_rule_of_a_tangent_calls_it_once_more(self, backend):
-        a, b = (mg.tensor(np.ones(shape).tolist(), backend=backend) for shape in ((3, 2, 4), (4, 5)))
+        a, b = (
+            mg.tensor(np.ones(shape).tolist(), backend=backend) for shape in ((3, 2, 4), (4, 5))
+        )
         with profile() as prof:
             mg.func.jvp(lambda t: t @ b, (a,), (a,))
         outer, inner = prof.function_events
@@ -74,7 +97,10 @@ class TestOneCallIsOneEvent:
         a, b = (mg.tensor(np.ones(shape), requires_grad=True) for shape in ((3, 2, 4), (4, 5)))
         with profile(with_stack=True) as prof:
             mg.sum(mg.func.vmap(lambda t: t @ b)(a)).backward()
-        (product,), (node,) = ([e for e in prof.function_events if e.name == name] for name in ("matmul", "MatmulBackward"))
+        (product,), (node,) = (
+            [e for e in prof.function_events if e.name == name]
+            for name in ("matmul", "MatmulBackward")
+        )
         assert product.sequence_nr == node.sequence_nr >= 0 and node.stack == product.stack != []
 
 
@@ -111,13 +137,23 @@ class TestOverlaps:
             list(zip(*(stepping(f"g{i}", x) for i in range(number)), strict=False))
         wall = 1e6 * (time.perf_counter() - began)
         labels = [e for e in prof.function_events if e.name != "exp"]
-        assert labels[0].time_range.start < labels[1].time_range.start < labels[0].time_range.end < labels[1].time_range.end
+        assert (
+            labels[0].time_range.start
+            < labels[1].time_range.start
+            < labels[0].time_range.end
+            < labels[1].time_range.end
+        )
         found = rows(prof, tmp_path)
-        assert len(found) == 2 and {"g0"} < {e["name"] for e in found[1]} and {"g1"} < {e["name"] for e in found[2]}
+        assert (
+            len(found) == 2
+            and {"g0"} < {e["name"] for e in found[1]}
+            and {"g1"} < {e["name"] for e in found[2]}
+        )
         assert 0 < prof.self_cpu_time_total <= wall
         assert all(e.self_cpu_time_total >= 0 for e in prof.function_events)
         calls = [e.cpu_parent.name for e in prof.function_events if e.name == "exp"]
-        assert calls[0] == "g0" and set(calls[number:]) == {f"g{number - 1}"}  # the label that was opened last
+        # the label that was opened last
+        assert calls[0] == "g0" and set(calls[number:]) == {f"g{number - 1}"}
 
     def test_labels_in_the_label_of_a_generator(self, tmp_path):
         x = mg.ones(2)
@@ -131,8 +167,15 @@ class TestOverlaps:
             mg.cos(x)
             second.close()
         found = rows(prof, tmp_path)
-        assert [[e["name"] for e in row] for row in found.values()] == [["g0", "exp"], ["g1", "exp", "inside", "sin", "cos"]]
-        parents = {e.name: e.cpu_parent and e.cpu_parent.name for e in prof.function_events if e.name != "exp"}
+        assert [[e["name"] for e in row] for row in found.values()] == [
+            ["g0", "exp"],
+            ["g1", "exp", "inside", "sin", "cos"],
+        ]
+        parents = {
+            e.name: e.cpu_parent and e.cpu_parent.name
+            for e in prof.function_events
+            if e.name != "exp"
+        }
         assert parents == {"g0": None, "g1": None, "inside": "g1", "sin": "inside", "cos": "g1"}
 
     def test_a_label_that_ends_inside_of_an_operation(self, tmp_path):
@@ -194,7 +237,11 @@ class TestOverlaps:
             with pytest.raises(StopIteration) as end:
                 next(generator)
         assert end.value.value == 3
-        inside = [(e.name, e.cpu_parent and e.cpu_parent.name) for e in prof.function_events if e.name != "step"]
+        inside = [
+            (e.name, e.cpu_parent and e.cpu_parent.name)
+            for e in prof.function_events
+            if e.name != "step"
+        ]
         assert inside == [("exp", "step"), ("tan", None), ("sin", "step"), ("cos", "step")]
         assert names(prof).count("step") == 4 and len(rows(prof, tmp_path)) == 1
 
@@ -212,14 +259,20 @@ class TestOverlaps:
 
         with profile() as prof:
             asyncio.run(main())
-        inside = [(e.name, e.cpu_parent and e.cpu_parent.name) for e in prof.function_events if e.name != "step"]
+        inside = [
+            (e.name, e.cpu_parent and e.cpu_parent.name)
+            for e in prof.function_events
+            if e.name != "step"
+        ]
         assert inside == [("exp", "step"), ("tan", None), ("sin", "step"), ("tan", None)]
 
 
 class TestWhatIsRefused:
     @pytest.mark.parametrize("name", [3, None, b"x", len])
     def test_a_label_without_a_name(self, name):
-        with pytest.raises(TypeError, match="record_function takes the name of a block, a str, not"):
+        with pytest.raises(
+            TypeError, match="record_function takes the name of a block, a str, not"
+        ):
             record_function(name)
 
     def test_arguments_that_are_no_text(self):
@@ -232,6 +285,8 @@ class TestWhatIsRefused:
         path.write_text("before")
         with profile() as prof:
             mg.ones(1)
-        with pytest.raises(TypeError, match="export_chrome_trace: metadata must be what JSON can hold"):
+        with pytest.raises(
+            TypeError, match="export_chrome_trace: metadata must be what JSON can hold"
+        ):
             prof.export_chrome_trace(path, metadata={"a": value})
         assert path.read_text() == "before"

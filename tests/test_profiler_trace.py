@@ -1,7 +1,8 @@
 """What the profiler writes: traces in the trace event format, and the forms of its tables.
 
-The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Required are a name, `ph`, `pid` and `tid`; of all
-but metadata `ts`; of complete events `dur`; of flows `id`, and that each begins and ends inside of a call.
+The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+Required are a name, `ph`, `pid` and `tid`; of all but metadata `ts`; of complete events `dur`; of
+flows `id`, and that each begins and ends inside of a call.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ def calls_of(trace):
 
 
 def check(trace):
-    """All that the format asks for. Returns the pairs of calls that arrows go between, by their names."""
+    """All that the format asks for.
+
+    Returns the pairs of calls that arrows go between, by their names.
+    """
     events = trace["traceEvents"]
     rows, named = defaultdict(list), set()
     for e in events:
-        assert isinstance(e["name"], str) and isinstance(e["pid"], int) and isinstance(e["tid"], int)
+        assert (
+            isinstance(e["name"], str) and isinstance(e["pid"], int) and isinstance(e["tid"], int)
+        )
         assert e["ph"] in "XMsfC"
         if e["ph"] == "M":
             named |= {e["tid"]} if e["name"] == "thread_name" else set()
@@ -65,8 +71,16 @@ def check(trace):
     pairs = []
     for number, start in starts.items():
         end = ends[number]
-        assert (start["cat"], start["name"]) == (end["cat"], end["name"]) and end["bp"] == "e" and start["ts"] <= end["ts"]
-        pairs.append(tuple(next(c["name"] for c in rows[e["tid"]] if c["ts"] == e["ts"]) for e in (start, end)))
+        assert (
+            (start["cat"], start["name"]) == (end["cat"], end["name"])
+            and end["bp"] == "e"
+            and start["ts"] <= end["ts"]
+        )
+        pairs.append(
+            tuple(
+                next(c["name"] for c in rows[e["tid"]] if c["ts"] == e["ts"]) for e in (start, end)
+            )
+        )
     return sorted(pairs)
 
 
@@ -83,7 +97,11 @@ def test_a_trace(backend, tmp_path):  # F214
     calls = {e["name"]: e for e in calls_of(trace)}
     assert calls["forward"]["cat"] == "user_annotation" and calls["multiply"]["cat"] == "cpu_op"
     arguments = calls["multiply"]["args"]
-    assert arguments["Input Dims"] == [[2], [2]] and arguments["Flops"] == 2 and arguments["Bytes"] == 16
+    assert (
+        arguments["Input Dims"] == [[2], [2]]
+        and arguments["Flops"] == 2
+        and arguments["Bytes"] == 16
+    )
     assert "test_a_trace" in arguments["Call stack"]
     assert arguments["Sequence number"] == calls["MultiplyBackward"]["args"]["Sequence number"]
     assert calls["MultiplyBackward"]["args"]["Fwd thread id"] == threading.get_ident()
@@ -142,7 +160,9 @@ def test_tasks_have_rows_of_their_own(tmp_path):
     rows = defaultdict(set)
     for e in calls_of(trace):
         rows[e["tid"]].add(e["name"])
-    assert len(rows) == 3 and all({"multiply", "add", "AddBackward"} <= names for names in rows.values())
+    assert len(rows) == 3 and all(
+        {"multiply", "add", "AddBackward"} <= names for names in rows.values()
+    )
 
 
 def test_names_are_escaped(tmp_path):
@@ -192,13 +212,28 @@ def test_numbers_of_the_table():  # F218, F223
 
 
 def test_units():
-    assert [table.format_memory(n) for n in (24, 2048, -3 << 20, 5 << 30)] == ["24 B", "2.00 KB", "-3.00 MB", "5.00 GB"]
-    assert [table.format_time(us) for us in (12.3, 1234.0, 1234567.0)] == ["12.300us", "1.234ms", "1.235s"]
+    assert [table.format_memory(n) for n in (24, 2048, -3 << 20, 5 << 30)] == [
+        "24 B",
+        "2.00 KB",
+        "-3.00 MB",
+        "5.00 GB",
+    ]
+    assert [table.format_time(us) for us in (12.3, 1234.0, 1234567.0)] == [
+        "12.300us",
+        "1.234ms",
+        "1.235s",
+    ]
     assert table.format_share(1, 3) == "33.33%" and table.format_share(0, 0) == "NaN"
 
 
-@pytest.mark.parametrize(("flops", "title", "text"), [(1, "Total FLOPs", "1.000"), (2500, "Total KFLOPs", "2.500"),
-                                                      (3 * 10**9, "Total GFLOPs", "3.000")])
+@pytest.mark.parametrize(
+    ("flops", "title", "text"),
+    [
+        (1, "Total FLOPs", "1.000"),
+        (2500, "Total KFLOPs", "2.500"),
+        (3 * 10**9, "Total GFLOPs", "3.000"),
+    ],
+)
 def test_units_of_flops(flops, title, text):  # F207
     found = events(("f", 0, 1, None), ("g", 1, 2, None), with_flops=True)
     found[0].flops = flops
@@ -211,7 +246,12 @@ def test_units_of_flops(flops, title, text):  # F207
 def test_limits():  # F218
     found = events(*((f"f{i}", i, i + 1, None) for i in range(120)))
     lines = len(found.table(row_limit=0).splitlines())
-    assert len(found.table().splitlines()) - lines == 100 and len(found.table(row_limit=-1).splitlines()) - lines == 120
+    assert (
+        len(found.table().splitlines()) - lines == 100
+        and len(found.table(row_limit=-1).splitlines()) - lines == 120
+    )
     found = events(("f", 0, 1, None))
     found[0].input_shapes = [[i] for i in range(60)]
-    assert max(map(len, found.table().splitlines())) < max(map(len, found.table(max_shapes_column_width=None).splitlines()))
+    assert max(map(len, found.table().splitlines())) < max(
+        map(len, found.table(max_shapes_column_width=None).splitlines())
+    )

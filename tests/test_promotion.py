@@ -1,6 +1,8 @@
-"""Python's operators between Tensors, raw arrays and scalars, on either side and in place: dtypes, mutation, refusals, gradients.
+"""Python's operators between Tensors, raw arrays and scalars, on either side and in place: dtypes,
+mutation, refusals, gradients.
 
-array-api-tests tries no reflected operator and no raw operand, and does not look whether `x += y` changes x.
+array-api-tests tries no reflected operator and no raw operand, and does not look whether `x += y`
+changes x.
 """
 
 from __future__ import annotations
@@ -33,9 +35,12 @@ DEFINED = {
     **dict.fromkeys(("lshift", "rshift"), INTEGERS),
 }
 FUNCTION: dict[str, Callable[[Any, Any], Any]] = {
-    stem: getattr(operator, f"{stem}_" if stem in ("and", "or") else stem) for stem in standard_names.ARITHMETIC
+    stem: getattr(operator, f"{stem}_" if stem in ("and", "or") else stem)
+    for stem in standard_names.ARITHMETIC
 }
-IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {stem: getattr(operator, f"i{stem}") for stem in standard_names.ARITHMETIC}
+IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    stem: getattr(operator, f"i{stem}") for stem in standard_names.ARITHMETIC
+}
 
 
 def bits(dtype: str) -> int:
@@ -62,10 +67,23 @@ def promoted(a: str, b: str) -> str | None:
     return f"{kind(a)}{wide}" if len(kinds) == 1 else None
 
 
-PAIRS = [(a, b, c) for a, b in itertools.product(DTYPES, DTYPES) if (c := promoted(a, b)) is not None]
+PAIRS = [
+    (a, b, c) for a, b in itertools.product(DTYPES, DTYPES) if (c := promoted(a, b)) is not None
+]
 # JAX compiles each of them.
-FEW = [(a, b, c) for a, b, c in PAIRS if (a, b) in (
-    ("float32", "float64"), ("int8", "uint8"), ("int64", "int16"), ("float64", "complex64"), ("complex64", "float32"), ("bool", "bool"))]
+FEW = [
+    (a, b, c)
+    for a, b, c in PAIRS
+    if (a, b)
+    in (
+        ("float32", "float64"),
+        ("int8", "uint8"),
+        ("int64", "int16"),
+        ("float64", "complex64"),
+        ("complex64", "float32"),
+        ("bool", "bool"),
+    )
+]
 
 
 def pairs(xp: Any, stem: str) -> list[tuple[str, str, str]]:
@@ -80,9 +98,15 @@ def defers(xp: Any) -> bool:
 
 
 def test_promotion_is_written_down_right() -> None:
-    assert promoted("int8", "uint32") == "int64" and promoted("int64", "uint64") is None and promoted("float64", "complex64") == "complex128"
+    assert (
+        promoted("int8", "uint32") == "int64"
+        and promoted("int64", "uint64") is None
+        and promoted("float64", "complex64") == "complex128"
+    )
     assert all(str(np.result_type(a, b)) == c for a, b, c in PAIRS)
-    assert len(PAIRS) == 1 + 16 + 16 + 2 * 12 + 16, "bool; signed; unsigned; of both signs, without uint64; floating"
+    assert len(PAIRS) == 1 + 16 + 16 + 2 * 12 + 16, (
+        "bool; signed; unsigned; of both signs, without uint64; floating"
+    )
 
 
 class TestDtypes:
@@ -90,29 +114,52 @@ class TestDtypes:
     def test_of_arrays(self, xp: Any, stem: str) -> None:
         """Of Tensors and raw arrays on either side, also where one or both have no axes."""
         f = FUNCTION[stem]
-        shapes = [((2, 2), (2, 2))] + ([] if stem == "matmul" else [((2, 2), ()), ((), (2, 2)), ((), ())])
+        shapes = [((2, 2), (2, 2))] + (
+            [] if stem == "matmul" else [((2, 2), ()), ((), (2, 2)), ((), ())]
+        )
         for (a, b, expected), (s1, s2) in itertools.product(pairs(xp, stem), shapes):
             x, y = xp.ones(s1, dtype=a), xp.ones(s2, dtype=b)
             for z in (f(x, y), f(x, y.array), *([f(x.array, y)] if defers(xp) else [])):
-                assert isinstance(z, mg.Tensor) and z.dtype == getattr(xp, expected), f"{a}{s1} {stem} {b}{s2}: {z.dtype}"
+                assert isinstance(z, mg.Tensor) and z.dtype == getattr(xp, expected), (
+                    f"{a}{s1} {stem} {b}{s2}: {z.dtype}"
+                )
 
     @pytest.mark.parametrize("stem", [s for s in standard_names.ARITHMETIC if s != "matmul"])
     def test_of_scalars(self, xp: Any, stem: str) -> None:
-        """A Python scalar takes the array's dtype; a complex one makes a real array complex of the same precision."""
+        """A Python scalar takes the array's dtype; a complex one makes a real array complex of the
+        same precision.
+        """
         f = FUNCTION[stem]
         for dtype in DEFINED[stem]:
-            if xp.__name__.endswith("jax") and dtype not in ("bool", "int8", "uint16", "float32", "complex64"):
+            if xp.__name__.endswith("jax") and dtype not in (
+                "bool",
+                "int8",
+                "uint16",
+                "float32",
+                "complex64",
+            ):
                 continue
-            scalars: list[Any] = [True] if dtype == "bool" else [2] if dtype in INTEGERS else [2, 2.0]
-            scalars += [2j] if dtype in (*FLOATS, *COMPLEX) and stem in ("add", "sub", "mul", "truediv") else []
+            scalars: list[Any] = (
+                [True] if dtype == "bool" else [2] if dtype in INTEGERS else [2, 2.0]
+            )
+            scalars += (
+                [2j]
+                if dtype in (*FLOATS, *COMPLEX) and stem in ("add", "sub", "mul", "truediv")
+                else []
+            )
             for scalar, shape in itertools.product(scalars, [(2,), ()]):
                 x = xp.ones(shape, dtype=dtype)
                 expected = promoted(dtype, "complex64") if type(scalar) is complex else dtype
                 for z in (f(x, scalar), f(scalar, x)):
-                    assert z.dtype == getattr(xp, str(expected)), f"{dtype} {stem} {scalar!r}: {z.dtype}"
+                    assert z.dtype == getattr(xp, str(expected)), (
+                        f"{dtype} {stem} {scalar!r}: {z.dtype}"
+                    )
 
     def test_comparisons(self, xp: Any) -> None:
-        for stem, (a, b) in itertools.product(standard_names.COMPARISONS, [("int8", "uint8"), ("float32", "float64"), ("float64", "float64")]):
+        for stem, (a, b) in itertools.product(
+            standard_names.COMPARISONS,
+            [("int8", "uint8"), ("float32", "float64"), ("float64", "float64")],
+        ):
             f = getattr(operator, stem)
             x, y = xp.asarray([1, 2, 3], dtype=a), xp.asarray([3, 2, 1], dtype=b)
             expected = f(np.asarray([1, 2, 3]), np.asarray([3, 2, 1])).tolist()
@@ -122,8 +169,12 @@ class TestDtypes:
             assert f(2, x).tolist() == f(2, np.asarray([1, 2, 3])).tolist()
 
     def test_unary(self, xp: Any) -> None:
-        for f, dtypes in ((operator.neg, DEFINED["add"]), (operator.pos, DEFINED["add"]), (operator.abs, INTEGERS + FLOATS),
-                          (operator.invert, DEFINED["and"])):
+        for f, dtypes in (
+            (operator.neg, DEFINED["add"]),
+            (operator.pos, DEFINED["add"]),
+            (operator.abs, INTEGERS + FLOATS),
+            (operator.invert, DEFINED["and"]),
+        ):
             for dtype in dtypes:
                 assert f(xp.ones(2, dtype=dtype)).dtype == getattr(xp, dtype)
         assert abs(xp.ones(2, dtype="complex64")).dtype == xp.float32
@@ -132,7 +183,9 @@ class TestDtypes:
 class TestInPlace:
     @pytest.mark.parametrize("stem", standard_names.ARITHMETIC)
     def test_the_same_object_and_dtype(self, xp: Any, stem: str) -> None:
-        """Within one kind a wider operand is cast, as in PyTorch; across kinds it is refused, and nothing has changed."""
+        """Within one kind a wider operand is cast, as in PyTorch; across kinds it is refused, and
+        nothing has changed.
+        """
         f, out_of_place = IN_PLACE[stem], FUNCTION[stem]
         for (a, b, expected), raw in itertools.product(pairs(xp, stem), (False, True)):
             x, y = xp.ones((2, 2), dtype=a), xp.ones((2, 2), dtype=b)
@@ -149,7 +202,13 @@ class TestInPlace:
 
     @pytest.mark.parametrize("stem", [s for s in standard_names.ARITHMETIC if s != "matmul"])
     def test_scalars(self, xp: Any, stem: str) -> None:
-        for dtype, scalar in (("int16", 2), ("float32", 2.0), ("float32", 2), ("bool", True), ("complex64", 2.0)):
+        for dtype, scalar in (
+            ("int16", 2),
+            ("float32", 2.0),
+            ("float32", 2),
+            ("bool", True),
+            ("complex64", 2.0),
+        ):
             if dtype in DEFINED[stem]:
                 x = old = xp.ones(3, dtype=dtype)
                 x = IN_PLACE[stem](x, scalar)
@@ -170,7 +229,13 @@ class TestInPlace:
         for mode in (mg.no_grad(), mg.enable_grad()):
             x = mg.asarray(array)
             with mode:
-                for operand in (mg.ones(3), np.ones(3), 1.0, mg.ones(()), mg.ones(3, dtype="float32")):
+                for operand in (
+                    mg.ones(3),
+                    np.ones(3),
+                    1.0,
+                    mg.ones(()),
+                    mg.ones(3, dtype="float32"),
+                ):
                     before = array.copy()
                     x += operand
                     assert x.array is array and (array == before + 1).all()
@@ -197,8 +262,14 @@ class TestInPlace:
 class TestOperands:
     def test_what_is_no_array_is_refused(self, xp: Any) -> None:
         x = xp.ones(2)
-        for stem, bad in itertools.product(("add", "mul", "matmul", "truediv"), ([1.0, 2.0], None, "1", object(), (1.0, 2.0))):
-            for call in (lambda f=FUNCTION[stem], b=bad: f(x, b), lambda f=FUNCTION[stem], b=bad: f(b, x), lambda f=IN_PLACE[stem], b=bad: f(x, b)):
+        for stem, bad in itertools.product(
+            ("add", "mul", "matmul", "truediv"), ([1.0, 2.0], None, "1", object(), (1.0, 2.0))
+        ):
+            for call in (
+                lambda f=FUNCTION[stem], b=bad: f(x, b),
+                lambda f=FUNCTION[stem], b=bad: f(b, x),
+                lambda f=IN_PLACE[stem], b=bad: f(x, b),
+            ):
                 with pytest.raises(TypeError):
                     call()
 
@@ -229,7 +300,12 @@ class TestOperands:
 
 
 GRADIENTS = {
-    "add": (1.0, 1.0), "sub": (1.0, -1.0), "mul": (3.0, 2.0), "truediv": (1 / 3, -2 / 9), "pow": (12.0, 8 * np.log(2)), "mod": (1.0, 0.0),
+    "add": (1.0, 1.0),
+    "sub": (1.0, -1.0),
+    "mul": (3.0, 2.0),
+    "truediv": (1 / 3, -2 / 9),
+    "pow": (12.0, 8 * np.log(2)),
+    "mod": (1.0, 0.0),
     "matmul": (3.0, 2.0),
 }
 
@@ -268,14 +344,21 @@ def test_gradients_of_every_form(xp: Any, stem: str) -> None:
 
 
 class TestTorchWhichDoesNotPromote:
-    """PyTorch's operators leave 0-d arrays out of promotion. A backend that gives array_api_compat's functions is right all the same."""
+    """PyTorch's operators leave 0-d arrays out of promotion.
+
+    A backend that gives array_api_compat's functions is right all the same.
+    """
 
     @pytest.fixture
     def torch(self, monkeypatch: pytest.MonkeyPatch) -> Any:
         torch = pytest.importorskip("torch")
         import array_api_compat.torch as xp
 
-        functions = {name: getattr(xp, name) for name in (*standard_names.UNARY, *standard_names.BINARY) if hasattr(xp, name)}
+        functions = {
+            name: getattr(xp, name)
+            for name in (*standard_names.UNARY, *standard_names.BINARY)
+            if hasattr(xp, name)
+        }
         host = element.Host(mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions))
         monkeypatch.setitem(element._hosts, host.name, host)
         monkeypatch.setitem(element.by_type, torch.Tensor, host)
@@ -283,7 +366,9 @@ class TestTorchWhichDoesNotPromote:
 
     def test_operators(self, torch: Any) -> None:
         narrow, wide = torch.ones(2, dtype=torch.float32), torch.ones((), dtype=torch.float64)
-        assert (narrow + wide).dtype == torch.float32, "PyTorch has changed: this stand-in shows nothing any more"
+        assert (narrow + wide).dtype == torch.float32, (
+            "PyTorch has changed: this stand-in shows nothing any more"
+        )
         x, y = mg.asarray(narrow), mg.asarray(wide)
         for stem in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
             f = FUNCTION[stem]
@@ -293,16 +378,27 @@ class TestTorchWhichDoesNotPromote:
             x = IN_PLACE[stem](x, y)
             assert x.dtype == torch.float32, "in place, the dtype stays"
             x = mg.asarray(torch.ones(2, dtype=torch.float32))
-        assert (mg.asarray(torch.ones(2, dtype=torch.int8)) & mg.asarray(torch.ones((), dtype=torch.int32))).dtype == torch.int32
+        assert (
+            mg.asarray(torch.ones(2, dtype=torch.int8))
+            & mg.asarray(torch.ones((), dtype=torch.int32))
+        ).dtype == torch.int32
         assert mg.namespace(x).result_type(x, y) == torch.float64
 
     def test_gradients(self, torch: Any) -> None:
-        x, y = mg.asarray(torch.tensor([2.0, 3.0]), requires_grad=True), mg.asarray(torch.tensor(4.0, dtype=torch.float64), requires_grad=True)
+        x, y = (
+            mg.asarray(torch.tensor([2.0, 3.0]), requires_grad=True),
+            mg.asarray(torch.tensor(4.0, dtype=torch.float64), requires_grad=True),
+        )
         (x * y).sum().backward()
         assert x.grad.dtype == torch.float32 and x.grad.tolist() == [4.0, 4.0]
         assert y.grad.dtype == torch.float64 and y.grad.tolist() == 5.0
 
     def test_what_its_inspection_says(self, torch: Any) -> None:
         xp = mg.namespace(mg.asarray(torch.ones(1)))
-        assert xp.finfo(xp.complex64).dtype == torch.float32 and type(xp.finfo("float64").eps) is float
-        assert xp.iinfo("int8").dtype == torch.int8 and torch.float32 in xp.__array_namespace_info__().dtypes().values()
+        assert (
+            xp.finfo(xp.complex64).dtype == torch.float32 and type(xp.finfo("float64").eps) is float
+        )
+        assert (
+            xp.iinfo("int8").dtype == torch.int8
+            and torch.float32 in xp.__array_namespace_info__().dtypes().values()
+        )

@@ -1,4 +1,6 @@
-"""NumPy's protocols: every ufunc and function that has a counterpart gives NumPy's values and the derivative, on every backend and at every level."""
+"""NumPy's protocols: every ufunc and function that has a counterpart gives NumPy's values and the
+derivative, on every backend and at every level.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +164,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "flipud": (np.flipud, X),
     "matrix_transpose": (np.matrix_transpose, X),
     "moveaxis": (lambda x: np.moveaxis(x, 0, 1), X),
-    "ravel": (lambda x: np.ravel(x, "F") if isinstance(x, np.ndarray) else np.ravel(x, order="F"), X),
+    "ravel": (
+        lambda x: np.ravel(x, "F") if isinstance(x, np.ndarray) else np.ravel(x, order="F"),
+        X,
+    ),
     "repeat": (lambda x: np.repeat(x, 2, axis=1), X),
     "reshape": (lambda x: np.reshape(x, (3, -1), order="F"), X),
     "roll": (lambda x: np.roll(x, (1, 2), axis=(0, 1)), X),
@@ -170,7 +175,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rot90": (lambda x: (np.rot90(x), np.rot90(x, 2), np.rot90(x, 3)), X),
     "squeeze": (lambda x: np.squeeze(np.expand_dims(x, 0)), X),
     "swapaxes": (lambda x: np.swapaxes(x, 0, 1), X),
-    "lib.stride_tricks.sliding_window_view": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), X),
+    "lib.stride_tricks.sliding_window_view": (
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
+        X,
+    ),
     "tile": (lambda x: np.tile(x, 2), X),
     "transpose": (np.transpose, X),
     "tril": (np.tril, SQUARE),
@@ -189,7 +197,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "searchsorted": (lambda v: np.searchsorted(v, [0.5, 1.0]), np.sort(V)),
     "select": (lambda x, y: np.select([x > 1.2, y > 1], [x, y], 0.5), X, Y),
     "take": (lambda x: np.take(x, PLACES, axis=1), X),
-    "take_along_axis": (lambda x: np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), axis=1), X),
+    "take_along_axis": (
+        lambda x: np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), axis=1),
+        X,
+    ),
     "where": (lambda x, y: np.where(MASK, x, y), X, Y),
     # sorting, sets
     "argpartition": (lambda v: np.take(v, np.sort(np.argpartition(v, 1)[:2])), V),
@@ -230,7 +241,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "size": (np.size, X),
     "iscomplexobj": (np.iscomplexobj, Z),
     "isrealobj": (np.isrealobj, X),
-    "can_cast": (lambda x: np.can_cast(x, "float32") if not isinstance(x, np.ndarray) else False, X),
+    "can_cast": (
+        lambda x: np.can_cast(x, "float32") if not isinstance(x, np.ndarray) else False,
+        X,
+    ),
     "shares_memory": (np.shares_memory, X, Y),
     "may_share_memory": (np.may_share_memory, X, Y),
     # products, formulas
@@ -268,8 +282,24 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # nan
     "nan_to_num": (np.nan_to_num, V),
     **{
-        f"nan{name}": (lambda x, name=name: getattr(np, f"nan{name}")(np.where(MASK, x, np.nan), axis=1), X)
-        for name in ("max", "mean", "median", "min", "prod", "std", "sum", "var", "cumsum", "cumprod", "argmax", "argmin")
+        f"nan{name}": (
+            lambda x, name=name: getattr(np, f"nan{name}")(np.where(MASK, x, np.nan), axis=1),
+            X,
+        )
+        for name in (
+            "max",
+            "mean",
+            "median",
+            "min",
+            "prod",
+            "std",
+            "sum",
+            "var",
+            "cumsum",
+            "cumprod",
+            "argmax",
+            "argmin",
+        )
     },
     "nanquantile": (lambda x: np.nanquantile(np.where(MASK, x, np.nan), 0.3, axis=1), X),
     "nanpercentile": (lambda x: np.nanpercentile(np.where(MASK, x, np.nan), 30, axis=1), X),
@@ -303,7 +333,12 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linalg.matrix_power": (lambda a: np.linalg.matrix_power(a, 3), SQUARE),
     "linalg.multi_dot": (lambda x, y: np.linalg.multi_dot([x, y, x]), X, Y.T.copy()),
     "linalg.norm": (
-        lambda a: (np.linalg.norm(a), np.linalg.norm(a, axis=1), np.linalg.norm(a, 1), np.linalg.norm(a, axis=(0, 1), keepdims=True)),
+        lambda a: (
+            np.linalg.norm(a),
+            np.linalg.norm(a, axis=1),
+            np.linalg.norm(a, 1),
+            np.linalg.norm(a, axis=(0, 1), keepdims=True),
+        ),
         X,
     ),
     "linalg.outer": (np.linalg.outer, V, W),
@@ -313,9 +348,15 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linalg.tensordot": (lambda x, y: np.linalg.tensordot(x, y, axes=2), X, Y),
     "linalg.vecdot": (np.linalg.vecdot, X, Y),
     # Fourier transforms
-    **{f"fft.{name}": (getattr(np.fft, name), V) for name in ("fft", "ifft", "rfft", "ihfft", "fftshift", "ifftshift")},
+    **{
+        f"fft.{name}": (getattr(np.fft, name), V)
+        for name in ("fft", "ifft", "rfft", "ihfft", "fftshift", "ifftshift")
+    },
     **{f"fft.{name}": (getattr(np.fft, name), Z) for name in ("hfft", "irfft")},
-    **{f"fft.{name}": (getattr(np.fft, name), X) for name in ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "rfftn")},
+    **{
+        f"fft.{name}": (getattr(np.fft, name), X)
+        for name in ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "rfftn")
+    },
     **{f"fft.{name}": (getattr(np.fft, name), X + 1j * Y) for name in ("irfft2", "irfftn")},
 }
 ALIASES = {"concat": "concatenate", "permute_dims": "transpose", "trapz": "trapezoid"}
@@ -331,7 +372,10 @@ def test_every_counterpart_is_tried() -> None:
     from multigrad.protocols import functions, ufuncs
     from multigrad.protocols.table import COUNTERPARTS
 
-    assert set(COUNTERPARTS) | set(functions.SAME) <= set(FUNCTIONS) | set(ALIASES) | NOT_NUMBERS | ELSEWHERE
+    assert (
+        set(COUNTERPARTS) | set(functions.SAME)
+        <= set(FUNCTIONS) | set(ALIASES) | NOT_NUMBERS | ELSEWHERE
+    )
     assert set(ufuncs.NAMES) | set(ufuncs.COMPOSED) == set(UFUNCS)
     assert len(functions.TABLE) > 150
 
@@ -376,7 +420,9 @@ def gradient(y: Any, x: Any) -> Any:
 
 
 def test_a_ufunc_is_told_by_its_identity() -> None:
-    """Another library's ufunc of the same name is not ours: of constants it runs as it is, and it refuses what requires grad."""
+    """Another library's ufunc of the same name is not ours: of constants it runs as it is, and it
+    refuses what requires grad.
+    """
     numba = pytest.importorskip("numba", reason="numba is a dependency of the tests only")
 
     @numba.vectorize(["float64(float64, float64)"])
@@ -386,7 +432,10 @@ def test_a_ufunc_is_told_by_its_identity() -> None:
     assert add.__name__ == "add"
     t = mg.asarray(V)
     np.testing.assert_array_equal(add(t, W), V - W)
-    with pytest.raises(GradientError, match=r"Can't call add\(\) on Tensor that requires grad: multigrad has no derivative of it"):
+    with pytest.raises(
+        GradientError,
+        match=r"Can't call add\(\) on Tensor that requires grad: multigrad has no derivative of it",
+    ):
         add(leaf(V), V)
 
 
@@ -402,7 +451,10 @@ def test_out_is_a_write_in_place(backend: str) -> None:
     np.add(kept, 1.0, out=kept)
     with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         loss.backward()
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(
+        RuntimeError,
+        match="a leaf Variable that requires grad is being used in an in-place operation",
+    ):
         np.add(x, 1.0, out=x)
 
 
@@ -429,7 +481,9 @@ def test_a_numpy_array_takes_constants_only() -> None:
         r"Write a = a \+ t instead of a \+= t",
     ):
         a += t
-    with pytest.raises(GradientError, match="numpy.sqrt: the result requires grad, .* Leave out out=, or detach"):
+    with pytest.raises(
+        GradientError, match="numpy.sqrt: the result requires grad, .* Leave out out=, or detach"
+    ):
         np.sqrt(t, out=a)
     with pytest.raises(MixedBackendsError, match="'numpy' and 'strict'"):
         a += mg.asarray(V, backend="strict")
@@ -444,7 +498,9 @@ def test_where_computes_nothing_where_it_is_false() -> None:
     by_x, by_y = mg.autograd.grad(mg.sum(q * q), [x, y])
     np.testing.assert_array_equal(values(by_x), [0, 0.25, 0])
     np.testing.assert_array_equal(values(by_y), [0, -0.125, 0])
-    with pytest.raises(TypeError, match="numpy.divide: where= leaves elements without a value; give out="):
+    with pytest.raises(
+        TypeError, match="numpy.divide: where= leaves elements without a value; give out="
+    ):
         np.divide(x, y, where=y.array != 0)
 
 
@@ -453,7 +509,10 @@ def test_dtype() -> None:
     y = np.multiply(x, x, dtype=np.float64)
     assert y.dtype == np.float64
     np.testing.assert_allclose(gradient(y, x), 2 * V, rtol=1e-6)
-    assert np.sum(x, dtype="float64").dtype == np.float64 and np.mean(x, dtype=np.float64).dtype == np.float64
+    assert (
+        np.sum(x, dtype="float64").dtype == np.float64
+        and np.mean(x, dtype=np.float64).dtype == np.float64
+    )
 
 
 @pytest.mark.parametrize("keywords", [{"casting": "no"}, {"order": "F"}, {"subok": False}])
@@ -488,9 +547,17 @@ def test_methods_of_ufuncs() -> None:
     check("numpy", np.subtract.outer, V, W)
     check("numpy", lambda v, x: np.multiply.outer(v, x), V, X)
     t = mg.asarray(V)
-    with pytest.raises(TypeError, match="numpy.subtract.reduce is not supported for Tensors; reduce is there for add, multiply"):
+    with pytest.raises(
+        TypeError,
+        match="numpy.subtract.reduce is not supported for Tensors; reduce is there for add, "
+        "multiply",
+    ):
         np.subtract.reduce(t)
-    with pytest.raises(TypeError, match="numpy.fmax.accumulate is not supported for Tensors; accumulate is there for add, maximum, minimum, m"):
+    with pytest.raises(
+        TypeError,
+        match="numpy.fmax.accumulate is not supported for Tensors; accumulate is there for add, "
+        "maximum, minimum, m",
+    ):
         np.fmax.accumulate(t)
     with pytest.raises(TypeError, match="numpy.add.reduceat is not supported for Tensors"):
         np.add.reduceat(t, [0, 2])
@@ -504,12 +571,18 @@ def test_at_adds_up_where_indices_repeat() -> None:
     np.testing.assert_array_equal(gradient(y * y, v), [6, 6, 6])
     np.subtract.at(y, 0, 1.0)
     np.testing.assert_array_equal(values(y), [-1, 3, 0, 3])
-    with pytest.raises(TypeError, match="numpy.multiply.at is not supported for Tensors; at is there for add, subtract"):
+    with pytest.raises(
+        TypeError,
+        match="numpy.multiply.at is not supported for Tensors; at is there for add, subtract",
+    ):
         np.multiply.at(y, 0, 2.0)
     a = np.zeros(2)
     np.add.at(a, [0, 0], mg.asarray(np.ones(2)))
     assert a.tolist() == [2, 0]
-    with pytest.raises(GradientError, match=r"numpy.add.at: a NumPy array cannot keep the history of a Tensor that requires grad"):
+    with pytest.raises(
+        GradientError,
+        match=r"numpy.add.at: a NumPy array cannot keep the history of a Tensor that requires grad",
+    ):
         np.add.at(a, [0, 0], leaf(np.ones(2)))
 
 
@@ -522,17 +595,23 @@ def test_a_function_without_a_counterpart() -> None:
     t.requires_grad_()
     with pytest.raises(
         GradientError,
-        match=r"Can't call numpy.histogram\(\) on Tensor that requires grad: multigrad has no counterpart of it. "
-        r"Use tensor.detach\(\) instead",
+        match=r"Can't call numpy.histogram\(\) on Tensor that requires grad: multigrad has no "
+        r"counterpart of it. Use tensor.detach\(\) instead",
     ):
         np.histogram(t, 3)
-    with pytest.raises(GradientError, match=r"numpy.apply_along_axis\(\) .* Use multigrad.func.vmap, or tensor.detach\(\) instead"):
+    with pytest.raises(
+        GradientError,
+        match=r"numpy.apply_along_axis\(\) .* Use multigrad.func.vmap, or tensor.detach\(\) "
+        r"instead",
+    ):
         np.apply_along_axis(np.sum, 0, t)
 
 
 def test_a_function_that_writes_into_a_tensor_is_refused() -> None:
     t = mg.asarray(V)
-    with pytest.raises(TypeError, match=r"numpy.put cannot write into a Tensor. Use t\[key\] = value instead"):
+    with pytest.raises(
+        TypeError, match=r"numpy.put cannot write into a Tensor. Use t\[key\] = value instead"
+    ):
         np.put(t, [0], 1.0)
     with pytest.raises(TypeError, match=r"numpy.fill_diagonal cannot write into a Tensor"):
         np.fill_diagonal(mg.asarray(SQUARE), 0.0)
@@ -549,14 +628,18 @@ def test_dtypes_of_arguments() -> None:
 def test_the_casting_that_is_numpys_default_is_taken() -> None:
     t = leaf(V)
     for function in (np.hstack, np.vstack, np.concatenate, np.stack):
-        np.testing.assert_array_equal(values(function([t, t], casting="same_kind")), function([V, V]))
+        np.testing.assert_array_equal(
+            values(function([t, t], casting="same_kind")), function([V, V])
+        )
         with pytest.raises(TypeError, match="casting"):
             function([t, t], casting="no")
 
 
 def test_the_path_of_einsum_is_that_of_the_shapes() -> None:
     t = leaf(X)
-    assert np.einsum_path("ij,kj,kl->il", t, Y, mg.asarray(X)) == np.einsum_path("ij,kj,kl->il", X, Y, X)
+    assert np.einsum_path("ij,kj,kl->il", t, Y, mg.asarray(X)) == np.einsum_path(
+        "ij,kj,kl->il", X, Y, X
+    )
 
 
 def test_like_makes_an_array_of_the_library() -> None:
@@ -596,13 +679,21 @@ def test_two_libraries_do_not_mix(backend: str) -> None:
 def test_operators_of_raw_arrays_give_tensors(backend: str) -> None:
     raw = mg.asarray(V, backend=backend).array
     t = leaf(W, backend)
-    for y, known in ((raw * t, V * W), (raw - t, V - W), (raw**t, V**W), (raw @ t, V @ W), (raw < t, V < W)):
+    for y, known in (
+        (raw * t, V * W),
+        (raw - t, V - W),
+        (raw**t, V**W),
+        (raw @ t, V @ W),
+        (raw < t, V < W),
+    ):
         assert isinstance(y, mg.Tensor)
         np.testing.assert_allclose(values(y), known)
 
 
 class Cupys:
-    """An operator as CuPy's arrays have it: it leaves the operation to a right operand whose `__array_ufunc__` is None."""
+    """An operator as CuPy's arrays have it: it leaves the operation to a right operand whose
+    `__array_ufunc__` is None.
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -613,7 +704,9 @@ class Cupys:
 
 
 class Dasks(Cupys):
-    """An operator as Dask's arrays have it: such an operand, or one that has another `__array_ufunc__` than Dask's, is asked."""
+    """An operator as Dask's arrays have it: such an operand, or one that has another
+    `__array_ufunc__` than Dask's, is asked.
+    """
 
     def __mul__(self, other: Any) -> Any:
         known = type(other).__array_ufunc__ is getattr(Dasks, "__array_ufunc__", None)
@@ -623,7 +716,9 @@ class Dasks(Cupys):
 
 @pytest.mark.parametrize("kind", [Cupys, Dasks])
 def test_other_libraries_defer_to_tensors_of_theirs(kind: Any) -> None:
-    """CuPy's and Dask's operators look at `__array_ufunc__` of the instance, NumPy at that of the class."""
+    """CuPy's and Dask's operators look at `__array_ufunc__` of the instance, NumPy at that of the
+    class.
+    """
     t = leaf(W, "jax")
     assert t.__array_ufunc__ is None
     y = kind(mg.asarray(V, backend="jax").array) * t
@@ -654,10 +749,16 @@ def test_inside_transformations() -> None:
     def g(x: Any) -> Any:
         return mg.sum(mg.sin(x) * mg.concat([x[1:], x[:1]])) + mg.linalg.vector_norm(x)
 
-    for transform in (mg.func.grad, mg.func.hessian, lambda f: mg.func.vmap(mg.func.grad(f), in_axes=0)):
+    for transform in (
+        mg.func.grad,
+        mg.func.hessian,
+        lambda f: mg.func.vmap(mg.func.grad(f), in_axes=0),
+    ):
         x = X if transform not in (mg.func.grad, mg.func.hessian) else V
         np.testing.assert_allclose(transform(f)(x), transform(g)(x), rtol=1e-12)
-    np.testing.assert_allclose(mg.func.jvp(f, (V,), (W,))[1], mg.func.jvp(g, (V,), (W,))[1], rtol=1e-12)
+    np.testing.assert_allclose(
+        mg.func.jvp(f, (V,), (W,))[1], mg.func.jvp(g, (V,), (W,))[1], rtol=1e-12
+    )
 
 
 def test_a_function_that_takes_values_refuses_inside_transformations() -> None:
@@ -676,7 +777,9 @@ def test_a_replaced_operation_is_the_one_that_runs() -> None:
 
 
 def test_nothing_becomes_a_plain_array_in_silence() -> None:
-    """Every public function of NumPy that takes an array: of a Tensor that requires grad it gives Tensors, Python values, or an error."""
+    """Every public function of NumPy that takes an array: of a Tensor that requires grad it gives
+    Tensors, Python values, or an error.
+    """
     import inspect
 
     for module in (np, np.linalg, np.fft):
@@ -693,7 +796,11 @@ def test_nothing_becomes_a_plain_array_in_silence() -> None:
             except Exception:  # it needs more arguments, or refuses
                 continue
             for part in flat(result):
-                assert not isinstance(part, np.ndarray) or part.dtype.kind not in "fc" or name in ALLOWED, name
+                assert (
+                    not isinstance(part, np.ndarray)
+                    or part.dtype.kind not in "fc"
+                    or name in ALLOWED
+                ), name
 
 
 ALLOWED: set[str] = set()
@@ -703,40 +810,77 @@ def test_a_tensor_among_the_options_alone() -> None:
     near = np.isclose(np.ones(2), np.asarray([1.05, 2.0]), atol=mg.asarray(0.1))
     assert isinstance(near, mg.Tensor) and values(near).tolist() == [True, False]
     np.testing.assert_allclose(np.ones(2), np.ones(2) + 0.05, atol=mg.asarray(0.1))
-    with pytest.raises(TypeError, match="numpy.add.reduce: a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays with"):
+    with pytest.raises(
+        TypeError,
+        match="numpy.add.reduce: a Tensor is given for an option only, beside NumPy arrays. "
+        "Wrap the arrays with",
+    ):
         np.sum(np.ones(2), where=mg.asarray([True, False]))
 
 
 TALL = drawn(2, 3, 4)
 NANS = np.asarray([2.0, np.nan, 1.0, np.nan, 2.0])
 SAME_AS_NUMPY: dict[str, tuple[Callable[..., Any], Any]] = {
-    "angle of negative numbers, zeros and infinities": (np.angle, np.asarray([-1.0, -0.0, 0.0, 2.0, np.inf, -np.inf])),
+    "angle of negative numbers, zeros and infinities": (
+        np.angle,
+        np.asarray([-1.0, -0.0, 0.0, 2.0, np.inf, -np.inf]),
+    ),
     "angle of integers": (np.angle, np.asarray([-3, 0, 2])),
     "correlate with the longer vector second": (lambda a: np.correlate(a[:2], a, "same"), V),
     "correlate of complex numbers": (lambda a: np.correlate(a[:2], a * 1j, "full"), Z),
     "float_power of complex64": (lambda a: np.float_power(a, 2), Z.astype("complex64")),
-    "unique of nans": (lambda a: np.unique(a, return_index=True, return_inverse=True, return_counts=True), NANS),
+    "unique of nans": (
+        lambda a: np.unique(a, return_index=True, return_inverse=True, return_counts=True),
+        NANS,
+    ),
     "unique of nans, each on its own": (lambda a: np.unique(a, equal_nan=False), NANS),
     "linspace of integers": (lambda a: np.linspace(a[0], 3, 5, dtype=int), np.asarray([-2.5])),
-    "linspace of integers, in parallel": (lambda a: np.linspace(a, 3, 5, dtype=int), np.asarray([-2.5, 0.3])),
+    "linspace of integers, in parallel": (
+        lambda a: np.linspace(a, 3, 5, dtype=int),
+        np.asarray([-2.5, 0.3]),
+    ),
     "select keeps the dtype": (lambda a: np.select([a > 0], [a], 0.5), SIGNED.astype("float32")),
     "round of integers": (lambda a: (np.round(a, -1), np.round(a, 1)), np.asarray([17, -25, 4])),
-    "rint, fabs and modf of integers": (lambda a: (np.rint(a), np.fabs(a), *np.modf(a)), np.asarray([-3, 2])),
-    "max of booleans with an initial value": (lambda a: np.max(a, initial=2), np.asarray([True, False])),
-    "var of complex numbers, of some": (lambda a: np.var(a, where=[True, True, False, True, True]), Z),
-    "var with ddof beyond the count": (lambda a: np.var(a, ddof=10, where=[True, True, False, True, True]), V),
+    "rint, fabs and modf of integers": (
+        lambda a: (np.rint(a), np.fabs(a), *np.modf(a)),
+        np.asarray([-3, 2]),
+    ),
+    "max of booleans with an initial value": (
+        lambda a: np.max(a, initial=2),
+        np.asarray([True, False]),
+    ),
+    "var of complex numbers, of some": (
+        lambda a: np.var(a, where=[True, True, False, True, True]),
+        Z,
+    ),
+    "var with ddof beyond the count": (
+        lambda a: np.var(a, ddof=10, where=[True, True, False, True, True]),
+        V,
+    ),
     "full_like by keyword": (lambda a: np.full_like(a, fill_value=2), X),
     "tensordot with an axis count of NumPy": (lambda a: np.tensordot(a, a, axes=np.int64(2)), X),
     "array_split at an array": (lambda a: np.array_split(a, np.asarray([2, 3])), V),
-    "isclose of booleans, array_equal of integers": (lambda a: (np.isclose(a, a), np.array_equal(a, a, equal_nan=True)), np.asarray([True, False])),
+    "isclose of booleans, array_equal of integers": (
+        lambda a: (np.isclose(a, a), np.array_equal(a, a, equal_nan=True)),
+        np.asarray([True, False]),
+    ),
     "pinv of integers": (np.linalg.pinv, np.asarray([[2, 1], [1, 3]])),
-    "matrix_rank with a tolerance for each matrix": (lambda a: np.linalg.matrix_rank(a, tol=np.asarray([0.1, 1e3])), np.stack([SQUARE, SQUARE])),
+    "matrix_rank with a tolerance for each matrix": (
+        lambda a: np.linalg.matrix_rank(a, tol=np.asarray([0.1, 1e3])),
+        np.stack([SQUARE, SQUARE]),
+    ),
     "vander without columns": (lambda a: np.vander(a, 0), V),
     "comparison with dtype=bool": (lambda a: np.equal(a, a[0], dtype=bool), np.asarray([2.0, 3.0])),
     "real_if_close of integers": (np.real_if_close, np.asarray([1, 2])),
     "unwrap": (lambda a: np.unwrap(9 * a, axis=0), TALL),
-    "unwrap with a period and a discontinuity": (lambda a: np.unwrap(9 * a, 5.0, period=2.5), X.astype("float32")),
-    "unwrap of integers": (lambda a: (np.unwrap(a, period=4), np.unwrap(a, period=3), np.unwrap(a)), np.asarray([0, 1, 2, -1, 0, 7])),
+    "unwrap with a period and a discontinuity": (
+        lambda a: np.unwrap(9 * a, 5.0, period=2.5),
+        X.astype("float32"),
+    ),
+    "unwrap of integers": (
+        lambda a: (np.unwrap(a, period=4), np.unwrap(a, period=3), np.unwrap(a)),
+        np.asarray([0, 1, 2, -1, 0, 7]),
+    ),
     "take along a negative axis": (lambda a: np.take(a, [[0, 1]], axis=-2), TALL),
 }
 
@@ -753,34 +897,104 @@ def test_values_and_dtypes_are_those_of_numpy(case: str) -> None:
         np.testing.assert_allclose(other, one, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda a: np.add(a, 1.0, dtype=int), TypeError, "numpy.add: float64 cannot be cast to .*int64.*, which is of a lower kind"),
-    (lambda a: np.multiply(a * 1j, 1.0, dtype=float), TypeError, "numpy.multiply: complex128 cannot be cast to"),
-    (lambda a: np.concatenate([a, a], dtype=int), TypeError, "numpy.concatenate: float64 cannot be cast to"),
-    (lambda a: np.equal(a, a, dtype=float), TypeError, "numpy.equal: dtype=<class 'float'> is not supported for Tensors; the result is one of"),
-    (lambda a: np.mean(a, dtype=int), TypeError, "numpy.mean: dtype=<class 'int'> is not supported for Tensors: a mean in integers loses its"),
-    (lambda a: np.std(a, dtype="int32"), TypeError, "numpy.std: dtype='int32' is not supported for Tensors"),
-    (lambda a: np.transpose(a, (0, 3)), IndexError, "axis 3 is out of bounds for an array with 2 axes"),
-    (lambda a: np.rot90(a, 1, (0, -5)), IndexError, "numpy.rot90: axis -5 is out of bounds for an array with 2 axes"),
-    (lambda a: np.rot90(a, 1, (0, -2)), ValueError, "Axes must be different"),
-    (lambda a: np.rollaxis(a, 2), IndexError, "numpy.rollaxis: axis 2 is out of bounds"),
-    (lambda a: np.take(a, [0], axis=4), IndexError, "numpy.take: axis 4 is out of bounds"),
-    (lambda a: np.trapezoid(a, axis=5), IndexError, "numpy.trapezoid: axis 5 is out of bounds"),
-    (lambda a: np.diff(a, axis=3, prepend=0.0), IndexError, "axis 3 is out of bounds"),
-    (lambda a: np.array_split(a, 2, axis=3), IndexError, "numpy.array_split: axis 3 is out of bounds"),
-    (lambda a: np.linalg.norm(a, axis=(0, 5)), IndexError, "numpy.linalg.norm: axis 5 is out of bounds"),
-    (lambda a: np.linalg.norm(a[None], axis=(0, 1, 2)), ValueError, "Improper number of dimensions to norm"),
-    (lambda a: np.linalg.norm(a, axis=(0, -2)), ValueError, "Duplicate axes given"),
-    (lambda a: np.linalg.multi_dot([a[None], a]), ValueError, "numpy.linalg.multi_dot: operand 0 has 3 axes; it takes matrices, and vectors at"),
-    (lambda a: np.vander(a), ValueError, "x must be a one-dimensional array"),
-    (lambda a: np.digitize(a, [0.0, 2.0, 1.0]), ValueError, "bins must be monotonically increasing or decreasing"),
-    (lambda a: np.partition(a, 9), ValueError, r"kth\(=9\) out of bounds \(3\)"),
-    (lambda a: np.select([a], [a]), TypeError, "invalid entry 0 in condlist: should be boolean ndarray"),
-    (lambda a: np.select([a > 0], [a, a]), ValueError, "list of cases must be same length as list of conditions"),
-    (lambda a: np.reshape(a.T, (2, 3), order="A"), TypeError, "numpy.reshape: order='A' is not supported for Tensors"),
-    (lambda a: np.full_like(a, 1.0, fill=3), TypeError, "unexpected keyword argument 'fill'"),
-])
-def test_wrong_arguments_raise_as_in_numpy(call: Callable[..., Any], error: type[Exception], words: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda a: np.add(a, 1.0, dtype=int),
+            TypeError,
+            "numpy.add: float64 cannot be cast to .*int64.*, which is of a lower kind",
+        ),
+        (
+            lambda a: np.multiply(a * 1j, 1.0, dtype=float),
+            TypeError,
+            "numpy.multiply: complex128 cannot be cast to",
+        ),
+        (
+            lambda a: np.concatenate([a, a], dtype=int),
+            TypeError,
+            "numpy.concatenate: float64 cannot be cast to",
+        ),
+        (
+            lambda a: np.equal(a, a, dtype=float),
+            TypeError,
+            "numpy.equal: dtype=<class 'float'> is not supported for Tensors; the result is one of",
+        ),
+        (
+            lambda a: np.mean(a, dtype=int),
+            TypeError,
+            "numpy.mean: dtype=<class 'int'> is not supported for Tensors: a mean in integers "
+            "loses its",
+        ),
+        (
+            lambda a: np.std(a, dtype="int32"),
+            TypeError,
+            "numpy.std: dtype='int32' is not supported for Tensors",
+        ),
+        (
+            lambda a: np.transpose(a, (0, 3)),
+            IndexError,
+            "axis 3 is out of bounds for an array with 2 axes",
+        ),
+        (
+            lambda a: np.rot90(a, 1, (0, -5)),
+            IndexError,
+            "numpy.rot90: axis -5 is out of bounds for an array with 2 axes",
+        ),
+        (lambda a: np.rot90(a, 1, (0, -2)), ValueError, "Axes must be different"),
+        (lambda a: np.rollaxis(a, 2), IndexError, "numpy.rollaxis: axis 2 is out of bounds"),
+        (lambda a: np.take(a, [0], axis=4), IndexError, "numpy.take: axis 4 is out of bounds"),
+        (lambda a: np.trapezoid(a, axis=5), IndexError, "numpy.trapezoid: axis 5 is out of bounds"),
+        (lambda a: np.diff(a, axis=3, prepend=0.0), IndexError, "axis 3 is out of bounds"),
+        (
+            lambda a: np.array_split(a, 2, axis=3),
+            IndexError,
+            "numpy.array_split: axis 3 is out of bounds",
+        ),
+        (
+            lambda a: np.linalg.norm(a, axis=(0, 5)),
+            IndexError,
+            "numpy.linalg.norm: axis 5 is out of bounds",
+        ),
+        (
+            lambda a: np.linalg.norm(a[None], axis=(0, 1, 2)),
+            ValueError,
+            "Improper number of dimensions to norm",
+        ),
+        (lambda a: np.linalg.norm(a, axis=(0, -2)), ValueError, "Duplicate axes given"),
+        (
+            lambda a: np.linalg.multi_dot([a[None], a]),
+            ValueError,
+            "numpy.linalg.multi_dot: operand 0 has 3 axes; it takes matrices, and vectors at",
+        ),
+        (lambda a: np.vander(a), ValueError, "x must be a one-dimensional array"),
+        (
+            lambda a: np.digitize(a, [0.0, 2.0, 1.0]),
+            ValueError,
+            "bins must be monotonically increasing or decreasing",
+        ),
+        (lambda a: np.partition(a, 9), ValueError, r"kth\(=9\) out of bounds \(3\)"),
+        (
+            lambda a: np.select([a], [a]),
+            TypeError,
+            "invalid entry 0 in condlist: should be boolean ndarray",
+        ),
+        (
+            lambda a: np.select([a > 0], [a, a]),
+            ValueError,
+            "list of cases must be same length as list of conditions",
+        ),
+        (
+            lambda a: np.reshape(a.T, (2, 3), order="A"),
+            TypeError,
+            "numpy.reshape: order='A' is not supported for Tensors",
+        ),
+        (lambda a: np.full_like(a, 1.0, fill=3), TypeError, "unexpected keyword argument 'fill'"),
+    ],
+)
+def test_wrong_arguments_raise_as_in_numpy(
+    call: Callable[..., Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         call(leaf(X))
 
@@ -788,9 +1002,15 @@ def test_wrong_arguments_raise_as_in_numpy(call: Callable[..., Any], error: type
 if hasattr(np, "matvec"):
 
     def test_the_operands_of_matvec_and_vecmat_have_their_axes() -> None:
-        with pytest.raises(ValueError, match="numpy.matvec: the first operand must have two axes at least; its shape is "):
+        with pytest.raises(
+            ValueError,
+            match="numpy.matvec: the first operand must have two axes at least; its shape is ",
+        ):
             np.matvec(mg.asarray(V), mg.asarray(V))
-        with pytest.raises(ValueError, match="numpy.vecmat: the second operand must have two axes at least; its shape is "):
+        with pytest.raises(
+            ValueError,
+            match="numpy.vecmat: the second operand must have two axes at least; its shape is ",
+        ):
             np.vecmat(mg.asarray(V), mg.asarray(V))
 
 
@@ -811,7 +1031,10 @@ def test_ufunc_at_takes_lists() -> None:
 
 
 def test_extract_and_compress_of_a_raw_array() -> None:
-    assert values(np.extract(mg.asarray(X) > np.median(X), X)).tolist() == np.extract(X > np.median(X), X).tolist()
+    assert (
+        values(np.extract(mg.asarray(X) > np.median(X), X)).tolist()
+        == np.extract(X > np.median(X), X).tolist()
+    )
     assert values(np.compress(mg.asarray([True, False]), X, axis=0)).tolist() == X[:1].tolist()
 
 
@@ -830,5 +1053,7 @@ def test_unwrap_is_differentiable_at_every_level() -> None:
 @pytest.mark.parametrize("name", ["mean", "std", "var", "sum"])
 def test_where_of_another_library_is_named(name: str) -> None:
     strict = pytest.importorskip("array_api_strict")
-    with pytest.raises(MixedBackendsError, match="where: got arrays of two backends, 'numpy' and 'strict'"):
+    with pytest.raises(
+        MixedBackendsError, match="where: got arrays of two backends, 'numpy' and 'strict'"
+    ):
         getattr(np, name)(mg.asarray(strict.asarray(V)), where=V > 0)

@@ -12,7 +12,10 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GPU = ROOT / "benchmarks" / "results" / "gpu.json"  # written by `make test-gpu`
 PAGES = sorted(p for p in ROOT.rglob("*.md") if ".venv" not in p.parts)
-GUIDES = [ROOT / "docs" / f"{name}.md" for name in ("transformations", "seeing", "extending", "compile", "loops")]
+GUIDES = [
+    ROOT / "docs" / f"{name}.md"
+    for name in ("transformations", "seeing", "extending", "compile", "loops")
+]
 
 
 @pytest.mark.filterwarnings("error")
@@ -31,7 +34,8 @@ def test_examples():
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.stem)
-@pytest.mark.filterwarnings("error", "ignore:Converting a tensor with requires_grad=True")  # which the guide to breaks is about
+# which the guide to breaks is about
+@pytest.mark.filterwarnings("error", "ignore:Converting a tensor with requires_grad=True")
 def test_guides(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # pictures are written there
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(), re.S)
@@ -42,7 +46,9 @@ def test_guides(guide, tmp_path, monkeypatch):
 
 
 def test_the_readme_says_what_cupy_has_run_on():
-    """Until `make test-gpu` has passed and its results are kept, a stand-in; from then on, a GPU."""
+    """Until `make test-gpu` has passed and its results are kept, a stand-in; from then on, a
+    GPU.
+    """
     measured = json.loads(GPU.read_text()) if GPU.is_file() else {}
     seen = "cupy" in json.dumps(measured)
     told = re.findall(r"stand-in", README.read_text())
@@ -51,7 +57,9 @@ def test_the_readme_says_what_cupy_has_run_on():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_lead_to_files_of_the_repository(page):
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S))
+    links = re.findall(
+        r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+    )
     for link in links:
         if not link.startswith(("http://", "https://")):
             assert (page.parent / link).exists(), link

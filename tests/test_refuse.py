@@ -39,4 +39,8 @@ def test_unknown_values_give_nan():
     def f(x, bad):
         return xp.refuse(x, bad, "no").array
 
-    assert np.array_equal(f(jax.numpy.asarray([1.0, 2.0]), jax.numpy.asarray([False, True])), [1.0, np.nan], equal_nan=True)
+    assert np.array_equal(
+        f(jax.numpy.asarray([1.0, 2.0]), jax.numpy.asarray([False, True])),
+        [1.0, np.nan],
+        equal_nan=True,
+    )

@@ -1,4 +1,6 @@
-"""Declaring operations: kinds, save plans, joint rules, several outputs, and the text of every refusal."""
+"""Declaring operations: kinds, save plans, joint rules, several outputs, and the text of every
+refusal.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ import multigrad as mg
 from multigrad import func, registry
 from multigrad.engine import rules
 from multigrad.errors import MissingRuleError, RegistrationError
-from multigrad.registry import composite, define, elementwise, linear, multilinear, nondifferentiable
+from multigrad.registry import (
+    composite,
+    define,
+    elementwise,
+    linear,
+    multilinear,
+    nondifferentiable,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +37,23 @@ def leaf(xp, data):
 
 class TestSignatures:
     def test_roles(self):
-        op = nondifferentiable("t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)", forward=lambda xp, *a: a)
-        assert dict(op.roles) == {"x": "array", "n": "plain", "y": "array", "axis": "plain", "z": "array"}
+        op = nondifferentiable(
+            "t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)",
+            forward=lambda xp, *a: a,
+        )
+        assert dict(op.roles) == {
+            "x": "array",
+            "n": "plain",
+            "y": "array",
+            "axis": "plain",
+            "z": "array",
+        }
         assert str(op.signature) == "(x, n, /, y, *, axis=None, z=None)"
         assert op.arrays == ("x", "y", "z")
-        assert registry.signature_text(op) == "t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)"
+        assert (
+            registry.signature_text(op)
+            == "t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)"
+        )
 
     def test_namespace_functions_show_it(self, xp):
         assert str(inspect.signature(xp.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
@@ -46,14 +67,25 @@ class TestSignatures:
         op = elementwise("t.alone", x1=1, x2=2)
         assert str(op.signature) == "(x1, x2, /)" and op.arrays == ("x1", "x2")
 
-    @pytest.mark.parametrize("text, message", [
-        ("t.f(x, /", "cannot read the signature"), ("t.f(x, y=z)", "cannot read the signature"),
-        ("t.f(x: tensor, /)", "parameter 'x' is annotated 'tensor'; choose one of array, arrays, plain"),
-        ("a.b.c(x, /)", "is no name for an operation"), ("t. f(x, /)", "is no name for an operation"), ("(x, /)", "is no name for an operation"),
-        ("t.f(_x, /)", "a parameter cannot be called '_x'"), ("t.f(g, /)", "a parameter cannot be called 'g'"),
-        ("__t(x, /)", "is no name for an operation"), ("sin.f(x, /)", "the prefix of 'sin.f' is the name of something else"),
-        ("float32(x, /)", "is a prefix of other operations, or a constant or dtype"),
-    ])
+    @pytest.mark.parametrize(
+        "text, message",
+        [
+            ("t.f(x, /", "cannot read the signature"),
+            ("t.f(x, y=z)", "cannot read the signature"),
+            (
+                "t.f(x: tensor, /)",
+                "parameter 'x' is annotated 'tensor'; choose one of array, arrays, plain",
+            ),
+            ("a.b.c(x, /)", "is no name for an operation"),
+            ("t. f(x, /)", "is no name for an operation"),
+            ("(x, /)", "is no name for an operation"),
+            ("t.f(_x, /)", "a parameter cannot be called '_x'"),
+            ("t.f(g, /)", "a parameter cannot be called 'g'"),
+            ("__t(x, /)", "is no name for an operation"),
+            ("sin.f(x, /)", "the prefix of 'sin.f' is the name of something else"),
+            ("float32(x, /)", "is a prefix of other operations, or a constant or dtype"),
+        ],
+    )
     def test_refused(self, text, message):
         with pytest.raises(RegistrationError, match=message):
             elementwise(text, x=1)
@@ -65,13 +97,20 @@ class TestSignatures:
 
 
 class TestRules:
-    @pytest.mark.parametrize("rule, message", [
-        (lambda x: x, "must take xp first, then the names it needs; it takes x"),
-        (lambda xp, y: y, "asks for 'y', which is none of .*ans"),
-        (lambda *a: a, "must be a Python function with positional parameters only; wrap others"),
-        (np.sin, "must be a Python function with positional parameters only"),
-        ("text", "must be a function or a number, not str"), (True, "must be a function or a number, not bool|function with positional"),
-    ])
+    @pytest.mark.parametrize(
+        "rule, message",
+        [
+            (lambda x: x, "must take xp first, then the names it needs; it takes x"),
+            (lambda xp, y: y, "asks for 'y', which is none of .*ans"),
+            (
+                lambda *a: a,
+                "must be a Python function with positional parameters only; wrap others",
+            ),
+            (np.sin, "must be a Python function with positional parameters only"),
+            ("text", "must be a function or a number, not str"),
+            (True, "must be a function or a number, not bool|function with positional"),
+        ],
+    )
     def test_refused(self, rule, message):
         with pytest.raises(RegistrationError, match=message):
             elementwise("t.bad(x, /)", x=rule)
@@ -84,18 +123,31 @@ class TestRules:
             define("t.bad(x, /)", outputs=("a", "b"), x=lambda xp, x: 1, jvp=lambda xp, t: t)
         with pytest.raises(RegistrationError, match="asks for 'g'"):
             define("t.bad(x, /)", outputs=("a", "b"), x=lambda xp, g: 1)
-        with pytest.raises(RegistrationError, match="there is no array argument 'axis' to write a rule for; it has x"):
+        with pytest.raises(
+            RegistrationError,
+            match="there is no array argument 'axis' to write a rule for; it has x",
+        ):
             linear("t.bad(x, /, *, axis=None)", axis=lambda xp, g: g)
-        with pytest.raises(RegistrationError, match="it has none. Parameters before the '/' are arrays"):
+        with pytest.raises(
+            RegistrationError, match="it has none. Parameters before the '/' are arrays"
+        ):
             elementwise("t.bad(x)", x=1)
-        with pytest.raises(RegistrationError, match="give one joint vjp or one per argument, not both"):
+        with pytest.raises(
+            RegistrationError, match="give one joint vjp or one per argument, not both"
+        ):
             define("t.bad(x, y, /)", vjp=lambda xp, g, needs: g, x=lambda xp, g: g)
-        with pytest.raises(RegistrationError, match="forward must be a function, a string 'module:name', or a dictionary"):
+        with pytest.raises(
+            RegistrationError,
+            match="forward must be a function, a string 'module:name', or a dictionary",
+        ):
             elementwise("t.bad(x, /)", x=1, forward={"numpy": "scipy.special.erf"})
 
     def test_redeclaring(self):
-        with pytest.raises(RegistrationError, match=r"operation 'sin' is declared by .*test_registry but was already declared by "
-                                                    r"multigrad.ops.elementwise. Choose another name, or pass override=True"):
+        with pytest.raises(
+            RegistrationError,
+            match=r"operation 'sin' is declared by .*test_registry but was already declared by "
+            r"multigrad.ops.elementwise. Choose another name, or pass override=True",
+        ):
             elementwise("sin(x, /)", x=1)
 
     def test_override_reaches_everything(self, xp):
@@ -115,8 +167,12 @@ class TestRules:
         x, y = leaf(xp, [1.0]), leaf(xp, [2.0])
         xp.t.half(x, values_const(xp)).backward(xp.ones((1,), dtype=xp.float64))
         z = xp.t.half(x, y)
-        with pytest.raises(MissingRuleError, match=r"the operation 't.half' has no derivative rule for its argument 'y'. Declare it with one, as in "
-                                                   r"multigrad.registry.elementwise\('t.half\(x, y, /\)', y=rule, override=True\), or detach"):
+        with pytest.raises(
+            MissingRuleError,
+            match=r"the operation 't.half' has no derivative rule for its argument 'y'. Declare "
+            r"it with one, as in multigrad.registry.elementwise\('t.half\(x, y, /\)', "
+            r"y=rule, override=True\), or detach",
+        ):
             z.backward(xp.ones((1,), dtype=xp.float64))
         with pytest.raises(MissingRuleError, match="has no jvp|no derivative rule"):
             define("t.nojvp(x, /)", x=lambda xp, g: g, forward=lambda xp, x: x)
@@ -124,7 +180,11 @@ class TestRules:
 
     def test_no_forward(self, xp):
         elementwise("t.nothing(x, /)", x=1)
-        with pytest.raises(AttributeError, match="has no function for the operation 't.nothing': give one in Backend.functions, or declare"):
+        with pytest.raises(
+            AttributeError,
+            match="has no function for the operation 't.nothing': give one in "
+            "Backend.functions, or declare",
+        ):
             xp.t.nothing(xp.ones(2))
 
 
@@ -135,95 +195,210 @@ def values_const(xp):
 class TestWrongResults:
     def test_none(self, xp):
         linear("t.forgot(x, /)", x=lambda xp, g: None, forward=lambda xp, x: x * 1)
-        with pytest.raises(RuntimeError, match="a derivative rule of the operation 't.forgot' returned None; it must return the gradient"):
+        with pytest.raises(
+            RuntimeError,
+            match="a derivative rule of the operation 't.forgot' returned None; it must return "
+            "the gradient",
+        ):
             xp.t.forgot(leaf(xp, [1.0])).backward()
 
     def test_no_array_and_wrong_shape(self, xp):
         linear("t.number(x, /)", x=lambda xp, g: 1.0, forward=lambda xp, x: x * 1)
-        with pytest.raises(RuntimeError, match=r"the derivative rule of the operation 't.number' for the argument 'x' returned float; it must "
-                                               r"return an array of the shape of its argument, \(1,\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"the derivative rule of the operation 't.number' for the argument 'x' "
+            r"returned float; it must return an array of the shape of its argument, \(1,\)",
+        ):
             xp.t.number(leaf(xp, [1.0])).backward()
         linear("t.twice(x, /)", x=lambda xp, g: xp.concat([g, g]), forward=lambda xp, x: x * 1)
-        with pytest.raises(RuntimeError, match=r"returned a gradient of shape \(6,\) for an argument of shape \(3,\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"returned a gradient of shape \(6,\) for an argument of shape \(3,\)",
+        ):
             xp.sum(xp.t.twice(leaf(xp, [1.0, 2.0, 3.0]))).backward()
 
     @pytest.mark.parametrize("kind", ["elementwise", "linear", "define"])
     def test_a_shape_that_broadcasting_does_not_explain(self, xp, kind):
         """It is not summed, although it could be."""
         extra = {"jvp": lambda xp, t: t} if kind == "define" else {}
-        getattr(registry, kind)("t.stacked(x, /)", x=lambda xp, g: xp.stack([g, g]), forward=lambda xp, x: x * 1, override=True, **extra)
+        getattr(registry, kind)(
+            "t.stacked(x, /)",
+            x=lambda xp, g: xp.stack([g, g]),
+            forward=lambda xp, x: x * 1,
+            override=True,
+            **extra,
+        )
         for shape in ((3,), (2, 2)):
             x = leaf(xp, np.ones(shape))
             for y in (x, x * 2.0):
-                message = (f"the derivative rule of the operation 't.stacked' for the argument 'x' returned a gradient of shape {(2, *shape)} for an "
-                           f"argument of shape {shape}, which broadcasting does not explain")
+                message = (
+                    "the derivative rule of the operation 't.stacked' for the argument 'x' "
+                    f"returned a gradient of shape {(2, *shape)} for an argument of shape "
+                    f"{shape}, which broadcasting does not explain"
+                )
                 with pytest.raises(RuntimeError, match=re.escape(message)):
                     xp.sum(xp.t.stacked(y)).backward()
             with pytest.raises(RuntimeError, match="which broadcasting does not explain"):
                 mg.autograd.grad(xp.sum(xp.t.stacked(x)), x, create_graph=True)
 
     def test_of_one_argument_of_several(self, xp):
-        define("t.joint(x, y, /)", forward=lambda xp, x, y: x * y, vjp=lambda xp, g, x, y: (g * y, xp.stack([g * x, g * x])),
-               jvp=lambda xp, t_x, t_y, x, y: t_x * y + t_y * x)
+        define(
+            "t.joint(x, y, /)",
+            forward=lambda xp, x, y: x * y,
+            vjp=lambda xp, g, x, y: (g * y, xp.stack([g * x, g * x])),
+            jvp=lambda xp, t_x, t_y, x, y: t_x * y + t_y * x,
+        )
         x, y = leaf(xp, np.ones((2, 2))), leaf(xp, np.ones((2, 2)))
-        with pytest.raises(RuntimeError, match="operation 't.joint' for the argument 'y' returned a gradient of shape"):
+        with pytest.raises(
+            RuntimeError,
+            match="operation 't.joint' for the argument 'y' returned a gradient of shape",
+        ):
             xp.sum(xp.t.joint(x, y)).backward()
-        elementwise("t.pair(x, y, /)", x=lambda xp, y: y, y=lambda xp, g, x: (g * x,), forward=lambda xp, x, y: x * y)
-        with pytest.raises(RuntimeError, match="operation 't.pair' for the argument 'y' returned tuple; it must return an array"):
+        elementwise(
+            "t.pair(x, y, /)",
+            x=lambda xp, y: y,
+            y=lambda xp, g, x: (g * x,),
+            forward=lambda xp, x, y: x * y,
+        )
+        with pytest.raises(
+            RuntimeError,
+            match="operation 't.pair' for the argument 'y' returned tuple; it must return an array",
+        ):
             xp.sum(xp.t.pair(x, y)).backward()
 
-    @pytest.mark.parametrize(("returned", "message"), [
-        (lambda xp, t: 1.0, r"returned float; it must return a tangent, an array of the shape of the result, \((1, )?2, 3\)"),
-        (lambda xp, t: (t, t), "returned tuple; it must return a tangent"),
-        (lambda xp, t: xp.sum(t), r"returned a tangent of shape \(\) for a result of shape \((1, )?2, 3\)"),
-        (lambda xp, t: xp.stack([t, t]), r"returned a tangent of shape \(2, (1, )?2, 3\) for a result of shape \((1, )?2, 3\)"),
-    ])
+    @pytest.mark.parametrize(
+        ("returned", "message"),
+        [
+            (
+                lambda xp, t: 1.0,
+                r"returned float; it must return a tangent, an array of the shape of the "
+                r"result, \((1, )?2, 3\)",
+            ),
+            (lambda xp, t: (t, t), "returned tuple; it must return a tangent"),
+            (
+                lambda xp, t: xp.sum(t),
+                r"returned a tangent of shape \(\) for a result of shape \((1, )?2, 3\)",
+            ),
+            (
+                lambda xp, t: xp.stack([t, t]),
+                r"returned a tangent of shape \(2, (1, )?2, 3\) for a result of shape \((1, "
+                r")?2, 3\)",
+            ),
+        ],
+    )
     def test_tangents(self, xp, returned, message):
-        """In forward mode nothing is repeated to the shape of the result but the terms of elementwise operations."""
-        elementwise("t.tangent(x, y, /)", x=lambda xp, g, y: returned(xp, g), y=lambda xp, x: x, forward=lambda xp, x, y: x * y, override=True)
-        elementwise("t.single(x, /)", x=lambda xp, g: returned(xp, g), forward=lambda xp, x: x * 1, override=True)
-        define("t.written(x, /)", forward=lambda xp, x: x * 1, x=lambda xp, g: g, jvp=returned, batching="elementwise", override=True)
-        define("t.several(x, y, /)", forward=lambda xp, x, y: x * y, vjp=lambda xp, g, x, y: (g * y, g * x),
-               jvp=lambda xp, t_x, x, y: returned(xp, t_x), batching="elementwise", override=True)
+        """In forward mode nothing is repeated to the shape of the result but the terms of
+        elementwise operations.
+        """
+        elementwise(
+            "t.tangent(x, y, /)",
+            x=lambda xp, g, y: returned(xp, g),
+            y=lambda xp, x: x,
+            forward=lambda xp, x, y: x * y,
+            override=True,
+        )
+        elementwise(
+            "t.single(x, /)",
+            x=lambda xp, g: returned(xp, g),
+            forward=lambda xp, x: x * 1,
+            override=True,
+        )
+        define(
+            "t.written(x, /)",
+            forward=lambda xp, x: x * 1,
+            x=lambda xp, g: g,
+            jvp=returned,
+            batching="elementwise",
+            override=True,
+        )
+        define(
+            "t.several(x, y, /)",
+            forward=lambda xp, x, y: x * y,
+            vjp=lambda xp, g, x, y: (g * y, g * x),
+            jvp=lambda xp, t_x, x, y: returned(xp, t_x),
+            batching="elementwise",
+            override=True,
+        )
         x, y = np.ones((2, 3)), np.ones(3)
         x, y = (xp.asarray(v).array for v in (x, y))
-        calls = {"t.tangent": lambda x: xp.t.tangent(x, y), "t.single": xp.t.single, "t.written": xp.t.written,
-                 "t.several": lambda x: xp.t.several(x, y)}
+        calls = {
+            "t.tangent": lambda x: xp.t.tangent(x, y),
+            "t.single": xp.t.single,
+            "t.written": xp.t.written,
+            "t.several": lambda x: xp.t.several(x, y),
+        }
         for name, call in calls.items():
-            for function in (lambda call=call: func.jvp(call, (x,), (x,)),
-                             lambda call=call: func.jvp(func.vmap(call), (x[None, ...],), (x[None, ...],)),
-                             lambda call=call: func.jvp(lambda a: func.jvp(call, (a,), (x,))[1], (x,), (x,))):
+            for function in (
+                lambda call=call: func.jvp(call, (x,), (x,)),
+                lambda call=call: func.jvp(func.vmap(call), (x[None, ...],), (x[None, ...],)),
+                lambda call=call: func.jvp(lambda a: func.jvp(call, (a,), (x,))[1], (x,), (x,)),
+            ):
                 for _ in range(2):
-                    with pytest.raises(RuntimeError, match=f"the derivative rule of the operation '{name}' (for the argument 'x' )?{message}"):
+                    with pytest.raises(
+                        RuntimeError,
+                        match=f"the derivative rule of the operation '{name}' (for the argument "
+                        f"'x' )?{message}",
+                    ):
                         function()
-        assert func.jvp(lambda y: xp.t.tangent(x, y), (y,), (y,))[1].shape == (2, 3)  # a term is repeated as its argument was
+        # a term is repeated as its argument was
+        assert func.jvp(lambda y: xp.t.tangent(x, y), (y,), (y,))[1].shape == (2, 3)
 
     def test_along_an_axis(self, xp):
-        """The result says of all axes but one how far the argument was repeated; that of three rows is no reason for three of anything else."""
-        define("t.rows(x, y, /, *, axis=-1)", forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis), jvp=lambda xp, t_x, t_y, x, y, axis: None,
-               vjp=lambda xp, g, x, y, axis: (g[..., None] * y, xp.stack([g[..., None] * x] * 3)), override=True)
+        """The result says of all axes but one how far the argument was repeated; that of three rows
+        is no reason for three of anything else.
+        """
+        define(
+            "t.rows(x, y, /, *, axis=-1)",
+            forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis),
+            jvp=lambda xp, t_x, t_y, x, y, axis: None,
+            vjp=lambda xp, g, x, y, axis: (g[..., None] * y, xp.stack([g[..., None] * x] * 3)),
+            override=True,
+        )
         x, y = leaf(xp, np.ones((3, 2))), leaf(xp, np.ones(2))
-        with pytest.raises(RuntimeError, match=re.escape("for the argument 'y' returned a gradient of shape (3, 3, 2) for an argument of shape (2,), "
-                                                         "which broadcasting does not explain")):
+        with pytest.raises(
+            RuntimeError,
+            match=re.escape(
+                "for the argument 'y' returned a gradient of shape (3, 3, 2) for an argument of "
+                "shape (2,), which broadcasting does not explain"
+            ),
+        ):
             xp.sum(xp.t.rows(x, y)).backward()
 
     def test_the_array_that_a_key_is_for(self, xp):
         """It is never repeated; the value that is written is."""
-        define("t.put(x, key: plain, value, /)", forward=lambda xp, x, key, value: xp.setitem(x, key, value),
-               jvp=lambda xp, t_x, t_value, x, key, value: None, vjp=lambda xp, g, x, key, value: (xp.stack([g, g]), g[key]), override=True)
+        define(
+            "t.put(x, key: plain, value, /)",
+            forward=lambda xp, x, key, value: xp.setitem(x, key, value),
+            jvp=lambda xp, t_x, t_value, x, key, value: None,
+            vjp=lambda xp, g, x, key, value: (xp.stack([g, g]), g[key]),
+            override=True,
+        )
         x, value = leaf(xp, np.ones((3, 2))), leaf(xp, np.ones(2))
         xp.sum(xp.t.put(x.detach(), (slice(0, 2), ...), value)).backward()
         assert np.array_equal(np.asarray(value.grad.array), np.full(2, 2.0))
-        with pytest.raises(RuntimeError, match="for the argument 'x' returned a gradient of shape .2, 3, 2. .* which broadcasting does not explain"):
+        with pytest.raises(
+            RuntimeError,
+            match="for the argument 'x' returned a gradient of shape .2, 3, 2. .* which "
+            "broadcasting does not explain",
+        ):
             xp.sum(xp.t.put(x, (slice(0, 2), ...), value)).backward()
 
     def test_what_broadcasting_explains_is_summed(self, xp):
-        elementwise("t.product(x, y, /)", x=lambda xp, y: y, y=lambda xp, g, x: g * x, forward=lambda xp, x, y: x * y)
+        elementwise(
+            "t.product(x, y, /)",
+            x=lambda xp, y: y,
+            y=lambda xp, g, x: g * x,
+            forward=lambda xp, x, y: x * y,
+        )
         x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
         xp.sum(xp.t.product(x, y)).backward()
         assert np.array_equal(np.asarray(y.grad.array), np.full(3, 2.0))
-        define("t.dots(x, y, /, *, axis=-1)", forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis), jvp=lambda xp, t_x, t_y, x, y, axis: None,
-               vjp=lambda xp, g, x, y, axis: (g[..., None] * y, g[..., None] * x))
+        define(
+            "t.dots(x, y, /, *, axis=-1)",
+            forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis),
+            jvp=lambda xp, t_x, t_y, x, y, axis: None,
+            vjp=lambda xp, g, x, y, axis: (g[..., None] * y, g[..., None] * x),
+        )
         x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
         xp.sum(xp.t.dots(x, y)).backward()
         assert np.array_equal(np.asarray(y.grad.array), np.full(3, 2.0))
@@ -249,20 +424,36 @@ class TestPlans:
             seen.append((needs, x is None, y is None))
             return (g * y if needs[0] else None, g * x if needs[1] else None)
 
-        define("t.times(x, y, /)", vjp=vjp, keep={"x": ("y",), "y": ("x",)}, forward=lambda xp, x, y: x * y,
-               jvp=lambda xp, t_x, t_y, x, y: (0 if t_x is None else t_x * y) + (0 if t_y is None else x * t_y))
+        define(
+            "t.times(x, y, /)",
+            vjp=vjp,
+            keep={"x": ("y",), "y": ("x",)},
+            forward=lambda xp, x, y: x * y,
+            jvp=lambda xp, t_x, t_y, x, y: (
+                (0 if t_x is None else t_x * y) + (0 if t_y is None else x * t_y)
+            ),
+        )
         x, y = leaf(xp, [2.0]), leaf(xp, [3.0])
         xp.sum(xp.t.times(x, values_const(xp) * 5)).backward()
         xp.sum(xp.t.times(x, y)).backward()
         np.testing.assert_allclose(values(x.grad), [5 + 3])
         np.testing.assert_allclose(values(y.grad), [2])
         assert seen == [((True, False), True, False), ((True, True), False, False)]
-        assert self.plan("t.times", True, False) == {"y"} and self.plan("t.times", False, True) == {"x"}
+        assert self.plan("t.times", True, False) == {"y"} and self.plan("t.times", False, True) == {
+            "x"
+        }
 
     def test_several_outputs(self, xp):
-        define("t.polar(x, /)", outputs=("double", "square"), forward=lambda xp, x: (2 * x, x * x),
-               x=lambda xp, g_double, g_square, x: (0 if g_double is None else 2 * g_double) + (0 if g_square is None else 2 * x * g_square),
-               jvp=lambda xp, t, x: (2 * t, 2 * x * t))
+        define(
+            "t.polar(x, /)",
+            outputs=("double", "square"),
+            forward=lambda xp, x: (2 * x, x * x),
+            x=lambda xp, g_double, g_square, x: (
+                (0 if g_double is None else 2 * g_double)
+                + (0 if g_square is None else 2 * x * g_square)
+            ),
+            jvp=lambda xp, t, x: (2 * t, 2 * x * t),
+        )
         x = leaf(xp, [3.0])
         result = xp.t.polar(x)
         d, s = result
@@ -277,7 +468,12 @@ class TestPlans:
 
     def test_composite_and_multilinear(self, xp):
         composite("t.cube(x, /)", lambda xp, x: x * x * x)
-        multilinear("t.dot(x, y, /)", x=lambda xp, g, y: g * y, y=lambda xp, g, x: g * x, forward=lambda xp, x, y: xp.sum(x * y))
+        multilinear(
+            "t.dot(x, y, /)",
+            x=lambda xp, g, y: g * y,
+            y=lambda xp, g, x: g * x,
+            forward=lambda xp, x, y: xp.sum(x * y),
+        )
         x = leaf(xp, [1.0, 2.0])
         xp.t.dot(xp.t.cube(x), xp.ones(2, dtype=xp.float64)).backward()
         np.testing.assert_allclose(values(x.grad), [3, 12])
@@ -289,8 +485,12 @@ class TestPlans:
 
     def test_scalar_operands_reach_rules_as_arrays(self, xp):
         seen = []
-        elementwise("t.scaled(x, y, /)", x=lambda xp, y: seen.append((y.dtype, tuple(y.shape))) or y, y=lambda xp, x: x,
-                    forward=lambda xp, x, y: x * y)
+        elementwise(
+            "t.scaled(x, y, /)",
+            x=lambda xp, y: seen.append((y.dtype, tuple(y.shape))) or y,
+            y=lambda xp, x: x,
+            forward=lambda xp, x, y: x * y,
+        )
         x = xp.asarray(np.array([1.0, 2.0], dtype=np.float32), requires_grad=True)
         for _ in range(3):
             xp.sum(xp.t.scaled(x, 2.0)).backward()
@@ -300,7 +500,9 @@ class TestPlans:
         elementwise("triple(x, /)", x=3, forward=lambda xp, x: 3 * x, doc="Three times.")
         x = leaf(xp, [1.0])
         y = x.triple()
-        assert y.grad_fn.name() == "TripleBackward" and xp.triple.__doc__.startswith("Three times.\n\nx: an array")
+        assert y.grad_fn.name() == "TripleBackward" and xp.triple.__doc__.startswith(
+            "Three times.\n\nx: an array"
+        )
         y.triple_()
         y.backward(values_const(xp))
         np.testing.assert_allclose(values(x.grad), [9])

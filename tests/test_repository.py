@@ -1,4 +1,6 @@
-"""What others need to join: the workflows, the templates, the citation and CONTRIBUTING.md agree with the project's files."""
+"""What others need to join: the workflows, the templates, the citation and CONTRIBUTING.md agree
+with the project's files.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,19 @@ yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-YAML = [*WORKFLOWS, *sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ROOT / ".pre-commit-config.yaml", ROOT / "CITATION.cff"]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / ".github" / "pull_request_template.md", ROOT / "docs" / "policy.md", *YAML]
+YAML = [
+    *WORKFLOWS,
+    *sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")),
+    ROOT / ".pre-commit-config.yaml",
+    ROOT / "CITATION.cff",
+]
+TEXTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / ".github" / "pull_request_template.md",
+    ROOT / "docs" / "policy.md",
+    *YAML,
+]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -24,7 +37,11 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def pythons() -> list[str]:
-    return [c.split(" :: ")[-1] for c in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    return [
+        c.split(" :: ")[-1]
+        for c in PROJECT["project"]["classifiers"]
+        if re.search(r":: 3\.\d+$", c)
+    ]
 
 
 @pytest.mark.parametrize("path", YAML, ids=lambda p: p.name)
@@ -36,9 +53,18 @@ def test_the_tests_run_on_every_system_python_numpy_and_jax() -> None:
     jobs = load(ROOT / ".github" / "workflows" / "test.yml")["jobs"]
     matrix = {job: jobs[job]["strategy"]["matrix"] for job in ("python", "numpy", "jax")}
     assert matrix["python"]["python"] == pythons()
-    assert [system.split("-")[0] for system in matrix["python"]["os"]] == ["ubuntu", "macos", "windows"]
-    assert matrix["numpy"]["numpy"] == ["oldest", "latest", "nightly"] and matrix["jax"]["jax"] == ["oldest", "latest"]
-    assert {"run": ".ci/run"} in jobs["full"]["steps"] and {"run": "make docs"} in jobs["docs"]["steps"]
+    assert [system.split("-")[0] for system in matrix["python"]["os"]] == [
+        "ubuntu",
+        "macos",
+        "windows",
+    ]
+    assert matrix["numpy"]["numpy"] == ["oldest", "latest", "nightly"] and matrix["jax"]["jax"] == [
+        "oldest",
+        "latest",
+    ]
+    assert {"run": ".ci/run"} in jobs["full"]["steps"] and {"run": "make docs"} in jobs["docs"][
+        "steps"
+    ]
 
 
 def test_a_release_is_published_by_trust_and_after_its_wheels_were_tested() -> None:
@@ -64,21 +90,33 @@ def test_what_is_installed_is_there() -> None:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.name)
 def test_every_command_of_make_exists(path: Path) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)) | {"types"}
-    for words in re.findall(r"(?:`|^ {4}|entry: |run: )make ((?:[a-z][\w-]*[ `,\n])+)", path.read_text() + "\n", re.M):
+    for words in re.findall(
+        r"(?:`|^ {4}|entry: |run: )make ((?:[a-z][\w-]*[ `,\n])+)", path.read_text() + "\n", re.M
+    ):
         assert set(re.findall(r"[a-z][\w-]*", words)) <= targets, words
 
 
 def test_every_target_is_told() -> None:
     phony = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[0].split()
-    parts = {"help", "tests", "clean", "numpy", "strict", "jax", "jax-float32", "conformance"}  # of `make test`, or what needs no word
+    # of `make test`, or what needs no word
+    parts = {"help", "tests", "clean", "numpy", "strict", "jax", "jax-float32", "conformance"}
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    assert not [target for target in phony if target not in parts and not re.search(rf"`make {target}[`;]| {target} ", text)]
+    assert not [
+        target
+        for target in phony
+        if target not in parts and not re.search(rf"`make {target}[`;]| {target} ", text)
+    ]
 
 
 def test_the_citation_names_this_version_and_invents_nothing() -> None:
     citation = load(ROOT / "CITATION.cff")
-    assert citation["version"] == PROJECT["project"]["version"] and citation["license"] == PROJECT["project"]["license"]
-    assert citation["authors"] == [{"name": author["name"]} for author in PROJECT["project"]["authors"]]
+    assert (
+        citation["version"] == PROJECT["project"]["version"]
+        and citation["license"] == PROJECT["project"]["license"]
+    )
+    assert citation["authors"] == [
+        {"name": author["name"]} for author in PROJECT["project"]["authors"]
+    ]
     assert not re.findall(r"https?://|@|doi|orcid", (ROOT / "CITATION.cff").read_text())
 
 

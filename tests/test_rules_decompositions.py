@@ -1,4 +1,6 @@
-"""The rules of decompositions: against PyTorch to second order, the two modes against each other, what is meant by the functions."""
+"""The rules of decompositions: against PyTorch to second order, the two modes against each other,
+what is meant by the functions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from multigrad.errors import GradientError
 
 xp = mg.namespace("numpy")
 
-CASES = [(name, shape, kind) for name, (_, _, shapes) in LOSSES.items() for shape in shapes for kind in ("real", "complex")]
+CASES = [
+    (name, shape, kind)
+    for name, (_, _, shapes) in LOSSES.items()
+    for shape in shapes
+    for kind in ("real", "complex")
+]
 
 
 def both_orders(xp: Any, grad: Any, loss: Any, x: Any, t: Any) -> Iterator[Any]:
@@ -31,17 +38,26 @@ def both_orders(xp: Any, grad: Any, loss: Any, x: Any, t: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "shape", "kind"), CASES, ids=str)
-def test_first_and_second_order_are_those_of_pytorch(name: str, shape: tuple[int, ...], kind: str) -> None:
+def test_first_and_second_order_are_those_of_pytorch(
+    name: str, shape: tuple[int, ...], kind: str
+) -> None:
     torch = pytest.importorskip("torch")
     loss, project, _ = LOSSES[name]
     x, t = draw(kind, *shape, seed=3), draw(kind, *shape, seed=5)
     if project:
         x, t = project(x), hermitian(t)
     ours = both_orders(xp, mg.autograd.grad, loss, mg.asarray(x, requires_grad=True), mg.asarray(t))
-    theirs = both_orders(torch, torch.autograd.grad, loss, torch.tensor(x, requires_grad=True), torch.tensor(t))
+    theirs = both_orders(
+        torch, torch.autograd.grad, loss, torch.tensor(x, requires_grad=True), torch.tensor(t)
+    )
     for order, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-        np.testing.assert_allclose(values(a), hermitian(b.detach().numpy()) if project else b.detach().numpy(), rtol=1e-8, atol=1e-8,
-                                   err_msg=f"order {order + 1}")
+        np.testing.assert_allclose(
+            values(a),
+            hermitian(b.detach().numpy()) if project else b.detach().numpy(),
+            rtol=1e-8,
+            atol=1e-8,
+            err_msg=f"order {order + 1}",
+        )
 
 
 # ----- the two modes -----
@@ -58,8 +74,13 @@ def turned(vectors: Any, by: Any) -> Any:
 
 
 def cotangents(name: str, out: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Random ones of a loss that does not depend on phases; on how a pair of singular vectors turns against each other it does."""
-    g = [draw("complex" if np.iscomplexobj(y) else "real", *y.shape, seed=11 + i).astype(y.dtype) for i, y in enumerate(out)]
+    """Random ones of a loss that does not depend on phases; on how a pair of singular vectors turns
+    against each other it does.
+    """
+    g = [
+        draw("complex" if np.iscomplexobj(y) else "real", *y.shape, seed=11 + i).astype(y.dtype)
+        for i, y in enumerate(out)
+    ]
     if name == "svd":
         k = out[1].shape[-1]
         g[0][..., :, k:] = 0
@@ -73,15 +94,31 @@ def cotangents(name: str, out: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(g)
 
 
-MODES = [("cholesky", (2, 3, 3), {}), ("cholesky", (3, 3), {"upper": True}), ("eigh", (2, 3, 3), {}), ("eigvalsh", (3, 3), {}),
-         ("eig", (2, 3, 3), {}), ("qr", (3, 2), {}), ("qr", (2, 2, 4), {}), ("svd", (4, 2), {}), ("svd", (2, 2, 4), {}),
-         ("svd", (3, 2), {"full_matrices": False}), ("svd", (3, 3), {}), ("svdvals", (2, 3), {}), ("eigh", (1, 1), {}), ("svd", (0, 3), {}),
-         ("qr", (3, 0), {}), ("eig", (0, 0), {})]
+MODES = [
+    ("cholesky", (2, 3, 3), {}),
+    ("cholesky", (3, 3), {"upper": True}),
+    ("eigh", (2, 3, 3), {}),
+    ("eigvalsh", (3, 3), {}),
+    ("eig", (2, 3, 3), {}),
+    ("qr", (3, 2), {}),
+    ("qr", (2, 2, 4), {}),
+    ("svd", (4, 2), {}),
+    ("svd", (2, 2, 4), {}),
+    ("svd", (3, 2), {"full_matrices": False}),
+    ("svd", (3, 3), {}),
+    ("svdvals", (2, 3), {}),
+    ("eigh", (1, 1), {}),
+    ("svd", (0, 3), {}),
+    ("qr", (3, 0), {}),
+    ("eig", (0, 0), {}),
+]
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize(("name", "shape", "options"), MODES, ids=str)
-def test_each_mode_is_the_adjoint_of_the_other(name: str, shape: tuple[int, ...], options: Any, kind: str) -> None:
+def test_each_mode_is_the_adjoint_of_the_other(
+    name: str, shape: tuple[int, ...], options: Any, kind: str
+) -> None:
     """With every output's cotangent at once, on NumPy and on nothing but the standard."""
     pytest.importorskip("array_api_strict")
     x, t = draw(kind, *shape), draw(kind, *shape, seed=2)
@@ -95,7 +132,9 @@ def test_each_mode_is_the_adjoint_of_the_other(name: str, shape: tuple[int, ...]
         a = [on.asarray(x), *arguments[1:]]
         ys, gs = ([on.asarray(y) for y in z] for z in (outs, g))
         single = op.outputs == ()
-        (gradient,) = rules.vjp(op, on, a, ys[0] if single else tuple(ys), gs[0] if single else tuple(gs), (True,))
+        (gradient,) = rules.vjp(
+            op, on, a, ys[0] if single else tuple(ys), gs[0] if single else tuple(gs), (True,)
+        )
         moved = rules.jvp(op, on, a, [on.asarray(t)], ys[0] if single else tuple(ys))
         found.append((to_numpy(gradient), [to_numpy(m) for m in ((moved,) if single else moved)]))
     (gradient, moved), (gradient_strict, moved_strict) = found
@@ -115,7 +154,9 @@ def test_without_a_choice_tangents_are_differences(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
 def test_tangents_of_added_singular_vectors_stay_orthogonal(kind: str) -> None:
-    """Of U^H U = 1 the tangent is 0, that of the vectors that full_matrices adds included; they turn no further than they must."""
+    """Of U^H U = 1 the tangent is 0, that of the vectors that full_matrices adds included; they
+    turn no further than they must.
+    """
     x, t = draw(kind, 4, 2), draw(kind, 4, 2, seed=1)
     out = tuple(np.linalg.svd(x))
     du, _, _ = rules.jvp(registry.OPS["linalg.svd"], NUMPY, [x, True], [t], out)
@@ -128,16 +169,24 @@ def test_tangents_of_added_singular_vectors_stay_orthogonal(kind: str) -> None:
 
 
 def test_hermitian_functions_have_hermitian_gradients() -> None:
-    g = gradient(lambda x: (xp.linalg.eigvalsh(x) * mg.asarray([1.0, 2.0])).sum(), np.asarray([[2.0, 1.0], [1.0, 3.0]]))
+    g = gradient(
+        lambda x: (xp.linalg.eigvalsh(x) * mg.asarray([1.0, 2.0])).sum(),
+        np.asarray([[2.0, 1.0], [1.0, 3.0]]),
+    )
     np.testing.assert_allclose(g, [[1.2764, 0.4472], [0.4472, 1.7236]], atol=5e-5)
     x = hermitian(complexes(3, 3))
-    for loss in (lambda x: eigh_loss(xp, x), lambda x: xp.real(xp.linalg.cholesky(positive_tensor(x))).sum(),
-                 lambda x: weighted(xp, xp.linalg.eigvalsh(x))):
+    for loss in (
+        lambda x: eigh_loss(xp, x),
+        lambda x: xp.real(xp.linalg.cholesky(positive_tensor(x))).sum(),
+        lambda x: weighted(xp, xp.linalg.eigvalsh(x)),
+    ):
         g = gradient(loss, x)
         np.testing.assert_array_equal(g, adjoint(g))
     op, (x,) = bound("linalg.eigvalsh", (hermitian(reals(3, 3)),), {})
     t = reals(3, 3, seed=1)
-    np.testing.assert_allclose(rules.jvp(op, NUMPY, [x], [t], None), rules.jvp(op, NUMPY, [x], [hermitian(t)], None))
+    np.testing.assert_allclose(
+        rules.jvp(op, NUMPY, [x], [t], None), rules.jvp(op, NUMPY, [x], [hermitian(t)], None)
+    )
 
 
 def positive_tensor(x: Any) -> Any:
@@ -151,7 +200,9 @@ def test_values_alone_keep_only_their_argument() -> None:
 
 
 def test_eigenvalues_are_in_the_order_of_their_vectors() -> None:
-    """Many a LAPACK, as that of NumPy 2.4, orders the eigenvalues of larger matrices in another way where it computes no vectors."""
+    """Many a LAPACK, as that of NumPy 2.4, orders the eigenvalues of larger matrices in another way
+    where it computes no vectors.
+    """
     x = reals(200, 200)
     weight = mg.asarray(np.cos(np.arange(200.0)))
     a = gradient(lambda x: (xp.abs(xp.linalg.eigvals(x)) * weight).sum(), x)
@@ -184,12 +235,18 @@ def test_single_precision_stays(dtype: str) -> None:
 
 
 def test_cotangents_of_the_empty_triangle_do_not_matter() -> None:
-    """There the outputs are 0 whatever the matrix is, and losses such as the sum of a masked log have none that is finite."""
+    """There the outputs are 0 whatever the matrix is, and losses such as the sum of a masked log
+    have none that is finite.
+    """
     for kind in ("real", "complex"):
         x = positive(draw(kind, 3, 3))
         wide = draw(kind, 3, 5)
-        for matrix, loss in ((x, xp.linalg.cholesky), (x, lambda x: xp.linalg.cholesky(x, upper=True)), (x, lambda x: xp.linalg.qr(x)[1]),
-                             (wide, lambda x: xp.linalg.qr(x)[1])):
+        for matrix, loss in (
+            (x, xp.linalg.cholesky),
+            (x, lambda x: xp.linalg.cholesky(x, upper=True)),
+            (x, lambda x: xp.linalg.qr(x)[1]),
+            (wide, lambda x: xp.linalg.qr(x)[1]),
+        ):
             kept = np.asarray(loss(mg.asarray(matrix)).array) != 0
             assert not np.all(kept)
 
@@ -200,7 +257,9 @@ def test_cotangents_of_the_empty_triangle_do_not_matter() -> None:
                 return xp.log(xp.abs(loss(x)[mg.asarray(kept)])).sum()
 
             with np.errstate(all="ignore"):
-                np.testing.assert_allclose(gradient(masked, matrix), gradient(taken, matrix), rtol=1e-12)
+                np.testing.assert_allclose(
+                    gradient(masked, matrix), gradient(taken, matrix), rtol=1e-12
+                )
 
 
 # ----- QR where it has no derivative -----
@@ -234,7 +293,11 @@ class Lacking:
 
     def __init__(self, *names: str) -> None:
         linalg = NUMPY._backend.namespace.linalg
-        self.linalg = type("linalg", (), {n: staticmethod(getattr(linalg, n)) for n in linalg.__all__ if n not in names})
+        self.linalg = type(
+            "linalg",
+            (),
+            {n: staticmethod(getattr(linalg, n)) for n in linalg.__all__ if n not in names},
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(NUMPY._backend.namespace, name)
@@ -245,4 +308,6 @@ def test_values_come_from_vectors_where_a_library_has_no_function_for_them() -> 
     bare: Any = RawNamespace(Backend("lacking", Lacking(*names), (np.ndarray,)))
     x = hermitian(reals(3, 3))
     for name in names:
-        np.testing.assert_allclose(getattr(bare.linalg, name)(x), getattr(NUMPY.linalg, name)(x), atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(bare.linalg, name)(x), getattr(NUMPY.linalg, name)(x), atol=1e-12
+        )

@@ -1,4 +1,6 @@
-"""The rules of elementwise functions: at ordinary points by differences, at kinks and singular points by stated numbers."""
+"""The rules of elementwise functions: at ordinary points by differences, at kinks and singular
+points by stated numbers.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,89 @@ import multigrad as mg
 from multigrad import registry
 from multigrad.engine import rules
 
-from .rule_checks import NUMPY, bound, check, complexes, linearized, mapped, needed, reals, run, strict_raw, to_numpy
+from .rule_checks import (
+    NUMPY,
+    bound,
+    check,
+    complexes,
+    linearized,
+    mapped,
+    needed,
+    reals,
+    run,
+    strict_raw,
+    to_numpy,
+)
 
 INF, NAN = np.inf, np.nan
 CHAPTERS = ("elementwise", "statistical", "searching", "sorting", "utility")
 
 # Where a function is smooth: an interval for its real arguments.
 UNARY = {
-    "abs": (0.2, 2), "acos": (-0.9, 0.9), "acosh": (1.2, 3), "asin": (-0.9, 0.9), "asinh": (-2, 2), "atan": (-2, 2), "atanh": (-0.9, 0.9),
-    "ceil": (0.1, 0.9), "conj": (-2, 2), "cos": (-2, 2), "cosh": (-2, 2), "exp": (-2, 2), "expm1": (-2, 2), "floor": (0.1, 0.9),
-    "log": (0.2, 3), "log10": (0.2, 3), "log1p": (-0.8, 2), "log2": (0.2, 3), "negative": (-2, 2), "positive": (-2, 2), "real": (-2, 2),
-    "reciprocal": (0.2, 3), "round": (0.6, 1.4), "sign": (0.2, 2), "sin": (-2, 2), "sinh": (-2, 2), "sqrt": (0.2, 3), "square": (-2, 2),
-    "tan": (-1.2, 1.2), "tanh": (-2, 2), "trunc": (0.1, 0.9),
-}  # fmt: skip
+    "abs": (0.2, 2),
+    "acos": (-0.9, 0.9),
+    "acosh": (1.2, 3),
+    "asin": (-0.9, 0.9),
+    "asinh": (-2, 2),
+    "atan": (-2, 2),
+    "atanh": (-0.9, 0.9),
+    "ceil": (0.1, 0.9),
+    "conj": (-2, 2),
+    "cos": (-2, 2),
+    "cosh": (-2, 2),
+    "exp": (-2, 2),
+    "expm1": (-2, 2),
+    "floor": (0.1, 0.9),
+    "log": (0.2, 3),
+    "log10": (0.2, 3),
+    "log1p": (-0.8, 2),
+    "log2": (0.2, 3),
+    "negative": (-2, 2),
+    "positive": (-2, 2),
+    "real": (-2, 2),
+    "reciprocal": (0.2, 3),
+    "round": (0.6, 1.4),
+    "sign": (0.2, 2),
+    "sin": (-2, 2),
+    "sinh": (-2, 2),
+    "sqrt": (0.2, 3),
+    "square": (-2, 2),
+    "tan": (-1.2, 1.2),
+    "tanh": (-2, 2),
+    "trunc": (0.1, 0.9),
+}
 BINARY = {
-    "add": (-2, 2), "atan2": (0.2, 2), "copysign": (0.2, 2), "divide": (0.3, 2), "hypot": (0.2, 2), "logaddexp": (-2, 2),
-    "maximum": (-2, 2), "minimum": (-2, 2), "multiply": (-2, 2), "pow": (0.3, 2), "subtract": (-2, 2),
-}  # fmt: skip
-BROADCASTS = [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (4, 1, 3)), ((), (3,)), ((2,), ()), ((0, 2), (1, 2))]
-REAL_ONLY = ("ceil", "floor", "trunc", "atan2", "copysign", "hypot", "logaddexp", "maximum", "minimum")
+    "add": (-2, 2),
+    "atan2": (0.2, 2),
+    "copysign": (0.2, 2),
+    "divide": (0.3, 2),
+    "hypot": (0.2, 2),
+    "logaddexp": (-2, 2),
+    "maximum": (-2, 2),
+    "minimum": (-2, 2),
+    "multiply": (-2, 2),
+    "pow": (0.3, 2),
+    "subtract": (-2, 2),
+}
+BROADCASTS = [
+    ((2, 3), (2, 3)),
+    ((2, 3), (3,)),
+    ((2, 1), (4, 1, 3)),
+    ((), (3,)),
+    ((2,), ()),
+    ((0, 2), (1, 2)),
+]
+REAL_ONLY = (
+    "ceil",
+    "floor",
+    "trunc",
+    "atan2",
+    "copysign",
+    "hypot",
+    "logaddexp",
+    "maximum",
+    "minimum",
+)
 
 
 def between(low: float, high: float, *shape: int, seed: int = 0) -> Any:
@@ -68,7 +134,10 @@ def test_binary(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
 @pytest.mark.parametrize("name", [n for n in BINARY if n not in REAL_ONLY])
 @pytest.mark.parametrize("kinds", ["cc", "rc", "cr"])
 def test_binary_complex(name: str, kinds: str) -> None:
-    first, second = (complexes(2, 3, seed=i) if k == "c" else between(0.3, 2, 2, 3, seed=i) for i, k in enumerate(kinds))
+    first, second = (
+        complexes(2, 3, seed=i) if k == "c" else between(0.3, 2, 2, 3, seed=i)
+        for i, k in enumerate(kinds)
+    )
     check(name, first, second, on=strict_raw())
 
 
@@ -79,18 +148,26 @@ def test_real_base_below_zero_with_complex_exponent() -> None:
 def test_remainder() -> None:
     check("remainder", np.asarray([5.3, -5.3, 0.7]), np.asarray([2.0, 2.0, -0.3]), on=strict_raw())
     # 1 / 0.1 rounds to 10, but the remainder is that of 9
-    np.testing.assert_array_equal(gradients(NUMPY, "remainder", np.asarray([1.0]), np.asarray([0.1]))[1], [-9.0])
+    np.testing.assert_array_equal(
+        gradients(NUMPY, "remainder", np.asarray([1.0]), np.asarray([0.1]))[1], [-9.0]
+    )
 
 
 LOW, HIGH = between(-1, 0, 3, seed=1), between(0, 1, 2, 3, seed=2)
 
 
-@pytest.mark.parametrize("bounds", [{"min": LOW, "max": HIGH}, {"min": LOW}, {"max": HIGH}, {"min": -0.5, "max": 0.5}, {}], ids=list)
+@pytest.mark.parametrize(
+    "bounds",
+    [{"min": LOW, "max": HIGH}, {"min": LOW}, {"max": HIGH}, {"min": -0.5, "max": 0.5}, {}],
+    ids=list,
+)
 def test_clip(bounds: dict[str, Any]) -> None:
     check("clip", reals(2, 3), on=strict_raw(), **bounds)
 
 
-@pytest.mark.parametrize("types", ["float32 float64", "float64 float32", "float32 complex128", "complex64 float64"])
+@pytest.mark.parametrize(
+    "types", ["float32 float64", "float64 float32", "float32 complex128", "complex64 float64"]
+)
 def test_gradients_have_the_dtype_of_their_argument(types: str) -> None:
     for name in ("multiply", "divide", "pow", "subtract"):
         first, second = (np.asarray([0.5, 1.5], dtype=t) for t in types.split())
@@ -99,13 +176,18 @@ def test_gradients_have_the_dtype_of_their_argument(types: str) -> None:
 
 
 def test_integer_arguments_get_no_gradient_and_do_no_harm() -> None:
-    for name, expected in (("multiply", [2.0, 3.0]), ("pow", [1.0, 6.75]), ("divide", [0.5, 1 / 3])):
+    for name, expected in (
+        ("multiply", [2.0, 3.0]),
+        ("pow", [1.0, 6.75]),
+        ("divide", [0.5, 1 / 3]),
+    ):
         g = gradients(NUMPY, name, np.asarray([0.5, 1.5]), np.asarray([2, 3]))
         np.testing.assert_allclose(g[0], expected)
         assert g[1] is None
 
 
-# Value -> gradient of the sum. What PyTorch does, but hypot and logaddexp at their singular points, which it makes nan.
+# Value -> gradient of the sum. What PyTorch does, but hypot and logaddexp at their singular points,
+# which it makes nan.
 KINKS: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("abs", ([0.0, -0.0, NAN, 2, -2],), ([0, 0, 0, 1, -1],)),
     ("abs", ([0j, 3 + 4j],), ([0, 0.6 + 0.8j],)),
@@ -141,7 +223,11 @@ KINKS: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("hypot", ([0.0, 3], [0.0, 4]), ([0, 0.6], [0, 0.8])),
     ("copysign", ([0.0, 1, -1, -1, 2], [1.0, -1, -0.0, 0, 3]), ([0, -1, 1, -1, 1], [0] * 5)),
     ("remainder", ([5.0, -5], [2.0, 2]), ([1, 1], [-2, 3])),
-    ("logaddexp", ([-INF, INF, INF, -INF, 0, 1000], [-INF, INF, 1, INF, 0, -1000]), ([0.5, 0.5, 1, 0, 0.5, 1], [0.5, 0.5, 0, 1, 0.5, 0])),
+    (
+        "logaddexp",
+        ([-INF, INF, INF, -INF, 0, 1000], [-INF, INF, 1, INF, 0, -1000]),
+        ([0.5, 0.5, 1, 0, 0.5, 1], [0.5, 0.5, 0, 1, 0.5, 0]),
+    ),
     ("divide", ([1.0, 0], [0.0, 0]), ([INF, INF], [-INF, NAN])),
 ]
 
@@ -153,7 +239,9 @@ def array(values: Any) -> Any:
 
 
 @pytest.mark.parametrize("library", ["numpy", "strict"])
-@pytest.mark.parametrize(("name", "args", "expected"), KINKS, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("name", "args", "expected"), KINKS, ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_kinks_and_singular_points(name: str, args: Any, expected: Any, library: str) -> None:
     with np.errstate(all="ignore"):
         g = gradients(NUMPY if library == "numpy" else strict_raw(), name, *map(array, args))
@@ -165,13 +253,19 @@ def test_kinks_and_singular_points(name: str, args: Any, expected: Any, library:
 
 
 def test_crossed_bounds() -> None:
-    """Unspecified in the standard (strict refuses them): the value is the upper bound, and so goes the gradient."""
+    """Unspecified in the standard (strict refuses them): the value is the upper bound, and so goes
+    the gradient.
+    """
     x, low, high = np.asarray([0.0, 1, 1.5, 2, 3]), np.asarray(2.0), np.ones(5)
-    for actual, wanted in zip(gradients(NUMPY, "clip", x, low, high), ([0.0] * 5, 0.0, [1.0] * 5), strict=True):
+    for actual, wanted in zip(
+        gradients(NUMPY, "clip", x, low, high), ([0.0] * 5, 0.0, [1.0] * 5), strict=True
+    ):
         np.testing.assert_array_equal(actual, wanted)
 
 
-@pytest.mark.parametrize(("exponent", "expected"), [(0.0, [0, 0, 0, 0]), (1.0, [1, 1, 1, 1]), (2.0, [0, 4, NAN, INF])])
+@pytest.mark.parametrize(
+    ("exponent", "expected"), [(0.0, [0, 0, 0, 0]), (1.0, [1, 1, 1, 1]), (2.0, [0, 4, NAN, INF])]
+)
 def test_pow_with_a_scalar_exponent(exponent: float, expected: list[float]) -> None:
     """Another text than for an array of exponents, and the same numbers."""
     g = gradients(NUMPY, "pow", np.asarray([0, 2, NAN, INF]), np.asarray(exponent))[0]
@@ -185,13 +279,23 @@ def test_pow_with_0d_exponents_of_every_kind() -> None:
 
 
 FINITE_WHERE_DEFINED = [
-    ("abs", ([0.0],)), ("abs", ([0j],)), ("maximum", ([1.0], [1.0])), ("clip", ([1.0], [1.0], [1.0])), ("pow", ([0.0, 0], [0.0, 2])),
-    ("pow", ([0j], [0j])), ("atan2", ([0.0], [0.0])), ("hypot", ([0.0], [0.0])), ("logaddexp", ([-INF, -INF], [-INF, 0.0])),
-    ("logaddexp", ([1e4], [-1e4])), ("copysign", ([0.0], [1.0])),
-]  # fmt: skip
+    ("abs", ([0.0],)),
+    ("abs", ([0j],)),
+    ("maximum", ([1.0], [1.0])),
+    ("clip", ([1.0], [1.0], [1.0])),
+    ("pow", ([0.0, 0], [0.0, 2])),
+    ("pow", ([0j], [0j])),
+    ("atan2", ([0.0], [0.0])),
+    ("hypot", ([0.0], [0.0])),
+    ("logaddexp", ([-INF, -INF], [-INF, 0.0])),
+    ("logaddexp", ([1e4], [-1e4])),
+    ("copysign", ([0.0], [1.0])),
+]
 
 
-@pytest.mark.parametrize(("name", "args"), FINITE_WHERE_DEFINED, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("name", "args"), FINITE_WHERE_DEFINED, ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_no_floating_point_warning_where_the_gradient_is_finite(name: str, args: Any) -> None:
     with np.errstate(all="raise", under="ignore"):
         gradients(NUMPY, name, *map(array, args))
@@ -201,8 +305,14 @@ def test_no_floating_point_warning_where_the_gradient_is_finite(name: str, args:
 def test_branch_cuts_are_approached_from_the_side_of_the_signed_zero(name: str) -> None:
     for point in (2.0, -2.0, 2j, -2j):
         for side in (0.0, -0.0):
-            part = complex(point.real, side) if isinstance(point, float) else complex(side, point.imag)
-            beside = part + complex(0, np.copysign(1e-9, side)) if isinstance(point, float) else part + np.copysign(1e-9, side)
+            part = (
+                complex(point.real, side) if isinstance(point, float) else complex(side, point.imag)
+            )
+            beside = (
+                part + complex(0, np.copysign(1e-9, side))
+                if isinstance(point, float)
+                else part + np.copysign(1e-9, side)
+            )
             on, near = (gradients(NUMPY, name, np.asarray([z]))[0] for z in (part, beside))
             np.testing.assert_allclose(on, near, rtol=1e-7, err_msg=f"{name} at {part}")
 
@@ -228,34 +338,85 @@ def test_no_gradient_overflows_on_the_way() -> None:
     for name, wanted in (("asinh", 1e-200), ("acosh", 1e-200)):
         np.testing.assert_allclose(gradients(NUMPY, name, huge)[0], wanted, rtol=1e-14)
     far = 1e200 + 1e200j
-    for name, wanted in (("asinh", 1 / far), ("acosh", 1 / far), ("asin", 1j / far), ("acos", -1j / far), ("atan", 0), ("atanh", 0)):
-        np.testing.assert_allclose(gradients(NUMPY, name, np.asarray([far]))[0], np.conj(wanted), rtol=1e-14, atol=1e-300)
+    for name, wanted in (
+        ("asinh", 1 / far),
+        ("acosh", 1 / far),
+        ("asin", 1j / far),
+        ("acos", -1j / far),
+        ("atan", 0),
+        ("atanh", 0),
+    ):
+        np.testing.assert_allclose(
+            gradients(NUMPY, name, np.asarray([far]))[0], np.conj(wanted), rtol=1e-14, atol=1e-300
+        )
 
 
 def test_an_infinite_cotangent_is_selected_not_multiplied() -> None:
     g = np.asarray([INF, INF, 1.0])
     x = np.asarray([0.0, 1.0, 3.0])
     np.testing.assert_array_equal(gradients(NUMPY, "clip", x, 0.5, 2.0, g=g)[0], [0, INF, 0])
-    np.testing.assert_array_equal(gradients(NUMPY, "maximum", x, np.asarray([1.0, 0, 4]), g=g)[0], [0, INF, 0])
+    np.testing.assert_array_equal(
+        gradients(NUMPY, "maximum", x, np.asarray([1.0, 0, 4]), g=g)[0], [0, INF, 0]
+    )
 
 
-# What each rule keeps, per argument, as in PyTorch: it decides what may be modified after the operation.
+# What each rule keeps, per argument, as in PyTorch: it decides what may be modified after the
+# operation.
 KEEPS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "abs": (("x",),), "acos": (("x",),), "acosh": (("x",),), "add": ((), ()), "asin": (("x",),), "asinh": (("x",),), "atan": (("x",),),
-    "atan2": (("x1", "x2"), ("x1", "x2")), "atanh": (("x",),), "ceil": ((),), "clip": (("x", "min", "max"),) * 3, "conj": ((),),
-    "copysign": (("x1", "ans"), ()), "cos": (("x",),), "cosh": (("x",),), "divide": (("x2",), ("x1", "x2")), "exp": (("ans",),),
-    "expm1": (("ans",),), "floor": ((),), "hypot": (("x1", "ans"), ("x2", "ans")), "imag": (("x_dtype",),), "log": (("x",),), "log10": (("x",),),
-    "log1p": (("x",),), "log2": (("x",),), "logaddexp": (("x1", "x2"), ("x1", "x2")), "maximum": (("x1", "x2"), ("x1", "x2")),
-    "minimum": (("x1", "x2"), ("x1", "x2")), "multiply": (("x2",), ("x1",)), "negative": ((),), "positive": ((),),
-    "pow": (("x1", "x2", "x2_scalar"), ("x1", "x2", "ans")), "real": ((),), "reciprocal": (("ans",),), "remainder": ((), ("x1", "x2")),
+    "abs": (("x",),),
+    "acos": (("x",),),
+    "acosh": (("x",),),
+    "add": ((), ()),
+    "asin": (("x",),),
+    "asinh": (("x",),),
+    "atan": (("x",),),
+    "atan2": (("x1", "x2"), ("x1", "x2")),
+    "atanh": (("x",),),
+    "ceil": ((),),
+    "clip": (("x", "min", "max"),) * 3,
+    "conj": ((),),
+    "copysign": (("x1", "ans"), ()),
+    "cos": (("x",),),
+    "cosh": (("x",),),
+    "divide": (("x2",), ("x1", "x2")),
+    "exp": (("ans",),),
+    "expm1": (("ans",),),
+    "floor": ((),),
+    "hypot": (("x1", "ans"), ("x2", "ans")),
+    "imag": (("x_dtype",),),
+    "log": (("x",),),
+    "log10": (("x",),),
+    "log1p": (("x",),),
+    "log2": (("x",),),
+    "logaddexp": (("x1", "x2"), ("x1", "x2")),
+    "maximum": (("x1", "x2"), ("x1", "x2")),
+    "minimum": (("x1", "x2"), ("x1", "x2")),
+    "multiply": (("x2",), ("x1",)),
+    "negative": ((),),
+    "positive": ((),),
+    "pow": (("x1", "x2", "x2_scalar"), ("x1", "x2", "ans")),
+    "real": ((),),
+    "reciprocal": (("ans",),),
+    "remainder": ((), ("x1", "x2")),
     "round": ((),),
-    "sign": (("x", "ans"),), "sin": (("x",),), "sinh": (("x",),), "sqrt": (("ans",),), "square": (("x",),), "subtract": ((), ()),
-    "tan": (("ans",),), "tanh": (("ans",),), "trunc": ((),),
-}  # fmt: skip
+    "sign": (("x", "ans"),),
+    "sin": (("x",),),
+    "sinh": (("x",),),
+    "sqrt": (("ans",),),
+    "square": (("x",),),
+    "subtract": ((), ()),
+    "tan": (("ans",),),
+    "tanh": (("ans",),),
+    "trunc": ((),),
+}
 
 
 def test_what_the_rules_keep() -> None:
-    ours = [op for op in registry.OPS.values() if op.chapter == "elementwise" and op.kind != "nondifferentiable"]
+    ours = [
+        op
+        for op in registry.OPS.values()
+        if op.chapter == "elementwise" and op.kind != "nondifferentiable"
+    ]
     assert {op.name for op in ours} == set(KEEPS)
     for op in ours:
         assert not isinstance(op.vjp, registry.Rule)
@@ -281,22 +442,34 @@ def test_signatures_are_those_of_the_standard() -> None:
 
 
 def test_operators_of_the_standard_are_served_once() -> None:
-    stems = [op.operator for op in registry.OPS.values() if op.chapter == "elementwise" and op.operator]
-    expected = "abs add and eq floordiv ge gt invert le lshift lt mod mul ne neg or pos pow rshift sub truediv xor"
+    stems = [
+        op.operator for op in registry.OPS.values() if op.chapter == "elementwise" and op.operator
+    ]
+    expected = (
+        "abs add and eq floordiv ge gt invert le lshift lt mod mul ne neg or pos pow "
+        "rshift sub truediv xor"
+    )
     assert " ".join(sorted(stems)) == expected
 
 
 @pytest.fixture
 def powers() -> Any:
-    """`powers(base, shift, x)`, differentiable by x alone; its rule notes what it gets for the other two."""
+    """`powers(base, shift, x)`, differentiable by x alone; its rule notes what it gets for the
+    other two.
+    """
     seen: list[tuple[Any, ...]] = []
 
     def rule(xp: Any, base: Any, shift: Any, x: Any) -> Any:
         seen.extend((b.shape, str(b.dtype).rpartition(".")[2]) for b in (base, shift))
         return xp.log(base) * xp.exp(xp.log(base) * x + shift)
 
-    op = registry.elementwise("powers(base, shift, x, /)", x=rule, forward=lambda xp, base, shift, x: xp.exp(xp.log(xp.asarray(
-        base, dtype=x.dtype)) * x + shift))
+    op = registry.elementwise(
+        "powers(base, shift, x, /)",
+        x=rule,
+        forward=lambda xp, base, shift, x: xp.exp(
+            xp.log(xp.asarray(base, dtype=x.dtype)) * x + shift
+        ),
+    )
     try:
         yield seen
     finally:
@@ -304,7 +477,9 @@ def powers() -> Any:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
-def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_asks_for(backend: str, powers: Any) -> None:
+def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_asks_for(
+    backend: str, powers: Any
+) -> None:
     pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
     xp = mg.namespace(backend)
     x = xp.asarray([0.5, 1.0], dtype="float32").array
@@ -326,22 +501,38 @@ def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_
     def slope(f: Any) -> Any:
         return lambda t: func.jvp(f, (t,), (xp.ones_like(t),))[1]
 
-    for order, found in ((1, recorded(1)), (2, recorded(2)), (3, recorded(3)), (1, func.grad(lambda t: xp.sum(one(t)))(x)),
-                         (1, func.jvp(one, (x,), (ones,))[1]), (2, func.jvp(slope(one), (x,), (ones,))[1]), (1, func.vmap(func.grad(one))(x)),
-                         (2, func.vmap(func.grad(func.grad(one)))(x)), (2, func.vmap(func.grad(slope(one)))(x))):
-        np.testing.assert_allclose(to_numpy(mg.asarray(found).array), base**order * values, rtol=1e-5)
+    for order, found in (
+        (1, recorded(1)),
+        (2, recorded(2)),
+        (3, recorded(3)),
+        (1, func.grad(lambda t: xp.sum(one(t)))(x)),
+        (1, func.jvp(one, (x,), (ones,))[1]),
+        (2, func.jvp(slope(one), (x,), (ones,))[1]),
+        (1, func.vmap(func.grad(one))(x)),
+        (2, func.vmap(func.grad(func.grad(one)))(x)),
+        (2, func.vmap(func.grad(slope(one)))(x)),
+    ):
+        np.testing.assert_allclose(
+            to_numpy(mg.asarray(found).array), base**order * values, rtol=1e-5
+        )
     assert set(powers) == {((), "float32")}
 
 
 TORCH_COMPLEX = [n for n in [*UNARY, *BINARY, "imag"] if n not in (*REAL_ONLY, "round")]
 
 
-@pytest.mark.parametrize(("name", "complex_"), [(n, False) for n in [*UNARY, *BINARY]] + [(n, True) for n in TORCH_COMPLEX])
+@pytest.mark.parametrize(
+    ("name", "complex_"),
+    [(n, False) for n in [*UNARY, *BINARY]] + [(n, True) for n in TORCH_COMPLEX],
+)
 def test_gradients_are_those_of_torch(name: str, complex_: bool) -> None:
     torch = pytest.importorskip("torch")
     number = 2 if name in BINARY else 1
     domain = UNARY.get(name) or BINARY.get(name, (0, 1))
-    args = [0.2 + 0.4 * complexes(2, 3, seed=i) if complex_ else between(*domain, 2, 3, seed=i) for i in range(number)]
+    args = [
+        0.2 + 0.4 * complexes(2, 3, seed=i) if complex_ else between(*domain, 2, 3, seed=i)
+        for i in range(number)
+    ]
     _, found, _, g, _ = linearized(NUMPY, name, tuple(args), {}, lambda x: x)
     theirs = [torch.tensor(a, requires_grad=True) for a in args]
     function = getattr(torch, {"sign": "sgn", "conj": "conj_physical"}.get(name, name))

@@ -1,4 +1,6 @@
-"""The rules of Fourier transforms: lengths, norms, half spectra; what stands in where a library lacks a function; PyTorch's gradients."""
+"""The rules of Fourier transforms: lengths, norms, half spectra; what stands in where a library
+lacks a function; PyTorch's gradients.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,28 @@ def test_every_axis(name: str) -> None:
 @pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_short_axes(name: str, length: int) -> None:
-    check(f"fft.{name}", argument(name, length), on=strict_raw(), n=1 if name in FROM_HALF and length == 1 else None)
+    check(
+        f"fft.{name}",
+        argument(name, length),
+        on=strict_raw(),
+        n=1 if name in FROM_HALF and length == 1 else None,
+    )
     check(f"fft.{name}", argument(name, 0, length), on=strict_raw(), n=4)
 
 
 AXES: list[tuple[Any, Any]] = [
-    (None, None), (None, (0, 2)), (None, (-1,)), (None, (2, 0, 1)), ((4, 5), (1, -1)), ((2, 1, 6), (0, 1, 2)), ((3, -1), (2, 0)),
-    ((5, 2), (0, 0)), (None, (1, 1)), ((2, 6, 3), (0, 1, 0)), ((4, 4, 6), (0, 1, 0))]
+    (None, None),
+    (None, (0, 2)),
+    (None, (-1,)),
+    (None, (2, 0, 1)),
+    ((4, 5), (1, -1)),
+    ((2, 1, 6), (0, 1, 2)),
+    ((3, -1), (2, 0)),
+    ((5, 2), (0, 0)),
+    (None, (1, 1)),
+    ((2, 6, 3), (0, 1, 0)),
+    ((4, 4, 6), (0, 1, 0)),
+]
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -103,9 +120,16 @@ def test_what_has_no_twin_has_no_imaginary_gradient(name: str, n: int, norm: str
 
 def test_gradients_of_sums() -> None:
     """PyTorch's: the sum of a signal is the first element of its spectrum."""
-    for name, x, expected in [("fft", np.ones(4), [4, 0, 0, 0]), ("irfft", np.ones(3) + 0j, [1, 0, 0]), ("hfft", np.ones(3) + 0j, [4, 0, 0])]:
+    for name, x, expected in [
+        ("fft", np.ones(4), [4, 0, 0, 0]),
+        ("irfft", np.ones(3) + 0j, [1, 0, 0]),
+        ("hfft", np.ones(3) + 0j, [4, 0, 0]),
+    ]:
         t = mg.asarray(x, requires_grad=True)
-        mg.autograd.backward(getattr(mg.fft, name)(t).sum(), mg.asarray(np.asarray(1.0 + 0j if name == "fft" else 1.0)))
+        mg.autograd.backward(
+            getattr(mg.fft, name)(t).sum(),
+            mg.asarray(np.asarray(1.0 + 0j if name == "fft" else 1.0)),
+        )
         assert t.grad.dtype == x.dtype
         np.testing.assert_allclose(t.grad.array, expected, atol=1e-15)
 
@@ -128,17 +152,23 @@ def test_real_values_have_real_gradients(name: str, library: str) -> None:
 
 @pytest.mark.parametrize("name", [*ONE, *SEVERAL, "fftshift"])
 def test_single_precision_stays(name: str) -> None:
-    """At every step: NumPy would widen silently, array_api_strict and a comparison of dtypes tell."""
+    """At every step: NumPy would widen silently, array_api_strict and a comparison of dtypes
+    tell.
+    """
     x = argument(name, 3, 4)
     x = x.astype(np.complex64 if x.dtype.kind == "c" else np.float32)
-    op, values = bound(f"fft.{name}", (x,), {} if name in ("fftshift", *ONE) else {"s": (4, 5), "axes": (0, 1)})
+    op, values = bound(
+        f"fft.{name}", (x,), {} if name in ("fftshift", *ONE) else {"s": (4, 5), "axes": (0, 1)}
+    )
     ans = rules._call_raw(op, NUMPY, values)
     assert ans.dtype in (np.complex64, np.float32)
     plan = rules.pullback(op, (True,), ans.dtype.kind == "c", False)
     g = plan.vjp(NUMPY, np.ones_like(ans), *rules.saved_values(op, NUMPY, plan.plan, values, ans))
     assert g.dtype == x.dtype
     narrow = linearized(strict_raw(), f"fft.{name}", (x,), {}, strict_raw().asarray)[:3]
-    assert {part.dtype for found in narrow for part in (found if isinstance(found, tuple) else (found,))} <= {ans.dtype, x.dtype}
+    assert {
+        part.dtype for found in narrow for part in (found if isinstance(found, tuple) else (found,))
+    } <= {ans.dtype, x.dtype}
 
 
 # ----- derivatives of derivatives -----
@@ -146,19 +176,27 @@ def test_single_precision_stays(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*ONE, *SEVERAL, "fftshift"])
 def test_second_derivatives_of_the_energy(name: str, xp: Any) -> None:
-    """|F x|^2 is a quadratic form, so its gradient is linear: H v by differentiating twice is the gradient at v."""
-    options = {"n": 5} if name in ONE else {} if name == "fftshift" else {"s": (3, 5), "axes": (0, 1)}
+    """|F x|^2 is a quadratic form, so its gradient is linear: H v by differentiating twice is the
+    gradient at v.
+    """
+    options = (
+        {"n": 5} if name in ONE else {} if name == "fftshift" else {"s": (3, 5), "axes": (0, 1)}
+    )
 
     def gradient(value: Any, create_graph: bool) -> tuple[Any, Any]:
         x = xp.asarray(value, requires_grad=True)
         y = getattr(xp.fft, name)(x, **options)
-        energy = (xp.real(y * xp.conj(y)) if xp.isdtype(y.dtype, "complex floating") else y * y).sum()
+        energy = (
+            xp.real(y * xp.conj(y)) if xp.isdtype(y.dtype, "complex floating") else y * y
+        ).sum()
         return x, mg.autograd.grad(energy, x, create_graph=create_graph)[0]
 
     value, v = argument(name, 3, 4), argument(name, 3, 4)[::-1] + 1.0
     x, g = gradient(value, True)
     (hv,) = mg.autograd.grad(g, x, grad_outputs=xp.asarray(v))
-    np.testing.assert_allclose(to_numpy(hv.array), to_numpy(gradient(v, False)[1].array), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        to_numpy(hv.array), to_numpy(gradient(v, False)[1].array), rtol=1e-12, atol=1e-12
+    )
 
 
 # ----- PyTorch -----
@@ -168,8 +206,15 @@ def test_second_derivatives_of_the_energy(name: str, xp: Any) -> None:
 @pytest.mark.parametrize("name", ONE)
 def test_torch_agrees_along_an_axis(name: str, norm: str) -> None:
     for n in (None, 3, 6):
-        compare_with_torch(name, argument(name, 4, 3), {"n": n, "axis": 0, "norm": norm}, {"n": n, "dim": 0, "norm": norm})
-        compare_with_torch(name, argument(name, 2, 5), {"n": n, "norm": norm}, {"n": n, "norm": norm})
+        compare_with_torch(
+            name,
+            argument(name, 4, 3),
+            {"n": n, "axis": 0, "norm": norm},
+            {"n": n, "dim": 0, "norm": norm},
+        )
+        compare_with_torch(
+            name, argument(name, 2, 5), {"n": n, "norm": norm}, {"n": n, "norm": norm}
+        )
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -177,7 +222,9 @@ def test_torch_agrees_along_an_axis(name: str, norm: str) -> None:
 def test_torch_agrees_over_several_axes(name: str, norm: str) -> None:
     x = argument(name, 2, 3, 4)
     for s, axes in ((None, None), (None, (2, 0)), ((5, 2), (0, 1))):
-        compare_with_torch(name, x, {"s": s, "axes": axes, "norm": norm}, {"s": s, "dim": axes, "norm": norm})
+        compare_with_torch(
+            name, x, {"s": s, "axes": axes, "norm": norm}, {"s": s, "dim": axes, "norm": norm}
+        )
 
 
 @pytest.mark.parametrize("name", ["fft", "irfft", "hfft"])
@@ -208,7 +255,13 @@ def compare_with_torch(name: str, x: Any, ours: dict[str, Any], theirs: dict[str
 
 def bare() -> Any:
     """NumPy, with one function in its extension."""
-    namespace = types.SimpleNamespace(**{n: getattr(array_api_compat.numpy, n) for n in dir(array_api_compat.numpy) if not n.startswith("_")})
+    namespace = types.SimpleNamespace(
+        **{
+            n: getattr(array_api_compat.numpy, n)
+            for n in dir(array_api_compat.numpy)
+            if not n.startswith("_")
+        }
+    )
     namespace.fft = types.SimpleNamespace(fft=array_api_compat.numpy.fft.fft)
     return RawNamespace(Backend("bare", namespace, (np.ndarray,)))
 
@@ -216,7 +269,15 @@ def bare() -> Any:
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", [n for n in ONE if n != "fft"])
 def test_one_transform_makes_the_others(name: str, norm: str) -> None:
-    for shape, n, axis in (((4,), None, -1), ((5, 2), None, 0), ((2, 3), 7, 1), ((2, 4), 3, -1), ((3,), 1, 0), ((3,), 2, 0), ((0, 3), 4, 1)):
+    for shape, n, axis in (
+        ((4,), None, -1),
+        ((5, 2), None, 0),
+        ((2, 3), 7, 1),
+        ((2, 4), 3, -1),
+        ((3,), 1, 0),
+        ((3,), 2, 0),
+        ((0, 3), 4, 1),
+    ):
         x = argument(name, *shape)
         found = getattr(bare().fft, name)(x, n=n, axis=axis, norm=norm)
         expected = getattr(np.fft, name)(x, n=n, axis=axis, norm=norm)
@@ -228,23 +289,44 @@ def test_one_transform_makes_the_others(name: str, norm: str) -> None:
 @pytest.mark.parametrize("name", SEVERAL)
 def test_one_axis_after_the_other(name: str, norm: str) -> None:
     x = argument(name, 2, 3, 4)
-    for s, axes in ((None, None), (None, (-1, 0)), ((5, 2), (0, 1)), ((-1, 3), (1, 2)), (None, (0, 0)), ((3, 4, 2), (1, 0, 1))):
+    for s, axes in (
+        (None, None),
+        (None, (-1, 0)),
+        ((5, 2), (0, 1)),
+        ((-1, 3), (1, 2)),
+        (None, (0, 0)),
+        ((3, 4, 2), (1, 0, 1)),
+    ):
         found = getattr(bare().fft, name)(x, s=s, axes=axes, norm=norm)
-        np.testing.assert_allclose(found, getattr(np.fft, name)(x, s=s, axes=axes, norm=norm), atol=1e-14)
+        np.testing.assert_allclose(
+            found, getattr(np.fft, name)(x, s=s, axes=axes, norm=norm), atol=1e-14
+        )
     with warnings.catch_warnings(action="ignore"):
-        np.testing.assert_allclose(getattr(bare().fft, name)(x, s=(5,)), getattr(np.fft, name)(x, s=(5,)), atol=1e-14)
+        np.testing.assert_allclose(
+            getattr(bare().fft, name)(x, s=(5,)), getattr(np.fft, name)(x, s=(5,)), atol=1e-14
+        )
 
 
 def test_shifts_and_frequencies_of_the_standard_alone() -> None:
     fft = bare().fft
-    for x, axes in ((reals(5), None), (reals(3, 4), None), (reals(3, 4), 0), (reals(3, 4, 5), (-1, 0)), (reals(0, 3), None)):
+    for x, axes in (
+        (reals(5), None),
+        (reals(3, 4), None),
+        (reals(3, 4), 0),
+        (reals(3, 4, 5), (-1, 0)),
+        (reals(0, 3), None),
+    ):
         np.testing.assert_array_equal(fft.fftshift(x, axes=axes), np.fft.fftshift(x, axes))
         np.testing.assert_array_equal(fft.ifftshift(x, axes=axes), np.fft.ifftshift(x, axes))
     for n in (1, 2, 5, 8):
         for d in (1.0, 0.1):
             np.testing.assert_allclose(fft.fftfreq(n, d=d), np.fft.fftfreq(n, d), rtol=1e-15)
             np.testing.assert_allclose(fft.rfftfreq(n, d=d), np.fft.rfftfreq(n, d), rtol=1e-15)
-    assert fft.fftfreq(4, dtype=np.float32).dtype == fft.rfftfreq(4, dtype=np.float32, device="cpu").dtype == np.float32
+    assert (
+        fft.fftfreq(4, dtype=np.float32).dtype
+        == fft.rfftfreq(4, dtype=np.float32, device="cpu").dtype
+        == np.float32
+    )
 
 
 @pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft"])
@@ -271,10 +353,20 @@ def test_minus_one_is_the_length_without_s(library: str) -> None:
         x = xp.asarray(argument(name, 3, 4), requires_grad=True)
         transform = getattr(xp.fft, name)
         plain, said = transform(x), transform(x, s=(-1, -1), axes=(0, -1))
-        np.testing.assert_allclose(to_numpy(said.detach().array), to_numpy(plain.detach().array), atol=1e-14)
-        gradients = [mg.autograd.grad(y, x, grad_outputs=xp.asarray(argument("ifft" if name != "irfftn" else "rfft", *y.shape)))[0]
-                     for y in (plain, said)]
-        np.testing.assert_allclose(to_numpy(gradients[1].array), to_numpy(gradients[0].array), atol=1e-14)
+        np.testing.assert_allclose(
+            to_numpy(said.detach().array), to_numpy(plain.detach().array), atol=1e-14
+        )
+        gradients = [
+            mg.autograd.grad(
+                y,
+                x,
+                grad_outputs=xp.asarray(argument("ifft" if name != "irfftn" else "rfft", *y.shape)),
+            )[0]
+            for y in (plain, said)
+        ]
+        np.testing.assert_allclose(
+            to_numpy(gradients[1].array), to_numpy(gradients[0].array), atol=1e-14
+        )
         assert transform(x, s=(2, -1), axes=(0, 1)).shape == (2, *plain.shape[1:])
 
 
@@ -287,9 +379,21 @@ def test_frequencies_are_made_as_asked(xp: Any) -> None:
 
 
 def test_signatures_are_those_of_the_standard(xp: Any) -> None:
-    one, several = "(x, /, *, n=None, axis=-1, norm='backward')", "(x, /, *, s=None, axes=None, norm='backward')"
-    for names, text in ((ONE, one), (SEVERAL, several), (("fftshift", "ifftshift"), "(x, /, *, axes=None)")):
+    one, several = (
+        "(x, /, *, n=None, axis=-1, norm='backward')",
+        "(x, /, *, s=None, axes=None, norm='backward')",
+    )
+    for names, text in (
+        (ONE, one),
+        (SEVERAL, several),
+        (("fftshift", "ifftshift"), "(x, /, *, axes=None)"),
+    ):
         for name in names:
-            plain = [p.replace(annotation=p.empty) for p in inspect.signature(getattr(xp.fft, name)).parameters.values()]
+            plain = [
+                p.replace(annotation=p.empty)
+                for p in inspect.signature(getattr(xp.fft, name)).parameters.values()
+            ]
             assert str(inspect.Signature(plain)) == text
-    assert str(inspect.signature(xp.fft.fftfreq)).startswith("(n, /, *, d=1.0, dtype=None, device=None")
+    assert str(inspect.signature(xp.fft.fftfreq)).startswith(
+        "(n, /, *, d=1.0, dtype=None, device=None"
+    )

@@ -1,4 +1,6 @@
-"""The rules of indexing and its kernels, with no function but the defaults: against NumPy, on strict, under jax.jit."""
+"""The rules of indexing and its kernels, with no function but the defaults: against NumPy, on
+strict, under jax.jit.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rule_checks import NUMPY, assert_close, check, complexes, linearized, mapped, reals, strict_raw, to_numpy
+from rule_checks import (
+    NUMPY,
+    assert_close,
+    check,
+    complexes,
+    linearized,
+    mapped,
+    reals,
+    strict_raw,
+    to_numpy,
+)
 
 from multigrad import registry
 from multigrad.backends.raw import RawNamespace
@@ -113,7 +125,9 @@ def test_a_scalar_under_a_mask() -> None:
 
 
 def value_shapes(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Shapes that broadcast to the part written: all of it, one value, one row, a leading axis of length 1."""
+    """Shapes that broadcast to the part written: all of it, one value, one row, a leading axis of
+    length 1.
+    """
     yield shape
     yield ()
     if shape:
@@ -162,10 +176,14 @@ def test_of_several_values_for_one_place_only_the_last_gets_a_gradient() -> None
 
 def test_setitem_keeps_the_dtype_of_the_array() -> None:
     x = reals(3).astype(np.float32)
-    out, (gx, gv), moved, _, _ = linearized(NUMPY, "setitem", (x, slice(1, None), reals(2)), {}, lambda a: a)
+    out, (gx, gv), moved, _, _ = linearized(
+        NUMPY, "setitem", (x, slice(1, None), reals(2)), {}, lambda a: a
+    )
     assert out.dtype == moved.dtype == gx.dtype == np.float32
     assert gv.dtype == np.float64
-    _, (_, gv), _, _, _ = linearized(NUMPY, "setitem", (complexes(3), slice(1, None), reals(2)), {}, lambda a: a)
+    _, (_, gv), _, _, _ = linearized(
+        NUMPY, "setitem", (complexes(3), slice(1, None), reals(2)), {}, lambda a: a
+    )
     assert gv.dtype == np.float64
 
 
@@ -181,7 +199,9 @@ def test_random_keys() -> None:
         values = reals(*np.shape(x[key]))
         expected = np.zeros(shape)
         np.add.at(expected, key, values)
-        np.testing.assert_allclose(NUMPY.unindex(values, key, shape), expected, rtol=1e-13, err_msg=str(key))
+        np.testing.assert_allclose(
+            NUMPY.unindex(values, key, shape), expected, rtol=1e-13, err_msg=str(key)
+        )
         written = x.copy()
         written[key] = values
         np.testing.assert_array_equal(NUMPY.setitem(x, key, values), written, err_msg=str(key))
@@ -197,7 +217,10 @@ def random_entry(rng: Any, n: int) -> Any:
             return rng.integers(-n, n, 4)
         case _:
             step = int(rng.choice([-3, -2, -1, 1, 2, 3]))
-            return slice(*(None if rng.random() < 0.3 else int(i) for i in rng.integers(-n - 1, n + 2, 2)), step)
+            return slice(
+                *(None if rng.random() < 0.3 else int(i) for i in rng.integers(-n - 1, n + 2, 2)),
+                step,
+            )
 
 
 # ----- scatter_add -----
@@ -210,10 +233,14 @@ def test_scatter_add_of_any_index_type(dtype: Any) -> None:
     values = reals(400, 2, 3)
     expected = np.zeros((300, 2, 3))
     np.add.at(expected, indices, values)
-    np.testing.assert_allclose(NUMPY.scatter_add(values, indices, 300), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        NUMPY.scatter_add(values, indices, 300), expected, rtol=1e-12, atol=1e-13
+    )
 
 
-@pytest.mark.parametrize(("m", "n", "rest"), [(0, 3, (2,)), (0, 0, ()), (1, 1, ()), (4, 2, (0,)), (5, 1, ())])
+@pytest.mark.parametrize(
+    ("m", "n", "rest"), [(0, 3, (2,)), (0, 0, ()), (1, 1, ()), (4, 2, (0,)), (5, 1, ())]
+)
 def test_scatter_add_of_little(m: int, n: int, rest: tuple[int, ...]) -> None:
     pytest.importorskip("array_api_strict")
     check("scatter_add", complexes(m, *rest), np.arange(m) % max(n, 1), n, on=strict_raw())
@@ -242,11 +269,21 @@ TAKES: dict[str, tuple[Any, ...]] = {
     "take of a vector": ("take", reals(5), I([0, 3, 3, -1])),
     "take nothing": ("take", X, I([], dtype=np.int64), {"axis": 1}),
     "along axis": ("take_along_axis", reals(5, 4), I([[0, 3, 3, -1, 2]] * 5), {"axis": -1}),
-    "along first axis": ("take_along_axis", complexes(5, 4), I([[0, -1, 3, 3], [0, 4, 3, 1]]), {"axis": 0}),
+    "along first axis": (
+        "take_along_axis",
+        complexes(5, 4),
+        I([[0, -1, 3, 3], [0, 4, 3, 1]]),
+        {"axis": 0},
+    ),
     "along axis, indices broadcast": ("take_along_axis", reals(5, 4), I([[0, 3, 3]])),
     "along axis, x broadcasts": ("take_along_axis", reals(5, 1), I([[0, 3, 3, -1]]), {"axis": 0}),
     "along middle axis": ("take_along_axis", X, I([[[0], [0], [-1]]] * 5), {"axis": 1}),
-    "along axis, nothing": ("take_along_axis", reals(2, 3), np.zeros((2, 0), dtype=np.int64), {"axis": 1}),
+    "along axis, nothing": (
+        "take_along_axis",
+        reals(2, 3),
+        np.zeros((2, 0), dtype=np.int64),
+        {"axis": 1},
+    ),
 }
 
 
@@ -285,7 +322,9 @@ def test_masks_where_shapes_must_not_depend_on_values() -> None:
         for shape in value_shapes(out.shape):
             args = (X, mask, reals(*shape))
             expected_all = linearized(NUMPY, "setitem", args, {}, I)[:3]
-            assert_close(linearized(xp, "setitem", args, {}, strict.asarray)[:3], expected_all, 1e-13, 1e-13)
+            assert_close(
+                linearized(xp, "setitem", args, {}, strict.asarray)[:3], expected_all, 1e-13, 1e-13
+            )
 
 
 @pytest.mark.parametrize("device", ["device1", "no_x64"])
@@ -297,23 +336,38 @@ def test_on_another_device(device: str) -> None:
 
     def convert(a: Any) -> Any:
         a = I(a)
-        return strict.asarray(a if wide or a.dtype.kind == "b" else a.astype(narrow[a.dtype.kind]), device=strict.Device(device))
+        return strict.asarray(
+            a if wide or a.dtype.kind == "b" else a.astype(narrow[a.dtype.kind]),
+            device=strict.Device(device),
+        )
 
     # array_api_strict itself cannot sort or search on no_x64: their results are int64.
     keys = {n: k for n, k in STANDARD.items() if wide or not ("int arrays" in n or n == "no index")}
     cases: list[tuple[Any, ...]] = [("getitem", X, key) for key in keys.values()]
-    cases += [("setitem", X, key, reals(*X[key].shape)) for n, key in keys.items() if wide or "mask" not in n]
+    cases += [
+        ("setitem", X, key, reals(*X[key].shape))
+        for n, key in keys.items()
+        if wide or "mask" not in n
+    ]
     cases += [("setitem", X, X > 0, 2.5), ("repeat", X, 2, {"axis": 1})]
     if wide:
         cases += [("repeat", X, I([1, 0, 2, 3, 1]), {"axis": 0}), *TAKES.values()]
     for case in cases:
         args, kwargs = (case[1:-1], case[-1]) if isinstance(case[-1], dict) else (case[1:], {})
-        out, gradients, moved, _, _ = linearized(strict_raw(), case[0], args, kwargs, lambda a: mapped(convert, a))
+        out, gradients, moved, _, _ = linearized(
+            strict_raw(), case[0], args, kwargs, lambda a: mapped(convert, a)
+        )
         expected = linearized(NUMPY, case[0], args, kwargs, I)[:3]
         for actual, e in zip((out, gradients, moved), expected, strict=True):
-            flat = [(u, v) for u, v in zip(actual, e, strict=True) if v is not None] if isinstance(e, tuple) else [(actual, e)]
+            flat = (
+                [(u, v) for u, v in zip(actual, e, strict=True) if v is not None]
+                if isinstance(e, tuple)
+                else [(actual, e)]
+            )
             for u, v in flat:
-                np.testing.assert_allclose(u, v, rtol=1e-12 if wide else 1e-5, atol=1e-6 * (not wide))
+                np.testing.assert_allclose(
+                    u, v, rtol=1e-12 if wide else 1e-5, atol=1e-6 * (not wide)
+                )
 
 
 # ----- JAX -----
@@ -323,7 +377,14 @@ def test_on_another_device(device: str) -> None:
 def jax_raw(x64: bool = True) -> Iterator[Any]:
     jax = pytest.importorskip("jax")
     with jax.enable_x64(x64):
-        yield RawNamespace(Backend("jax", jax.numpy, (jax.Array,), kernels={"device": lambda xp, x: None, "truth": lambda xp, x: None}))
+        yield RawNamespace(
+            Backend(
+                "jax",
+                jax.numpy,
+                (jax.Array,),
+                kernels={"device": lambda xp, x: None, "truth": lambda xp, x: None},
+            )
+        )
 
 
 JITTED: dict[str, tuple[Any, ...]] = {
@@ -371,6 +432,13 @@ def test_without_x64() -> None:
     with jax_raw(x64=False) as xp:
         x = jax.numpy.asarray(X)
         out = xp.take(x, I([0, 3, 3, -1], dtype=np.int8), axis=1)
-        gx, _ = rules.vjp(registry.OPS["take"], xp, [x, jax.numpy.asarray([0, 3, 3, -1]), 1], out, jax.numpy.ones(out.shape), (True, False))
+        gx, _ = rules.vjp(
+            registry.OPS["take"],
+            xp,
+            [x, jax.numpy.asarray([0, 3, 3, -1]), 1],
+            out,
+            jax.numpy.ones(out.shape),
+            (True, False),
+        )
         assert gx.dtype == np.float32
         np.testing.assert_array_equal(gx[0, :, 0], [1, 0, 0, 3])

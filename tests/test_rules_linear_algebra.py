@@ -42,8 +42,16 @@ def test_matmul(shape1: tuple[int, ...], shape2: tuple[int, ...]) -> None:
     check("matmul", reals(*shape1), complexes(*shape2, seed=1))
 
 
-VECDOT = [((3,), (3,), -1), ((2, 3), (3,), -1), ((3,), (2, 3), -1), ((5, 1, 3), (4, 3), -1), ((4, 3), (5, 4, 1), -2), ((2, 3), (2, 3), -2),
-          ((0,), (0,), -1), ((3, 0), (3, 0), -2)]
+VECDOT = [
+    ((3,), (3,), -1),
+    ((2, 3), (3,), -1),
+    ((3,), (2, 3), -1),
+    ((5, 1, 3), (4, 3), -1),
+    ((4, 3), (5, 4, 1), -2),
+    ((2, 3), (2, 3), -2),
+    ((0,), (0,), -1),
+    ((3, 0), (3, 0), -2),
+]
 
 
 @pytest.mark.parametrize(("shape1", "shape2", "axis"), VECDOT, ids=str)
@@ -99,7 +107,9 @@ def test_complex_gradients_are_those_of_pytorch() -> None:
     np.testing.assert_allclose(g1, g @ x2.conj().T)
     np.testing.assert_allclose(g2, x1.conj().T @ g)
     u, v, c = complexes(3), complexes(3, seed=4), 2 - 1j
-    g1, g2 = rules.vjp(registry.OPS["vecdot"], NUMPY, [u, v, -1], np.vdot(u, v), np.asarray(c), (True, True))
+    g1, g2 = rules.vjp(
+        registry.OPS["vecdot"], NUMPY, [u, v, -1], np.vdot(u, v), np.asarray(c), (True, True)
+    )
     np.testing.assert_allclose(g1, np.conj(c) * v)
     np.testing.assert_allclose(g2, c * u)
 
@@ -111,7 +121,9 @@ def test_single_precision_stays() -> None:
 
 
 def test_a_batch_against_one_matrix_makes_no_batch_of_gradients() -> None:
-    """The gradient of the matrix is one product; a sum over per-entry gradients would take batch times the memory."""
+    """The gradient of the matrix is one product; a sum over per-entry gradients would take batch
+    times the memory.
+    """
     made: list[tuple[int, ...]] = []
 
     class Recording:
@@ -120,9 +132,12 @@ def test_a_batch_against_one_matrix_makes_no_batch_of_gradients() -> None:
                 out = getattr(NUMPY, name)(*args, **kwargs)
                 made.append(getattr(out, "shape", ()))
                 return out
+
             return call
 
     x1, x2 = reals(50, 2, 3), reals(3, 4)
-    (_, g2) = rules.vjp(registry.OPS["matmul"], Recording(), [x1, x2], x1 @ x2, reals(50, 2, 4), (False, True))
+    (_, g2) = rules.vjp(
+        registry.OPS["matmul"], Recording(), [x1, x2], x1 @ x2, reals(50, 2, 4), (False, True)
+    )
     assert g2.shape == (3, 4)
     assert (50, 3, 4) not in made

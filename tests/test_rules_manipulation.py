@@ -26,7 +26,8 @@ def test_the_signatures_are_those_of_the_standard() -> None:
         ours = op.signature.parameters.values()
         assert [(p.name, p.kind) for p in ours] == [(p.name, p.kind) for p in theirs], op.name
         for mine, other in zip(ours, theirs, strict=True):
-            if type(other.default).__name__ != "Undef":  # its own mark for "not given"; None in the standard
+            # its own mark for "not given"; None in the standard
+            if type(other.default).__name__ != "Undef":
                 assert mine.default == other.default or mine.default is other.default, op.name
         seen += 1
     assert seen >= 48
@@ -100,7 +101,11 @@ def test_rules(case: tuple[Any, ...]) -> None:
 
 # What the standard leaves open, or array_api_strict refuses.
 NUMPY_CASES: dict[str, tuple[Any, ...]] = {
-    "mixed dtypes": ("concat", [reals(2, 3), complexes(2, 1), np.ones((2, 1), dtype=np.int64)], {"axis": 1}),
+    "mixed dtypes": (
+        "concat",
+        [reals(2, 3), complexes(2, 1), np.ones((2, 1), dtype=np.int64)],
+        {"axis": 1},
+    ),
     "broadcast_arrays mixed": ("broadcast_arrays", reals(3, 1), complexes(4)),
     "repeat scalar": ("repeat", reals(), 3),
     "repeat by one count": ("repeat", reals(3), np.asarray([2])),
@@ -150,7 +155,9 @@ def test_outputs_that_were_not_used_count_as_zero() -> None:
     x = reals(3, 2)
     (gx,) = vjp("unstack", (None, np.ones(2), None), (True,), x)
     np.testing.assert_array_equal(gx, [[0, 0], [1, 1], [0, 0]])
-    ((ga, gb),) = vjp("broadcast_arrays", (None, np.ones((2, 3))), ((True, True),), reals(3), reals(2, 1))
+    ((ga, gb),) = vjp(
+        "broadcast_arrays", (None, np.ones((2, 3))), ((True, True),), reals(3), reals(2, 1)
+    )
     assert ga is None
     np.testing.assert_array_equal(gb, [[3], [3]])
     ((ga, gb),) = vjp("meshgrid", (np.ones((2, 3)), None), ((True, True),), reals(3), reals(2))
@@ -160,14 +167,18 @@ def test_outputs_that_were_not_used_count_as_zero() -> None:
 
 @pytest.mark.parametrize("name", ["concat", "stack"])
 def test_an_array_of_a_list_that_needs_no_gradient_gets_none(name: str) -> None:
-    ((ga, gb),) = vjp(name, np.ones(4 if name == "concat" else (2, 2)), ((False, True),), [reals(2), reals(2)])
+    ((ga, gb),) = vjp(
+        name, np.ones(4 if name == "concat" else (2, 2)), ((False, True),), [reals(2), reals(2)]
+    )
     assert ga is None
     np.testing.assert_array_equal(gb, [1, 1])
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_nothing_but_a_count_is_kept(case: tuple[Any, ...]) -> None:
-    """Manipulation keeps shapes and indices only, so its operands may be written to afterwards (SEMANTICS of in-place)."""
+    """Manipulation keeps shapes and indices only, so its operands may be written to afterwards
+    (SEMANTICS of in-place).
+    """
     op = registry.OPS[case[0]]
     assert not isinstance(op.vjp, registry.Rule)
     kept = {name for rule in op.vjp.values() for name in rule.keeps}
@@ -177,11 +188,22 @@ def test_nothing_but_a_count_is_kept(case: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize("name", ["concat", "tile", "repeat", "unstack", "meshgrid"])
 def test_precision_stays(name: str) -> None:
     args, kwargs = arguments(CASES[name])
-    narrow = [[a.astype(np.float32) for a in v] if isinstance(v, list) else v.astype(np.float32) if isinstance(v, np.ndarray) else v
-              for v in args[1:]]
+    narrow = [
+        [a.astype(np.float32) for a in v]
+        if isinstance(v, list)
+        else v.astype(np.float32)
+        if isinstance(v, np.ndarray)
+        else v
+        for v in args[1:]
+    ]
     _, gradients, moved, _, _ = linearized(NUMPY, name, tuple(narrow), kwargs, lambda x: x)
-    flat = [g for outer in (gradients, moved) for part in (outer if isinstance(outer, tuple) else (outer,))
-            for g in (part if isinstance(part, (tuple, list)) else [part]) if g is not None]
+    flat = [
+        g
+        for outer in (gradients, moved)
+        for part in (outer if isinstance(outer, tuple) else (outer,))
+        for g in (part if isinstance(part, (tuple, list)) else [part])
+        if g is not None
+    ]
     assert {g.dtype for g in flat} == {np.dtype(np.float32)}
 
 
@@ -194,7 +216,9 @@ def test_the_first_of_equal_values_receives_the_gradient() -> None:
 @pytest.mark.parametrize("name", ["unique_counts", "unique_inverse"])
 def test_unique_is_made_from_unique_all(name: str) -> None:
     x = np.asarray([2.0, 1.0, 2.0])
-    for ours, theirs in zip(registry.OPS[name].forward(NUMPY, x), getattr(np, name)(x), strict=True):
+    for ours, theirs in zip(
+        registry.OPS[name].forward(NUMPY, x), getattr(np, name)(x), strict=True
+    ):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(registry.OPS["unique_values"].forward(NUMPY, x), [1, 2])
 

@@ -20,7 +20,12 @@ AXES: tuple[Any, ...] = (None, 0, -1, (1,), (0, 2), (-1, -3), ())
 
 
 # The deviation over no axes is 0 everywhere, at its kink.
-REDUCTIONS = [(n, a) for n in ("sum", "mean", "prod", "max", "min", "var", "std") for a in AXES if (n, a) != ("std", ())]
+REDUCTIONS = [
+    (n, a)
+    for n in ("sum", "mean", "prod", "max", "min", "var", "std")
+    for a in AXES
+    if (n, a) != ("std", ())
+]
 
 
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -90,7 +95,10 @@ def test_results_of_another_dtype(name: str, source: str, target: str) -> None:
 
 def test_real_cast_to_complex_takes_the_real_part() -> None:
     """Where PyTorch fails."""
-    np.testing.assert_array_equal(gradients(NUMPY, "sum", reals(3), dtype=np.dtype("complex128"), g=np.asarray(2 + 1j))[0], [2, 2, 2])
+    np.testing.assert_array_equal(
+        gradients(NUMPY, "sum", reals(3), dtype=np.dtype("complex128"), g=np.asarray(2 + 1j))[0],
+        [2, 2, 2],
+    )
     check("prod", reals(3), dtype=np.dtype("complex128"))
     check("cumulative_prod", reals(3), dtype=np.dtype("complex128"))
 
@@ -123,20 +131,34 @@ SINGULAR: list[tuple[str, Any, dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize("library", ["numpy", "strict"])
-@pytest.mark.parametrize(("name", "x", "kwargs", "expected"), SINGULAR, ids=lambda v: v if isinstance(v, str) else "")
-def test_ties_zeros_and_constants(name: str, x: Any, kwargs: dict[str, Any], expected: Any, library: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "x", "kwargs", "expected"), SINGULAR, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_ties_zeros_and_constants(
+    name: str, x: Any, kwargs: dict[str, Any], expected: Any, library: str
+) -> None:
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        (g,) = gradients(NUMPY if library == "numpy" else strict_raw(), name, np.asarray(x, dtype=float), **kwargs)
+        (g,) = gradients(
+            NUMPY if library == "numpy" else strict_raw(),
+            name,
+            np.asarray(x, dtype=float),
+            **kwargs,
+        )
     np.testing.assert_allclose(g, np.asarray(expected, dtype=float), rtol=1e-15)
 
 
-@pytest.mark.parametrize(("name", "x"), [("max", [1.0, 1]), ("prod", [0.0, 0]), ("cumulative_prod", [0.0, 0]), ("std", [1.0, 1])])
+@pytest.mark.parametrize(
+    ("name", "x"),
+    [("max", [1.0, 1]), ("prod", [0.0, 0]), ("cumulative_prod", [0.0, 0]), ("std", [1.0, 1])],
+)
 def test_no_floating_point_warning_where_the_gradient_is_finite(name: str, x: Any) -> None:
     with np.errstate(all="raise"):
         gradients(NUMPY, name, np.asarray(x))
 
 
-@pytest.mark.parametrize("zeros", [(0,), (2,), (4,), (0, 4), (1, 3), (1, 2, 3), (0, 1, 2, 3, 4)], ids=str)
+@pytest.mark.parametrize(
+    "zeros", [(0,), (2,), (4,), (0, 4), (1, 3), (1, 2, 3), (0, 1, 2, 3, 4)], ids=str
+)
 def test_products_with_zeros(zeros: tuple[int, ...]) -> None:
     x = reals(5)
     x[list(zeros)] = 0
@@ -167,32 +189,55 @@ def test_where_with_real_and_complex_branches() -> None:
 
 
 def test_where_passes_nothing_of_the_branch_not_taken() -> None:
-    g = gradients(NUMPY, "where", np.asarray([True, False]), np.asarray([1.0, NAN]), np.asarray([INF, 2]), g=np.asarray([INF, NAN]))
+    g = gradients(
+        NUMPY,
+        "where",
+        np.asarray([True, False]),
+        np.asarray([1.0, NAN]),
+        np.asarray([INF, 2]),
+        g=np.asarray([INF, NAN]),
+    )
     assert g[0] is None
     np.testing.assert_array_equal(g[1], [INF, 0])
     np.testing.assert_array_equal(g[2], [0, NAN])
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"axis": 0}, {"descending": True}, {"axis": -2, "descending": True, "stable": False}], ids=str)
+@pytest.mark.parametrize(
+    "kwargs",
+    [{}, {"axis": 0}, {"descending": True}, {"axis": -2, "descending": True, "stable": False}],
+    ids=str,
+)
 def test_sort(kwargs: dict[str, Any]) -> None:
     check("sort", reals(4, 3), on=strict_raw(), **kwargs)
     check("sort", reals(5, 1), on=strict_raw(), **kwargs)
 
 
-@pytest.mark.parametrize(("descending", "expected"), [(False, [3.0, 1, 2, 4]), (True, [1.0, 3, 4, 2])])
+@pytest.mark.parametrize(
+    ("descending", "expected"), [(False, [3.0, 1, 2, 4]), (True, [1.0, 3, 4, 2])]
+)
 @pytest.mark.parametrize("stable", [False, True])
-def test_sort_follows_the_stable_permutation(descending: bool, expected: list[float], stable: bool) -> None:
+def test_sort_follows_the_stable_permutation(
+    descending: bool, expected: list[float], stable: bool
+) -> None:
     x = np.asarray([5.0, 1, 1, 7])
-    (g,) = gradients(NUMPY, "sort", x, descending=descending, stable=stable, g=np.asarray([1.0, 2, 3, 4]))
+    (g,) = gradients(
+        NUMPY, "sort", x, descending=descending, stable=stable, g=np.asarray([1.0, 2, 3, 4])
+    )
     order = np.argsort(-x if descending else x, kind="stable")
     np.testing.assert_array_equal(g[order], [1, 2, 3, 4])
     np.testing.assert_array_equal(g, [2, 3, 4, 1] if descending else expected)
 
 
 DIFFS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
-    ((5,), {}), ((5,), {"n": 3}), ((5,), {"n": 0}), ((2,), {"n": 3}), ((3, 4), {"axis": 0}), ((3, 4), {"axis": -2, "n": 2}),
-    ((3, 4), {"prepend": reals(3, 2)}), ((3, 4), {"axis": 0, "append": reals(1, 4), "prepend": reals(2, 4), "n": 2}),
-]  # fmt: skip
+    ((5,), {}),
+    ((5,), {"n": 3}),
+    ((5,), {"n": 0}),
+    ((2,), {"n": 3}),
+    ((3, 4), {"axis": 0}),
+    ((3, 4), {"axis": -2, "n": 2}),
+    ((3, 4), {"prepend": reals(3, 2)}),
+    ((3, 4), {"axis": 0, "append": reals(1, 4), "prepend": reals(2, 4), "n": 2}),
+]
 
 
 @pytest.mark.parametrize(("shape", "kwargs"), DIFFS, ids=str)
@@ -202,12 +247,20 @@ def test_diff_in_terms_of_others(shape: tuple[int, ...], kwargs: dict[str, Any])
     arguments = op.signature.bind(x, **kwargs)
     arguments.apply_defaults()
     assert op.kind == "composite" and callable(op.forward)
-    np.testing.assert_array_equal(op.forward(NUMPY, *arguments.arguments.values()), np.diff(x, **kwargs))
+    np.testing.assert_array_equal(
+        op.forward(NUMPY, *arguments.arguments.values()), np.diff(x, **kwargs)
+    )
 
 
-@pytest.mark.parametrize("given", [{"prepend": [9.0]}, {"append": [9.0]}, {"prepend": [9.0], "append": [7.0, 8.0]}, {}], ids=str)
+@pytest.mark.parametrize(
+    "given",
+    [{"prepend": [9.0]}, {"append": [9.0]}, {"prepend": [9.0], "append": [7.0, 8.0]}, {}],
+    ids=str,
+)
 def test_no_differences_are_the_array_itself(xp: Any, given: dict[str, Any]) -> None:
-    """As in NumPy, PyTorch and array_api_strict: what is to be joined counts only where differences are taken."""
+    """As in NumPy, PyTorch and array_api_strict: what is to be joined counts only where differences
+    are taken.
+    """
     x = xp.asarray(np.asarray([1.0, 4.0, 9.0]), requires_grad=True)
     joined = {name: xp.asarray(np.asarray(v), requires_grad=True) for name, v in given.items()}
     y = xp.diff(x, n=0, **joined)
@@ -216,10 +269,15 @@ def test_no_differences_are_the_array_itself(xp: Any, given: dict[str, Any]) -> 
     assert values(g).tolist() == [2.0, 8.0, 18.0]
     raw = {name: v.detach().array for name, v in joined.items()}
     assert values(xp.diff(x.detach().array, n=0, **raw)).tolist() == [1.0, 4.0, 9.0]
-    of = {"grad": mg.func.grad(lambda x: xp.sum(xp.diff(x, n=0, **joined) ** 2)), "vmap": mg.func.vmap(lambda x: xp.diff(x, n=0, **raw)),
-          "jvp": lambda x: mg.func.jvp(lambda x: xp.diff(x, n=0, **raw), (x,), (x,))[1]}
+    of = {
+        "grad": mg.func.grad(lambda x: xp.sum(xp.diff(x, n=0, **joined) ** 2)),
+        "vmap": mg.func.vmap(lambda x: xp.diff(x, n=0, **raw)),
+        "jvp": lambda x: mg.func.jvp(lambda x: xp.diff(x, n=0, **raw), (x,), (x,))[1],
+    }
     data = x.detach().array
-    assert values(of["grad"](data)).tolist() == [2.0, 8.0, 18.0] and values(of["jvp"](data)).tolist() == [1.0, 4.0, 9.0]
+    assert values(of["grad"](data)).tolist() == [2.0, 8.0, 18.0] and values(
+        of["jvp"](data)
+    ).tolist() == [1.0, 4.0, 9.0]
     rows = xp.stack([x.detach(), x.detach()])
     assert values(of["vmap"](rows.array)).tolist() == [[1.0, 4.0, 9.0]] * 2
     assert all(isinstance(xp.diff(data, n=0, **{name: v}), mg.Tensor) for name, v in joined.items())
@@ -234,7 +292,9 @@ def test_a_negative_number_of_differences(xp: Any) -> None:
 @pytest.mark.parametrize("axis", [2, 5, -3])
 def test_diff_refuses_an_axis_that_there_is_not(xp, axis):
     x = xp.asarray(np.ones((2, 3)))
-    with pytest.raises(IndexError, match=rf"diff: axis {axis} is out of bounds for an array with 2 axes"):
+    with pytest.raises(
+        IndexError, match=rf"diff: axis {axis} is out of bounds for an array with 2 axes"
+    ):
         xp.diff(x, axis=axis)
     with pytest.raises(IndexError, match=rf"diff: axis {axis} is out of bounds"):
         mg.func.vmap(lambda t: xp.diff(t, axis=axis))(xp.ones((4, 2, 3)))
@@ -253,14 +313,27 @@ def test_more_differences_than_elements_are_none(xp):
 
 # What each rule keeps: sums nothing but shapes, so what was summed may be modified afterwards.
 KEEPS = {
-    "cumulative_prod": {"x"}, "cumulative_sum": set(), "max": {"x"}, "mean": set(), "min": {"x"}, "prod": {"x"},
-    "sort": set(), "std": {"x"}, "sum": set(), "var": {"x"}, "where": {"condition"},
-}  # fmt: skip
+    "cumulative_prod": {"x"},
+    "cumulative_sum": set(),
+    "max": {"x"},
+    "mean": set(),
+    "min": {"x"},
+    "prod": {"x"},
+    "sort": set(),
+    "std": {"x"},
+    "sum": set(),
+    "var": {"x"},
+    "where": {"condition"},
+}
 
 
 def test_what_the_rules_keep() -> None:
     chapters = ("statistical", "searching", "sorting", "utility")
-    ours = {op.name: op for op in registry.OPS.values() if op.chapter in chapters and op.kind not in ("nondifferentiable", "composite")}
+    ours = {
+        op.name: op
+        for op in registry.OPS.values()
+        if op.chapter in chapters and op.kind not in ("nondifferentiable", "composite")
+    }
     assert set(ours) == set(KEEPS)
     for name, op in ours.items():
         assert not isinstance(op.vjp, registry.Rule)
@@ -269,11 +342,16 @@ def test_what_the_rules_keep() -> None:
 
 
 TORCH: dict[str, tuple[str, dict[str, Any]]] = {
-    "sum": ("sum", {"axis": (0, 2)}), "mean": ("mean", {"axis": 1}), "prod": ("prod", {"axis": 1}), "max": ("amax", {"axis": (0, 1)}),
-    "min": ("amin", {"axis": 2, "keepdims": True}), "var": ("var", {"axis": (0, 2), "correction": 1}),
-    "std": ("std", {"axis": 1, "correction": 0}), "cumulative_sum": ("cumsum", {"axis": 1}),
+    "sum": ("sum", {"axis": (0, 2)}),
+    "mean": ("mean", {"axis": 1}),
+    "prod": ("prod", {"axis": 1}),
+    "max": ("amax", {"axis": (0, 1)}),
+    "min": ("amin", {"axis": 2, "keepdims": True}),
+    "var": ("var", {"axis": (0, 2), "correction": 1}),
+    "std": ("std", {"axis": 1, "correction": 0}),
+    "cumulative_sum": ("cumsum", {"axis": 1}),
     "cumulative_prod": ("cumprod", {"axis": 1}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TORCH)

@@ -1,4 +1,6 @@
-"""cumsum, cumprod, cross and windows under NumPy's names: NumPy's values, what they refuse, and where xarray looks for windows."""
+"""cumsum, cumprod, cross and windows under NumPy's names: NumPy's values, what they refuse, and
+where xarray looks for windows.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +21,60 @@ X = np.random.default_rng(0).normal(size=(4, 5, 3))
 def test_scans(name: str, axis: int | None, xp: Any) -> None:
     t = xp.asarray(X)
     expected = getattr(np, name)(X, axis)
-    for found in (getattr(mg, name)(t, axis), getattr(mg, name)(t, axis=axis, dtype=t.dtype), getattr(t, name)(axis)):
+    for found in (
+        getattr(mg, name)(t, axis),
+        getattr(mg, name)(t, axis=axis, dtype=t.dtype),
+        getattr(t, name)(axis),
+    ):
         np.testing.assert_allclose(values(found), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("shape, axis", [
-    ((2, 3, 1), None), (3, 0), ((2,), 1), (3, -1), ((2, 2), (1, 1)), ((2, 2), (2, 0)), (0, 0), (4, 0), ([2, 3], range(2)),
-])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [
+        ((2, 3, 1), None),
+        (3, 0),
+        ((2,), 1),
+        (3, -1),
+        ((2, 2), (1, 1)),
+        ((2, 2), (2, 0)),
+        (0, 0),
+        (4, 0),
+        ([2, 3], range(2)),
+    ],
+)
 def test_windows(shape: Any, axis: Any, xp: Any) -> None:
     numpys = tuple(axis) if isinstance(axis, range) else axis
-    np.testing.assert_array_equal(values(mg.sliding_window_view(xp.asarray(X), shape, axis)), sliding_window_view(X, shape, numpys))
+    np.testing.assert_array_equal(
+        values(mg.sliding_window_view(xp.asarray(X), shape, axis)),
+        sliding_window_view(X, shape, numpys),
+    )
 
 
-@pytest.mark.parametrize("shape, axis, error, message", [
-    (5, 0, ValueError, "sliding_window_view: a window of 5 elements is longer than axis 0, which has 4"),
-    (2, None, ValueError, "sliding_window_view: window_shape has 1 lengths for 3 axes"),
-    ((2, 2), 1, ValueError, "sliding_window_view: window_shape has 2 lengths for 1 axes"),
-    ((-1,), 0, ValueError, r"sliding_window_view: window_shape cannot contain negative values: \(-1,\)"),
-    (2, 3, IndexError, "sliding_window_view: axis 3 is out of bounds for an array with 3 axes"),
-    (1.5, 0, TypeError, "'float' object cannot be interpreted as an integer"),
-])
-def test_windows_that_there_are_not(shape: Any, axis: Any, error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize(
+    "shape, axis, error, message",
+    [
+        (
+            5,
+            0,
+            ValueError,
+            "sliding_window_view: a window of 5 elements is longer than axis 0, which has 4",
+        ),
+        (2, None, ValueError, "sliding_window_view: window_shape has 1 lengths for 3 axes"),
+        ((2, 2), 1, ValueError, "sliding_window_view: window_shape has 2 lengths for 1 axes"),
+        (
+            (-1,),
+            0,
+            ValueError,
+            r"sliding_window_view: window_shape cannot contain negative values: \(-1,\)",
+        ),
+        (2, 3, IndexError, "sliding_window_view: axis 3 is out of bounds for an array with 3 axes"),
+        (1.5, 0, TypeError, "'float' object cannot be interpreted as an integer"),
+    ],
+)
+def test_windows_that_there_are_not(
+    shape: Any, axis: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         mg.sliding_window_view(mg.asarray(X), shape, axis)
 
@@ -57,18 +92,30 @@ def test_windows_stand_where_numpy_has_them() -> None:
 
 def test_numpys_own_function_of_windows() -> None:
     t = mg.asarray(X, requires_grad=True)
-    np.testing.assert_array_equal(values(sliding_window_view(t, 2, axis=1)), sliding_window_view(X, 2, axis=1))
-    with pytest.raises(TypeError, match="numpy.sliding_window_view: writeable=True is not supported for Tensors"):
+    np.testing.assert_array_equal(
+        values(sliding_window_view(t, 2, axis=1)), sliding_window_view(X, 2, axis=1)
+    )
+    with pytest.raises(
+        TypeError, match="numpy.sliding_window_view: writeable=True is not supported for Tensors"
+    ):
         sliding_window_view(t, 2, axis=1, writeable=True)
 
 
 @pytest.mark.parametrize("axes", [{}, {"axis": 2}, {"axisa": 2, "axisc": 0}, {"axisb": -1}])
 def test_cross(axes: dict[str, int], xp: Any) -> None:
-    np.testing.assert_allclose(values(mg.cross(xp.asarray(X), xp.asarray(X[::-1] + 1), **axes)), np.cross(X, X[::-1] + 1, **axes), rtol=1e-13)
+    np.testing.assert_allclose(
+        values(mg.cross(xp.asarray(X), xp.asarray(X[::-1] + 1), **axes)),
+        np.cross(X, X[::-1] + 1, **axes),
+        rtol=1e-13,
+    )
 
 
 def test_cross_of_other_vectors() -> None:
-    with pytest.raises(ValueError, match=r"cross: a vector has 3 elements; the shapes are \(2,\) and \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"cross: a vector has 3 elements; the shapes are \(2,\) and \(2,\)"
+    ):
         mg.cross(mg.asarray([1.0, 2.0]), mg.asarray([1.0, 2.0]))
-    with pytest.raises(IndexError, match="cross: axisb 4 is out of bounds for an array with 3 axes"):
+    with pytest.raises(
+        IndexError, match="cross: axisb 4 is out of bounds for an array with 3 axes"
+    ):
         mg.cross(mg.asarray(X), mg.asarray(X), axisb=4)

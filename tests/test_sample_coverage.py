@@ -1,4 +1,6 @@
-"""Every differentiable operation is tried on complex, empty and 0-d arrays, on memory with gaps, and on more than one value of each parameter."""
+"""Every differentiable operation is tried on complex, empty and 0-d arrays, on memory with gaps,
+and on more than one value of each parameter.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +20,100 @@ from multigrad_conformance.sample import is_array, leaves
 from multigrad_conformance.samples import samples_of
 
 load()
-OPERATIONS = [op for op in OPS.values() if op.differentiable and op.module.startswith("multigrad.ops")]
+OPERATIONS = [
+    op for op in OPS.values() if op.differentiable and op.module.startswith("multigrad.ops")
+]
 
-REAL = ("atan2", "ceil", "clip", "copysign", "floor", "hypot", "logaddexp", "max", "maximum", "min", "minimum", "remainder", "round", "sort",
-        "trunc", "fft.rfft", "fft.rfftn", "fft.ihfft")
-NO_AXIS = ("concat", "take", "take_along_axis", "matmul", "matrix_transpose", "vecdot", "cumulative_sum", "cumulative_prod", "flip", "squeeze",
-           "moveaxis", "roll", "tril", "triu", "unstack", "repeat", "meshgrid", "sort", "diff", "scatter_add", "adjugate", "adjugate_tangent",
-           "singular_factor", "concatenate", "convolution", "cross", "diag", "diagonal", "gradient", "split", "swapaxes", "trace")
-BEYOND_REAL = ("median", "nanmax", "nanmedian", "nanmin", "nanpercentile", "nanquantile", "order_statistics", "percentile", "ptp", "quantile",
-               "relu", "softplus")
-NUMPYS_REAL = ("cbrt", "deg2rad", "exp2", "fmax", "fmin", "fmod", "heaviside", "logaddexp2", "rad2deg", "sinc")
+REAL = (
+    "atan2",
+    "ceil",
+    "clip",
+    "copysign",
+    "floor",
+    "hypot",
+    "logaddexp",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "remainder",
+    "round",
+    "sort",
+    "trunc",
+    "fft.rfft",
+    "fft.rfftn",
+    "fft.ihfft",
+)
+NO_AXIS = (
+    "concat",
+    "take",
+    "take_along_axis",
+    "matmul",
+    "matrix_transpose",
+    "vecdot",
+    "cumulative_sum",
+    "cumulative_prod",
+    "flip",
+    "squeeze",
+    "moveaxis",
+    "roll",
+    "tril",
+    "triu",
+    "unstack",
+    "repeat",
+    "meshgrid",
+    "sort",
+    "diff",
+    "scatter_add",
+    "adjugate",
+    "adjugate_tangent",
+    "singular_factor",
+    "concatenate",
+    "convolution",
+    "cross",
+    "diag",
+    "diagonal",
+    "gradient",
+    "split",
+    "swapaxes",
+    "trace",
+)
+BEYOND_REAL = (
+    "median",
+    "nanmax",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanquantile",
+    "order_statistics",
+    "percentile",
+    "ptp",
+    "quantile",
+    "relu",
+    "softplus",
+)
+NUMPYS_REAL = (
+    "cbrt",
+    "deg2rad",
+    "exp2",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "logaddexp2",
+    "rad2deg",
+    "sinc",
+)
 EXEMPT = {
     **{(name, "complex"): "complex numbers have no order" for name in BEYOND_REAL},
     **{(name, "complex"): "NumPy has it for real arrays only" for name in NUMPYS_REAL},
     ("order_statistics", "0-d"): "it needs an axis",
     ("nan_to_num", "copy"): "False is refused",
     **{(name, "complex"): "the standard has it for real arrays only" for name in REAL},
-    **{(name, "0-d"): "it needs an axis" for name in (*NO_AXIS, *(op.name for op in OPERATIONS if op.chapter in ("linalg", "fft")))},
+    **{
+        (name, "0-d"): "it needs an axis"
+        for name in (*NO_AXIS, *(op.name for op in OPERATIONS if op.chapter in ("linalg", "fft")))
+    },
     **{(name, "empty"): "it needs an element" for name in ("convolution", "convolve")},
     ("linspace", "layout"): "its arrays have no axes",
     ("linspace", "empty"): "its arrays have no axes",
@@ -59,8 +138,12 @@ def features(name: str) -> dict[str, bool]:
     problems = [Problem.of(op, s) for s in samples]
     arrays = [a for p in problems for a in leaves(p.values) if is_array(a)]
     derived = "empty" in found()[name]  # made of the first sample of an elementwise operation
-    has = {"complex": any(s.complex for s in samples), "empty": derived or any(a.size == 0 for a in arrays),
-           "0-d": derived or any(a.ndim == 0 for a in arrays), "layout": "layout" in found()[name] or op.kind == "composite"}
+    has = {
+        "complex": any(s.complex for s in samples),
+        "empty": derived or any(a.size == 0 for a in arrays),
+        "0-d": derived or any(a.ndim == 0 for a in arrays),
+        "layout": "layout" in found()[name] or op.kind == "composite",
+    }
     for i, (parameter, role) in enumerate(op.roles.items()):
         if role == "plain":
             has[parameter] = len({repr(p.values[i]) for p in problems}) > 1
@@ -69,7 +152,9 @@ def features(name: str) -> dict[str, bool]:
 
 @pytest.mark.parametrize("name", [op.name for op in OPERATIONS])
 def test_covered(name: str) -> None:
-    missing = [what for what, has in features(name).items() if not has and (name, what) not in EXEMPT]
+    missing = [
+        what for what, has in features(name).items() if not has and (name, what) not in EXEMPT
+    ]
     assert not missing, f"no sample of {name} varies, or has, {', '.join(missing)}"
 
 
@@ -84,6 +169,9 @@ def test_arrays_are_float64() -> None:
     for op in OPERATIONS:
         for sample in samples_of(op.name):
             for a in leaves(Problem.of(op, sample).values):
-                assert not is_array(a) or a.dtype in (np.float64, np.complex128, np.int64, np.bool_), (op.name, sample)
-
-
+                assert not is_array(a) or a.dtype in (
+                    np.float64,
+                    np.complex128,
+                    np.int64,
+                    np.bool_,
+                ), (op.name, sample)

@@ -1,4 +1,6 @@
-"""What a script sees and shows under `python -m multigrad profile` and `breaks`: what it does under python."""
+"""What a script sees and shows under `python -m multigrad profile` and `breaks`: what it does under
+python.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +20,70 @@ from multigrad.autograd import detect_breaks
 from multigrad.observe import gate
 
 REPOSITORY = Path(__file__).parents[1]
-HEAD = "import sys, threading, time\nimport multigrad as mg\nw = mg.tensor([1.0], requires_grad=True)\nmg.exp(w).detach()\n"
+HEAD = (
+    "import sys, threading, time\n"
+    "import multigrad as mg\n"
+    "w = mg.tensor([1.0], requires_grad=True)\n"
+    "mg.exp(w).detach()\n"
+)
 POOL = "from concurrent.futures import ThreadPoolExecutor\n"
 ENDS = {
-    "a pool that is left open": POOL + "pool = ThreadPoolExecutor(2)\nprint(list(pool.map(abs, range(3))))\n",
+    "a pool that is left open": POOL
+    + "pool = ThreadPoolExecutor(2)\nprint(list(pool.map(abs, range(3))))\n",
     "a pool and a status": POOL + "ThreadPoolExecutor(2).submit(abs, 1)\nsys.exit(3)\n",
-    "an error before a thread ends": "threading.Thread(target=lambda: (time.sleep(0.3), print('done', file=sys.stderr))).start()\n1 / 0\n",
+    "an error before a thread ends": "threading.Thread(target=lambda: (time.sleep(0.3), "
+    "print('done', file=sys.stderr))).start()\n"
+    "1 / 0\n",
     "a daemon": "threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n",
-    "another folder": ("import os, pathlib\nos.chdir('/')\nprint(pathlib.Path(__file__).read_text() != '')\n"
-                       "print(__file__, sys.argv, sys.path[0], __name__, __spec__)\n"),
-    "an error in another folder": "import os\nos.chdir('/')\ndef f():\n    raise ValueError('there')\nf()\n",
-    "a hook for errors": "sys.excepthook = lambda kind, error, trace: print('mine', kind, error, trace.tb_lineno)\n{}['key']\n",
-    "pickles at exit": "import atexit, pickle\nclass K: pass\natexit.register(lambda: print(type(pickle.loads(pickle.dumps(K())))))\n",
+    "another folder": (
+        "import os, pathlib\nos.chdir('/')\nprint(pathlib.Path(__file__).read_text() != '')\n"
+        "print(__file__, sys.argv, sys.path[0], __name__, __spec__)\n"
+    ),
+    "an error in another folder": "import os\n"
+    "os.chdir('/')\n"
+    "def f():\n"
+    "    raise ValueError('there')\n"
+    "f()\n",
+    "a hook for errors": "sys.excepthook = lambda kind, error, trace: print('mine', kind, "
+    "error, trace.tb_lineno)\n"
+    "{}['key']\n",
+    "pickles at exit": "import atexit, pickle\n"
+    "class K: pass\n"
+    "atexit.register(lambda: print(type(pickle.loads(pickle.dumps(K())))))\n",
     "an error at exit": "import atexit\natexit.register(lambda: 1 / 0)\n",
     "a message": "sys.exit('enough')\n",
-    "a fork": "import os\nif (child := os.fork()) == 0:\n    sys.exit(5)\nprint(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n",
-    "processes": ("import multiprocessing\ndef square(x):\n    return x * x\nif __name__ == '__main__':\n"
-                  "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n        print(pool.map(square, [1, 2]))\n"),
+    "a fork": "import os\n"
+    "if (child := os.fork()) == 0:\n"
+    "    sys.exit(5)\n"
+    "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n",
+    "processes": (
+        "import multiprocessing\n"
+        "def square(x):\n"
+        "    return x * x\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(square, [1, 2]))\n"
+    ),
     "no syntax": "x = (1\n",
     "interrupted": "raise KeyboardInterrupt\n",
 }
 
 
 def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=60,
+    )
     done.stderr = re.sub("0x[0-9a-f]+", "0x", done.stderr)
     return done
 
@@ -54,8 +95,12 @@ def test_it_runs_as_under_python(tmp_path: Path, end: str) -> None:
     broken = python(tmp_path, "-m", "multigrad", "breaks", "script.py", "--n", "3")
     assert broken.stdout.startswith(alone.stdout) and broken.stderr == alone.stderr
     assert broken.returncode == (130 if end == "interrupted" else alone.returncode)
-    report = broken.stdout[len(alone.stdout):]
-    assert report.startswith("No gradient was lost." if end == "no syntax" else "A gradient is lost in 1 place:\nscript.py:4: .detach()"), report
+    report = broken.stdout[len(alone.stdout) :]
+    assert report.startswith(
+        "No gradient was lost."
+        if end == "no syntax"
+        else "A gradient is lost in 1 place:\nscript.py:4: .detach()"
+    ), report
     profiled = python(tmp_path, "-m", "multigrad", "profile", "script.py", "--n", "3")
     assert profiled.stdout == alone.stdout and profiled.returncode == broken.returncode
     assert profiled.stderr == alone.stderr + f"report: {tmp_path / 'multigrad-profile.html'}\n"
@@ -65,10 +110,18 @@ def test_it_runs_as_under_python(tmp_path: Path, end: str) -> None:
 
 def test_every_word_behind_the_script_is_its_own(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import sys; print(sys.argv)")
-    for words in (["script.py", "--", "--n"], ["script.py", "--help"], ["script.py", "script.py", "--"], ["script.py"], ["script.py", "--", "--"]):
+    for words in (
+        ["script.py", "--", "--n"],
+        ["script.py", "--help"],
+        ["script.py", "script.py", "--"],
+        ["script.py"],
+        ["script.py", "--", "--"],
+    ):
         found = python(tmp_path, "-m", "multigrad", "breaks", *words)
         assert found.stdout.splitlines()[0] == repr(words), found.stderr
-    assert python(tmp_path, "-m", "multigrad", "breaks", "--", "script.py", "--").stdout.startswith("['script.py', '--']")
+    assert python(tmp_path, "-m", "multigrad", "breaks", "--", "script.py", "--").stdout.startswith(
+        "['script.py', '--']"
+    )
 
 
 def test_a_zip_of_a_program(tmp_path: Path) -> None:
@@ -85,19 +138,31 @@ def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(HEAD + "import pathlib\npathlib.Path('out').rmdir()\n")
     (tmp_path / "out").mkdir()
     found = python(tmp_path, "-m", "multigrad", "profile", "--output", "out/page.html", "script.py")
-    assert found.returncode == 2 and found.stderr.startswith("the report could not be written: [Errno 2] No such file or directory")
+    assert found.returncode == 2 and found.stderr.startswith(
+        "the report could not be written: [Errno 2] No such file or directory"
+    )
 
 
-def test_within_another_program_nothing_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "script.py").write_text("import sys\nsys.path.append('nowhere')\nprint(sys.modules['__main__'].__dict__ is globals(), sys.argv)\n")
+def test_within_another_program_nothing_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "script.py").write_text(
+        "import sys\n"
+        "sys.path.append('nowhere')\n"
+        "print(sys.modules['__main__'].__dict__ is globals(), sys.argv)\n"
+    )
     before = sys.argv, sys.path[:], sys.modules["__main__"]
     assert cli.main(["breaks", str(tmp_path / "script.py"), "x"]) == 0
-    assert capsys.readouterr().out.startswith(f"True ['{tmp_path / 'script.py'}', 'x']\nNo gradient was lost.")
+    assert capsys.readouterr().out.startswith(
+        f"True ['{tmp_path / 'script.py'}', 'x']\nNo gradient was lost."
+    )
     assert (sys.argv, sys.path, sys.modules["__main__"]) == before
 
 
 def test_threads_of_a_script_are_looked_at_and_keep_their_own_hooks(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(HEAD + """
+    (tmp_path / "script.py").write_text(
+        HEAD
+        + """
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -112,9 +177,13 @@ threading.setprofile(lambda *event: None)
 thread = threading.Thread(target=work)
 thread.start()
 thread.join()
-""")
+"""
+    )
     found = python(tmp_path, "-m", "multigrad", "breaks", "script.py")
-    assert found.stdout.startswith("None\nA gradient is lost in 2 places:") and found.stdout.count("floor") == 2, found
+    assert (
+        found.stdout.startswith("None\nA gradient is lost in 2 places:")
+        and found.stdout.count("floor") == 2
+    ), found
     assert "(×" not in found.stdout
 
 
@@ -126,7 +195,12 @@ def test_looking_at_threads_ends_as_it_began() -> None:
         with detect_breaks() as report:
             leave = script.watch_threads()
             for _ in range(2):
-                thread = threading.Thread(target=lambda: (mg.floor(mg.asarray([1.0], requires_grad=True)), seen.append(sys.getprofile())))
+                thread = threading.Thread(
+                    target=lambda: (
+                        mg.floor(mg.asarray([1.0], requires_grad=True)),
+                        seen.append(sys.getprofile()),
+                    )
+                )
                 thread.start()
                 thread.join()
                 leave()

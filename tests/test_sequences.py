@@ -1,4 +1,6 @@
-"""What the standard calls a sequence of arrays is any list or tuple, subclasses included; so is a key of an index, and a shape."""
+"""What the standard calls a sequence of arrays is any list or tuple, subclasses included; so is a
+key of an index, and a shape.
+"""
 
 from __future__ import annotations
 
@@ -75,13 +77,28 @@ def run(name: str, joined: Callable[[Any], Any], make: Callable[[Any, Any], Any]
     raise AssertionError(name)
 
 
-LAYERS = ("raw", "Tensors", "mixed with raw", "create_graph", "func.grad", "func.jvp", "func.vmap", "vmap of grad", "hessian", "checkpoint",
-          "forward_ad")
+LAYERS = (
+    "raw",
+    "Tensors",
+    "mixed with raw",
+    "create_graph",
+    "func.grad",
+    "func.jvp",
+    "func.vmap",
+    "vmap of grad",
+    "hessian",
+    "checkpoint",
+    "forward_ad",
+)
 BACKENDS = ("numpy", "strict", "jax")
 
 
 def numbers(x: Any) -> list[Any]:
-    return [v for y in x for v in numbers(y)] if isinstance(x, (tuple, list)) else [np.asarray(mg.asarray(x, backend="numpy").array)]
+    return (
+        [v for y in x for v in numbers(y)]
+        if isinstance(x, (tuple, list))
+        else [np.asarray(mg.asarray(x, backend="numpy").array)]
+    )
 
 
 def namespace(backend: str) -> Any:
@@ -97,7 +114,12 @@ def test_as_a_list(backend: str, layer: str) -> None:
     xp = namespace(backend)
     if layer == "vmap of grad" and backend == "strict":
         pytest.skip("compared on numpy and jax")
-    for joined in (xp.stack, xp.concat, lambda s: mg.stack(s, axis=-1), lambda s: mg.concat(s, axis=None)):
+    for joined in (
+        xp.stack,
+        xp.concat,
+        lambda s: mg.stack(s, axis=-1),
+        lambda s: mg.concat(s, axis=None),
+    ):
         expected = numbers(run(layer, joined, lambda a, b: [a, b], xp))
         for make in SEQUENCES.values():
             for found, value in zip(numbers(run(layer, joined, make, xp)), expected, strict=True):
@@ -107,8 +129,12 @@ def test_as_a_list(backend: str, layer: str) -> None:
 def test_a_declared_operation() -> None:
     """With a list in another place, and a rule that gets it."""
     xp = mg.namespace("numpy")
-    op = mg.registry.linear("sequences.mix(x, /, arrays: arrays)", forward=lambda xp, x, arrays: x + arrays[0] - arrays[1],
-                            x=lambda xp, g: g, arrays=lambda xp, g, needs: [g, -g])
+    op = mg.registry.linear(
+        "sequences.mix(x, /, arrays: arrays)",
+        forward=lambda xp, x, arrays: x + arrays[0] - arrays[1],
+        x=lambda xp, g: g,
+        arrays=lambda xp, g, needs: [g, -g],
+    )
     try:
         a, b = (mg.asarray(v, requires_grad=True) for v in (A, B))
         for make in SEQUENCES.values():
@@ -119,11 +145,28 @@ def test_a_declared_operation() -> None:
         del mg.registry.OPS[op.name]
 
 
-@pytest.mark.parametrize("wrong", [lambda a: (x for x in (a, a)), lambda a: {0: a, 1: a}, lambda a: {0: a}.values(), lambda a: {a}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda a: (x for x in (a, a)),
+        lambda a: {0: a, 1: a},
+        lambda a: {0: a}.values(),
+        lambda a: {a},
+    ],
+)
 @pytest.mark.parametrize("layer", ["raw", "Tensors", "func.grad", "func.jvp", "func.vmap"])
 def test_what_is_no_sequence(layer: str, wrong: Callable[[Any], Any]) -> None:
-    with pytest.raises(TypeError, match=r"stack: expected a list or a tuple of arrays, got (generator|dict|dict_values|set)\. Pass list\(arrays\)"):
-        run(layer, mg.stack, lambda a, b: wrong(mg.asarray(a) if layer == "raw" else a), mg.namespace("numpy"))
+    with pytest.raises(
+        TypeError,
+        match=r"stack: expected a list or a tuple of arrays, got "
+        r"(generator|dict|dict_values|set)\. Pass list\(arrays\)",
+    ):
+        run(
+            layer,
+            mg.stack,
+            lambda a, b: wrong(mg.asarray(a) if layer == "raw" else a),
+            mg.namespace("numpy"),
+        )
 
 
 def test_the_rows_of_an_array() -> None:
@@ -165,9 +208,15 @@ class TestKeys:
         expected[plain] = 1
         for read in (lambda x: x[given], lambda x: xp.getitem(x, given)):
             np.testing.assert_array_equal(numbers(read(x))[0], X[plain])
-            np.testing.assert_array_equal(numbers(func.grad(lambda x, read=read: xp.sum(read(x)))(x.array))[0], expected)
-            np.testing.assert_array_equal(numbers(func.jvp(read, (x.array,), (x.array,)))[1], X[plain])
-            np.testing.assert_array_equal(numbers(func.vmap(read)(xp.stack([x, x]).array))[0], np.stack([X[plain]] * 2))
+            np.testing.assert_array_equal(
+                numbers(func.grad(lambda x, read=read: xp.sum(read(x)))(x.array))[0], expected
+            )
+            np.testing.assert_array_equal(
+                numbers(func.jvp(read, (x.array,), (x.array,)))[1], X[plain]
+            )
+            np.testing.assert_array_equal(
+                numbers(func.vmap(read)(xp.stack([x, x]).array))[0], np.stack([X[plain]] * 2)
+            )
 
     @pytest.mark.parametrize("key", KEYS)
     @pytest.mark.parametrize("backend", BACKENDS)
@@ -192,7 +241,9 @@ class TestKeys:
         for f, at, elsewhere in ((written, 0.0, 2.0), (added, 3.0, 2.0)):
             expected = np.full((3, 4), elsewhere)
             expected[plain] = at
-            np.testing.assert_array_equal(numbers(func.grad(lambda x, f=f: xp.sum(f(x)))(xp.asarray(X).array))[0], expected)
+            np.testing.assert_array_equal(
+                numbers(func.grad(lambda x, f=f: xp.sum(f(x)))(xp.asarray(X).array))[0], expected
+            )
             t = xp.asarray(X, copy=True).requires_grad_()
             np.testing.assert_array_equal(numbers(mg.autograd.grad(xp.sum(f(t)), t))[0], expected)
             value = 2 * X
@@ -207,12 +258,23 @@ class TestKeys:
 
 
 class TestShapesAndAxes:
-    @pytest.mark.parametrize("view", [
-        lambda x, s: mg.reshape(x, s[0]), lambda x, s: mg.permute_dims(x, s[1]), lambda x, s: mg.expand_dims(mg.reshape(x, s[0]), axis=0),
-        lambda x, s: mg.broadcast_to(x, s[2]), lambda x, s: mg.flip(x, axis=s[3])])
+    @pytest.mark.parametrize(
+        "view",
+        [
+            lambda x, s: mg.reshape(x, s[0]),
+            lambda x, s: mg.permute_dims(x, s[1]),
+            lambda x, s: mg.expand_dims(mg.reshape(x, s[0]), axis=0),
+            lambda x, s: mg.broadcast_to(x, s[2]),
+            lambda x, s: mg.flip(x, axis=s[3]),
+        ],
+    )
     @pytest.mark.parametrize("kind", [Row, Sizes, list])
-    def test_a_view_does_not_follow_what_its_owner_does_to_the_list(self, kind: Any, view: Any) -> None:
-        """The arguments are looked at again when the view is brought up to date, and in the backward pass."""
+    def test_a_view_does_not_follow_what_its_owner_does_to_the_list(
+        self, kind: Any, view: Any
+    ) -> None:
+        """The arguments are looked at again when the view is brought up to date, and in the
+        backward pass.
+        """
         given = [kind(s) for s in ((4, 3), (1, 0), (2, 3, 4), (0,))]
         x = mg.asarray(X, copy=True).requires_grad_()
         y = x * 1.0
@@ -222,15 +284,26 @@ class TestShapesAndAxes:
             if isinstance(s, list):
                 s[:] = [1] * len(s)
         y += 1.0
-        np.testing.assert_array_equal(v.detach().array, view(mg.asarray(X + 1), [(4, 3), (1, 0), (2, 3, 4), (0,)]).array)
+        np.testing.assert_array_equal(
+            v.detach().array, view(mg.asarray(X + 1), [(4, 3), (1, 0), (2, 3, 4), (0,)]).array
+        )
         assert v.shape == expected
         weights = mg.reshape(mg.arange(float(v.size)), v.shape)
         (g,) = mg.autograd.grad(mg.sum(v * weights), x)
-        (h,) = mg.autograd.grad(mg.sum(view(t := mg.asarray(X, requires_grad=True), [(4, 3), (1, 0), (2, 3, 4), (0,)]) * weights), t)
+        (h,) = mg.autograd.grad(
+            mg.sum(
+                view(t := mg.asarray(X, requires_grad=True), [(4, 3), (1, 0), (2, 3, 4), (0,)])
+                * weights
+            ),
+            t,
+        )
         assert g.tolist() == h.tolist()
 
     @pytest.mark.parametrize("kind", [Row, list])
-    @pytest.mark.parametrize("transformed", [lambda f: func.jvp(f, (X,), (X,))[0], lambda f: func.vmap(f)(np.stack([X, X]))[0]])
+    @pytest.mark.parametrize(
+        "transformed",
+        [lambda f: func.jvp(f, (X,), (X,))[0], lambda f: func.vmap(f)(np.stack([X, X]))[0]],
+    )
     def test_nor_does_a_view_inside_a_transformation(self, transformed: Any, kind: Any) -> None:
         def f(x: Any) -> Any:
             axes = kind([1, 0])
@@ -249,7 +322,11 @@ class TestShapesAndAxes:
         shift, axis = kind((1, 2)), kind((0, 1))
         if kind is not Sizes:
             shift, axis = kind([1, 2]), kind([0, 1])
-        y = mg.roll(x, shift, axis=axis) if kind is Sizes else mg.roll(x, tuple(shift), axis=tuple(axis))
+        y = (
+            mg.roll(x, shift, axis=axis)
+            if kind is Sizes
+            else mg.roll(x, tuple(shift), axis=tuple(axis))
+        )
         (g,) = mg.autograd.grad(mg.sum(y * X), x)
         np.testing.assert_array_equal(g.array, np.roll(X, (-1, -2), (0, 1)))
 
@@ -266,24 +343,37 @@ class Fixed(tuple[Any, ...]):
 
 
 KEPT: dict[str, Callable[[Any, Any], Any]] = {
-    "tuple": lambda a, b: (a, b), "list": lambda a, b: [a, b], **SEQUENCES,
-    "dictionary": lambda a, b: {0: a, 1: b}, "dictionary subclass": lambda a, b: Named({0: a, 1: b}),
+    "tuple": lambda a, b: (a, b),
+    "list": lambda a, b: [a, b],
+    **SEQUENCES,
+    "dictionary": lambda a, b: {0: a, 1: b},
+    "dictionary subclass": lambda a, b: Named({0: a, 1: b}),
     "nested": lambda a, b: Pair(Row([a]), Named(b=b)),
 }
 TRANSFORMED: dict[str, Callable[[Any], Any]] = {
     "grad": lambda f: func.grad(f, argnums=(0, 1)),
-    "grad of grad": lambda f: func.grad(lambda a, b: mg.sum(func.grad(f)(a, b) ** 2), argnums=(0, 1)),
-    "vmap of grad": lambda f: lambda a, b: func.vmap(func.grad(f))(np.stack([a, b]), np.stack([b, a])),
+    "grad of grad": lambda f: func.grad(
+        lambda a, b: mg.sum(func.grad(f)(a, b) ** 2), argnums=(0, 1)
+    ),
+    "vmap of grad": lambda f: (
+        lambda a, b: func.vmap(func.grad(f))(np.stack([a, b]), np.stack([b, a]))
+    ),
     "jvp": lambda f: lambda a, b: func.jvp(f, (a, b), (b, a)),
     "jvp of grad": lambda f: lambda a, b: func.jvp(func.grad(f), (a, b), (b, a)),
-    "vmap of jvp": lambda f: lambda a, b: func.vmap(lambda a, b: func.jvp(f, (a, b), (b, a)))(np.stack([a, b]), np.stack([b, a])),
+    "vmap of jvp": lambda f: (
+        lambda a, b: func.vmap(lambda a, b: func.jvp(f, (a, b), (b, a)))(
+            np.stack([a, b]), np.stack([b, a])
+        )
+    ),
     "jacrev of jacfwd": lambda f: func.jacrev(func.jacfwd(f)),
 }
 
 
 @pytest.mark.parametrize("kind", SEQUENCES)
 def test_what_the_observers_see(kind: str) -> None:
-    """The shapes of the elements in the profiler; and where a gradient is lost, of which argument."""
+    """The shapes of the elements in the profiler; and where a gradient is lost, of which
+    argument.
+    """
     a, b = (mg.asarray(v, requires_grad=True) for v in (A, B))
     seen = []
     for given in ([a, b], SEQUENCES[kind](a, b)):
@@ -329,6 +419,12 @@ class TestFunctions:
 
         a, b = np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])
         transform = TRANSFORMED[transformed]
-        ours, plain = (transform(f)(a, b) for f in (lambda a, b: mg.sum(Product.apply(a, b) ** 2), lambda a, b: mg.sum((a * b) ** 2)))
+        ours, plain = (
+            transform(f)(a, b)
+            for f in (
+                lambda a, b: mg.sum(Product.apply(a, b) ** 2),
+                lambda a, b: mg.sum((a * b) ** 2),
+            )
+        )
         for found, expected in zip(numbers(ours), numbers(plain), strict=True):
             np.testing.assert_allclose(found, expected)

@@ -1,7 +1,9 @@
-"""`x[key] = value`, of Tensors and as the function `xp.setitem`: values, both gradients, second derivatives, versions, refusals.
+"""`x[key] = value`, of Tensors and as the function `xp.setitem`: values, both gradients, second
+derivatives, versions, refusals.
 
-The oracle is NumPy: writing element numbers through the same key tells which element of the value, if any, ended up at
-each place. Where the key repeats a place the last value counts, and alone receives the gradient.
+The oracle is NumPy: writing element numbers through the same key tells which element of the value,
+if any, ended up at each place. Where the key repeats a place the last value counts, and alone
+receives the gradient.
 """
 
 from __future__ import annotations
@@ -90,18 +92,31 @@ BEYOND: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
 }
 KEYS = BASIC | ARRAYS
 COMPILED: dict[str, tuple[int, ...]] = {
-    "row": (1, 3), "steps of both axes": (2, 1), "element": (1,), "nothing": (0,), "0-d": (), "mask": (3,), "mask of rows": (3,),
-    "repeated indices": (4,), "indices of both axes": (), "no index": (0,), "slice and repeated indices": (2, 3), "an empty array": (3,)}
+    "row": (1, 3),
+    "steps of both axes": (2, 1),
+    "element": (1,),
+    "nothing": (0,),
+    "0-d": (),
+    "mask": (3,),
+    "mask of rows": (3,),
+    "repeated indices": (4,),
+    "indices of both axes": (),
+    "no index": (0,),
+    "slice and repeated indices": (2, 3),
+    "an empty array": (3,),
+}
 FORMS = ("statement", "function")
 
 
 def cases() -> list[Any]:
     """On NumPy and strict every key, value and form; on JAX, which compiles each, some."""
-    return [pytest.param(backend, shape, key, v, form, id=f"{backend}-{label}, value of {v}, {form}")
-            for backend in BACKENDS
-            for label, (shape, key, shapes) in (KEYS if backend == "strict" else KEYS | BEYOND).items()
-            for form, v in product(FORMS, shapes)
-            if backend != "jax" or (form == "statement" and label in COMPILED and v == COMPILED[label])]
+    return [
+        pytest.param(backend, shape, key, v, form, id=f"{backend}-{label}, value of {v}, {form}")
+        for backend in BACKENDS
+        for label, (shape, key, shapes) in (KEYS if backend == "strict" else KEYS | BEYOND).items()
+        for form, v in product(FORMS, shapes)
+        if backend != "jax" or (form == "statement" and label in COMPILED and v == COMPILED[label])
+    ]
 
 
 def converted(xp: Any, key: Any) -> Any:
@@ -112,10 +127,12 @@ def converted(xp: Any, key: Any) -> Any:
 
 
 def came_from(shape: tuple[int, ...], key: Any, v: tuple[int, ...]) -> Any:
-    """At each place the number of the element of the (broadcast) value that ended up there, -1 where nothing was written."""
+    """At each place the number of the element of the (broadcast) value that ended up there, -1
+    where nothing was written.
+    """
     places = np.full(shape, -1)
     target = places[key]
-    squeezed = v[max(len(v) - target.ndim, 0):]
+    squeezed = v[max(len(v) - target.ndim, 0) :]
     numbers = np.broadcast_to(np.arange(int(np.prod(squeezed))).reshape(squeezed), target.shape)
     places[key] = numbers
     return places
@@ -143,7 +160,13 @@ def put(xp: Any, form: str, x: Any, key: Any, v: Any) -> Any:
 @pytest.mark.parametrize(("backend", "shape", "key", "v", "form"), cases())
 def test_values_and_derivatives(xp: Any, shape: Any, key: Any, v: Any, form: str) -> None:
     """The sum of w y**3 with y[key] = value: its gradients, and those of their product with u."""
-    x, value, w, ux, uv = real(*shape), real(*v, seed=1), real(*shape, seed=2), real(*shape, seed=3), real(*v, seed=4)
+    x, value, w, ux, uv = (
+        real(*shape),
+        real(*v, seed=1),
+        real(*shape, seed=2),
+        real(*shape, seed=3),
+        real(*v, seed=4),
+    )
     places = came_from(shape, key, v)
     out = written(x, places, value)
     tx, tv = leaf(xp, x), leaf(xp, value)
@@ -156,7 +179,9 @@ def test_values_and_derivatives(xp: Any, shape: Any, key: Any, v: Any, form: str
         check(got, expected)
     along = xp.sum(gradients[0] * const(xp, ux)) + xp.sum(gradients[1] * const(xp, uv))
     seconds = mg.autograd.grad(along, (tx, tv), allow_unused=True, materialize_grads=True)
-    for got, expected in zip(seconds, adjoint(6 * w * out * written(ux, places, uv), places, v), strict=True):
+    for got, expected in zip(
+        seconds, adjoint(6 * w * out * written(ux, places, uv), places, v), strict=True
+    ):
         check(got, expected)
 
 
@@ -177,14 +202,22 @@ def test_one_of_the_two_is_a_constant(xp: Any, label: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("given", ["number", "integer", "raw array", "raw 0-d", "Tensor", "constant with a raw key"])
+@pytest.mark.parametrize(
+    "given", ["number", "integer", "raw array", "raw 0-d", "Tensor", "constant with a raw key"]
+)
 def test_what_may_be_written(xp: Any, given: str, recorded: bool) -> None:
     """Whether something is recorded makes no difference to the values."""
     y = leaf(xp, [1.0, 2.0, 3.0]) * 1.0 if recorded else const(xp, [1.0, 2.0, 3.0])
     raw = const(xp, [7.0, 7.0]).array
     key = const(xp, [0, 2], "int64")
-    value = {"number": 7.0, "integer": 7, "raw array": raw, "raw 0-d": const(xp, 7.0).array, "Tensor": const(xp, [7.0, 7.0]),
-             "constant with a raw key": 7.0}[given]
+    value = {
+        "number": 7.0,
+        "integer": 7,
+        "raw array": raw,
+        "raw 0-d": const(xp, 7.0).array,
+        "Tensor": const(xp, [7.0, 7.0]),
+        "constant with a raw key": 7.0,
+    }[given]
     y[key.array if given.endswith("raw key") else key] = value
     check(y, [7, 2, 7])
     assert y._version == 1 and y.requires_grad is recorded
@@ -205,7 +238,12 @@ def test_lists_and_integers_of_any_kind_are_keys(xp: Any) -> None:
 
 class TestVersions:
     def test_values_that_were_saved_are_checked(self, xp: Any) -> None:
-        for key in (0, slice(None, None, 2), const(xp, [True, False, True], "bool"), const(xp, [1, 1], "int64")):
+        for key in (
+            0,
+            slice(None, None, 2),
+            const(xp, [True, False, True], "bool"),
+            const(xp, [1, 1], "int64"),
+        ):
             y = leaf(xp, [1.0, 2.0, 3.0]) * 1.0
             z = xp.sum(y * y)
             y[key] = 5.0
@@ -235,7 +273,10 @@ class TestVersions:
             y = leaf(xp, [1.0, 2.0, 3.0]) * 1.0
             y[key] = const(xp, [5.0, 6.0])
             key[0] = key[1]
-            with pytest.raises(RuntimeError, match="an index array of CopySlices is at version 1; expected version 0"):
+            with pytest.raises(
+                RuntimeError,
+                match="an index array of CopySlices is at version 1; expected version 0",
+            ):
                 xp.sum(y).backward()
 
     def test_detached_and_shared_memory(self, xp: Any) -> None:
@@ -285,7 +326,8 @@ class TestOverlap:
         x = leaf(xp, [1.0, 2.0, 3.0])
         y = x * 1.0
         for i in range(1, 3):
-            y[i] = y[i - 1].clone() * y[i].clone()  # the product keeps its operands, which are about to change
+            # the product keeps its operands, which are about to change
+            y[i] = y[i - 1].clone() * y[i].clone()
         check(y, [1, 2, 6])
         (g,) = mg.autograd.grad(y[2], x, create_graph=True)
         check(g, [6, 3, 2])
@@ -304,9 +346,25 @@ class TestOverlap:
 class TestRefusals:
     def test_a_leaf(self, xp: Any) -> None:
         x = leaf(xp, [1.0, 2.0])
-        for key in (0, slice(1), (1, ...), slice(None), Ellipsis, (), const(xp, [0, 1], "int64"), const(xp, [True, False], "bool")):
-            what = "a view of a leaf" if type(key) is int or key in ([slice(1), (1, ...)]) else "^a leaf"
-            with pytest.raises(RuntimeError, match=f"{what} Variable that requires grad is being used in an in-place operation"):
+        for key in (
+            0,
+            slice(1),
+            (1, ...),
+            slice(None),
+            Ellipsis,
+            (),
+            const(xp, [0, 1], "int64"),
+            const(xp, [True, False], "bool"),
+        ):
+            what = (
+                "a view of a leaf"
+                if type(key) is int or key in ([slice(1), (1, ...)])
+                else "^a leaf"
+            )
+            with pytest.raises(
+                RuntimeError,
+                match=f"{what} Variable that requires grad is being used in an in-place operation",
+            ):
                 x[key] = 1.0
         check(x, [1, 2])
         assert x._version == 0
@@ -318,7 +376,12 @@ class TestRefusals:
     @pytest.mark.parametrize("recorded", [False, True])
     def test_shapes_that_do_not_fit(self, xp: Any, recorded: bool) -> None:
         y = leaf(xp, np.zeros((2, 3))) * 1.0 if recorded else const(xp, np.zeros((2, 3)))
-        for key, v in (((0, Ellipsis), (2,)), (Ellipsis, (2, 2)), ((0, Ellipsis), (2, 3)), ((0, 0), (3,))):
+        for key, v in (
+            ((0, Ellipsis), (2,)),
+            (Ellipsis, (2, 2)),
+            ((0, Ellipsis), (2, 3)),
+            ((0, 0), (3,)),
+        ):
             with pytest.raises((ValueError, RuntimeError, TypeError)):
                 y[key] = const(xp, np.ones(v))
         assert y._version == 0
@@ -343,8 +406,14 @@ class TestRefusals:
         other = mg.namespace("strict" if backend == "numpy" else "numpy")
         for recorded in (False, True):
             y = leaf(xp, [1.0, 2.0]) * 1.0 if recorded else const(xp, [1.0, 2.0])
-            for value in (const(other, [5.0, 6.0]), const(other, [5.0, 6.0]).array, leaf(other, [5.0, 6.0])):
-                with pytest.raises(mg.errors.MixedBackendsError, match="got arrays of two backends"):
+            for value in (
+                const(other, [5.0, 6.0]),
+                const(other, [5.0, 6.0]).array,
+                leaf(other, [5.0, 6.0]),
+            ):
+                with pytest.raises(
+                    mg.errors.MixedBackendsError, match="got arrays of two backends"
+                ):
                     y[:] = value
             with pytest.raises(mg.errors.MixedBackendsError, match="got arrays of two backends"):
                 y[const(other, [0], "int64")] = 1.0
@@ -352,7 +421,10 @@ class TestRefusals:
 
     def test_a_history_in_an_integer_array(self, xp: Any) -> None:
         n = const(xp, [1, 2], "int64")
-        with pytest.raises(GradientError, match="a value that requires grad cannot be written into a Tensor of dtype"):
+        with pytest.raises(
+            GradientError,
+            match="a value that requires grad cannot be written into a Tensor of dtype",
+        ):
             n[0] = leaf(xp, 1.0)
 
 
@@ -378,7 +450,11 @@ def test_a_value_of_a_transformation_in_an_array_from_outside(xp: Any) -> None:
         outside[0] = x[0]
         return xp.sum(x)
 
-    with pytest.raises(GradientError, match="a value of a running transformation cannot be written into an array from outside of it"):
+    with pytest.raises(
+        GradientError,
+        match="a value of a running transformation cannot be written into an array from outside "
+        "of it",
+    ):
         mg.func.grad(leak)(const(xp, [1.0]).array)
 
 
@@ -393,28 +469,43 @@ def test_under_a_trace() -> None:
         return xp.sum(y * y)
 
     x, v = jax.numpy.asarray([1.0, -2.0, 3.0]), jax.numpy.asarray(5.0)
-    for got, expected in zip(jax.jit(mg.func.grad(loss, argnums=(0, 1)))(x, v), ([0, -20, 0], 10), strict=True):
+    for got, expected in zip(
+        jax.jit(mg.func.grad(loss, argnums=(0, 1)))(x, v), ([0, -20, 0], 10), strict=True
+    ):
         np.testing.assert_allclose(got, expected)
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3)])
-def test_nans_that_a_mask_overwrites_everywhere_are_in_no_gradient(xp: Any, shape: tuple[int, ...]) -> None:
-    """scikit-learn's StandardScaler divides 0 by 0 and writes the right numbers over it, `y[mask] = v[mask]`."""
+def test_nans_that_a_mask_overwrites_everywhere_are_in_no_gradient(
+    xp: Any, shape: tuple[int, ...]
+) -> None:
+    """scikit-learn's StandardScaler divides 0 by 0 and writes the right numbers over it, `y[mask] =
+    v[mask]`.
+    """
     if "jax" in xp.__name__:
         pytest.skip("JAX's arrays are not written in memory")
     x = leaf(xp, real(*shape))
     y = (x * float("nan")) ** 2
     mask = x > -10
     y[mask] = (x * x)[mask]
-    np.testing.assert_allclose(values(mg.autograd.grad(xp.sum(y), x)[0]), 2 * real(*shape), rtol=1e-14)
+    np.testing.assert_allclose(
+        values(mg.autograd.grad(xp.sum(y), x)[0]), 2 * real(*shape), rtol=1e-14
+    )
 
 
 # ----- PyTorch -----
 
 
 # PyTorch knows no negative steps, and where a place is repeated it gives every value a gradient.
-UNLIKE = ("backwards", "backwards by two", "steps of both axes", "repeated indices", "a matrix of indices", "indices of both axes",
-          "slice and repeated indices")
+UNLIKE = (
+    "backwards",
+    "backwards by two",
+    "steps of both axes",
+    "repeated indices",
+    "a matrix of indices",
+    "indices of both axes",
+    "slice and repeated indices",
+)
 
 
 @pytest.mark.parametrize("label", [n for n in KEYS | BEYOND if n not in UNLIKE])
@@ -424,11 +515,19 @@ def test_as_pytorch(label: str) -> None:
     shape, key, shapes = (KEYS | BEYOND)[label]
     for v in shapes:
         results = []
-        for make, lib in ((lambda a: leaf(xp, a), xp), (lambda a: torch.tensor(a, requires_grad=True), torch)):
+        for make, lib in (
+            (lambda a: leaf(xp, a), xp),
+            (lambda a: torch.tensor(a, requires_grad=True), torch),
+        ):
             x, value = make(real(*shape)), make(real(*v, seed=1))
             y = x * 2.0
-            place = tuple(lib.asarray(k) if isinstance(k, np.ndarray) else k for k in key) if isinstance(key, tuple) else \
-                lib.asarray(key) if isinstance(key, np.ndarray) else key
+            place = (
+                tuple(lib.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
+                if isinstance(key, tuple)
+                else lib.asarray(key)
+                if isinstance(key, np.ndarray)
+                else key
+            )
             try:
                 y[place] = value
             except (RuntimeError, IndexError) as error:

@@ -1,4 +1,6 @@
-"""`x[key] = value` between dtypes: what is written takes the dtype of x, on every library and recorded or not, but never loses its kind."""
+"""`x[key] = value` between dtypes: what is written takes the dtype of x, on every library and
+recorded or not, but never loses its kind.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,33 @@ from test_setitem import FORMS, check, const, leaf, put
 
 import multigrad as mg
 
-KINDS = {"bool": 0, "int8": 1, "int64": 1, "float32": 2, "float64": 2, "complex64": 3, "complex128": 3}
+KINDS = {
+    "bool": 0,
+    "int8": 1,
+    "int64": 1,
+    "float32": 2,
+    "float64": 2,
+    "complex64": 3,
+    "complex128": 3,
+}
 
 
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_dtypes(xp: Any, target: str, source: str) -> None:
-    """As `+=`: narrower of the same kind is cast, on every library; of a lower kind is refused. x is untouched by a refusal."""
+    """As `+=`: narrower of the same kind is cast, on every library; of a lower kind is refused. x
+    is untouched by a refusal.
+    """
     variants = [False] if KINDS[target] < 2 else [False, True]
     for recorded in variants:
         y = leaf(xp, [0, 1, 0], target) * 1 if recorded else const(xp, [0, 1, 0], target)
         before = y._version
         if KINDS[source] > KINDS[target]:
-            with pytest.raises(RuntimeError, match=rf"result type .*{source}.* can't be cast to the desired output type .*{target}"):
+            with pytest.raises(
+                RuntimeError,
+                match=rf"result type .*{source}.* can't be cast to the desired output type "
+                rf".*{target}",
+            ):
                 y[0] = const(xp, 1, source)
             check(y, [0, 1, 0])
             assert y._version == before
@@ -34,29 +50,65 @@ def test_dtypes(xp: Any, target: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize(("target", "scalar"), [
-    ("int64", 1.5), ("int64", 2.0), ("int64", 1j), ("float64", 1j), ("float32", 1 + 0j), ("bool", 1), ("bool", 0.0), ("int8", 0.5)])
+@pytest.mark.parametrize(
+    ("target", "scalar"),
+    [
+        ("int64", 1.5),
+        ("int64", 2.0),
+        ("int64", 1j),
+        ("float64", 1j),
+        ("float32", 1 + 0j),
+        ("bool", 1),
+        ("bool", 0.0),
+        ("int8", 0.5),
+    ],
+)
 def test_scalars_of_a_higher_kind(xp: Any, target: str, scalar: Any, recorded: bool) -> None:
-    y = leaf(xp, [0, 1], target) * 1 if recorded and KINDS[target] > 1 else const(xp, [0, 1], target)
-    with pytest.raises(RuntimeError, match=rf"a Python {type(scalar).__name__} .*can't be cast to the desired output type .*{target}"):
+    y = (
+        leaf(xp, [0, 1], target) * 1
+        if recorded and KINDS[target] > 1
+        else const(xp, [0, 1], target)
+    )
+    with pytest.raises(
+        RuntimeError,
+        match=rf"a Python {type(scalar).__name__} .*can't be cast to the desired output type "
+        rf".*{target}",
+    ):
         y[0] = scalar
     check(y, [0, 1])
     assert y._version == 0
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize(("target", "scalar"), [
-    ("bool", True), ("int64", 3), ("int8", True), ("float32", 1.1), ("float64", 3), ("float64", True), ("complex64", 2), ("complex128", 1.5),
-    ("complex128", 1j)])
+@pytest.mark.parametrize(
+    ("target", "scalar"),
+    [
+        ("bool", True),
+        ("int64", 3),
+        ("int8", True),
+        ("float32", 1.1),
+        ("float64", 3),
+        ("float64", True),
+        ("complex64", 2),
+        ("complex128", 1.5),
+        ("complex128", 1j),
+    ],
+)
 def test_scalars_that_are_written(xp: Any, target: str, scalar: Any, recorded: bool) -> None:
-    y = leaf(xp, [0, 1], target) * 1 if recorded and KINDS[target] > 1 else const(xp, [0, 1], target)
+    y = (
+        leaf(xp, [0, 1], target) * 1
+        if recorded and KINDS[target] > 1
+        else const(xp, [0, 1], target)
+    )
     y[0] = scalar
     np.testing.assert_array_equal(values(y), np.asarray([scalar, 1], dtype=target))
     assert y.dtype == getattr(xp, target)
 
 
 def test_zero_and_copy(xp: Any) -> None:
-    """`zero_` knows every dtype; `copy_` casts as astype does, where `x[...] = value` would refuse."""
+    """`zero_` knows every dtype; `copy_` casts as astype does, where `x[...] = value` would
+    refuse.
+    """
     for dtype in KINDS:
         check(const(xp, [0, 1], dtype).zero_(), [0, 0])
     check(const(xp, [7, 7], "int64").copy_(const(xp, [1.5, 2.0])), [1, 2])
@@ -72,7 +124,9 @@ def test_zero_and_copy(xp: Any) -> None:
 
 
 def test_a_value_whose_memory_was_replaced() -> None:
-    """Of a NumPy scalar, a write makes a new array: a detached alias must follow before it is written elsewhere."""
+    """Of a NumPy scalar, a write makes a new array: a detached alias must follow before it is
+    written elsewhere.
+    """
     s = mg.asarray(np.ones(3)).sum()
     d = s.detach()
     s *= 2
@@ -81,13 +135,25 @@ def test_a_value_whose_memory_was_replaced() -> None:
     check(y, [6, 0])
 
 
-@pytest.mark.parametrize(("target", "source"), [("float32", "float64"), ("float64", "float32"), ("complex128", "float64"), ("complex64", "float64")])
+@pytest.mark.parametrize(
+    ("target", "source"),
+    [
+        ("float32", "float64"),
+        ("float64", "float32"),
+        ("complex128", "float64"),
+        ("complex64", "float64"),
+    ],
+)
 def test_each_gradient_has_the_dtype_of_its_argument(xp: Any, target: str, source: str) -> None:
     x, v = leaf(xp, [1, 2, 3], target), leaf(xp, [4, 5], source)
     for form in FORMS:
         y = put(xp, form, x, slice(0, 2), v)
         assert y.dtype == x.dtype
-        gx, gv = mg.autograd.grad(xp.sum(y * y), (x, v), grad_outputs=const(xp, 1 + 0j if "complex" in target else 1, target))
+        gx, gv = mg.autograd.grad(
+            xp.sum(y * y),
+            (x, v),
+            grad_outputs=const(xp, 1 + 0j if "complex" in target else 1, target),
+        )
         assert gx.dtype == x.dtype and gv.dtype == v.dtype
         check(gx, [0, 0, 6])
         check(gv, [8, 10])

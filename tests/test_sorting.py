@@ -1,4 +1,6 @@
-"""sort keeps its permutation for the backward pass, so what was sorted may be written to; and residuals, by which it does."""
+"""sort keeps its permutation for the backward pass, so what was sorted may be written to; and
+residuals, by which it does.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,25 @@ def expected(axis: int = -1, descending: bool = False) -> Any:
 
 
 class TestWrites:
-    @pytest.mark.parametrize("kwargs", [{}, {"descending": True}, {"axis": 0}, {"stable": False}, {"axis": -2, "descending": True}])
+    @pytest.mark.parametrize(
+        "kwargs",
+        [
+            {},
+            {"descending": True},
+            {"axis": 0},
+            {"stable": False},
+            {"axis": -2, "descending": True},
+        ],
+    )
     def test_to_the_argument(self, xp, kwargs):
         x = xp.asarray(X, requires_grad=True)
         y = x * 1.0
         z = xp.sort(y, **kwargs)
         y *= -7.0
         (g,) = mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS)), x)
-        np.testing.assert_array_equal(values(g), expected(kwargs.get("axis", -1), kwargs.get("descending", False)))
+        np.testing.assert_array_equal(
+            values(g), expected(kwargs.get("axis", -1), kwargs.get("descending", False))
+        )
 
     def test_to_the_result(self, xp):
         x = xp.asarray(X, requires_grad=True)
@@ -63,10 +76,17 @@ class TestWrites:
         one = mg.func.grad(loss)(row)
         weights = expected()[0]
         np.testing.assert_allclose(values(one), 2 * X[0] * weights)
-        np.testing.assert_allclose(values(mg.func.vmap(mg.func.grad(loss))(xp.asarray(np.stack([X[0], X[0]])).array)), np.stack([values(one)] * 2))
-        np.testing.assert_allclose(values(mg.func.jvp(mg.func.grad(loss), (row,), (row,))[1]), values(one))
+        np.testing.assert_allclose(
+            values(mg.func.vmap(mg.func.grad(loss))(xp.asarray(np.stack([X[0], X[0]])).array)),
+            np.stack([values(one)] * 2),
+        )
+        np.testing.assert_allclose(
+            values(mg.func.jvp(mg.func.grad(loss), (row,), (row,))[1]), values(one)
+        )
         np.testing.assert_allclose(values(mg.func.hessian(loss)(row)), np.diag(2 * weights))
-        np.testing.assert_allclose(values(mg.func.grad(lambda x: xp.sum(mg.func.grad(loss)(x)))(row)), 2 * weights)
+        np.testing.assert_allclose(
+            values(mg.func.grad(lambda x: xp.sum(mg.func.grad(loss)(x)))(row)), 2 * weights
+        )
 
     def test_against_torch(self):
         torch = pytest.importorskip("torch")
@@ -100,7 +120,9 @@ class TestWrites:
         y = x * 1.0
         z = xp.sort(y.T, axis=0)
         y *= 2.0
-        np.testing.assert_array_equal(values(mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS).T), x)[0]), expected())
+        np.testing.assert_array_equal(
+            values(mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS).T), x)[0]), expected()
+        )
         empty = xp.asarray(X[:, :0], requires_grad=True)
         assert mg.autograd.grad(xp.sum(xp.sort(empty)), empty)[0].shape == (2, 0)
 
@@ -114,11 +136,17 @@ class TestWrites:
         with mg.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
             z = xp.sort(x)
         np.testing.assert_array_equal(values(packed[0]), np.argsort(X, kind="stable"))
-        np.testing.assert_array_equal(values(mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS)), x)[0]), expected())
+        np.testing.assert_array_equal(
+            values(mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS)), x)[0]), expected()
+        )
 
     def test_in_a_checkpoint(self, xp):
         x = xp.asarray(X).array
-        g = mg.func.grad(lambda x: mg.func.checkpoint(lambda x: xp.sum(xp.sort(x * 2.0) * xp.asarray(WEIGHTS)))(x))(x)
+        g = mg.func.grad(
+            lambda x: mg.func.checkpoint(lambda x: xp.sum(xp.sort(x * 2.0) * xp.asarray(WEIGHTS)))(
+                x
+            )
+        )(x)
         np.testing.assert_array_equal(values(g), 2 * expected())
 
 
@@ -131,9 +159,14 @@ def declared(operations) -> Any:
         made.append(x)
         return xp.argsort(x, axis=axis)
 
-    define("t.sorted(x, /, *, axis=-1)", forward=lambda xp, x, axis: xp.sort(x, axis=axis), residuals={"order": order}, batching="form",
-           x=lambda xp, g, order, axis: xp.take_along_axis(g, xp.argsort(order, axis=axis), axis=axis),
-           jvp=lambda xp, t, order, axis: xp.take_along_axis(t, order, axis=axis))
+    define(
+        "t.sorted(x, /, *, axis=-1)",
+        forward=lambda xp, x, axis: xp.sort(x, axis=axis),
+        residuals={"order": order},
+        batching="form",
+        x=lambda xp, g, order, axis: xp.take_along_axis(g, xp.argsort(order, axis=axis), axis=axis),
+        jvp=lambda xp, t, order, axis: xp.take_along_axis(t, order, axis=axis),
+    )
     return made
 
 
@@ -154,7 +187,9 @@ class TestResiduals:
 
     def test_of_forward_mode(self, xp, declared):
         x = xp.asarray(X).array
-        np.testing.assert_array_equal(values(mg.func.jvp(lambda x: xp.t.sorted(x), (x,), (x,))[1]), np.sort(X))
+        np.testing.assert_array_equal(
+            values(mg.func.jvp(lambda x: xp.t.sorted(x), (x,), (x,))[1]), np.sort(X)
+        )
 
     def test_rules_run_by_hand(self, declared):
         xp = mg.namespace("numpy").zeros(1)._elem.host.xp
@@ -162,19 +197,33 @@ class TestResiduals:
         np.testing.assert_array_equal(g, expected())
 
     def test_must_not_be_floating(self, xp, operations):
-        define("t.scaled(x, /)", forward=lambda xp, x: x * x, residuals={"twice": lambda xp, x: 2 * x}, x=lambda xp, g, twice: g * twice,
-               jvp=lambda xp, t, twice: t * twice)
-        with pytest.raises(GradientError, match=r"the residual 'twice' of the operation 't.scaled' is of .*float64; it must be an array of "
-                                                r"integers or booleans. Let the rule compute"):
+        define(
+            "t.scaled(x, /)",
+            forward=lambda xp, x: x * x,
+            residuals={"twice": lambda xp, x: 2 * x},
+            x=lambda xp, g, twice: g * twice,
+            jvp=lambda xp, t, twice: t * twice,
+        )
+        with pytest.raises(
+            GradientError,
+            match=r"the residual 'twice' of the operation 't.scaled' is of .*float64; it must "
+            r"be an array of integers or booleans. Let the rule compute",
+        ):
             xp.t.scaled(xp.asarray(X, requires_grad=True))
 
     def test_refused_declarations(self, operations):
         how: dict[str, Any] = {"x": lambda xp, g: g, "jvp": lambda xp, t: t}
-        with pytest.raises(RegistrationError, match="t.bad: the rule 'order' asks for 'g', which is none of"):
+        with pytest.raises(
+            RegistrationError, match="t.bad: the rule 'order' asks for 'g', which is none of"
+        ):
             define("t.bad(x, /)", residuals={"order": lambda xp, g: g}, **how)
-        with pytest.raises(RegistrationError, match="t.bad: an output or residual cannot be called 'x'"):
+        with pytest.raises(
+            RegistrationError, match="t.bad: an output or residual cannot be called 'x'"
+        ):
             define("t.bad(x, /)", residuals={"x": lambda xp, x: x}, **how)
-        with pytest.raises(RegistrationError, match="t.bad: the rule 'order' must be a function, not the number 1"):
+        with pytest.raises(
+            RegistrationError, match="t.bad: the rule 'order' must be a function, not the number 1"
+        ):
             define("t.bad(x, /)", residuals={"order": 1}, **how)
         with pytest.raises(RegistrationError, match="t.bad: the rule 'order' must take xp first"):
             define("t.bad(x, /)", residuals={"order": lambda x: x}, **how)

@@ -1,4 +1,6 @@
-"""Complete elliptic integrals and Legendre functions: the forms in the standard against SciPy, edges, slopes near the singular points."""
+"""Complete elliptic integrals and Legendre functions: the forms in the standard against SciPy,
+edges, slopes near the singular points.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,21 @@ from conftest import values
 import multigrad as mg
 from multigrad.errors import MissingRuleError
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities that a selection drops
+# NumPy's, of infinities that a selection drops
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 INF, NAN = math.inf, math.nan
 
 
 @pytest.mark.parametrize("name", ["ellipk", "ellipe", "ellipkm1"])
 @pytest.mark.parametrize("dtype, rtol", [("float64", 2e-14), ("float32", 3e-6)])
-def test_elliptic_integrals_are_those_of_scipy(name: str, dtype: str, rtol: float, xp: Any, request: pytest.FixtureRequest) -> None:
+def test_elliptic_integrals_are_those_of_scipy(
+    name: str, dtype: str, rtol: float, xp: Any, request: pytest.FixtureRequest
+) -> None:
     near = np.geomspace(1e-7, 0.9, 60).astype(dtype)
-    x = np.concatenate([near, 1 + 1e4 * near, [0]] if name == "ellipkm1" else [1 - near, -1e4 * near, [0, 1]]).astype(dtype)
+    x = np.concatenate(
+        [near, 1 + 1e4 * near, [0]] if name == "ellipkm1" else [1 - near, -1e4 * near, [0, 1]]
+    ).astype(dtype)
     y = getattr(xp.special, name)(xp.asarray(x))
     assert values(y).dtype == dtype
     np.testing.assert_allclose(values(y), getattr(scipy.special, name)(x.astype(float)), rtol=rtol)
@@ -31,7 +38,11 @@ def test_elliptic_integrals_are_those_of_scipy(name: str, dtype: str, rtol: floa
 @pytest.mark.parametrize("name", ["ellipk", "ellipe", "ellipkm1"])
 def test_edges_are_those_of_scipy(name: str, xp: Any) -> None:
     x = np.asarray([0.0, -0.0, 1.0, -1.0, 2.0, INF, -INF, NAN])
-    np.testing.assert_allclose(values(getattr(xp.special, name)(xp.asarray(x))), getattr(scipy.special, name)(x), rtol=1e-14)
+    np.testing.assert_allclose(
+        values(getattr(xp.special, name)(xp.asarray(x))),
+        getattr(scipy.special, name)(x),
+        rtol=1e-14,
+    )
 
 
 def slopes(function: Any, x: Any, xp: Any) -> tuple[Any, Any]:
@@ -42,7 +53,9 @@ def slopes(function: Any, x: Any, xp: Any) -> tuple[Any, Any]:
 
 
 def test_slopes_of_elliptic_integrals_where_closed_forms_cancel(xp: Any) -> None:
-    """About m = 0 by the power series (DLMF 19.5.1 and 19.5.2), about m = 1 by the leading terms (19.12.1)."""
+    """About m = 0 by the power series (DLMF 19.5.1 and 19.5.2), about m = 1 by the leading terms
+    (19.12.1).
+    """
     first, second = slopes(xp.special.ellipk, [0.0, 1e-20, -1e-12], xp)
     np.testing.assert_allclose(first, math.pi / 8, rtol=2e-12)
     np.testing.assert_allclose(second, 9 * math.pi / 64, rtol=5e-12)
@@ -56,26 +69,39 @@ def test_slopes_of_elliptic_integrals_where_closed_forms_cancel(xp: Any) -> None
 
 
 def test_slopes_of_elliptic_integrals_at_the_ends_and_outside(xp: Any) -> None:
-    for name, x, expected in (("ellipk", [1.0, 1.5, NAN], INF), ("ellipe", [1.0, 1.5, NAN], -INF), ("ellipkm1", [0.0, -0.5, NAN], -INF)):
+    for name, x, expected in (
+        ("ellipk", [1.0, 1.5, NAN], INF),
+        ("ellipe", [1.0, 1.5, NAN], -INF),
+        ("ellipkm1", [0.0, -0.5, NAN], -INF),
+    ):
         first, second = slopes(getattr(xp.special, name), x, xp)
         np.testing.assert_array_equal(first, [expected, NAN, NAN])
         assert np.all(np.isnan(second[1:]))
 
 
 def test_complex_elliptic_integrals_are_refused(xp: Any, backend: str) -> None:
-    with pytest.raises(TypeError, match=f"special.ellipk on the backend '{backend}' takes real floating-point arrays, not "):
+    with pytest.raises(
+        TypeError,
+        match=f"special.ellipk on the backend '{backend}' takes real floating-point arrays, not ",
+    ):
         xp.special.ellipk(xp.asarray([0.5 + 0j]))
 
 
 # ----- Legendre functions -----
 
-ORDERS, DEGREES, WHERE = (a.ravel().astype(float) for a in np.meshgrid(
-    [-4, -1, 0, 1, 2, 3, 6], [-3, -1, 0, 1, 2, 5, 12, 30], [-0.99, -0.4, 0.0, 0.3, 0.8, 0.999]))
+ORDERS, DEGREES, WHERE = (
+    a.ravel().astype(float)
+    for a in np.meshgrid(
+        [-4, -1, 0, 1, 2, 3, 6], [-3, -1, 0, 1, 2, 5, 12, 30], [-0.99, -0.4, 0.0, 0.3, 0.8, 0.999]
+    )
+)
 
 
 def test_legendre_functions_are_those_of_scipy(xp: Any) -> None:
     y = values(xp.special.lpmv(*(xp.asarray(a) for a in (ORDERS, DEGREES, WHERE))))
-    np.testing.assert_allclose(y, scipy.special.lpmv(ORDERS, DEGREES, WHERE), rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(
+        y, scipy.special.lpmv(ORDERS, DEGREES, WHERE), rtol=1e-11, atol=1e-14
+    )
 
 
 def test_slopes_of_legendre_functions(xp: Any) -> None:
@@ -85,15 +111,21 @@ def test_slopes_of_legendre_functions(xp: Any) -> None:
     exact = ((v + m) * f(m, v - 1, x) - v * x * f(m, v, x)) / (1 - x * x)
     first, second = slopes(lambda t: xp.special.lpmv(xp.asarray(m), xp.asarray(v), t), x, xp)
     np.testing.assert_allclose(first, exact, rtol=1e-10, atol=1e-12 * np.max(np.abs(exact)))
-    equation = (2 * x * exact - (v * (v + 1) - m * m / (1 - x * x)) * f(m, v, x)) / (1 - x * x)  # DLMF 14.2.2
+    # DLMF 14.2.2
+    equation = (2 * x * exact - (v * (v + 1) - m * m / (1 - x * x)) * f(m, v, x)) / (1 - x * x)
     np.testing.assert_allclose(second, equation, rtol=1e-8, atol=1e-12 * np.max(np.abs(equation)))
 
 
 def test_slopes_of_legendre_functions_at_the_ends(xp: Any) -> None:
-    m, v = np.asarray([0, 0, 0, 2, 2, -2, 3, 1, 0]), np.asarray([2.0, 3.0, 4.0, 2.0, 3.0, 2.0, 5.0, 2.0, 0.0])
+    m, v = (
+        np.asarray([0, 0, 0, 2, 2, -2, 3, 1, 0]),
+        np.asarray([2.0, 3.0, 4.0, 2.0, 3.0, 2.0, 5.0, 2.0, 0.0]),
+    )
     x = np.asarray([1.0, -1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
     first, second = slopes(lambda t: xp.special.lpmv(xp.asarray(m), xp.asarray(v), t), x, xp)
-    np.testing.assert_allclose(first, [3.0, 6.0, -10.0, -6.0, -30.0, -0.25, 0.0, INF, 0.0], rtol=1e-14)
+    np.testing.assert_allclose(
+        first, [3.0, 6.0, -10.0, -6.0, -30.0, -0.25, 0.0, INF, 0.0], rtol=1e-14
+    )
     assert np.all(np.isnan(second))  # further derivatives there are unknown, and not 0
 
 
@@ -109,9 +141,15 @@ def test_orders_of_legendre_functions_may_be_integers_and_have_no_derivative(xp:
     y = xp.special.lpmv(xp.asarray(np.asarray([0, 1], dtype="uint8")), 3, x)
     (g,) = mg.autograd.grad(y.sum(), x)
     assert y.dtype == g.dtype == xp.float32
-    np.testing.assert_allclose(values(g), [7.5 * 0.09 - 1.5, (-15 * 0.6 + 1.5 * 0.6 * (5 * 0.36 - 1) / 0.64) * 0.8], rtol=1e-5)
+    np.testing.assert_allclose(
+        values(g),
+        [7.5 * 0.09 - 1.5, (-15 * 0.6 + 1.5 * 0.6 * (5 * 0.36 - 1) / 0.64) * 0.8],
+        rtol=1e-5,
+    )
     v = xp.asarray([2.0], requires_grad=True)
-    with pytest.raises(MissingRuleError, match="'special.lpmv' has no derivative rule for its argument 'v'"):
+    with pytest.raises(
+        MissingRuleError, match="'special.lpmv' has no derivative rule for its argument 'v'"
+    ):
         xp.special.lpmv(1, v, xp.asarray([0.5])).sum().backward()
 
 
@@ -126,6 +164,9 @@ def test_calls_of_scipy_from_jax_under_jit_and_vmap() -> None:
 
     x = jax.numpy.asarray([0.2, 0.6])
     h = 1e-6
-    exact = (scipy.special.lpmv(1, 2.5, np.asarray(x) + h) - scipy.special.lpmv(1, 2.5, np.asarray(x) - h)) / (2 * h)
+    exact = (
+        scipy.special.lpmv(1, 2.5, np.asarray(x) + h)
+        - scipy.special.lpmv(1, 2.5, np.asarray(x) - h)
+    ) / (2 * h)
     np.testing.assert_allclose(slope(x), exact, rtol=1e-8)
     np.testing.assert_allclose(jax.vmap(slope)(x[:, None])[:, 0], exact, rtol=1e-8)

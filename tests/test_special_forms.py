@@ -1,6 +1,8 @@
-"""The other functions of multigrad-special: their standard-only forms at many points, their edges, and slopes far out.
+"""The other functions of multigrad-special: their standard-only forms at many points, their edges,
+and slopes far out.
 
-Rules, shapes and dtypes on every backend are for the conformance suite; that SciPy finds the functions, for tests/consumers.
+Rules, shapes and dtypes on every backend are for the conformance suite; that SciPy finds the
+functions, for tests/consumers.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad_special import standard
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities that a selection drops
+# NumPy's, of infinities that a selection drops
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 RANDOM = np.random.default_rng(0)
-LINE = np.concatenate([np.linspace(-29.7, 30.3, 401), np.geomspace(1e-12, 1, 40), -np.geomspace(1e-12, 1, 40)])
+LINE = np.concatenate(
+    [np.linspace(-29.7, 30.3, 401), np.geomspace(1e-12, 1, 40), -np.geomspace(1e-12, 1, 40)]
+)
 POSITIVE = np.geomspace(1e-8, 1e8, 300)
 UNIT = np.concatenate([RANDOM.uniform(0, 1, 200), np.geomspace(1e-300, 0.5, 60)])
 PAIRS = (10 ** RANDOM.uniform(-3, 4, 500), 10 ** RANDOM.uniform(-3, 4, 500))
@@ -33,7 +38,9 @@ CHANCES = RANDOM.beta(A, PAIRS[1])
 
 @pytest.fixture(scope="module")
 def strict() -> Any:
-    array_api_strict = pytest.importorskip("array_api_strict", reason="the library that has the standard and nothing more")
+    array_api_strict = pytest.importorskip(
+        "array_api_strict", reason="the library that has the standard and nothing more"
+    )
     return RawNamespace(Backend("strict", array_api_strict, (type(array_api_strict.asarray(0)),)))
 
 
@@ -70,7 +77,9 @@ def test_standard_forms(name: str, strict: Any) -> None:
     args, rtol = GRIDS[name]
     expected = getattr(scipy.special, name)(*args)
     y = np.asarray(getattr(standard, name)(strict, *(strict.asarray(a) for a in args)))
-    np.testing.assert_allclose(y, expected, rtol=rtol, atol=1e-300 if name not in ("kl_div", "logit", "betaln") else 1e-13)
+    np.testing.assert_allclose(
+        y, expected, rtol=rtol, atol=1e-300 if name not in ("kl_div", "logit", "betaln") else 1e-13
+    )
 
 
 @pytest.mark.parametrize("name", GRIDS)
@@ -82,13 +91,23 @@ def test_standard_forms_in_float32(name: str, strict: Any) -> None:
     y = np.asarray(getattr(standard, name)(strict, *(strict.asarray(a) for a in args)))
     assert y.dtype == np.float32
     seen = np.abs(expected) < 1e37
-    np.testing.assert_allclose(y[seen], expected[seen], rtol=1e-4, atol=1e-5 if name in ("kl_div", "rel_entr", "betaln", "logit") else 1e-36)
+    np.testing.assert_allclose(
+        y[seen],
+        expected[seen],
+        rtol=1e-4,
+        atol=1e-5 if name in ("kl_div", "rel_entr", "betaln", "logit") else 1e-36,
+    )
 
 
 @pytest.mark.parametrize("v", [0, 1, 2, 3, 5, 8, 20])
 def test_standard_bessel_functions(v: int, strict: Any) -> None:
     x = np.concatenate([LINE, np.linspace(15, 300, 200)])
-    np.testing.assert_allclose(np.asarray(standard.ive(strict, v, strict.asarray(x))), scipy.special.ive(v, x), rtol=2e-13, atol=1e-300)
+    np.testing.assert_allclose(
+        np.asarray(standard.ive(strict, v, strict.asarray(x))),
+        scipy.special.ive(v, x),
+        rtol=2e-13,
+        atol=1e-300,
+    )
 
 
 # ----- edges -----
@@ -96,7 +115,21 @@ def test_standard_bessel_functions(v: int, strict: Any) -> None:
 INF, NAN = math.inf, math.nan
 EDGES = np.asarray([0.0, -0.0, 0.5, 1.0, -1.0, 2.0, INF, -INF, NAN])
 FEW = np.asarray([0.0, 0.5, 1.0, -1.0, INF, NAN])
-UNARY = ("entr", "erfcx", "erfinv", "gamma", "i0", "i0e", "i1", "i1e", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri")
+UNARY = (
+    "entr",
+    "erfcx",
+    "erfinv",
+    "gamma",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "log_expit",
+    "log_ndtr",
+    "logit",
+    "ndtr",
+    "ndtri",
+)
 BINARY = ("kl_div", "rel_entr", "xlog1py", "xlogy")
 
 
@@ -116,17 +149,39 @@ def test_edges_of_two_arguments_are_those_of_scipy(name: str, strict: Any) -> No
     with np.errstate(all="ignore"):
         z = np.asarray(getattr(standard, name)(strict, strict.asarray(x), strict.asarray(y)))
         expected = getattr(scipy.special, name)(x, y)
-    seen = np.isfinite(x) & np.isfinite(y) | np.isnan(x) | np.isnan(y)  # infinite over infinite has no value that all agree on
+    # infinite over infinite has no value that all agree on
+    seen = np.isfinite(x) & np.isfinite(y) | np.isnan(x) | np.isnan(y)
     np.testing.assert_allclose(z[seen], expected[seen], rtol=1e-14)
 
 
-@pytest.mark.parametrize("name, args, expected", [
-    ("gammainc", ([0.5, 2.0, 2.0, -1.0, 2.0, 2.0], [0.0, 0.0, INF, 1.0, -1.0, NAN]), [0.0, 0.0, 1.0, NAN, NAN, NAN]),
-    ("gammaincc", ([0.5, 2.0, 2.0, -1.0, 2.0, 2.0], [0.0, 0.0, INF, 1.0, -1.0, NAN]), [1.0, 1.0, 0.0, NAN, NAN, NAN]),
-    ("betainc", ([0.5, 2.0, -1.0, 2.0, 2.0], [3.0, 0.5, 1.0, 2.0, 2.0], [0.0, 1.0, 0.5, 2.0, NAN]), [0.0, 1.0, NAN, NAN, NAN]),
-    ("stdtr", ([1.0, 2.0, 2.0, -1.0, 1.0], [0.0, INF, -INF, 1.0, NAN]), [0.5, 1.0, 0.0, NAN, NAN]),
-])
-def test_edges_of_tails(name: str, args: tuple[Any, ...], expected: list[float], strict: Any) -> None:
+@pytest.mark.parametrize(
+    "name, args, expected",
+    [
+        (
+            "gammainc",
+            ([0.5, 2.0, 2.0, -1.0, 2.0, 2.0], [0.0, 0.0, INF, 1.0, -1.0, NAN]),
+            [0.0, 0.0, 1.0, NAN, NAN, NAN],
+        ),
+        (
+            "gammaincc",
+            ([0.5, 2.0, 2.0, -1.0, 2.0, 2.0], [0.0, 0.0, INF, 1.0, -1.0, NAN]),
+            [1.0, 1.0, 0.0, NAN, NAN, NAN],
+        ),
+        (
+            "betainc",
+            ([0.5, 2.0, -1.0, 2.0, 2.0], [3.0, 0.5, 1.0, 2.0, 2.0], [0.0, 1.0, 0.5, 2.0, NAN]),
+            [0.0, 1.0, NAN, NAN, NAN],
+        ),
+        (
+            "stdtr",
+            ([1.0, 2.0, 2.0, -1.0, 1.0], [0.0, INF, -INF, 1.0, NAN]),
+            [0.5, 1.0, 0.0, NAN, NAN],
+        ),
+    ],
+)
+def test_edges_of_tails(
+    name: str, args: tuple[Any, ...], expected: list[float], strict: Any
+) -> None:
     with np.errstate(all="ignore"):
         y = getattr(standard, name)(strict, *(strict.asarray(a) for a in args))
     np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-14)
@@ -142,7 +197,10 @@ def slope(name: str, x: Any, xp: Any) -> Any:
 
 SLOPES: dict[str, tuple[list[float], Callable[[Any], Any]]] = {
     # 2 x erfcx(x) - 2/sqrt(pi), by the first terms of its asymptotic series
-    "erfcx": ([100.0, 1e3, 1e6], lambda x: -(1 - 1.5 / x**2 + 3.75 / x**4 - 13.125 / x**6) / (math.sqrt(math.pi) * x**2)),
+    "erfcx": (
+        [100.0, 1e3, 1e6],
+        lambda x: -(1 - 1.5 / x**2 + 3.75 / x**4 - 13.125 / x**6) / (math.sqrt(math.pi) * x**2),
+    ),
     "log_ndtr": ([-1e4, -1e6], lambda x: -x * (1 + 1 / x**2)),
     "expit": ([40.0, -40.0], lambda x: np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))) ** 2),
     "log_expit": ([50.0, -700.0], lambda x: 1 / (1 + np.exp(x))),
@@ -179,5 +237,8 @@ def test_a_count_has_no_derivative(xp: Any) -> None:
     (g,) = mg.autograd.grad(xp.special.pdtr(k, m), m)
     np.testing.assert_allclose(values(g), -1.125 * math.exp(-1.5), rtol=1e-14)
     y = xp.special.pdtr(k.requires_grad_(), m)
-    with pytest.raises(mg.errors.MissingRuleError, match="'special.pdtr' has no derivative rule for its argument 'k'"):
+    with pytest.raises(
+        mg.errors.MissingRuleError,
+        match="'special.pdtr' has no derivative rule for its argument 'k'",
+    ):
         y.backward()

@@ -1,6 +1,8 @@
-"""Exponential integrals, the dilogarithm, 1F1 and entropies of multigrad-special: edges, dtypes, complex arrays, derivatives by parameters.
+"""Exponential integrals, the dilogarithm, 1F1 and entropies of multigrad-special: edges, dtypes,
+complex arrays, derivatives by parameters.
 
-Accuracy on grids is for tests/precision/special; rules and shapes on every backend are for the conformance suite.
+Accuracy on grids is for tests/precision/special; rules and shapes on every backend are for the
+conformance suite.
 """
 
 from __future__ import annotations
@@ -41,39 +43,60 @@ def slope(f: Any, *args: Any, by: int = 0) -> Any:
 @pytest.mark.parametrize("name", ["exp1", "expi", "spence"])
 def test_values_are_those_of_scipy(name: str, xp: Any) -> None:
     x = np.concatenate([POSITIVE, -POSITIVE]) if name == "expi" else POSITIVE
-    np.testing.assert_allclose(values(getattr(xp.special, name)(argument(xp, x))), getattr(scipy.special, name)(x), rtol=3e-12)
+    np.testing.assert_allclose(
+        values(getattr(xp.special, name)(argument(xp, x))),
+        getattr(scipy.special, name)(x),
+        rtol=3e-12,
+    )
 
 
 def test_values_of_expn_are_those_of_scipy(xp: Any) -> None:
     n, x = np.meshgrid([0, 1, 2, 3, 7, 17, 18, 19, 40, 300], POSITIVE[::4])
-    np.testing.assert_allclose(values(xp.special.expn(xp.asarray(n), argument(xp, x))), scipy.special.expn(n, x), rtol=1e-13)
+    np.testing.assert_allclose(
+        values(xp.special.expn(xp.asarray(n), argument(xp, x))),
+        scipy.special.expn(n, x),
+        rtol=1e-13,
+    )
 
 
 @pytest.mark.parametrize("name", ["exp1", "expi", "spence"])
 def test_edges_are_those_of_scipy(name: str, xp: Any) -> None:
     x = EDGES[EDGES < INF] if name == "spence" else EDGES  # SciPy gives nan at infinity
-    np.testing.assert_allclose(values(getattr(xp.special, name)(argument(xp, x))), getattr(scipy.special, name)(x), rtol=1e-13)
+    np.testing.assert_allclose(
+        values(getattr(xp.special, name)(argument(xp, x))),
+        getattr(scipy.special, name)(x),
+        rtol=1e-13,
+    )
 
 
 @pytest.mark.parametrize("n", [-1, 0, 1, 2, 3])
 def test_edges_of_expn_are_those_of_scipy(n: int, xp: Any) -> None:
     x = EDGES[EDGES != -INF]
-    np.testing.assert_allclose(values(xp.special.expn(n, argument(xp, x))), scipy.special.expn(n, x), rtol=1e-13)
+    np.testing.assert_allclose(
+        values(xp.special.expn(n, argument(xp, x))), scipy.special.expn(n, x), rtol=1e-13
+    )
 
 
-@pytest.mark.parametrize("name, x, expected", [
-    ("exp1", [0.0, INF, -1.0, NAN], [-INF, 0.0, NAN, NAN]),
-    ("expi", [0.0, INF, -INF, NAN], [INF, NAN, 0.0, NAN]),
-    ("spence", [1.0, 0.0, -1.0, NAN], [-1.0, -INF, NAN, NAN]),
-])
+@pytest.mark.parametrize(
+    "name, x, expected",
+    [
+        ("exp1", [0.0, INF, -1.0, NAN], [-INF, 0.0, NAN, NAN]),
+        ("expi", [0.0, INF, -INF, NAN], [INF, NAN, 0.0, NAN]),
+        ("spence", [1.0, 0.0, -1.0, NAN], [-1.0, -INF, NAN, NAN]),
+    ],
+)
 def test_gradients_at_edges(name: str, x: list[float], expected: list[float], xp: Any) -> None:
     found = slope(getattr(xp.special, name), argument(xp, x))
     keep = np.asarray(x) != INF if name == "expi" else slice(None)
-    np.testing.assert_array_equal(np.abs(found[keep]) * np.sign(found[keep]), np.asarray(expected)[keep])
+    np.testing.assert_array_equal(
+        np.abs(found[keep]) * np.sign(found[keep]), np.asarray(expected)[keep]
+    )
 
 
 def test_expi_near_its_zero_in_the_standard() -> None:
-    pytest.importorskip("array_api_strict", reason="the library that has the standard and nothing more")
+    pytest.importorskip(
+        "array_api_strict", reason="the library that has the standard and nothing more"
+    )
     x = 0.3725074107813667 + np.asarray([1e-13, -1e-10, 1e-7, -1e-3])
     with mp.workdps(50):
         true = [float(mp.ei(mp.mpf(float(v)))) for v in x]
@@ -85,12 +108,16 @@ def test_second_derivative_of_spence_near_1(xp: Any) -> None:
     z = argument(xp, [1.0, 1 + 1e-8, 1 - 1e-8])
     y = xp.special.spence(z)
     (g,) = mg.autograd.grad(y, z, xp.ones_like(y), create_graph=True)
-    np.testing.assert_allclose(values(mg.autograd.grad(g, z, xp.ones_like(g))[0]), [0.5] * 3, rtol=1e-7)
+    np.testing.assert_allclose(
+        values(mg.autograd.grad(g, z, xp.ones_like(g))[0]), [0.5] * 3, rtol=1e-7
+    )
 
 
 def test_expn_is_not_differentiated_by_its_order(xp: Any) -> None:
     n = argument(xp, [1.0, 2.0])
-    with pytest.raises(MissingRuleError, match="'special.expn' has no derivative rule for its argument 'n'"):
+    with pytest.raises(
+        MissingRuleError, match="'special.expn' has no derivative rule for its argument 'n'"
+    ):
         xp.special.expn(n, xp.asarray([1.0, 2.0])).sum().backward()
 
 
@@ -99,7 +126,11 @@ def test_complex_arrays(name: str, xp: Any, backend: str) -> None:
     """SciPy's on NumPy and JAX, which calls it; refused by name elsewhere."""
     z = argument(xp, [0.5 + 0.3j, -2.0 + 1.0j, 3.0 - 4.0j])
     if backend not in ("numpy", "jax"):
-        with pytest.raises(TypeError, match=rf"^special\.{name} on the backend '\w+' takes real floating-point arrays, not .*complex128\."):
+        with pytest.raises(
+            TypeError,
+            match=rf"^special\.{name} on the backend '\w+' takes real floating-point arrays, "
+            r"not .*complex128\.",
+        ):
             getattr(xp.special, name)(z)
         return
     f, x = getattr(scipy.special, name), values(z)
@@ -117,10 +148,15 @@ def test_dtypes_are_those_of_floating_arguments(name: str, xp: Any, backend: str
     f = getattr(xp.special, name)
     y = f(*parameters, x)
     y.sum().backward()
-    assert y.dtype == (xp.float64 if parameters and backend == "numpy" else xp.float32)  # NumPy promotes as everywhere
+    # NumPy promotes as everywhere
+    assert y.dtype == (xp.float64 if parameters and backend == "numpy" else xp.float32)
     assert x.grad.dtype == xp.float32
     assert f(*parameters, whole).dtype == xp.float64
-    np.testing.assert_allclose(values(y), getattr(scipy.special, name)(*([1, 2], 2)[: len(parameters)], [0.5, 1.5]), rtol=1e-5)
+    np.testing.assert_allclose(
+        values(y),
+        getattr(scipy.special, name)(*([1, 2], 2)[: len(parameters)], [0.5, 1.5]),
+        rtol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("name", ["exp1", "expi", "spence", "expn", *ENTROPIES])
@@ -129,9 +165,17 @@ def test_float16_is_computed_in_float32(name: str, backend: str) -> None:
     pytest.importorskip(backend, reason="an optional backend")
     xp = mg.namespace(backend)
     x = np.asarray([0.2, 0.6, 0.9], dtype=np.float16)
-    others = (2,) if name == "expn" else (np.asarray([0.3, 0.5, 0.8], dtype=np.float16),) if name in OF_TWO else ()
+    others = (
+        (2,)
+        if name == "expn"
+        else (np.asarray([0.3, 0.5, 0.8], dtype=np.float16),)
+        if name in OF_TWO
+        else ()
+    )
     t = argument(xp, x)
-    y = getattr(xp.special, name)(*(xp.asarray(a) if isinstance(a, np.ndarray) else a for a in others), t)
+    y = getattr(xp.special, name)(
+        *(xp.asarray(a) if isinstance(a, np.ndarray) else a for a in others), t
+    )
     y.sum().backward()
     assert values(y).dtype == values(t.grad).dtype == np.float16
     wide = [a.astype(float) if isinstance(a, np.ndarray) else a for a in (*others, x)]
@@ -141,7 +185,11 @@ def test_float16_is_computed_in_float32(name: str, backend: str) -> None:
 # ----- 1F1 -----
 
 
-POINTS = ([0.5, 2.5, 1.0, -2.0, 0.3, 3.0, -2.0], [1.5, 0.7, 3.0, 1.5, 2.2, 1.0, 2.5], [0.3, 12.0, -8.0, 3.0, -250.0, 0.0, -3.0])
+POINTS = (
+    [0.5, 2.5, 1.0, -2.0, 0.3, 3.0, -2.0],
+    [1.5, 0.7, 3.0, 1.5, 2.2, 1.0, 2.5],
+    [0.3, 12.0, -8.0, 3.0, -250.0, 0.0, -3.0],
+)
 
 
 def test_hyp1f1_by_its_parameters(xp: Any) -> None:
@@ -151,7 +199,9 @@ def test_hyp1f1_by_its_parameters(xp: Any) -> None:
         for point in zip(values(a), values(b), values(x), strict=True):
             with mp.workdps(50):
                 p = [mp.mpf(float(v)) for v in point]
-                true.append(float(mp.diff(lambda t, p=p, by=by: mp.hyp1f1(*p[:by], t, *p[by + 1:]), p[by])))
+                true.append(
+                    float(mp.diff(lambda t, p=p, by=by: mp.hyp1f1(*p[:by], t, *p[by + 1 :]), p[by]))
+                )
         np.testing.assert_allclose(slope(xp.special.hyp1f1, a, b, x, by=by), true, rtol=1e-12)
 
 
@@ -166,7 +216,9 @@ def test_second_derivatives_of_hyp1f1_by_its_parameters() -> None:
             p = [mp.mpf(float(v)) for v in point]
             twice = mp.diff(lambda t, p=p: mp.hyp1f1(t, *p[1:]), p[0], 2)
             mixed = mp.diff(lambda s, t, p=p: mp.hyp1f1(s, t, p[2]), (p[0], p[1]), (1, 1))
-        np.testing.assert_allclose([found[0][k], found[1][k]], [float(twice), float(mixed)], rtol=1e-11)
+        np.testing.assert_allclose(
+            [found[0][k], found[1][k]], [float(twice), float(mixed)], rtol=1e-11
+        )
 
 
 def test_hyp1f1_is_nan_where_its_series_do_not_converge(xp: Any) -> None:
@@ -178,21 +230,42 @@ def test_hyp1f1_is_nan_where_its_series_do_not_converge(xp: Any) -> None:
 def test_hyp1f1_of_complex_arrays(xp: Any, backend: str) -> None:
     a, z = argument(xp, [0.5]), argument(xp, [1 + 2j])
     if backend not in ("numpy", "jax"):
-        with pytest.raises(TypeError, match=rf"^special\.hyp1f1 on the backend '{backend}' takes real floating-point arrays, not .*complex128\."):
+        with pytest.raises(
+            TypeError,
+            match=rf"^special\.hyp1f1 on the backend '{backend}' takes real floating-point "
+            r"arrays, not .*complex128\.",
+        ):
             xp.special.hyp1f1(a, 1.5, z)
         return
     y = xp.special.hyp1f1(a, 1.5, z)
     np.testing.assert_allclose(values(y), scipy.special.hyp1f1(0.5, 1.5, [1 + 2j]))
     found = slope(xp.special.hyp1f1, a.detach(), 1.5, z, by=2)
     np.testing.assert_allclose(found, np.conj(scipy.special.hyp1f1(1.5, 2.5, [1 + 2j]) / 3))
-    with pytest.raises(TypeError, match=rf"^special\.hyp1f1 by a on the backend '{backend}' takes real floating-point arrays, not complex128\."):
+    with pytest.raises(
+        TypeError,
+        match=rf"^special\.hyp1f1 by a on the backend '{backend}' takes real floating-point "
+        r"arrays, not complex128\.",
+    ):
         slope(xp.special.hyp1f1, a, 1.5, z.detach())
-    with pytest.raises(TypeError, match=rf"^special\.hyp1f1 on the backend '{backend}' takes real floating-point arrays, not complex128\.$"):
+    with pytest.raises(
+        TypeError,
+        match=rf"^special\.hyp1f1 on the backend '{backend}' takes real floating-point arrays, "
+        r"not complex128\.$",
+    ):
         xp.special.hyp1f1(z, 1.5, z)
 
 
-@pytest.mark.parametrize("a, b, x", [(-93.0, -26.4551, 0.338983), (12.25879260861587, -40.74120739138413, -0.9296333223009051), (-5.0, -4.9, 18.9)])
-def test_values_of_hyp1f1_that_is_a_polynomial_below_b_0(a: float, b: float, x: float, xp: Any) -> None:
+@pytest.mark.parametrize(
+    "a, b, x",
+    [
+        (-93.0, -26.4551, 0.338983),
+        (12.25879260861587, -40.74120739138413, -0.9296333223009051),
+        (-5.0, -4.9, 18.9),
+    ],
+)
+def test_values_of_hyp1f1_that_is_a_polynomial_below_b_0(
+    a: float, b: float, x: float, xp: Any
+) -> None:
     """SciPy's (1.17) have no digit, or 9 of them."""
     value, *exact = true_derivatives(a, b, x)
     given = [argument(xp, v) for v in (a, b, x)]
@@ -206,16 +279,22 @@ def test_values_of_hyp1f1_that_is_a_polynomial_below_b_0(a: float, b: float, x: 
 
 def test_hyp1f1_is_nan_where_a_gamma_function_is_no_number() -> None:
     xp = mg.namespace("strict")
-    assert np.isnan(values(xp.special.hyp1f1(*(xp.asarray([v]) for v in (100.0, 200.0, -9000.0))))).all()
+    assert np.isnan(
+        values(xp.special.hyp1f1(*(xp.asarray([v]) for v in (100.0, 200.0, -9000.0))))
+    ).all()
 
 
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
 def test_complex_x_log_y(name: str, xp: Any) -> None:
     x, y = argument(xp, [1 + 2j, 0j]), argument(xp, [0.5 - 1j, 0j])
     z = getattr(xp.special, name)(x, y)
-    np.testing.assert_allclose(values(z), getattr(scipy.special, name)(values(x), values(y)), rtol=1e-14)
+    np.testing.assert_allclose(
+        values(z), getattr(scipy.special, name)(values(x), values(y)), rtol=1e-14
+    )
     logarithm = np.log(values(y)[0] + (name == "xlog1py"))
-    np.testing.assert_allclose(slope(getattr(xp.special, name), x, y), np.conj([logarithm, 0]), rtol=1e-14)
+    np.testing.assert_allclose(
+        slope(getattr(xp.special, name), x, y), np.conj([logarithm, 0]), rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("name", ["entr", "kl_div", "log_expit", "rel_entr"])
@@ -223,19 +302,38 @@ def test_complex_arrays_are_refused_by_name(name: str) -> None:
     for backend in ("numpy", "strict"):
         xp = mg.namespace(backend)
         z = xp.asarray(np.asarray([1j]))
-        with pytest.raises(TypeError, match=rf"^special\.{name} on the backend '{backend}' takes real floating-point arrays, not .*complex128\.$"):
+        with pytest.raises(
+            TypeError,
+            match=rf"^special\.{name} on the backend '{backend}' takes real floating-point "
+            r"arrays, not .*complex128\.$",
+        ):
             getattr(xp.special, name)(*[z] * (2 if name in OF_TWO else 1))
 
 
 @pytest.mark.parametrize("backend", ["strict", "jax"])
 def test_kl_div_of_close_numbers_has_no_cancellation(backend: str) -> None:
-    pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend), reason="an optional backend")
+    pytest.importorskip(
+        {"strict": "array_api_strict"}.get(backend, backend), reason="an optional backend"
+    )
     xp = mg.namespace(backend)
     x, d = np.asarray([0.3, 2.0]), np.asarray([2.0**-30, -(2.0**-20)])
-    np.testing.assert_allclose(values(xp.special.kl_div(argument(xp, x), argument(xp, x + d))), d * d / (2 * x) * (1 - 2 * d / (3 * x)), rtol=1e-8)
+    np.testing.assert_allclose(
+        values(xp.special.kl_div(argument(xp, x), argument(xp, x + d))),
+        d * d / (2 * x) * (1 - 2 * d / (3 * x)),
+        rtol=1e-8,
+    )
 
 
-@pytest.mark.parametrize("a, b, x", [(-3.0, 6.25, 239.0), (-3.0, 6.25, 1e4), (2.5, -0.5, -300.0), (-4.0, 10.5, 5.0), (0.0, 2.0, 500.0)])
+@pytest.mark.parametrize(
+    "a, b, x",
+    [
+        (-3.0, 6.25, 239.0),
+        (-3.0, 6.25, 1e4),
+        (2.5, -0.5, -300.0),
+        (-4.0, 10.5, 5.0),
+        (0.0, 2.0, 500.0),
+    ],
+)
 def test_hyp1f1_that_is_a_polynomial_is_one_everywhere(a: float, b: float, x: float) -> None:
     xp = mg.namespace("strict")
     y = xp.special.hyp1f1(*(xp.asarray([v]) for v in (a, b, x)))
@@ -244,10 +342,17 @@ def test_hyp1f1_that_is_a_polynomial_is_one_everywhere(a: float, b: float, x: fl
 
 @pytest.mark.parametrize("a, b, x", [(-3.0, 6.25, 239.0), (-12.0, 1.5, 226.0), (2.5, 0.5, -200.0)])
 def test_hyp1f1_by_its_parameters_where_gamma_has_a_pole(a: float, b: float, x: float) -> None:
-    """By a far out; by b where that is no polynomial. The derivatives are those between neighbouring points."""
+    """By a far out; by b where that is no polynomial.
+
+    The derivatives are those between neighbouring points.
+    """
+
     def gradient(a: float, b: float) -> list[float]:
         u, v = (mg.asarray(np.asarray([w]), requires_grad=True) for w in (a, b))
-        return [g.item() for g in mg.autograd.grad(mg.special.hyp1f1(u, v, mg.asarray(np.asarray([x]))), [u, v])]
+        return [
+            g.item()
+            for g in mg.autograd.grad(mg.special.hyp1f1(u, v, mg.asarray(np.asarray([x]))), [u, v])
+        ]
 
     h = 2.0**-20
     at, sides = gradient(a, b), [gradient(a + d, b) for d in (h, -h)]
@@ -256,21 +361,40 @@ def test_hyp1f1_by_its_parameters_where_gamma_has_a_pole(a: float, b: float, x: 
         np.testing.assert_allclose(at[1], (sides[0][1] + sides[1][1]) / 2, rtol=1e-9)
 
 
-CANCELLING = [(-17.7, 16.9, 89.0), (-3 + 2.0**-33, 5.0, 80.0), (-27.6256, 11.0, 4.6), (36.0, 0.97, -150.4), (15.0006, -16.24, 202.5)]
-PAST_150 = [(300.0, 0.5, 200.0), (-3.0, 5.0, 450.0), (-3.0, 5.0, -450.0), (8.0, 5.0, -450.0), (-20.3, 19.7, 500.0), (3.0, 2.0, 400.0),
-            (0.5, 40.3, -800.0), (73.3946, -57.6549, 278.373)]
+CANCELLING = [
+    (-17.7, 16.9, 89.0),
+    (-3 + 2.0**-33, 5.0, 80.0),
+    (-27.6256, 11.0, 4.6),
+    (36.0, 0.97, -150.4),
+    (15.0006, -16.24, 202.5),
+]
+PAST_150 = [
+    (300.0, 0.5, 200.0),
+    (-3.0, 5.0, 450.0),
+    (-3.0, 5.0, -450.0),
+    (8.0, 5.0, -450.0),
+    (-20.3, 19.7, 500.0),
+    (3.0, 2.0, 400.0),
+    (0.5, 40.3, -800.0),
+    (73.3946, -57.6549, 278.373),
+]
 
 
 def true_derivatives(a: float, b: float, x: float) -> list[float]:
     """1F1 and its derivatives by all three."""
     with mp.workdps(90):
         p, h = [mp.mpf(v) for v in (a, b, x)], mp.mpf(10) ** -30
-        sides = [[mp.hyp1f1(*(v + s * h * (i == by) for i, v in enumerate(p))) for s in (1, -1)] for by in range(3)]
+        sides = [
+            [mp.hyp1f1(*(v + s * h * (i == by) for i, v in enumerate(p))) for s in (1, -1)]
+            for by in range(3)
+        ]
         return [float(mp.hyp1f1(*p)), *(float((high - low) / (2 * h)) for high, low in sides)]
 
 
 @pytest.mark.parametrize("a, b, x", [*CANCELLING, *PAST_150])
-def test_hyp1f1_where_its_terms_cancel_and_far_out(a: float, b: float, x: float, xp: Any, backend: str) -> None:
+def test_hyp1f1_where_its_terms_cancel_and_far_out(
+    a: float, b: float, x: float, xp: Any, backend: str
+) -> None:
     """In the first ones the terms are up to 1e16 times the sum."""
     value, *exact = true_derivatives(a, b, x)
     given = [argument(xp, [v]) for v in (a, b, x)]
@@ -287,19 +411,31 @@ def test_hyp1f1_where_its_terms_cancel_and_far_out(a: float, b: float, x: float,
 def test_hyp1f1_by_b_of_polynomials(xp: Any) -> None:
     """1F1(-1, b, x) = 1 - x / b and 1F1(-2, b, x) = 1 - 2 x / b + x**2 / (b (b + 1))."""
     b, x = np.asarray([0.7, 5.0, 5.0, 5.0]), np.asarray([0.3, 90.0, 1e5, -20.0])
-    first, second = (slope(xp.special.hyp1f1, argument(xp, np.full(4, -n)), argument(xp, b), argument(xp, x), by=1) for n in (1.0, 2.0))
+    first, second = (
+        slope(
+            xp.special.hyp1f1, argument(xp, np.full(4, -n)), argument(xp, b), argument(xp, x), by=1
+        )
+        for n in (1.0, 2.0)
+    )
     np.testing.assert_allclose(first, x / b**2, rtol=1e-14)
-    np.testing.assert_allclose(second, 2 * x / b**2 - x**2 * (2 * b + 1) / (b * (b + 1)) ** 2, rtol=1e-13)
+    np.testing.assert_allclose(
+        second, 2 * x / b**2 - x**2 * (2 * b + 1) / (b * (b + 1)) ** 2, rtol=1e-13
+    )
 
 
 def test_second_derivatives_of_hyp1f1_are_nan_where_floats_are_not_exact_enough() -> None:
-    a, b, x = (mg.asarray(np.asarray([v, w]), requires_grad=True) for v, w in ((-17.7, 0.5), (16.9, 1.5), (89.0, 2.0)))
+    a, b, x = (
+        mg.asarray(np.asarray([v, w]), requires_grad=True)
+        for v, w in ((-17.7, 0.5), (16.9, 1.5), (89.0, 2.0))
+    )
     y = mg.special.hyp1f1(a, b, x)
     (g,) = mg.autograd.grad(y, a, mg.namespace("numpy").ones_like(y), create_graph=True)
     second = values(mg.autograd.grad(g, a, mg.namespace("numpy").ones_like(g))[0])
     assert np.isfinite(values(g.detach())).all() and np.isnan(second[0])
     with mp.workdps(50):
-        np.testing.assert_allclose(second[1], float(mp.diff(lambda t: mp.hyp1f1(t, 1.5, 2.0), 0.5, 2)), rtol=1e-12)
+        np.testing.assert_allclose(
+            second[1], float(mp.diff(lambda t: mp.hyp1f1(t, 1.5, 2.0), 0.5, 2)), rtol=1e-12
+        )
 
 
 def test_hyp1f1_whose_terms_cancel_says_so() -> None:

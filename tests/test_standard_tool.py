@@ -14,8 +14,14 @@ TOOL = ROOT / "tools" / "standard.py"
 
 
 def run(checkout: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(TOOL), "numpy"], capture_output=True, text=True, timeout=60, check=False,
-                          env=os.environ | {"ARRAY_API_TESTS": checkout})
+    return subprocess.run(
+        [sys.executable, str(TOOL), "numpy"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"ARRAY_API_TESTS": checkout},
+    )
 
 
 def test_without_the_suite() -> None:
@@ -44,5 +50,8 @@ def test_lists(path: Path) -> None:
         assert all(i.startswith("array_api_tests/test_") and "::" in i for i in ids), group
         assert not seen & set(ids)
         seen |= set(ids)
-    # Of these two every expected failure is a special case of the library itself; JAX has a few of other kinds.
-    assert path.stem not in ("numpy", "strict") or (len(seen) == 27 and all("test_special_cases.py" in i for i in seen))
+    # Of these two every expected failure is a special case of the library itself; JAX has a few of
+    # other kinds.
+    assert path.stem not in ("numpy", "strict") or (
+        len(seen) == 27 and all("test_special_cases.py" in i for i in seen)
+    )

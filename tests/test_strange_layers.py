@@ -1,4 +1,6 @@
-"""A layer that multigrad does not know goes through every operation, and with every transformation, by its own `_apply`."""
+"""A layer that multigrad does not know goes through every operation, and with every transformation,
+by its own `_apply`.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,6 @@ class Logged(Immutable):
         wrapped = tuple(Logged.of(x, top._run) if is_array(x) else x for x in outs)
         return wrapped if op.outputs != () else wrapped[0]
 
-
     @staticmethod
     def _apply_custom(application, values, top):
         log.append(application.name)
@@ -78,8 +79,22 @@ def program(x, w):
 
 
 X, W = np.array([0.4, -1.3, 2.0]), np.array([1.1, 0.7, -0.2])
-OPERATIONS = ["multiply", "add", "multiply", "subtract", "sin", "getitem", "getitem", "concat", "multiply", "greater", "multiply", "where", "pow",
-              "sum"]
+OPERATIONS = [
+    "multiply",
+    "add",
+    "multiply",
+    "subtract",
+    "sin",
+    "getitem",
+    "getitem",
+    "concat",
+    "multiply",
+    "greater",
+    "multiply",
+    "where",
+    "pow",
+    "sum",
+]
 
 
 def values(x):
@@ -97,7 +112,12 @@ class TestAStranger:
     @pytest.mark.parametrize("beside", ["raw", "Tensor", "float64"])
     def test_beside_other_operands(self, beside):
         w = {"raw": W, "Tensor": mg.asarray(W), "float64": np.float64(0.7)}[beside]
-        for function in (lambda x: x * w, lambda x: w * x, lambda x: mg.where(x > 0, x, w), lambda x: mg.clip(x, -1.0, w)):
+        for function in (
+            lambda x: x * w,
+            lambda x: w * x,
+            lambda x: mg.where(x > 0, x, w),
+            lambda x: mg.clip(x, -1.0, w),
+        ):
             found, seen = logged(function, X)
             np.testing.assert_allclose(values(found), values(function(mg.asarray(X))))
             assert seen
@@ -120,14 +140,18 @@ class TestAStranger:
         (g,) = mg.autograd.grad(found, x)
         np.testing.assert_allclose(values(g), func.grad(program)(X, W))
 
-    @pytest.mark.parametrize("transform", [
-        lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
-        lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
-        lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
-        lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
-        lambda f: lambda x, w: func.hessian(f)(x, w),
-        lambda f: lambda x, w: func.grad(func.checkpoint(f))(x, w),
-    ], ids=["jvp", "jvp of grad", "grad of grad", "vmap of grad", "hessian", "grad of checkpoint"])
+    @pytest.mark.parametrize(
+        "transform",
+        [
+            lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
+            lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
+            lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
+            lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
+            lambda f: lambda x, w: func.hessian(f)(x, w),
+            lambda f: lambda x, w: func.grad(func.checkpoint(f))(x, w),
+        ],
+        ids=["jvp", "jvp of grad", "grad of grad", "vmap of grad", "hessian", "grad of checkpoint"],
+    )
     def test_inside_of_transformations(self, transform):
         function = transform(program)
         expected = values(function(X, W))
@@ -143,7 +167,9 @@ class TestAStranger:
             np.testing.assert_allclose(func.grad(inner)(X), func.grad(program)(X, W))
         elif order == "vmap":
             rows = np.stack([X, W])
-            np.testing.assert_allclose(func.vmap(inner)(rows), [values(program(mg.asarray(r), W)) for r in rows])
+            np.testing.assert_allclose(
+                func.vmap(inner)(rows), [values(program(mg.asarray(r), W)) for r in rows]
+            )
         else:
             np.testing.assert_allclose(func.jvp(inner, (X,), (W,))[1], func.grad(program)(X, W) @ W)
         assert log == OPERATIONS
@@ -195,14 +221,16 @@ def own_derivatives(x, w):
 
 
 def same(x, w):
-    return mg.sum(mg.sin(x)**2 * w + mg.sin(x) * 3 * x**3 - mg.exp(w) * x)
+    return mg.sum(mg.sin(x) ** 2 * w + mg.sin(x) * 3 * x**3 - mg.exp(w) * x)
 
 
 TRANSFORMS = {
     "nothing": lambda f: f,
     "grad": lambda f: func.grad(f),
     "jvp": lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
-    "vmap of grad": lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
+    "vmap of grad": lambda f: (
+        lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w)
+    ),
     "jvp of grad": lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
     "hessian": lambda f: lambda x, w: func.hessian(f)(x, w),
     "jacrev of jacfwd": lambda f: func.jacrev(func.jacfwd(f)),
@@ -211,13 +239,17 @@ TRANSFORMS = {
 
 
 class TestDerivativesOfOnesOwn:
-    """A layer takes part in autograd.Function, custom_vjp and custom_jvp by the static method `_apply_custom`."""
+    """A layer takes part in autograd.Function, custom_vjp and custom_jvp by the static method
+    `_apply_custom`.
+    """
 
     @pytest.mark.parametrize("name", TRANSFORMS)
     def test_inside_of_transformations(self, name):
         transform = TRANSFORMS[name]
         expected = values(transform(same)(mg.asarray(X), mg.asarray(W)))
-        np.testing.assert_allclose(values(transform(own_derivatives)(mg.asarray(X), mg.asarray(W))), expected)
+        np.testing.assert_allclose(
+            values(transform(own_derivatives)(mg.asarray(X), mg.asarray(W))), expected
+        )
         out, seen = logged(transform(own_derivatives), X, W)
         np.testing.assert_allclose(values(out), expected)
         assert {"VmappedSquare", "Square"} & set(seen)
@@ -231,7 +263,9 @@ class TestDerivativesOfOnesOwn:
             np.testing.assert_allclose(func.grad(inner)(X), func.grad(same)(X, W))
         elif order == "vmap":
             rows = np.stack([X, W])
-            np.testing.assert_allclose(func.vmap(inner)(rows), [values(same(mg.asarray(r), W)) for r in rows])
+            np.testing.assert_allclose(
+                func.vmap(inner)(rows), [values(same(mg.asarray(r), W)) for r in rows]
+            )
         else:
             np.testing.assert_allclose(func.jvp(inner, (X,), (W,))[1], func.grad(same)(X, W) @ W)
         assert "Square" in log
@@ -248,5 +282,9 @@ class TestDerivativesOfOnesOwn:
             _apply_custom = staticmethod(Layer._apply_custom)
 
         run = Run("mute")
-        with pytest.raises(NotImplementedError, match=r"under Mute yet: let the class Mute define the static method _apply_custom\(application"):
+        with pytest.raises(
+            NotImplementedError,
+            match=r"under Mute yet: let the class Mute define the static method "
+            r"_apply_custom\(application",
+        ):
             run.call(lambda: Square.apply(Mute._around(X, run, run.own_level), 3))

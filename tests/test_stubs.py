@@ -1,4 +1,6 @@
-"""The stubs that type checkers read: they say what the table of operations says, and what they say is there. `make types` runs the checkers."""
+"""The stubs that type checkers read: they say what the table of operations says, and what they say
+is there. `make types` runs the checkers.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,16 @@ from multigrad import extend
 
 ROOT = Path(__file__).parent.parent
 STUBS = sorted([*(ROOT / "multigrad").rglob("*.pyi"), *(ROOT / "plugins").rglob("*.pyi")])
-PACKAGES = [ROOT, ROOT / "conformance", *sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))]
+PACKAGES = [
+    ROOT,
+    ROOT / "conformance",
+    *sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml")),
+]
 FOLDERS = {ROOT: "multigrad", ROOT / "conformance": "multigrad_conformance"}
 MODULES = ("multigrad", "multigrad.autograd", "multigrad.autograd.graph")
-"""The modules that have names at run time which their files do not show to type checkers as text."""
+"""The modules that have names at run time which their files do not show to type checkers as
+text.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +39,9 @@ def tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools"))
+        spec.loader.exec_module(module)
     return module
 
 
@@ -39,18 +49,26 @@ def test_they_are_fresh(tool: ModuleType) -> None:
     texts = tool.texts()
     assert {str(path.relative_to(ROOT)) for path in STUBS} == set(texts)
     for path, text in texts.items():
-        assert (ROOT / path).read_text() == text, f"{path} differs from the table of operations: run `make stubs`"
+        assert (ROOT / path).read_text() == text, (
+            f"{path} differs from the table of operations: run `make stubs`"
+        )
 
 
 def functions(path: Path) -> dict[str, ast.FunctionDef]:
-    return {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name: node
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def test_every_public_operation_is_there(tool: ModuleType) -> None:
     mg.zeros(1)
     extend.load_plugins()
     stub = functions(ROOT / "multigrad" / "typing" / "functions.pyi")
-    special = functions(ROOT / "plugins" / "multigrad-special" / "multigrad_special" / "functions.pyi")
+    special = functions(
+        ROOT / "plugins" / "multigrad-special" / "multigrad_special" / "functions.pyi"
+    )
     for op in tool.own().values():
         if op.public and "." not in op.name:
             assert op.name in stub or op.name == "asarray", op.name
@@ -69,7 +87,9 @@ def test_modules_hide_their_getattr_from_type_checkers(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__file__ is not None and callable(module.__getattr__)
     tree = ast.parse(Path(module.__file__).read_text())
-    assert "__getattr__" not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert "__getattr__" not in {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.name)
@@ -84,8 +104,14 @@ def test_a_user_s_program_runs(name: str) -> None:
 
 
 def test_few_types_are_any() -> None:
-    """Each of at least 56 typical expressions has a type that both checkers assert; Any stands where the program decides when it runs."""
-    lines = [line for line in (ROOT / "tests" / "typing" / "revealed.py").read_text().splitlines() if line.startswith("assert_type(")]
+    """Each of at least 56 typical expressions has a type that both checkers assert; Any stands
+    where the program decides when it runs.
+    """
+    lines = [
+        line
+        for line in (ROOT / "tests" / "typing" / "revealed.py").read_text().splitlines()
+        if line.startswith("assert_type(")
+    ]
     assert len(lines) >= 56
     unknown = [line for line in lines if re.search(r"\bAny\b", line) and "NDArray[Any]" not in line]
     assert len(unknown) == 3 and sum("lambda" in line for line in unknown) == 2, unknown
@@ -98,7 +124,12 @@ def test_members_are_those_of_the_table() -> None:
     assert all(hasattr(mg.Tensor, name) for name in names)
     x = mg.asarray(np.ones((2, 2)))
     public = {n for n in dir(x) if not n.startswith("_") and n not in vars(mg.autograd.Variable)}
-    own = {n for cls in mg.Tensor.__mro__ for n in vars(cls) if n in public and inspect.getmodule(cls) is not None}
+    own = {
+        n
+        for cls in mg.Tensor.__mro__
+        for n in vars(cls)
+        if n in public and inspect.getmodule(cls) is not None
+    }
     assert {"sum", "exp_", "reshape"} <= names <= own | {n for n in names if n.startswith("__")}
 
 

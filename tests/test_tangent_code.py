@@ -1,4 +1,6 @@
-"""The straight code of Duals computes what the general path computes: values, tangents, dtypes, views, errors."""
+"""The straight code of Duals computes what the general path computes: values, tangents, dtypes,
+views, errors.
+"""
 
 from __future__ import annotations
 
@@ -34,37 +36,123 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Steps take the namespace, a source of choices, and two or three arrays of the pool.
-ELEMENTWISE = ("sin", "exp", "tanh", "sqrt", "log", "abs", "square", "negative", "sign", "floor", "reciprocal", "atan", "positive", "log1p", "round")
-BINARY = ("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "atan2", "hypot", "logaddexp", "remainder", "copysign", "less")
+ELEMENTWISE = (
+    "sin",
+    "exp",
+    "tanh",
+    "sqrt",
+    "log",
+    "abs",
+    "square",
+    "negative",
+    "sign",
+    "floor",
+    "reciprocal",
+    "atan",
+    "positive",
+    "log1p",
+    "round",
+)
+BINARY = (
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "pow",
+    "maximum",
+    "minimum",
+    "atan2",
+    "hypot",
+    "logaddexp",
+    "remainder",
+    "copysign",
+    "less",
+)
 SCALARS = (2, 0.5, -1.5, True, 1 + 2j, 0)
 
 STEPS: dict[str, Callable[..., Any]] = {
     "unary": lambda xp, r, x, y, z: getattr(xp, r.choice(ELEMENTWISE))(x),
     "binary": lambda xp, r, x, y, z: getattr(xp, r.choice(BINARY))(x, y),
-    "operator": lambda xp, r, x, y, z: r.choice((operator.add, operator.mul, operator.sub, operator.truediv, operator.pow, operator.lt))(x, y),
-    "scalar": lambda xp, r, x, y, z: getattr(xp, r.choice(BINARY))(*r.choice(((x, r.choice(SCALARS)), (r.choice(SCALARS), x)))),
-    "scalar operator": lambda xp, r, x, y, z: r.choice((lambda c: x + c, lambda c: c * x, lambda c: c - x, lambda c: x / c))(r.choice(SCALARS)),
-    "clip": lambda xp, r, x, y, z: xp.clip(x, r.choice((None, -0.5, y)), max=r.choice((None, 0.7, z))),
+    "operator": lambda xp, r, x, y, z: r.choice(
+        (operator.add, operator.mul, operator.sub, operator.truediv, operator.pow, operator.lt)
+    )(x, y),
+    "scalar": lambda xp, r, x, y, z: getattr(xp, r.choice(BINARY))(
+        *r.choice(((x, r.choice(SCALARS)), (r.choice(SCALARS), x)))
+    ),
+    "scalar operator": lambda xp, r, x, y, z: r.choice(
+        (lambda c: x + c, lambda c: c * x, lambda c: c - x, lambda c: x / c)
+    )(r.choice(SCALARS)),
+    "clip": lambda xp, r, x, y, z: xp.clip(
+        x, r.choice((None, -0.5, y)), max=r.choice((None, 0.7, z))
+    ),
     "where": lambda xp, r, x, y, z: xp.where(x != y, r.choice((x, 0.0)), z),
-    "sum": lambda xp, r, x, y, z: xp.sum(x, axis=r.choice((None, 0, -1)), keepdims=r.choice((False, True))),
-    "sum in a dtype": lambda xp, r, x, y, z: xp.sum(x, axis=0, dtype=r.choice(("float32", "float64", "complex128"))),
-    "statistics": lambda xp, r, x, y, z: getattr(xp, r.choice(("mean", "var", "std", "max", "prod")))(x, axis=r.choice((None, -1))),
+    "sum": lambda xp, r, x, y, z: xp.sum(
+        x, axis=r.choice((None, 0, -1)), keepdims=r.choice((False, True))
+    ),
+    "sum in a dtype": lambda xp, r, x, y, z: xp.sum(
+        x, axis=0, dtype=r.choice(("float32", "float64", "complex128"))
+    ),
+    "statistics": lambda xp, r, x, y, z: getattr(
+        xp, r.choice(("mean", "var", "std", "max", "prod"))
+    )(x, axis=r.choice((None, -1))),
     "sort": lambda xp, r, x, y, z: getattr(xp, r.choice(("sort", "cumulative_sum")))(x, axis=-1),
-    "astype": lambda xp, r, x, y, z: xp.astype(x, getattr(xp, r.choice(DTYPES[:4])), copy=r.choice((True, False))),
-    "shape": lambda xp, r, x, y, z: r.choice((lambda: xp.reshape(x, (-1,)), lambda: xp.expand_dims(x, axis=0), lambda: xp.flip(x, axis=0),
-                                              lambda: xp.broadcast_to(x, (2, *x.shape)), lambda: xp.permute_dims(x, (1, 0)), lambda: x.mT))(),
-    "index": lambda xp, r, x, y, z: x[r.choice((0, -1, slice(1, None), Ellipsis, (Ellipsis, 0), (slice(None), None)))],
-    "index array": lambda xp, r, x, y, z: x[r.choice((np.asarray([1, 0, 1]), (slice(None), np.asarray([0, 1])), np.asarray([True, False])))],
-    "index of the pool": lambda xp, r, x, y, z: x[y if y._elem.bool else xp.astype(y, xp.int64) % 2],
+    "astype": lambda xp, r, x, y, z: xp.astype(
+        x, getattr(xp, r.choice(DTYPES[:4])), copy=r.choice((True, False))
+    ),
+    "shape": lambda xp, r, x, y, z: r.choice(
+        (
+            lambda: xp.reshape(x, (-1,)),
+            lambda: xp.expand_dims(x, axis=0),
+            lambda: xp.flip(x, axis=0),
+            lambda: xp.broadcast_to(x, (2, *x.shape)),
+            lambda: xp.permute_dims(x, (1, 0)),
+            lambda: x.mT,
+        )
+    )(),
+    "index": lambda xp, r, x, y, z: x[
+        r.choice((0, -1, slice(1, None), Ellipsis, (Ellipsis, 0), (slice(None), None)))
+    ],
+    "index array": lambda xp, r, x, y, z: x[
+        r.choice(
+            (np.asarray([1, 0, 1]), (slice(None), np.asarray([0, 1])), np.asarray([True, False]))
+        )
+    ],
+    "index of the pool": lambda xp, r, x, y, z: x[
+        y if y._elem.bool else xp.astype(y, xp.int64) % 2
+    ],
     "take": lambda xp, r, x, y, z: xp.take(x, np.asarray([0, 0, 1]), axis=0),
-    "lists": lambda xp, r, x, y, z: r.choice((lambda: xp.stack([x, y, x]), lambda: xp.concat([x, z, y]), lambda: xp.concat((x, y), axis=None)))(),
-    "product": lambda xp, r, x, y, z: r.choice((lambda: xp.matmul(x, xp.matrix_transpose(y)), lambda: xp.tensordot(x, y, axes=0),
-                                                lambda: xp.vecdot(x, y), lambda: x @ y))(),
+    "lists": lambda xp, r, x, y, z: r.choice(
+        (
+            lambda: xp.stack([x, y, x]),
+            lambda: xp.concat([x, z, y]),
+            lambda: xp.concat((x, y), axis=None),
+        )
+    )(),
+    "product": lambda xp, r, x, y, z: r.choice(
+        (
+            lambda: xp.matmul(x, xp.matrix_transpose(y)),
+            lambda: xp.tensordot(x, y, axes=0),
+            lambda: xp.vecdot(x, y),
+            lambda: x @ y,
+        )
+    )(),
     "parts": lambda xp, r, x, y, z: getattr(xp, r.choice(("real", "imag", "conj")))(x),
-    "several": lambda xp, r, x, y, z: r.choice((lambda: xp.unstack(x)[0], lambda: xp.broadcast_arrays(x, y)[1] * 1))(),
-    "like": lambda xp, r, x, y, z: r.choice((lambda: xp.zeros_like(x), lambda: xp.full_like(x, 2.0) * x, lambda: xp.linspace(xp.sum(x), 2.0, 3)))(),
-    "in place": lambda xp, r, x, y, z: r.choice((operator.imul, operator.iadd, operator.ipow))(x, r.choice((y, 0.5))),
-    "write": lambda xp, r, x, y, z: x.__setitem__(r.choice((0, (Ellipsis, 1), slice(None, 1))), r.choice((0.25, y[0]))),
+    "several": lambda xp, r, x, y, z: r.choice(
+        (lambda: xp.unstack(x)[0], lambda: xp.broadcast_arrays(x, y)[1] * 1)
+    )(),
+    "like": lambda xp, r, x, y, z: r.choice(
+        (
+            lambda: xp.zeros_like(x),
+            lambda: xp.full_like(x, 2.0) * x,
+            lambda: xp.linspace(xp.sum(x), 2.0, 3),
+        )
+    )(),
+    "in place": lambda xp, r, x, y, z: r.choice((operator.imul, operator.iadd, operator.ipow))(
+        x, r.choice((y, 0.5))
+    ),
+    "write": lambda xp, r, x, y, z: x.__setitem__(
+        r.choice((0, (Ellipsis, 1), slice(None, 1))), r.choice((0.25, y[0]))
+    ),
     "detach": lambda xp, r, x, y, z: x.detach() * y,
 }
 
@@ -83,16 +171,27 @@ def check(x: Any) -> None:
 
 
 def program(seed: int) -> Callable[..., list[Any]]:
-    """A function of two arrays that returns all that it computes of them. An error is one of its results."""
+    """A function of two arrays that returns all that it computes of them.
+
+    An error is one of its results.
+    """
     names = sorted(STEPS)
     choice = random.Random(seed)
-    drawn = [(choice.choice(names), choice.randrange(1 << 30)) for _ in range(choice.randrange(3, 9))]
+    drawn = [
+        (choice.choice(names), choice.randrange(1 << 30)) for _ in range(choice.randrange(3, 9))
+    ]
 
     def run(a: Any, b: Any, seen: list[Any] | None = None) -> list[Any]:
         xp = mg.namespace("numpy")
         data = np.random.default_rng(seed)
-        pool = [a, b, xp.asarray(data.normal(size=SHAPE)), xp.asarray(data.integers(-2, 3, size=SHAPE)), data.normal(size=SHAPE).astype(np.float32),
-                xp.asarray(data.normal(size=(3,)))]
+        pool = [
+            a,
+            b,
+            xp.asarray(data.normal(size=SHAPE)),
+            xp.asarray(data.integers(-2, 3, size=SHAPE)),
+            data.normal(size=SHAPE).astype(np.float32),
+            xp.asarray(data.normal(size=(3,))),
+        ]
         found = []
         for name, number in drawn:
             r = random.Random(number)
@@ -146,7 +245,11 @@ def _of_tensors(f: Callable[..., Any], a: Any, b: Any, ta: Any, tb: Any) -> Any:
     x, y = mg.asarray(a, requires_grad=True), mg.asarray(b)
     outs, moved = pushed(f, x, y, mg.asarray(ta, requires_grad=True), mg.asarray(tb))
     loss = total([*outs, *moved])
-    return outs, moved, mg.autograd.grad(loss, [x], allow_unused=True) if loss.requires_grad else None
+    return (
+        outs,
+        moved,
+        mg.autograd.grad(loss, [x], allow_unused=True) if loss.requires_grad else None,
+    )
 
 
 def _of_levels(f: Callable[..., Any], a: Any, b: Any, ta: Any, tb: Any) -> Any:
@@ -158,13 +261,25 @@ def _of_levels(f: Callable[..., Any], a: Any, b: Any, ta: Any, tb: Any) -> Any:
 MODES: dict[str, Callable[..., Any]] = {
     "jvp": pushed,
     "jvp by one": lambda f, a, b, ta, tb: func.jvp(lambda u: f(u, b), (a,), (ta,)),
-    "jvp of jvp": lambda f, a, b, ta, tb: pushed(lambda u, v: pushed(f, u, v, ta, v * 0.5), a, b, ta, tb),
-    "jvp of jvp of constants": lambda f, a, b, ta, tb: func.jvp(lambda u: func.jvp(lambda v: f(u, v), (b,), (tb,)), (a,), (ta,)),
+    "jvp of jvp": lambda f, a, b, ta, tb: pushed(
+        lambda u, v: pushed(f, u, v, ta, v * 0.5), a, b, ta, tb
+    ),
+    "jvp of jvp of constants": lambda f, a, b, ta, tb: func.jvp(
+        lambda u: func.jvp(lambda v: f(u, v), (b,), (tb,)), (a,), (ta,)
+    ),
     "jvp of grad": _of_grad,
-    "grad of jvp": lambda f, a, b, ta, tb: func.grad(lambda u: total(func.jvp(lambda v: f(u, v), (b,), (tb,))[1]))(a),
-    "vmap of jvp": lambda f, a, b, ta, tb: func.vmap(lambda t: func.jvp(lambda u: f(u, b), (a,), (t,)))(np.stack([ta, a, ta])),
-    "vmap of jvp of grad": lambda f, a, b, ta, tb: func.vmap(lambda t: func.jvp(func.grad(lambda u: total(f(u, b))), (a,), (t,)))(np.stack([ta, a])),
-    "jvp of vmap": lambda f, a, b, ta, tb: func.jvp(func.vmap(lambda u: f(u, b)), (np.stack([a, ta]),), (np.stack([ta, a]),)),
+    "grad of jvp": lambda f, a, b, ta, tb: func.grad(
+        lambda u: total(func.jvp(lambda v: f(u, v), (b,), (tb,))[1])
+    )(a),
+    "vmap of jvp": lambda f, a, b, ta, tb: func.vmap(
+        lambda t: func.jvp(lambda u: f(u, b), (a,), (t,))
+    )(np.stack([ta, a, ta])),
+    "vmap of jvp of grad": lambda f, a, b, ta, tb: func.vmap(
+        lambda t: func.jvp(func.grad(lambda u: total(f(u, b))), (a,), (t,))
+    )(np.stack([ta, a])),
+    "jvp of vmap": lambda f, a, b, ta, tb: func.jvp(
+        func.vmap(lambda u: f(u, b)), (np.stack([a, ta]),), (np.stack([ta, a]),)
+    ),
     "of Tensors": _of_tensors,
     "levels": _of_levels,
 }
@@ -185,7 +300,14 @@ def outcome(mode: str, seed: int) -> tuple[list[Any], list[Any]]:
     try:
         with np.errstate(all="ignore"):
             found = list(flat(MODES[mode](lambda a, b: f(a, b, seen), *inputs(seed))))
-    except (GradientError, TypeError, ValueError, RuntimeError, NotImplementedError, ZeroDivisionError) as error:
+    except (
+        GradientError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        ZeroDivisionError,
+    ) as error:
         return [], [*seen, type(error).__name__]
     return found, seen
 
@@ -206,7 +328,14 @@ def test_agrees_with_the_general_path(mode: str) -> None:
             x, y, z = values(x), values(y), values(z)
             assert x.dtype == y.dtype == z.dtype and x.shape == y.shape == z.shape, seed
             narrow = x.dtype == np.float32
-            np.testing.assert_allclose(x, z, rtol=2e-5 if narrow else 1e-12, atol=1e-5 if narrow else 1e-13, equal_nan=True, err_msg=str(seed))
+            np.testing.assert_allclose(
+                x,
+                z,
+                rtol=2e-5 if narrow else 1e-12,
+                atol=1e-5 if narrow else 1e-13,
+                equal_nan=True,
+                err_msg=str(seed),
+            )
             np.testing.assert_array_equal(x, y)
         computed += len(quick)
     assert computed >= 60
@@ -237,8 +366,12 @@ SERVED: dict[str, Callable[..., Any]] = {
     "another dtype": lambda xp, x: x * A32 + xp.astype(x, xp.float32),
     "other shapes": lambda xp, x: x + np.ones((3, 1)),
     "an array by keyword": lambda xp, x: xp.clip(x, min=x * 0.5, max=np.ones(2)),
-    "lists": lambda xp, x: xp.concat([x, np.ones(2), x * x]) + xp.sum(xp.stack((x, mg.asarray(np.ones(2))))),
-    "indices": lambda xp, x: x[0] + x[INDEX] * x[..., 1:] + x[xp.argmax(x)] + x[(xp.asarray(INDEX),)],
+    "lists": lambda xp, x: (
+        xp.concat([x, np.ones(2), x * x]) + xp.sum(xp.stack((x, mg.asarray(np.ones(2)))))
+    ),
+    "indices": lambda xp, x: (
+        x[0] + x[INDEX] * x[..., 1:] + x[xp.argmax(x)] + x[(xp.asarray(INDEX),)]
+    ),
     "a choice": lambda xp, x: xp.where(x > 0, x, 0.0),
     "products": lambda xp, x: x @ x + xp.vecdot(x, np.ones(2)),
     "views": lambda xp, x: xp.expand_dims(xp.flip(x), axis=0) + xp.reshape(x, (1, 2)),
@@ -250,7 +383,9 @@ SERVED: dict[str, Callable[..., Any]] = {
 LEVELS: dict[str, Callable[..., Any]] = {
     "jvp": lambda f: func.jvp(f, (A,), (A,)),
     "jvp of jvp": lambda f: func.jvp(lambda u: func.jvp(f, (u,), (u * 2.0,)), (A,), (A,)),
-    "jvp of a Tensor": lambda f: func.jvp(f, (mg.asarray(A, requires_grad=True),), (mg.asarray(A),)),
+    "jvp of a Tensor": lambda f: func.jvp(
+        f, (mg.asarray(A, requires_grad=True),), (mg.asarray(A),)
+    ),
     "jvp of grad": lambda f: func.jvp(func.grad(lambda u: mg.sum(f(u))), (A,), (A,)),
     "jvp along a batch": lambda f: func.vmap(lambda t: func.jvp(f, (A,), (t,)))(np.stack([A, A])),
 }
@@ -268,16 +403,24 @@ def test_served(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [values(x) for x in flat(LEVELS[level](lambda x: SERVED[name](xp, x)))]
     general: list[str] = []
     apply = Dual._apply
-    monkeypatch.setattr(Dual, "_apply", staticmethod(lambda op, given, top: general.append(op.name) or apply(op, given, top)))
+    monkeypatch.setattr(
+        Dual,
+        "_apply",
+        staticmethod(lambda op, given, top: general.append(op.name) or apply(op, given, top)),
+    )
     found = [values(x) for x in flat(LEVELS[level](lambda x: SERVED[name](xp, x)))]
     # On the way of Tensors around Duals: what has several outputs, what may be a view, and writes.
-    assert set(general) <= ({"unstack", "reshape", "getitem", "copy_slices"} if level == "jvp of grad" else set())
+    assert set(general) <= (
+        {"unstack", "reshape", "getitem", "copy_slices"} if level == "jvp of grad" else set()
+    )
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_array_equal(x, y)
 
 
 def test_of_raw_arrays_nothing_becomes_layered() -> None:
-    """A constant Tensor that meets a Dual is taken bare: with it, all that follows would be computed on layers."""
+    """A constant Tensor that meets a Dual is taken bare: with it, all that follows would be
+    computed on layers.
+    """
 
     constant = mg.asarray(A)
 
@@ -295,7 +438,12 @@ def test_of_raw_arrays_nothing_becomes_layered() -> None:
 def test_what_is_wrong_raises_as_ever() -> None:
     strict = mg.namespace("strict")
     other = strict.asarray([1.0, 2.0])
-    for f in (lambda x: x * other, lambda x: x * other.array, lambda x: mg.stack([x, other]), lambda x: x[other > 0]):
+    for f in (
+        lambda x: x * other,
+        lambda x: x * other.array,
+        lambda x: mg.stack([x, other]),
+        lambda x: x[other > 0],
+    ):
         with pytest.raises((MixedBackendsError, TypeError, IndexError)):
             func.jvp(f, (A,), (A,))
     with pytest.raises(TypeError):
@@ -323,7 +471,9 @@ def test_an_operation_that_is_declared_anew(operations: dict[str, registry.Op]) 
         return [values(func.jvp(held, (A,), (np.ones(2),))[1]).tolist(), values(nested).tolist()]
 
     assert tangents() == tangents() == [[2.0, 2.0], (2 * A).tolist()]
-    registry.elementwise("twice(x, /)", x=3.0, forward=lambda xp, x: x * 2.0, doc="Twice.", override=True)
+    registry.elementwise(
+        "twice(x, /)", x=3.0, forward=lambda xp, x: x * 2.0, doc="Twice.", override=True
+    )
     assert tangents() == tangents() == [[3.0, 3.0], (3 * A).tolist()]
 
 
@@ -336,10 +486,24 @@ def test_rules_of_strangers(operations: dict[str, registry.Op]) -> None:
         made.append(mg.asarray(np.ones(2)))
         return captured * 1.0
 
-    registry.elementwise("first_of_theirs(x, /)", x=lambda xp, x: np.ones((3, 2)), forward=lambda xp, x: xp.sin(x), doc="Wrong.")
-    registry.elementwise("second_of_theirs(x, /)", x=making, forward=lambda xp, x: xp.sin(x), doc="With a Tensor.")
-    registry.elementwise("third_of_theirs(x1, x2, /)", x1=1, forward=lambda xp, x1, x2: x1 + x2, doc="One rule.")
-    registry.linear("fourth_of_theirs(x, y, /)", x=lambda xp, g: g, forward=lambda xp, x, y: x * y, doc="One rule.")
+    registry.elementwise(
+        "first_of_theirs(x, /)",
+        x=lambda xp, x: np.ones((3, 2)),
+        forward=lambda xp, x: xp.sin(x),
+        doc="Wrong.",
+    )
+    registry.elementwise(
+        "second_of_theirs(x, /)", x=making, forward=lambda xp, x: xp.sin(x), doc="With a Tensor."
+    )
+    registry.elementwise(
+        "third_of_theirs(x1, x2, /)", x1=1, forward=lambda xp, x1, x2: x1 + x2, doc="One rule."
+    )
+    registry.linear(
+        "fourth_of_theirs(x, y, /)",
+        x=lambda xp, g: g,
+        forward=lambda xp, x, y: x * y,
+        doc="One rule.",
+    )
     xp = mg.namespace("numpy")
     with pytest.raises((ValueError, RuntimeError)):
         func.jvp(xp.first_of_theirs, (A,), (A,))
@@ -359,7 +523,14 @@ def test_views_follow_writes() -> None:
 
     def f(x: Any) -> Any:
         y = x * 1.0
-        parts = y[1:], xp.flip(y), xp.expand_dims(y, axis=0), xp.reshape(y, (2, 1)), xp.real(y), y[...]
+        parts = (
+            y[1:],
+            xp.flip(y),
+            xp.expand_dims(y, axis=0),
+            xp.reshape(y, (2, 1)),
+            xp.real(y),
+            y[...],
+        )
         stale = [part * 1.0 for part in parts]
         y *= y
         return [part * 1.0 for part in parts], stale
@@ -368,25 +539,47 @@ def test_views_follow_writes() -> None:
         return [z[1:], z[::-1], z[None], z.reshape(2, 1), z, z]
 
     (now, before), (moved, moved_before) = func.jvp(f, (A,), (np.ones(2),))
-    for found, like in ((now, expected(A * A)), (before, expected(A)), (moved, expected(2 * A)), (moved_before, expected(np.ones(2)))):
+    for found, like in (
+        (now, expected(A * A)),
+        (before, expected(A)),
+        (moved, expected(2 * A)),
+        (moved_before, expected(np.ones(2))),
+    ):
         for x, y in zip(found, like, strict=True):
             np.testing.assert_array_equal(values(x), y)
 
 
-def test_it_is_written_after_a_few_calls(monkeypatch: pytest.MonkeyPatch, operations: dict[str, registry.Op]) -> None:
+def test_it_is_written_after_a_few_calls(
+    monkeypatch: pytest.MonkeyPatch, operations: dict[str, registry.Op]
+) -> None:
     monkeypatch.setattr(tangents, "PATIENCE", 2)
     registry.elementwise("thrice(x, /)", x=3.0, forward=lambda xp, x: x * 3.0, doc="Thrice.")
     general: list[str] = []
     apply = Dual._apply
-    monkeypatch.setattr(Dual, "_apply", staticmethod(lambda op, given, top: general.append(op.name) or apply(op, given, top)))
+    monkeypatch.setattr(
+        Dual,
+        "_apply",
+        staticmethod(lambda op, given, top: general.append(op.name) or apply(op, given, top)),
+    )
     for _ in range(5):
-        assert values(func.jvp(mg.namespace("numpy").thrice, (A,), (A,))[1]).tolist() == (3 * A).tolist()
+        assert (
+            values(func.jvp(mg.namespace("numpy").thrice, (A,), (A,))[1]).tolist()
+            == (3 * A).tolist()
+        )
     assert general == ["thrice"] * 2
 
 
 def test_there_are_no_endings_where_the_general_path_is_as_good() -> None:
     mg.zeros(1)
     maker = ways.makers[Dual]
-    assert maker(registry.OPS["unstack"]) is None and maker(registry.OPS["zeros"]) is None and maker(registry.OPS["full"]) is None
-    served = [op.name for op in registry.OPS.values() if op.kind not in ("composite", "nondifferentiable") and op.outputs == ()]
+    assert (
+        maker(registry.OPS["unstack"]) is None
+        and maker(registry.OPS["zeros"]) is None
+        and maker(registry.OPS["full"]) is None
+    )
+    served = [
+        op.name
+        for op in registry.OPS.values()
+        if op.kind not in ("composite", "nondifferentiable") and op.outputs == ()
+    ]
     assert all(maker(registry.OPS[name]) is not None for name in served)

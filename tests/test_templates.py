@@ -1,4 +1,6 @@
-"""`python -m multigrad new`: folders of plugins that install, whose tests pass as they are written, and names that are refused."""
+"""`python -m multigrad new`: folders of plugins that install, whose tests pass as they are written,
+and names that are refused.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one plugin of each kind."""
     folder = tmp_path_factory.mktemp("plugins")
     templates.write("backend", "toy_arrays", folder)
-    templates.write("backend", "digits", folder, "mparray") if importlib.util.find_spec("mparray") else None
+    templates.write("backend", "digits", folder, "mparray") if importlib.util.find_spec(
+        "mparray"
+    ) else None
     templates.write("rules", "toys", folder)
     return folder
 
@@ -47,17 +51,27 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_lists_what_it_wrote(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", "rules", "toys"]) == 0
     out = capsys.readouterr().out
-    assert "multigrad-toys/multigrad_toys/operations.py\n" in out and "Next: cd multigrad-toys" in out
+    assert (
+        "multigrad-toys/multigrad_toys/operations.py\n" in out and "Next: cd multigrad-toys" in out
+    )
 
 
 @pytest.mark.parametrize("kind", ["backend", "rules"])
 def test_what_is_written(written: Path, kind: str) -> None:
-    name, package = ("multigrad-toy-arrays", "multigrad_toy_arrays") if kind == "backend" else ("multigrad-toys", "multigrad_toys")
+    name, package = (
+        ("multigrad-toy-arrays", "multigrad_toy_arrays")
+        if kind == "backend"
+        else ("multigrad-toys", "multigrad_toys")
+    )
     project = tomllib.loads((written / name / "pyproject.toml").read_text())["project"]
     assert project["name"] == name and "license" not in project
     assert project["entry-points"]["multigrad"] == {package.removeprefix("multigrad_"): package}
     core = Requirement(project["dependencies"][0])
-    assert core.name == "multigrad-array" and mg.__version__ in core.specifier and "99.0" not in core.specifier
+    assert (
+        core.name == "multigrad-array"
+        and mg.__version__ in core.specifier
+        and "99.0" not in core.specifier
+    )
     assert (written / name / package / "py.typed").is_file()
     texts = [p.read_text() for p in (written / name).rglob("*") if p.is_file()]
     assert not any("${" in text or ".template" in text for text in texts)
@@ -68,101 +82,231 @@ def test_what_a_library_can_do_is_written_into_its_backend(written: Path) -> Non
     pytest.importorskip("mparray")
     folder = written / "multigrad-digits"
     backend = (folder / "multigrad_digits" / "backend.py").read_text()
-    assert "import mparray as xp\nimport multigrad as mg\n" in backend and "mutable=False" in backend and "EXEMPTIONS: dict[str, str] = {}" in backend
-    assert not (folder / "tests" / "conftest.py").exists() and "array_api_strict" not in (folder / "README.md").read_text()
-    assert any(r.startswith("mparray>=") for r in tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"])
+    assert (
+        "import mparray as xp\nimport multigrad as mg\n" in backend
+        and "mutable=False" in backend
+        and "EXEMPTIONS: dict[str, str] = {}" in backend
+    )
+    assert (
+        not (folder / "tests" / "conftest.py").exists()
+        and "array_api_strict" not in (folder / "README.md").read_text()
+    )
+    assert any(
+        r.startswith("mparray>=")
+        for r in tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
+    )
 
 
 @pytest.fixture(scope="module")
 def installed(written: Path) -> Environment:
     pytest.importorskip("hatchling")
     environment = Environment(written / "environment")
-    done = environment.run("pip", "install", "-e", "multigrad-toy-arrays", "-e", "multigrad-toys", cwd=written)
+    done = environment.run(
+        "pip", "install", "-e", "multigrad-toy-arrays", "-e", "multigrad-toys", cwd=written
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return environment
 
 
-@pytest.mark.parametrize(("name", "told"), [("multigrad-toy-arrays", "3 passed"), ("multigrad-toys", "4 passed")])
-def test_its_tests_pass_as_they_are_written(written: Path, installed: Environment, name: str, told: str) -> None:
-    done = installed.run("python", "-m", "pytest", "-q", cwd=written / name, MULTIGRAD_BLOCK="special")
+@pytest.mark.parametrize(
+    ("name", "told"), [("multigrad-toy-arrays", "3 passed"), ("multigrad-toys", "4 passed")]
+)
+def test_its_tests_pass_as_they_are_written(
+    written: Path, installed: Environment, name: str, told: str
+) -> None:
+    done = installed.run(
+        "python", "-m", "pytest", "-q", cwd=written / name, MULTIGRAD_BLOCK="special"
+    )
     assert done.returncode == 0 and told in done.stdout, done.stdout + done.stderr
 
 
 def test_what_is_written_is_linted_and_typed(written: Path, installed: Environment) -> None:
     folders = ["multigrad-toy-arrays", "multigrad-toys"]
     for arguments in ((), ("--config", "lint.select=[" + ", ".join(f"'{r}'" for r in RULES) + "]")):
-        done = installed.run("python", "-m", "ruff", "check", "--no-cache", *arguments, *folders, cwd=written)
+        done = installed.run(
+            "python", "-m", "ruff", "check", "--no-cache", *arguments, *folders, cwd=written
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-    sources = [str(p.relative_to(written)) for folder in folders for p in sorted((written / folder).rglob("*.py"))]
-    done = installed.run("python", "-m", "mypy", "--strict", "--cache-dir", str(written / "cache"), *sources, cwd=written)
+    sources = [
+        str(p.relative_to(written))
+        for folder in folders
+        for p in sorted((written / folder).rglob("*.py"))
+    ]
+    done = installed.run(
+        "python",
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(written / "cache"),
+        *sources,
+        cwd=written,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 # ----- what is refused -----
 
 
-@pytest.mark.parametrize("name", ["", "My", "1a", "a-b", "a__b", "_a", "a_", "a b", "../up", "ä", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "My", "1a", "a-b", "a__b", "_a", "a_", "a b", "../up", "ä", "a\n"]
+)
 @pytest.mark.parametrize("kind", ["backend", "rules"])
-def test_a_name_that_is_none(kind: str, name: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_none(
+    kind: str, name: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert refused(capsys, kind, name) == (
-        f"{name!r} is no name for a plugin: write lower-case letters, digits and single underscores between them, and begin with a letter, as in "
-        "my_arrays. Its distribution is then multigrad-my-arrays, its package multigrad_my_arrays.")
+        f"{name!r} is no name for a plugin: write lower-case letters, digits and single "
+        "underscores between them, and begin with a letter, as in my_arrays. Its distribution "
+        "is then multigrad-my-arrays, its package multigrad_my_arrays."
+    )
 
 
-@pytest.mark.parametrize(("kind", "name", "message"), [
-    ("backend", "lambda", "'lambda' is a keyword of Python: choose another name."),
-    ("rules", "json", "'json' is a module of Python's standard library: multigrad would take the plugin for that of this module. "
-                      "Choose another name."),
-    ("backend", "numpy", "the backend name 'numpy' is taken by multigrad-array: choose another name."),
-    ("rules", "numpy", "the backend name 'numpy' is taken by multigrad-array: choose another name."),
-    ("backend", "strict", "the name 'strict' is taken: there is a distribution multigrad-strict already. Choose another name."),
-    ("rules", "conformance", "the name 'conformance' is taken: there is a distribution multigrad-conformance already. Choose another name."),
-    ("rules", "linalg", "multigrad.linalg exists already, so operations cannot be under it: choose another name."),
-    ("rules", "sin", "multigrad.sin exists already, so operations cannot be under it: choose another name."),
-])
-def test_a_name_that_is_taken(kind: str, name: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("backend", "lambda", "'lambda' is a keyword of Python: choose another name."),
+        (
+            "rules",
+            "json",
+            "'json' is a module of Python's standard library: multigrad would take the plugin "
+            "for that of this module. Choose another name.",
+        ),
+        (
+            "backend",
+            "numpy",
+            "the backend name 'numpy' is taken by multigrad-array: choose another name.",
+        ),
+        (
+            "rules",
+            "numpy",
+            "the backend name 'numpy' is taken by multigrad-array: choose another name.",
+        ),
+        (
+            "backend",
+            "strict",
+            "the name 'strict' is taken: there is a distribution multigrad-strict already. "
+            "Choose another name.",
+        ),
+        (
+            "rules",
+            "conformance",
+            "the name 'conformance' is taken: there is a distribution multigrad-conformance "
+            "already. Choose another name.",
+        ),
+        (
+            "rules",
+            "linalg",
+            "multigrad.linalg exists already, so operations cannot be under it: choose another "
+            "name.",
+        ),
+        (
+            "rules",
+            "sin",
+            "multigrad.sin exists already, so operations cannot be under it: choose another name.",
+        ),
+    ],
+)
+def test_a_name_that_is_taken(
+    kind: str, name: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert refused(capsys, kind, name) == message
 
 
-@pytest.mark.parametrize("make", [lambda p: p.mkdir(), lambda p: p.write_text("mine"), lambda p: p.symlink_to("nowhere")])
-def test_what_exists_is_not_overwritten(make: Any, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "make", [lambda p: p.mkdir(), lambda p: p.write_text("mine"), lambda p: p.symlink_to("nowhere")]
+)
+def test_what_exists_is_not_overwritten(
+    make: Any, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = here / "multigrad-toys"
     make(folder)
-    assert refused(capsys, "rules", "toys") == f"{folder} exists: nothing was written. Remove it, or choose another name."
-    assert folder.is_symlink() or folder.read_text() == "mine" if not folder.is_dir() else not list(folder.iterdir())
+    assert (
+        refused(capsys, "rules", "toys")
+        == f"{folder} exists: nothing was written. Remove it, or choose another name."
+    )
+    assert (
+        folder.is_symlink() or folder.read_text() == "mine"
+        if not folder.is_dir()
+        else not list(folder.iterdir())
+    )
 
 
-@pytest.mark.parametrize(("module", "message"), [
-    ("no such", "'no such' is no name of a module, such as mylib or mylib.array_api."),
-    ("nosuchmodule", "the module 'nosuchmodule' cannot be imported here: ModuleNotFoundError: No module named 'nosuchmodule'. "
-                     "Install the library first."),
-    ("json", "the module 'json' is no namespace of the Array API standard: xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises AttributeError: "
-             "module 'json' has no attribute 'asarray'. Name the module that has these functions."),
-    ("numpy", "the arrays of numpy, numpy.ndarray, belong to the backend 'numpy', and an array type has one backend."),
-])
-def test_a_library_that_cannot_be_used(module: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("no such", "'no such' is no name of a module, such as mylib or mylib.array_api."),
+        (
+            "nosuchmodule",
+            "the module 'nosuchmodule' cannot be imported here: ModuleNotFoundError: No module "
+            "named 'nosuchmodule'. Install the library first.",
+        ),
+        (
+            "json",
+            "the module 'json' is no namespace of the Array API standard: "
+            "xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises AttributeError: module 'json' has no "
+            "attribute 'asarray'. Name the module that has these functions.",
+        ),
+        (
+            "numpy",
+            "the arrays of numpy, numpy.ndarray, belong to the backend 'numpy', and an array "
+            "type has one backend.",
+        ),
+    ],
+)
+def test_a_library_that_cannot_be_used(
+    module: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert refused(capsys, "backend", "toys", "--module", module) == message
 
 
-@pytest.mark.parametrize(("text", "ending"), [
-    ("import os\nos._exit(3)", "exit status 3"), ("raise SystemExit", "exit status 0"), ("raise KeyboardInterrupt", "KeyboardInterrupt")])
-def test_a_library_that_ends_the_process(text: str, ending: str, here: Path, capsys: pytest.CaptureFixture[str],
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("import os\nos._exit(3)", "exit status 3"),
+        ("raise SystemExit", "exit status 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ],
+)
+def test_a_library_that_ends_the_process(
+    text: str,
+    ending: str,
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (here / "dying.py").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    assert refused(capsys, "backend", "toys", "--module", "dying") == f"a process that tried the module 'dying' has ended: {ending}"
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    )
+    assert (
+        refused(capsys, "backend", "toys", "--module", "dying")
+        == f"a process that tried the module 'dying' has ended: {ending}"
+    )
 
 
 def test_a_library_that_prints(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "talking.py").write_text("import atexit\nprint('hello', end='')\natexit.register(print, 'bye')\nfrom array_api_strict import *\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    with pytest.raises(templates.TemplateError, match="the arrays of talking, array_api_strict._array_object.Array, belong to the backend"):
+    (here / "talking.py").write_text(
+        "import atexit\n"
+        "print('hello', end='')\n"
+        "atexit.register(print, 'bye')\n"
+        "from array_api_strict import *\n"
+    )
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    )
+    with pytest.raises(
+        templates.TemplateError,
+        match="the arrays of talking, array_api_strict._array_object.Array, belong to the backend",
+    ):
         templates.write("backend", "toys", here, "talking")
 
 
 def test_a_folder_that_cannot_be_written(here: Path) -> None:
     (here / "file").write_text("")
-    with pytest.raises(templates.TemplateError, match="cannot write .*multigrad-toys: Not a directory"):
+    with pytest.raises(
+        templates.TemplateError, match="cannot write .*multigrad-toys: Not a directory"
+    ):
         templates.write("rules", "toys", here / "file")
 
 
@@ -178,7 +322,10 @@ def test_a_kind_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_library_is_looked_at() -> None:
     seen = look("array_api_compat.numpy")
     assert seen["owner"] == "numpy" and seen["type"] == "numpy.ndarray" and seen["scalars"]
-    able = dict.fromkeys(("mutable", "defers", "complex", "data_dependent", "boolean_indexing", "negative_steps"), True) | {"lazy": False}
+    able = dict.fromkeys(
+        ("mutable", "defers", "complex", "data_dependent", "boolean_indexing", "negative_steps"),
+        True,
+    ) | {"lazy": False}
     assert seen["capabilities"] == able and able.keys() <= Capabilities.__dataclass_fields__.keys()
     strict = look("array_api_strict")
     assert strict["capabilities"] == able | {"defers": False} and not strict["scalars"]

@@ -1,4 +1,6 @@
-"""Ten tasks, two pages each: the README links a page for each task, and the code that does it stands on that page and runs."""
+"""Ten tasks, two pages each: the README links a page for each task, and the code that does it
+stands on that page and runs.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,8 @@ def up_to(text: str, anchor: str) -> str:
     """The page as far as the section with that anchor goes; without an anchor, all of it."""
     for heading in re.finditer(r"^(#+) (.*)$", text, re.M):
         if anchor and re.sub(r"[^\w\- ]", "", heading[2]).lower().replace(" ", "-") == anchor:
-            rest = re.search(rf"^#{{1,{len(heading[1])}}} ", text[heading.end():], re.M)
-            return text[:heading.end() + rest.start()] if rest else text
+            rest = re.search(rf"^#{{1,{len(heading[1])}}} ", text[heading.end() :], re.M)
+            return text[: heading.end() + rest.start()] if rest else text
     assert not anchor, f"no heading has the anchor {anchor}"
     return text
 
@@ -77,18 +79,24 @@ def test_the_page_that_the_readme_links_has_the_code(task: str) -> None:
 def test_the_code_runs(task: str) -> None:
     path, _, anchor = linked()[task].partition("#")
     text = (ROOT / path).read_text()
-    for module in pages.needs(text) + (["multigrad_conformance"] if path == "docs/testing.md" else []):
+    for module in pages.needs(text) + (
+        ["multigrad_conformance"] if path == "docs/testing.md" else []
+    ):
         pytest.importorskip(module, reason=f"{module} is not installed: {path} was not run")
     text = up_to(text, anchor)
     if path == "docs/seeing.md":
-        text = text[text.index("In a program it is a context"):]  # what comes before is a script for the command
+        # what comes before is a script for the command
+        text = text[text.index("In a program it is a context") :]
     last = next(i for i, block in enumerate(pages.blocks(text)) if CODE[task] in block)
     blocks = "".join(f"```python\n{block}```\n" for block in pages.blocks(text)[: last + 1])
-    assert pages.run(blocks, path, "Converting a tensor with requires_grad=True")  # which the page about lost gradients is about
+    # which the page about lost gradients is about
+    assert pages.run(blocks, path, "Converting a tensor with requires_grad=True")
 
 
 def test_the_library_of_the_readme_is_differentiated(tmp_path: Path) -> None:
-    """Its two files, an entry point, and a library: array_api_strict under another name, without the plugin that it has."""
+    """Its two files, an entry point, and a library: array_api_strict under another name, without
+    the plugin that it has.
+    """
     pytest.importorskip("array_api_strict")
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
         first = block.partition("\n")[0]
@@ -99,7 +107,19 @@ def test_the_library_of_the_readme_is_differentiated(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.module("mylib", LIBRARY)
     site.distribution("multigrad-mylib", mylib="multigrad_mylib")
-    environment = os.environ | {"MULTIGRAD_BLOCK": "strict,special", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", GRADIENT], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    environment = os.environ | {
+        "MULTIGRAD_BLOCK": "strict,special",
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", GRADIENT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("array_api_strict") and "2." in done.stdout and "4." in done.stdout
+    assert (
+        done.stdout.startswith("array_api_strict") and "2." in done.stdout and "4." in done.stdout
+    )

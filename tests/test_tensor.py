@@ -42,7 +42,9 @@ class TestMaking:
         assert xp.zeros((2,), dtype="float32").dtype == xp.float32
         assert xp.asarray(np.ones(2), dtype="complex128").dtype == xp.complex128
         assert xp.astype(xp.ones((2,), dtype=xp.float64), "float32").dtype == xp.float32
-        with pytest.raises(TypeError, match="unknown dtype 'float63'.*names of the standard are bool, int8"):
+        with pytest.raises(
+            TypeError, match="unknown dtype 'float63'.*names of the standard are bool, int8"
+        ):
             xp.zeros((2,), dtype="float63")
 
     def test_lists_of_tensors_are_stacked_differentiably(self, xp):
@@ -62,15 +64,25 @@ class TestMaking:
         assert z is not x and z.requires_grad
 
     def test_factories_take_requires_grad(self, xp):
-        for t in (xp.zeros(3, requires_grad=True), xp.ones((2, 3), requires_grad=True), xp.linspace(0.0, 1.0, 5, requires_grad=True),
-                  xp.full((2,), 1.5, requires_grad=True), xp.eye(3, requires_grad=True), xp.empty(2, requires_grad=True),
-                  xp.arange(0.0, 3.0, 1.0, requires_grad=True), xp.asarray(np.ones(2), requires_grad=True),
-                  xp.zeros_like(xp.ones(2), requires_grad=True)):
+        for t in (
+            xp.zeros(3, requires_grad=True),
+            xp.ones((2, 3), requires_grad=True),
+            xp.linspace(0.0, 1.0, 5, requires_grad=True),
+            xp.full((2,), 1.5, requires_grad=True),
+            xp.eye(3, requires_grad=True),
+            xp.empty(2, requires_grad=True),
+            xp.arange(0.0, 3.0, 1.0, requires_grad=True),
+            xp.asarray(np.ones(2), requires_grad=True),
+            xp.zeros_like(xp.ones(2), requires_grad=True),
+        ):
             assert t.requires_grad and t.is_leaf
 
     def test_only_floating_dtypes(self, xp):
         for dtype in (np.int64, np.bool_):
-            with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"):
+            with pytest.raises(
+                RuntimeError,
+                match="only Tensors of floating point and complex dtype can require gradients",
+            ):
                 xp.asarray(np.ones(2, dtype=dtype), requires_grad=True)
         for dtype in (np.float32, np.float64, np.complex64, np.complex128):
             assert xp.asarray(np.ones(2, dtype=dtype), requires_grad=True).requires_grad
@@ -85,7 +97,9 @@ class TestMaking:
             mg.Tensor([1.0])
 
     def test_unknown_backend(self):
-        with pytest.raises(BackendError, match="unknown backend 'nonesuch'. Known backends: .*numpy"):
+        with pytest.raises(
+            BackendError, match="unknown backend 'nonesuch'. Known backends: .*numpy"
+        ):
             mg.asarray([1.0], backend="nonesuch")
         with pytest.raises(BackendError, match="unknown backend 'nonesuch'"):
             mg.use_backend("nonesuch")
@@ -108,7 +122,9 @@ class TestPlace:
         assert a.requires_grad_(True) is a
         b = a * 2
         b.requires_grad = True
-        with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+        with pytest.raises(
+            RuntimeError, match="you can only change requires_grad flags of leaf variables"
+        ):
             b.requires_grad = False
         with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
             a.requires_grad = 1
@@ -147,11 +163,19 @@ class TestPlace:
         x.grad = xp.asarray(np.array([1.0, 2.0]))
         xp.sum(x).backward()
         np.testing.assert_allclose(values(x.grad), [2, 3])
-        with pytest.raises(RuntimeError, match=r"attempting to assign a gradient of size '\[3\]' to a tensor of size '\[2\]'"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"attempting to assign a gradient of size '\[3\]' to a tensor of size '\[2\]'",
+        ):
             x.grad = xp.zeros(3, dtype=xp.float64)
-        with pytest.raises(RuntimeError, match="attempting to assign a gradient with dtype '.*float32'"):
+        with pytest.raises(
+            RuntimeError, match="attempting to assign a gradient with dtype '.*float32'"
+        ):
             x.grad = xp.zeros(2, dtype=xp.float32)
-        with pytest.raises(TypeError, match="assigned grad expected to be a Tensor or None but got grad of type list"):
+        with pytest.raises(
+            TypeError,
+            match="assigned grad expected to be a Tensor or None but got grad of type list",
+        ):
             x.grad = [1.0, 2.0]
         with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
             x.grad = x
@@ -168,16 +192,28 @@ class TestLeaving:
         assert xp.asarray(np.array(2)).item() == 2 and type(xp.asarray(np.array(2)).item()) is int
         assert type(xp.asarray(np.array(True)).item()) is bool
         assert xp.asarray(np.array(1 + 2j)).item() == 1 + 2j
-        assert float(xp.asarray(np.array(1.5))) == 1.5 and int(xp.asarray(np.array(2))) == 2 and bool(xp.asarray(np.array(True)))
+        assert (
+            float(xp.asarray(np.array(1.5))) == 1.5
+            and int(xp.asarray(np.array(2))) == 2
+            and bool(xp.asarray(np.array(True)))
+        )
         assert operator.index(xp.asarray(np.array(2))) == 2
-        with pytest.raises(RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"):
+        with pytest.raises(
+            RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"
+        ):
             t.item()
 
     def test_what_requires_grad_does_not_leave_silently(self, xp):
         t = xp.asarray(np.array(1.5), requires_grad=True)
-        with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead."):
+        with pytest.raises(
+            RuntimeError,
+            match=r"Can't call numpy\(\) on Tensor that requires grad. Use "
+            r"tensor.detach\(\).numpy\(\) instead.",
+        ):
             np.asarray(t)
-        with pytest.raises(BufferError, match=r"Can't export tensors that require gradient, use tensor.detach\(\)"):
+        with pytest.raises(
+            BufferError, match=r"Can't export tensors that require gradient, use tensor.detach\(\)"
+        ):
             t.__dlpack__()
         for cast in (float, int, complex):
             with pytest.warns(UserWarning, match="drops its gradient"):
@@ -207,18 +243,32 @@ class TestLeaving:
         assert repr(x.detach()) == "Tensor(array([1., 2.]))"
         assert "backend='strict'" in repr(mg.namespace("strict").ones(2))
 
-    @pytest.mark.parametrize(("made", "shown"), [
-        (lambda xp: xp.sum(xp.asarray([1.0, 2.0, 3.0], requires_grad=True)), "6.0, grad_fn=<SumBackward>"),
-        (lambda xp: xp.asarray(6.0, requires_grad=True), "6.0, requires_grad=True"),
-        (lambda xp: xp.asarray(3), "3"), (lambda xp: xp.asarray(True), "True"), (lambda xp: xp.asarray(1 - 2j), "(1-2j)"),
-        (lambda xp: xp.asarray(float("nan")), "nan"), (lambda xp: -xp.asarray(float("inf")), "-inf"),
-        (lambda xp: xp.asarray(0.5, dtype=xp.float32), "0.5, dtype=float32"), (lambda xp: xp.asarray(3, dtype=xp.int8), "3, dtype=int8"),
-    ])
+    @pytest.mark.parametrize(
+        ("made", "shown"),
+        [
+            (
+                lambda xp: xp.sum(xp.asarray([1.0, 2.0, 3.0], requires_grad=True)),
+                "6.0, grad_fn=<SumBackward>",
+            ),
+            (lambda xp: xp.asarray(6.0, requires_grad=True), "6.0, requires_grad=True"),
+            (lambda xp: xp.asarray(3), "3"),
+            (lambda xp: xp.asarray(True), "True"),
+            (lambda xp: xp.asarray(1 - 2j), "(1-2j)"),
+            (lambda xp: xp.asarray(float("nan")), "nan"),
+            (lambda xp: -xp.asarray(float("inf")), "-inf"),
+            (lambda xp: xp.asarray(0.5, dtype=xp.float32), "0.5, dtype=float32"),
+            (lambda xp: xp.asarray(3, dtype=xp.int8), "3, dtype=int8"),
+        ],
+    )
     def test_repr_of_one_number(self, made, shown, xp):
         number, _, rest = shown.partition(", ")
         dtype, rest = (rest, "") if rest.startswith("dtype") else ("", rest)
-        backend = "" if xp.__name__.endswith("numpy") else f"backend='{xp.__name__.rpartition('.')[2]}'"
-        assert repr(made(xp)) == f"Tensor({', '.join(filter(None, (number, dtype, backend, rest)))})"
+        backend = (
+            "" if xp.__name__.endswith("numpy") else f"backend='{xp.__name__.rpartition('.')[2]}'"
+        )
+        assert (
+            repr(made(xp)) == f"Tensor({', '.join(filter(None, (number, dtype, backend, rest)))})"
+        )
 
     def test_repr_inside_transformations(self, xp):
         seen: list[str] = []
@@ -228,21 +278,32 @@ class TestLeaving:
             seen.append(repr(y))
             return y
 
-        x, backend = xp.asarray(3.0).array, "" if xp.__name__.endswith("numpy") else f"backend='{xp.__name__.rpartition('.')[2]}', "
+        x, backend = (
+            xp.asarray(3.0).array,
+            ""
+            if xp.__name__.endswith("numpy")
+            else f"backend='{xp.__name__.rpartition('.')[2]}', ",
+        )
         mg.func.grad(f)(x)
         mg.func.grad(mg.func.grad(f))(x)
         assert seen == [f"Tensor(9.0, {backend}grad_fn=<SumBackward>)"] * 2
         mg.func.jvp(f, (x,), (x,))
         assert seen[-1] == "Dual(9.0, tangent=18.0)"
         mg.func.vmap(mg.func.grad(f))(xp.ones(2).array)
-        assert seen[-1].startswith("Tensor(Batched(") and seen[-1].endswith("shape=()), " + backend + "grad_fn=<SumBackward>)")
+        assert seen[-1].startswith("Tensor(Batched(") and seen[-1].endswith(
+            "shape=()), " + backend + "grad_fn=<SumBackward>)"
+        )
 
     def test_html_for_notebooks(self, xp):
         name = xp.__name__.rpartition(".")[2]
         page = xp.ones((2, 3), requires_grad=True).sin()._repr_html_()
-        assert f"shape (2, 3) &middot; float64 &middot; {name} &middot; grad_fn=&lt;SinBackward&gt;" in page and "0.84147" in page
+        assert (
+            f"shape (2, 3) &middot; float64 &middot; {name} &middot; grad_fn=&lt;SinBackward&gt;"
+            in page
+            and "0.84147" in page
+        )
         assert page.startswith('<div class="multigrad-tensor">') and page.endswith("</pre></div>")
-        assert "<pre style=\"margin:2px 0 0\">2.0</pre>" in xp.sum(xp.ones(2))._repr_html_()
+        assert '<pre style="margin:2px 0 0">2.0</pre>' in xp.sum(xp.ones(2))._repr_html_()
         view = xp.ones(3)
         part = view[:2]
         view *= 2.0
@@ -259,17 +320,24 @@ class TestOperators:
         x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
         for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow):
             assert isinstance(f(x, raw), mg.Tensor)
-            if backend != "strict":  # its arrays raise TypeError for what they do not know, instead of deferring
+            # its arrays raise TypeError for what they do not know, instead of deferring
+            if backend != "strict":
                 left = f(raw, x)
                 assert isinstance(left, mg.Tensor) and left.requires_grad
-                np.testing.assert_allclose(values(left), f(np.array([3.0, 4.0]), np.array([1.0, 2.0])))
+                np.testing.assert_allclose(
+                    values(left), f(np.array([3.0, 4.0]), np.array([1.0, 2.0]))
+                )
 
     def test_scalars(self, xp):
         x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
         for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow):
             np.testing.assert_allclose(values(f(x, 3)), f(np.array([1.0, 2.0]), 3))
             np.testing.assert_allclose(values(f(3.0, x)), f(3.0, np.array([1.0, 2.0])))
-        assert values(-x).tolist() == [-1, -2] and values(abs(-x)).tolist() == [1, 2] and values(+x).tolist() == [1, 2]
+        assert (
+            values(-x).tolist() == [-1, -2]
+            and values(abs(-x)).tolist() == [1, 2]
+            and values(+x).tolist() == [1, 2]
+        )
 
     def test_comparisons(self, xp):
         x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
@@ -301,14 +369,22 @@ class TestOperators:
     def test_two_libraries(self):
         a, b = mg.asarray(np.ones(2)), mg.namespace("strict").ones(2)
         for f in (operator.add, operator.mul):
-            with pytest.raises(TypeError, match="got arrays of two backends, 'numpy' and 'strict'. Convert one first"):
+            with pytest.raises(
+                TypeError,
+                match="got arrays of two backends, 'numpy' and 'strict'. Convert one first",
+            ):
                 f(a, b)
         with pytest.raises(TypeError, match="got arrays of two backends"):
             mg.concat([a, b])
         with pytest.raises(TypeError, match="got arrays of two backends"):
             a + b.array
         scalar = a.sum()  # of NumPy a scalar, which raw goes with every library
-        for f in (operator.add, operator.mul, lambda s, t: mg.where(t > 0, t, s), lambda s, t: mg.stack([t[0], s])):
+        for f in (
+            operator.add,
+            operator.mul,
+            lambda s, t: mg.where(t > 0, t, s),
+            lambda s, t: mg.stack([t[0], s]),
+        ):
             with pytest.raises(TypeError, match="got arrays of two backends"):
                 f(scalar, b)
 
@@ -322,15 +398,25 @@ class TestOperators:
     def test_an_index_of_another_library(self):
         x, other = mg.asarray(np.ones(3)), mg.namespace("strict").asarray([0])
         for key in (other, other.array, (other.array,)):
-            with pytest.raises(TypeError, match="indexing: got arrays of two backends, 'numpy' and 'strict'"):
+            with pytest.raises(
+                TypeError, match="indexing: got arrays of two backends, 'numpy' and 'strict'"
+            ):
                 x[key]
             with pytest.raises(TypeError, match="indexing: got arrays of two backends"):
                 x[key] = 1.0
 
     def test_methods_of_the_table(self, xp):
         x = xp.asarray(np.array([[1.0, 2.0], [3.0, 4.0]]), requires_grad=True)
-        assert x.sum().shape == () and x.sum(axis=0).shape == (2,) and x.mean(axis=1, keepdims=True).shape == (2, 1)
-        assert x.reshape(4).shape == x.reshape((4,)).shape == (4,) and x.reshape(-1, 1).shape == (4, 1) and x.permute_dims(1, 0).shape == (2, 2)
+        assert (
+            x.sum().shape == ()
+            and x.sum(axis=0).shape == (2,)
+            and x.mean(axis=1, keepdims=True).shape == (2, 1)
+        )
+        assert (
+            x.reshape(4).shape == x.reshape((4,)).shape == (4,)
+            and x.reshape(-1, 1).shape == (4, 1)
+            and x.permute_dims(1, 0).shape == (2, 2)
+        )
         assert x.sum(0).shape == (2,) and x.T.shape == (2, 2) and x.mT.shape == (2, 2)
         np.testing.assert_allclose(values(x.exp().log()), values(x))
         np.testing.assert_allclose(values(x @ x), values(x) @ values(x))
@@ -382,7 +468,9 @@ def test_namespace_of_a_tensor(backend, xp):
     assert xp.__name__ == f"multigrad.{backend}" and xp.__array_api_version__ == "2025.12"
     assert pickle.loads(pickle.dumps(xp)) is xp
     assert t.__array_namespace__(api_version="2024.12") is xp
-    with pytest.raises(ValueError, match="unsupported version of the Array API standard: '1999.12'"):
+    with pytest.raises(
+        ValueError, match="unsupported version of the Array API standard: '1999.12'"
+    ):
         t.__array_namespace__(api_version="1999.12")
     assert {"sum", "float32", "special", "asarray"} <= set(dir(mg))
     special = pytest.importorskip("multigrad_special") and xp.special
@@ -397,7 +485,9 @@ def test_package_functions_dispatch_on_their_arguments(xp):
     x = xp.asarray(np.array([1.0, 2.0]))
     assert mg.sin(x)._elem.host.name == x._elem.host.name
     assert isinstance(mg.sin(np.ones(2)), mg.Tensor)
-    with pytest.raises(TypeError, match="sin: none of the arguments is an array of a known library"):
+    with pytest.raises(
+        TypeError, match="sin: none of the arguments is an array of a known library"
+    ):
         mg.sin(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -405,7 +495,9 @@ def test_package_functions_dispatch_on_their_arguments(xp):
 
 
 def test_a_dtype_asked_for_after_the_hot_path_was_learnt():
-    """linspace has two arrays and a dtype: what was learnt without the dtype must not be used with it."""
+    """linspace has two arrays and a dtype: what was learnt without the dtype must not be used with
+    it.
+    """
     xp = mg.namespace("numpy")
     start, stop = xp.asarray(0.0), xp.asarray(1.0)
     assert xp.linspace(start, stop, 3).dtype == np.float64

@@ -1,4 +1,6 @@
-"""Tracebacks show the program: each run of frames inside multigrad is one line, the last but one line is the program's."""
+"""Tracebacks show the program: each run of frames inside multigrad is one line, the last but one
+line is the program's.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def frames(error: BaseException) -> list[str]:
-    """Whose the frames of a traceback are, from the outermost to the innermost: "us", "here", or a file's name."""
+    """Whose the frames of a traceback are, from the outermost to the innermost: "us", "here", or a
+    file's name.
+    """
     files = [f.filename for f in traceback.extract_tb(error.__traceback__)]
     return ["us" if f.startswith(OWN) else "here" if f == __file__ else Path(f).name for f in files]
 
@@ -107,19 +111,36 @@ class TestFolding:
         monkeypatch.delenv("MULTIGRAD_TRACEBACK")
         assert before >= len(frames(raised(lambda: CALLS[name](xp))))
 
-    @pytest.mark.parametrize("transformed", [
-        lambda: func.grad(scalar)(X), lambda: func.value_and_grad(scalar)(X), lambda: func.vmap(scalar)(np.ones((4, 2))),
-        lambda: func.jvp(scalar, (X,), (X,)), lambda: func.vjp(scalar, X), lambda: func.hvp(scalar, (X,), (X,)),
-        lambda: func.jacrev(scalar)(X), lambda: func.jacfwd(scalar)(X), lambda: func.jacobian(scalar)(X), lambda: func.hessian(scalar)(X),
-        lambda: func.vmap(func.grad(scalar))(np.ones((4, 2))), lambda: func.checkpoint(scalar)(mg.asarray(X)),
-        lambda: func.scan(lambda c, x: (c * mg.asarray(Y), x), X, np.ones((4, 2))), lambda: func.cond(True, scalar, scalar, X),
-        lambda: func.compile(scalar)(X), lambda: func.switch(0, [scalar], X), lambda: func.fori_loop(0, 3, lambda i, x: x * mg.asarray(Y), X),
-        lambda: func.while_loop(lambda x: x.sum() < 3, lambda x: x * mg.asarray(Y), X),
-        lambda: func.linearize(scalar, X), lambda: mg.autograd.gradcheck(scalar, mg.asarray(X, requires_grad=True)),
-    ])
+    @pytest.mark.parametrize(
+        "transformed",
+        [
+            lambda: func.grad(scalar)(X),
+            lambda: func.value_and_grad(scalar)(X),
+            lambda: func.vmap(scalar)(np.ones((4, 2))),
+            lambda: func.jvp(scalar, (X,), (X,)),
+            lambda: func.vjp(scalar, X),
+            lambda: func.hvp(scalar, (X,), (X,)),
+            lambda: func.jacrev(scalar)(X),
+            lambda: func.jacfwd(scalar)(X),
+            lambda: func.jacobian(scalar)(X),
+            lambda: func.hessian(scalar)(X),
+            lambda: func.vmap(func.grad(scalar))(np.ones((4, 2))),
+            lambda: func.checkpoint(scalar)(mg.asarray(X)),
+            lambda: func.scan(lambda c, x: (c * mg.asarray(Y), x), X, np.ones((4, 2))),
+            lambda: func.cond(True, scalar, scalar, X),
+            lambda: func.compile(scalar)(X),
+            lambda: func.switch(0, [scalar], X),
+            lambda: func.fori_loop(0, 3, lambda i, x: x * mg.asarray(Y), X),
+            lambda: func.while_loop(lambda x: x.sum() < 3, lambda x: x * mg.asarray(Y), X),
+            lambda: func.linearize(scalar, X),
+            lambda: mg.autograd.gradcheck(scalar, mg.asarray(X, requires_grad=True)),
+        ],
+    )
     def test_functions_of_the_program_stay(self, transformed):
         error = raised(transformed)
-        assert frames(error)[-4:] == ["here", "us", "here", "us"], "".join(traceback.format_exception(error))
+        assert frames(error)[-4:] == ["here", "us", "here", "us"], "".join(
+            traceback.format_exception(error)
+        )
         assert "could not be broadcast" in str(error) and "multiply" in error.__notes__[0]
 
     def test_an_error_of_the_program_ends_in_the_program(self):
@@ -141,7 +162,9 @@ class TestFolding:
                 return g * mg.asarray(Y)
 
         error = raised(lambda: mg.sum(Fails.apply(mg.asarray(X, requires_grad=True))).backward())
-        assert frames(error)[-4:] == ["here", "us", "here", "us"], "".join(traceback.format_exception(error))
+        assert frames(error)[-4:] == ["here", "us", "here", "us"], "".join(
+            traceback.format_exception(error)
+        )
 
     def test_a_rule_of_the_program(self, operations):
         def forward(xp: Any, x: Any) -> Any:
@@ -149,10 +172,17 @@ class TestFolding:
 
         elementwise("t.fails(x, /)", forward=forward, x=1)
         error = raised(lambda: mg.t.fails(mg.ones(2)))
-        assert type(error) is LookupError and frames(error)[-3:] == ["here", "us", "here"] and not hasattr(error, "__notes__")
+        assert (
+            type(error) is LookupError
+            and frames(error)[-3:] == ["here", "us", "here"]
+            and not hasattr(error, "__notes__")
+        )
 
     def test_protocols(self):
-        for call in (lambda: np.multiply(mg.ones(2), mg.ones(3)), lambda: np.sum(mg.ones(2), axis=3)):
+        for call in (
+            lambda: np.multiply(mg.ones(2), mg.ones(3)),
+            lambda: np.sum(mg.ones(2), axis=3),
+        ):
             assert frames(raised(call))[-1] == "us" and frames(raised(call)).count("us") == 1
 
 
@@ -177,7 +207,11 @@ class TestTheException:
                 raise LookupError("one's own") from error
 
         error = raised(lambda: func.grad(f)(X))
-        assert type(error) is LookupError and type(error.__cause__) is ValueError and frames(error.__cause__) == ["here", "us"]
+        assert (
+            type(error) is LookupError
+            and type(error.__cause__) is ValueError
+            and frames(error.__cause__) == ["here", "us"]
+        )
 
         def g(x: Any) -> Any:
             try:
@@ -186,12 +220,20 @@ class TestTheException:
                 return x * mg.asarray(Y)
 
         error = raised(lambda: func.grad(g)(X))
-        assert type(error) is ValueError and type(error.__context__) is KeyError and frames(error.__context__) == ["here"]
+        assert (
+            type(error) is ValueError
+            and type(error.__context__) is KeyError
+            and frames(error.__context__) == ["here"]
+        )
         assert not error.__suppress_context__
 
     def test_causes_within_are_folded_as_well(self):
         error = raised(lambda: func.vmap(lambda x: x, in_axes=(0, 1))(X))
-        assert error.__cause__ is None and error.__suppress_context__ and frames(error.__context__).count("us") == 1
+        assert (
+            error.__cause__ is None
+            and error.__suppress_context__
+            and frames(error.__context__).count("us") == 1
+        )
 
     def test_ends_in_the_function_of_the_operation(self):
         error = raised(lambda: mg.ones(2) * mg.ones(3))
@@ -209,7 +251,9 @@ class TestTheException:
         assert frames(caught.value).count("us") > 1
 
     def test_again_and_again(self):
-        """An exception that is kept and raised anew has the frames of the program once more, and no more of multigrad's."""
+        """An exception that is kept and raised anew has the frames of the program once more, and no
+        more of multigrad's.
+        """
         kept = LookupError("kept")
 
         def f(x: Any) -> Any:
@@ -217,15 +261,22 @@ class TestTheException:
 
         for _ in range(3):
             kept.__traceback__ = None
-            assert raised(lambda: func.grad(f)(X)) is kept and frames(kept)[-3:] == ["here", "us", "here"]
+            assert raised(lambda: func.grad(f)(X)) is kept and frames(kept)[-3:] == [
+                "here",
+                "us",
+                "here",
+            ]
 
 
 class TestNotes:
     def test_name_the_operation_the_shapes_and_what_to_do(self):
         error = raised(lambda: mg.ones((2, 3)) * mg.ones((4, 3)))
-        assert error.__notes__ == ["multigrad.multiply: x1 has shape (2, 3) and dtype float64, x2 has shape (4, 3) and dtype float64. "
-                                   "Shapes broadcast where their lengths, counted from the last axis, are equal or 1: reshape one of them, or give "
-                                   "it an axis of length 1 with expand_dims()."]
+        assert error.__notes__ == [
+            "multigrad.multiply: x1 has shape (2, 3) and dtype float64, x2 has shape (4, 3) and "
+            "dtype float64. Shapes broadcast where their lengths, counted from the last axis, "
+            "are equal or 1: reshape one of them, or give it an axis of length 1 with "
+            "expand_dims()."
+        ]
 
     def test_name_the_operation_that_the_program_called(self):
         (note,) = raised(lambda: mg.linalg.trace(mg.ones(2))).__notes__
@@ -243,7 +294,10 @@ class TestNotes:
                 error.add_note("in the third layer")
                 raise
 
-        assert [n.partition(":")[0] for n in raised(lambda: func.grad(f)(X)).__notes__] == ["multigrad.multiply", "in the third layer"]
+        assert [n.partition(":")[0] for n in raised(lambda: func.grad(f)(X)).__notes__] == [
+            "multigrad.multiply",
+            "in the third layer",
+        ]
 
     def test_errors_of_multigrad_have_none(self):
         error = raised(lambda: mg.ones(2) * mg.namespace("strict").ones(2))
@@ -267,7 +321,15 @@ def train():
 
 def run(*arguments: str, feed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name != "MULTIGRAD_TRACEBACK"}
-    return subprocess.run([sys.executable, *arguments], input=feed, capture_output=True, text=True, env=clean | environment, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        input=feed,
+        capture_output=True,
+        text=True,
+        env=clean | environment,
+        timeout=120,
+        check=False,
+    )
 
 
 class TestPrograms:
@@ -275,15 +337,25 @@ class TestPrograms:
         path = tmp_path / "script.py"
         path.write_text(SCRIPT.format(run="train()"))
         shown = run(str(path)).stderr
-        assert [line.strip() for line in shown.splitlines() if line.startswith("  File")][-2].endswith(f'"{path}", line 7, in loss')
+        assert [line.strip() for line in shown.splitlines() if line.startswith("  File")][
+            -2
+        ].endswith(f'"{path}", line 7, in loss')
         assert "multigrad.multiply: x1 has shape (2,)" in shown and shown.count("  File") == 5
         assert run(str(path), MULTIGRAD_TRACEBACK="full").stderr.count("  File") > 7
 
     def test_a_thread(self, tmp_path):
         path = tmp_path / "script.py"
-        path.write_text(SCRIPT.format(run="import threading\nt = threading.Thread(target=train)\nt.start()\nt.join()"))
+        path.write_text(
+            SCRIPT.format(
+                run="import threading\nt = threading.Thread(target=train)\nt.start()\nt.join()"
+            )
+        )
         shown = run(str(path)).stderr
-        assert "in loss" in shown and shown.count(os.sep + "multigrad" + os.sep) == 1 and "<multigrad multiply" in shown
+        assert (
+            "in loss" in shown
+            and shown.count(os.sep + "multigrad" + os.sep) == 1
+            and "<multigrad multiply" in shown
+        )
 
     def test_a_generator(self) -> None:
         def rows() -> Any:
@@ -293,13 +365,21 @@ class TestPrograms:
         assert frames(raised(lambda: list(rows()))) == ["here", "here", "here", "us", "here", "us"]
 
     def test_a_group(self) -> None:
-        """Each error of a group is folded, and so is a group that a function of the program raises inside."""
+        """Each error of a group is folded, and so is a group that a function of the program raises
+        inside.
+        """
+
         def both(x: Any) -> Any:
-            raise ExceptionGroup("both", [raised(lambda: scalar(x)), raised(lambda: func.grad(scalar)(X))])  # type: ignore[list-item]
+            raise ExceptionGroup(
+                "both", [raised(lambda: scalar(x)), raised(lambda: func.grad(scalar)(X))]
+            )  # type: ignore[list-item]
 
         group: Any = raised(lambda: func.grad(both)(X))
         assert frames(group) == ["here", "here", "us", "here"]
-        assert [frames(error) for error in group.exceptions] == [["here", "here", "here", "us"], ["here", "here", "us", "here", "us"]]
+        assert [frames(error) for error in group.exceptions] == [
+            ["here", "here", "here", "us"],
+            ["here", "here", "us", "here", "us"],
+        ]
 
     def test_tasks(self) -> None:
         async def one() -> Any:
@@ -320,30 +400,67 @@ class TestPrograms:
 
     def test_an_excepthook_of_the_program(self, tmp_path):
         path = tmp_path / "script.py"
-        path.write_text(SCRIPT.format(run="sys.excepthook = lambda kind, error, tb: print('mine', kind.__name__, error.__notes__[0][:18])\ntrain()"))
+        path.write_text(
+            SCRIPT.format(
+                run="sys.excepthook = lambda kind, error, tb: print('mine', kind.__name__, "
+                "error.__notes__[0][:18])\n"
+                "train()"
+            )
+        )
         assert run(str(path)).stdout == "mine ValueError multigrad.multiply\n"
 
     def test_pdb_after_the_fact(self, tmp_path):
         path = tmp_path / "script.py"
-        path.write_text(SCRIPT.format(run="import pdb\ntry:\n    train()\nexcept ValueError as error:\n    pdb.post_mortem(error.__traceback__)"))
+        path.write_text(
+            SCRIPT.format(
+                run="import pdb\n"
+                "try:\n"
+                "    train()\n"
+                "except ValueError as error:\n"
+                "    pdb.post_mortem(error.__traceback__)"
+            )
+        )
         shown = run(str(path), feed="up\np w.shape\nup\nup\nwhere\nq\n").stdout
-        assert "(2,)" in shown and "-> return mg.sum(w * mg.asarray(np.ones(3)))" in shown and "-> return mg.func.grad(loss)(np.ones(2))" in shown
+        assert (
+            "(2,)" in shown
+            and "-> return mg.sum(w * mg.asarray(np.ones(3)))" in shown
+            and "-> return mg.func.grad(loss)(np.ones(2))" in shown
+        )
 
     def test_pytest_ends_at_the_line_of_the_test(self, tmp_path):
         path = tmp_path / "test_it.py"
-        path.write_text(SCRIPT.format(run="def test_it():\n    a, b = mg.ones(2), mg.ones(3)\n    a * b"))
+        path.write_text(
+            SCRIPT.format(run="def test_it():\n    a, b = mg.ones(2), mg.ones(3)\n    a * b")
+        )
         shown = run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)).stdout
-        assert ">       a * b" in shown and "test_it.py:14: ValueError" in shown and "_failed(" not in shown
+        assert (
+            ">       a * b" in shown
+            and "test_it.py:14: ValueError" in shown
+            and "_failed(" not in shown
+        )
         assert "multigrad.multiply: x1 has shape (2,)" in shown
 
     def test_pytest_stops_in_the_debugger(self, tmp_path):
         path = tmp_path / "test_it.py"
-        path.write_text(SCRIPT.format(run="def test_it():\n    a, b = mg.ones(2), mg.ones(3)\n    a * b"))
-        shown = run("-m", "pytest", "-q", "--pdb", "-p", "no:cacheprovider", str(path), feed="up\np a.shape, b.shape\nq\n").stdout
+        path.write_text(
+            SCRIPT.format(run="def test_it():\n    a, b = mg.ones(2), mg.ones(3)\n    a * b")
+        )
+        shown = run(
+            "-m",
+            "pytest",
+            "-q",
+            "--pdb",
+            "-p",
+            "no:cacheprovider",
+            str(path),
+            feed="up\np a.shape, b.shape\nq\n",
+        ).stdout
         assert "((2,), (3,))" in shown
 
     def test_a_breakpoint_inside(self):
-        """Debuggers that stop while the program runs see all frames: only what is raised is folded."""
+        """Debuggers that stop while the program runs see all frames: only what is raised is
+        folded.
+        """
         seen: list[str] = []
 
         def f(x: Any) -> Any:
@@ -380,11 +497,15 @@ def test_a_traceback_without_an_end():
     def f(x: Any) -> Any:
         raise first
 
-    assert raised(lambda: func.grad(f)(X)) is first and isinstance(first.__traceback__, TracebackType)
+    assert raised(lambda: func.grad(f)(X)) is first and isinstance(
+        first.__traceback__, TracebackType
+    )
 
 
 def test_jax_has_its_own_folding():
     jax = pytest.importorskip("jax")
     x = mg.asarray(jax.numpy.ones(2))
     error = raised(lambda: x * jax.numpy.ones(3))
-    assert frames(error) == ["here", "here", "us"] and "multigrad.multiply" in "".join(error.__notes__)
+    assert frames(error) == ["here", "here", "us"] and "multigrad.multiply" in "".join(
+        error.__notes__
+    )

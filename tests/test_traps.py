@@ -1,27 +1,43 @@
-"""The habits of the libraries that would spoil values or gradients, each with a test that would catch it.
+"""The habits of the libraries that would spoil values or gradients, each with a test that would
+catch it.
 
     what the libraries do                                    caught by
-    NumPy returns scalars where the standard has 0-d arrays  test_results_without_axes_are_tensors_like_others, test_a_scalar_as_a_leaf;
-                                                             written to: test_inplace.py test_scalars_of_numpy
+    NumPy returns scalars where the standard has 0-d arrays  test_results_without_axes_are_tensors_like_others,
+                                                             test_a_scalar_as_a_leaf; written to:
+                                                             test_inplace.py test_scalars_of_numpy
     np.float64 is an operand of any library                  test_numpy_scalars_do_not_widen_or_change_the_library;
-                                                             two Tensors: test_tensor.py test_two_libraries
-    JAX reads and writes out of bounds                       test_integers_out_of_bounds_raise, test_arrays_out_of_bounds_raise_or_give_nan;
-                                                             raw keys: test_backend_jax.py test_jax_index_out_of_bounds
-    legacy iteration never ends on JAX                       test_iteration_ends, test_what_has_no_axes_is_not_iterable
-    JAX copies NumPy's memory later, or never                test_a_copy_is_finished_when_it_is_returned, test_constants_of_a_compiled_function;
-                                                             raw: test_backend_jax.py test_jax_copies_numpy_arrays_at_once
+                                                             two Tensors: test_tensor.py
+                                                             test_two_libraries
+    JAX reads and writes out of bounds                       test_integers_out_of_bounds_raise,
+                                                             test_arrays_out_of_bounds_raise_or_give_nan;
+                                                             raw keys: test_backend_jax.py
+                                                             test_jax_index_out_of_bounds
+    legacy iteration never ends on JAX                       test_iteration_ends,
+                                                             test_what_has_no_axes_is_not_iterable
+    JAX copies NumPy's memory later, or never                test_a_copy_is_finished_when_it_is_returned,
+                                                             test_constants_of_a_compiled_function;
+                                                             raw: test_backend_jax.py
+                                                             test_jax_copies_numpy_arrays_at_once
     from_dlpack(copy=True) aliases, or is read-only          test_a_copy_by_dlpack_is_one
-    PyTorch ends the process at a negative stride            test_reversed_memory_is_exported_as_a_copy, test_torch_survives_reversed_memory
+    PyTorch ends the process at a negative stride            test_reversed_memory_is_exported_as_a_copy,
+                                                             test_torch_survives_reversed_memory
     without x64, JAX's float64 is float32                    test_without_x64_dtypes_are_narrow_and_told
     conversion loses the dtype of a gradient                 test_a_gradient_comes_back_in_the_library_and_dtype_of_its_argument
-    broadcast_to is read-only, or one element many times     test_broadcast_results_are_not_written_through, test_gradients_can_be_written;
-                                                             raw: test_backends.py test_broadcast_to_is_read_only_memory_of_its_argument
-    array_api_strict refuses to mix devices                  test_devices_do_not_mix, test_gradients_stay_on_their_device
+    broadcast_to is read-only, or one element many times     test_broadcast_results_are_not_written_through,
+                                                             test_gradients_can_be_written; raw:
+                                                             test_backends.py
+                                                             test_broadcast_to_is_read_only_memory_of_its_argument
+    array_api_strict refuses to mix devices                  test_devices_do_not_mix,
+                                                             test_gradients_stay_on_their_device
     x[1:] = x[:-1] reads what it wrote                       test_overlapping_writes
-    tracers kept after their trace, scalars of tracers       test_jax_engine.py test_a_tracer_does_not_land_in_anything_outside
-    a view follows its base, or does not                     test_inplace.py test_views, test_parts_of_constants_are_written
-    raw arrays that do not defer to a Tensor                 test_tensor.py test_both_sides_with_raw_arrays
-    arrays without a hash                                    test_tensor.py test_length_iteration_truth
+    tracers kept after their trace, scalars of tracers       test_jax_engine.py
+                                                             test_a_tracer_does_not_land_in_anything_outside
+    a view follows its base, or does not                     test_inplace.py test_views,
+                                                             test_parts_of_constants_are_written
+    raw arrays that do not defer to a Tensor                 test_tensor.py
+                                                             test_both_sides_with_raw_arrays
+    arrays without a hash                                    test_tensor.py
+                                                             test_length_iteration_truth
     float16 and bfloat16                                     test_low_precision.py
 """
 
@@ -67,12 +83,20 @@ WITHOUT_AXES: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 
 @pytest.mark.parametrize("name", WITHOUT_AXES)
 def test_results_without_axes_are_tensors_like_others(name: str) -> None:
-    """A scalar of NumPy in their place cannot be written to, is an instance of float, and would not be exported."""
+    """A scalar of NumPy in their place cannot be written to, is an instance of float, and would not
+    be exported.
+    """
     f, expected = WITHOUT_AXES[name]
     x = mg.asarray(np.asarray([1.0, 2.0, 3.0]), requires_grad=True)
     for _ in range(3):  # the general way, then the hot path
         y = f(x)
-        assert type(y) is mg.Tensor and y.shape == () and y.dtype == np.float64 and y.requires_grad and not isinstance(y, float)
+        assert (
+            type(y) is mg.Tensor
+            and y.shape == ()
+            and y.dtype == np.float64
+            and y.requires_grad
+            and not isinstance(y, float)
+        )
         before = y.item()
         y += 1.0
         y[...] = y * 2.0
@@ -124,7 +148,9 @@ def _with_value(x: Any, key: Any, value: Any) -> Any:
 @pytest.mark.parametrize("name", OPERANDS)
 @pytest.mark.parametrize("library", ["strict", "jax"])
 def test_numpy_scalars_do_not_widen_or_change_the_library(library: str, name: str) -> None:
-    """Elsewhere they are Python's scalars: float32 stays. (In NumPy itself they are arrays of float64, and widen.)"""
+    """Elsewhere they are Python's scalars: float32 stays. (In NumPy itself they are arrays of
+    float64, and widen.)
+    """
     if library == "jax":
         pytest.importorskip("jax")
     xp = mg.namespace(library)
@@ -136,8 +162,13 @@ def test_numpy_scalars_do_not_widen_or_change_the_library(library: str, name: st
 
 
 def test_numpy_scalars_in_creation(xp: Any) -> None:
-    for made in (xp.full((2,), np.float64(2.0)), xp.linspace(np.float64(0.0), np.float64(1.0), 3), xp.asarray(np.float64(2.0)),
-                 xp.full_like(xp.ones(2), np.float64(2.0)), xp.asarray([np.float64(1.0), 2.0])):
+    for made in (
+        xp.full((2,), np.float64(2.0)),
+        xp.linspace(np.float64(0.0), np.float64(1.0), 3),
+        xp.asarray(np.float64(2.0)),
+        xp.full_like(xp.ones(2), np.float64(2.0)),
+        xp.asarray([np.float64(1.0), 2.0]),
+    ):
         assert made.__array_namespace__() is xp and made.dtype == xp.asarray(1.0).dtype
 
 
@@ -148,7 +179,14 @@ def test_integers_out_of_bounds_raise(xp: Any) -> None:
     """JAX would read and write the last element."""
     matrix = xp.asarray(np.arange(6.0).reshape(3, 2), requires_grad=True)
     row = matrix[:, 0]
-    for x, key in ((row, 3), (row, -4), (row, np.int64(3)), (matrix, (0, 2)), (matrix, (..., -3)), (matrix, (np.int64(0), np.int64(5)))):
+    for x, key in (
+        (row, 3),
+        (row, -4),
+        (row, np.int64(3)),
+        (matrix, (0, 2)),
+        (matrix, (..., -3)),
+        (matrix, (np.int64(0), np.int64(5))),
+    ):
         with pytest.raises(IndexError, match="out of bounds"):
             x[key]
         y = x * 1.0
@@ -158,9 +196,15 @@ def test_integers_out_of_bounds_raise(xp: Any) -> None:
 
 @pytest.mark.parametrize("name", ["take", "take_along_axis", "getitem"])
 def test_arrays_out_of_bounds_raise_or_give_nan(backend: str, xp: Any, name: str) -> None:
-    """Where the indices are not known, nan, and nothing of the gradient goes to an element that was not meant."""
+    """Where the indices are not known, nan, and nothing of the gradient goes to an element that was
+    not meant.
+    """
     x, i = xp.asarray(np.arange(3.0), requires_grad=True), xp.asarray(np.asarray([0, 5, -1, -7]))
-    f = {"take": lambda: xp.take(x, i), "take_along_axis": lambda: xp.take_along_axis(x, i), "getitem": lambda: x[i]}[name]
+    f = {
+        "take": lambda: xp.take(x, i),
+        "take_along_axis": lambda: xp.take_along_axis(x, i),
+        "getitem": lambda: x[i],
+    }[name]
     if backend != "jax":
         with pytest.raises(IndexError, match="out of bounds"):
             f()
@@ -184,11 +228,23 @@ def test_iteration_ends(xp: Any) -> None:
         a, b = x
     constant = x.detach()
     assert [v.item() for v in islice(reversed(constant), 10)] == [4, 2, 1]
-    assert max(constant).item() == 4 and sum(constant).item() == 7 and [i for i, _ in enumerate(constant)] == [0, 1, 2]
+    assert (
+        max(constant).item() == 4
+        and sum(constant).item() == 7
+        and [i for i, _ in enumerate(constant)] == [0, 1, 2]
+    )
     assert 2.0 in constant and 3.0 not in constant
     assert list(xp.zeros((0, 2))) == [] and [row.shape for row in xp.zeros((2, 0))] == [(0,), (0,)]
-    assert [v.item() for row in xp.asarray(np.asarray([[1.0, 2.0], [3.0, 4.0]])) for v in row] == [1, 2, 3, 4]
-    np.testing.assert_array_equal(values(mg.func.grad(lambda t: sum(v * v for v in islice(t, 10)))(x.detach().array)), [2, 4, 8])
+    assert [v.item() for row in xp.asarray(np.asarray([[1.0, 2.0], [3.0, 4.0]])) for v in row] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    np.testing.assert_array_equal(
+        values(mg.func.grad(lambda t: sum(v * v for v in islice(t, 10)))(x.detach().array)),
+        [2, 4, 8],
+    )
 
 
 def test_iteration_ends_under_jit() -> None:
@@ -223,12 +279,16 @@ COPIES: dict[str, Callable[[Any], Any]] = {
     "a list": lambda x: mg.asarray([x], backend="jax")[0],
     "of array_api_strict": lambda x: mg.namespace("strict").asarray(x).to_backend("jax"),
 }
-"""Every way in which the values of an array of NumPy become a Tensor of JAX with memory of its own."""
+"""Every way in which the values of an array of NumPy become a Tensor of JAX with memory of its
+own.
+"""
 
 
 @pytest.mark.parametrize("name", COPIES)
 def test_a_copy_is_finished_when_it_is_returned(name: str) -> None:
-    """A race, so it is run fifty times: of jax.numpy.asarray some ten of them read what was written later."""
+    """A race, so it is run fifty times: of jax.numpy.asarray some ten of them read what was written
+    later.
+    """
     pytest.importorskip("jax")
     pytest.importorskip("array_api_strict")
     late = 0
@@ -261,7 +321,9 @@ def test_constants_of_a_compiled_function() -> None:
 
 @pytest.mark.parametrize("of", ["numpy", "strict", "jax"])
 def test_a_copy_by_dlpack_is_one(backend: str, xp: Any, of: str) -> None:
-    """Its own memory, which can be written to; JAX's memory is read-only, and NumPy calls a copy of it read-only as well."""
+    """Its own memory, which can be written to; JAX's memory is read-only, and NumPy calls a copy of
+    it read-only as well.
+    """
     if of == "jax":
         pytest.importorskip("jax")
     memory = np.ones(64)
@@ -297,7 +359,10 @@ def test_reversed_memory_is_exported_as_a_copy(library: str) -> None:
         exported = np.from_dlpack(t)
         assert min(exported.strides) > 0
         np.testing.assert_array_equal(exported, values(t))
-    with pytest.raises(BufferError, match=r"copy=False.: the memory has negative strides, which not every library can take"):
+    with pytest.raises(
+        BufferError,
+        match=r"copy=False.: the memory has negative strides, which not every library can take",
+    ):
         np.from_dlpack(forward[::-1, ...], copy=False)
 
 
@@ -305,24 +370,40 @@ def test_reversed_memory_is_exported_as_a_copy(library: str) -> None:
 def test_torch_survives_reversed_memory(library: str) -> None:
     """In a process of its own, which torch.from_dlpack would end."""
     pytest.importorskip("torch")
-    code = ("import numpy as np, torch, multigrad as mg\n"
-            f"t = mg.asarray(np.arange(4.0), backend={library!r})[::-1]\n"
-            "print(torch.from_dlpack(t).tolist(), torch.asarray(t).tolist())")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stdout) == (0, "[3.0, 2.0, 1.0, 0.0] [3.0, 2.0, 1.0, 0.0]\n"), done.stderr[-2000:]
+    code = (
+        "import numpy as np, torch, multigrad as mg\n"
+        f"t = mg.asarray(np.arange(4.0), backend={library!r})[::-1]\n"
+        "print(torch.from_dlpack(t).tolist(), torch.asarray(t).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[3.0, 2.0, 1.0, 0.0] [3.0, 2.0, 1.0, 0.0]\n"), (
+        done.stderr[-2000:]
+    )
 
 
 # ----- dtypes on the way -----
 
 
 def test_without_x64_dtypes_are_narrow_and_told() -> None:
-    """What JAX cannot have becomes what it has, and the Tensor's dtype says so; asked for by name, JAX warns."""
+    """What JAX cannot have becomes what it has, and the Tensor's dtype says so; asked for by name,
+    JAX warns.
+    """
     pytest.importorskip("jax")
     xp = mg.namespace("jax")
     wide = np.asarray([1.0, 2.0, 1e-9 + 1])
     with discovery.get("jax").variants["x32"]():
-        for made in (mg.asarray(wide, backend="jax"), mg.tensor(wide, backend="jax"), xp.asarray(wide), xp.from_dlpack(wide),
-                     xp.from_dlpack(wide, copy=True), mg.asarray(wide).to_backend("jax"), xp.zeros(3), xp.asarray([1.0, 2.0])):
+        for made in (
+            mg.asarray(wide, backend="jax"),
+            mg.tensor(wide, backend="jax"),
+            xp.asarray(wide),
+            xp.from_dlpack(wide),
+            xp.from_dlpack(wide, copy=True),
+            mg.asarray(wide).to_backend("jax"),
+            xp.zeros(3),
+            xp.asarray([1.0, 2.0]),
+        ):
             assert made.dtype == made.array.dtype == np.float32
             assert made.requires_grad_().sum().dtype == np.float32
         assert mg.asarray(wide + 1j, backend="jax").dtype == np.complex64
@@ -342,7 +423,9 @@ def test_a_gradient_comes_back_in_the_library_and_dtype_of_its_argument() -> Non
             x = mg.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
             y = (x * 1.0).to_backend("jax")
             (g,) = mg.autograd.grad((y * y).sum(), x, create_graph=record)
-            assert isinstance(g.array, np.ndarray) and g.dtype == np.float64 and g.tolist() == [2, 4]
+            assert (
+                isinstance(g.array, np.ndarray) and g.dtype == np.float64 and g.tolist() == [2, 4]
+            )
         (h,) = mg.autograd.grad(g.sum(), x)
         assert isinstance(h.array, np.ndarray) and h.dtype == np.float64 and h.tolist() == [2, 2]
     z = mg.asarray(np.asarray([1.0, 2.0], np.float32), requires_grad=True)
@@ -354,11 +437,17 @@ def test_a_gradient_comes_back_in_the_library_and_dtype_of_its_argument() -> Non
 
 
 def test_broadcast_results_are_not_written_through(xp: Any) -> None:
-    """One element stands at many places: as in PyTorch a write to all of them is refused, one to a row is one to the argument."""
+    """One element stands at many places: as in PyTorch a write to all of them is refused, one to a
+    row is one to the argument.
+    """
     x = xp.asarray(np.ones(3))
     for write in (lambda t: operator.iadd(t, 1.0), lambda t: t.__setitem__(Ellipsis, 5.0)):
         spread = mg.broadcast_to(x, (2, 3))
-        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+        with pytest.raises(
+            RuntimeError,
+            match="more than one element of the written-to tensor refers to a single memory "
+            "location",
+        ):
             write(spread)
         np.testing.assert_array_equal(values(x), 1.0)
         np.testing.assert_array_equal(values(spread), 1.0)
@@ -370,7 +459,10 @@ def test_broadcast_results_are_not_written_through(xp: Any) -> None:
     np.testing.assert_array_equal(values(spread), [[5, 1, 1]] * 2)
 
 
-@pytest.mark.parametrize("loss", [lambda x: x.sum(), lambda x: x.mean() * 6, lambda x: mg.broadcast_to(x, (1, 2, 3)).sum()])
+@pytest.mark.parametrize(
+    "loss",
+    [lambda x: x.sum(), lambda x: x.mean() * 6, lambda x: mg.broadcast_to(x, (1, 2, 3)).sum()],
+)
 def test_gradients_can_be_written(xp: Any, loss: Any) -> None:
     """The gradient of a sum is one number at many places, until it is somebody's."""
     x = xp.asarray(np.ones((2, 3)), requires_grad=True)
@@ -395,8 +487,12 @@ def test_overlapping_writes(xp: Any) -> None:
                 y[:-1] = y[1:]
             np.testing.assert_array_equal(values(y), [0, 0, 1, 2] if forward else [1, 2, 3, 3])
             if y.requires_grad:
-                (g,) = mg.autograd.grad(xp.sum(y * xp.asarray(np.asarray([1.0, 10.0, 100.0, 1000.0]))), x)
-                np.testing.assert_array_equal(values(g), [11, 100, 1000, 0] if forward else [0, 1, 10, 1100])
+                (g,) = mg.autograd.grad(
+                    xp.sum(y * xp.asarray(np.asarray([1.0, 10.0, 100.0, 1000.0]))), x
+                )
+                np.testing.assert_array_equal(
+                    values(g), [11, 100, 1000, 0] if forward else [0, 1, 10, 1100]
+                )
 
 
 # ----- devices -----
@@ -412,17 +508,39 @@ def test_devices_do_not_mix() -> None:
     xp, device = other_device()
     here, there = xp.asarray(np.ones(3)), xp.asarray(np.ones(3), device=device, requires_grad=True)
     index, mask = xp.asarray(np.asarray([0])), xp.asarray(np.asarray([True, False, True]))
-    for f in (lambda: here + there, lambda: there * here.array, lambda: xp.where(mask, there, 0.0), lambda: xp.concat([here, there]),
-              lambda: xp.take(there, index), lambda: there[index], lambda: there[mask], lambda: there @ here):
+    for f in (
+        lambda: here + there,
+        lambda: there * here.array,
+        lambda: xp.where(mask, there, 0.0),
+        lambda: xp.concat([here, there]),
+        lambda: xp.take(there, index),
+        lambda: there[index],
+        lambda: there[mask],
+        lambda: there @ here,
+    ):
         with pytest.raises((ValueError, IndexError), match="device"):
             f()
 
 
-@pytest.mark.parametrize("f", [
-    lambda xp, x: xp.mean(x) * 2.0, lambda xp, x: xp.max(x), lambda xp, x: xp.prod(x + 1.0), lambda xp, x: xp.std(x), lambda xp, x: x[1] + x[::2][0],
-    lambda xp, x: xp.take(x, xp.asarray(np.asarray([0, 0]), device=x.device)), lambda xp, x: xp.cumulative_prod(x), lambda xp, x: x**2.5,
-    lambda xp, x: xp.where(x > 1.5, x, 0.0), lambda xp, x: xp.sort(x, descending=True), lambda xp, x: xp.clip(x, 1.5, 2.5),
-    lambda xp, x: xp.fft.irfft(xp.fft.rfft(x), n=3), lambda xp, x: xp.linalg.vector_norm(x), lambda xp, x: xp.repeat(x, 2)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda xp, x: xp.mean(x) * 2.0,
+        lambda xp, x: xp.max(x),
+        lambda xp, x: xp.prod(x + 1.0),
+        lambda xp, x: xp.std(x),
+        lambda xp, x: x[1] + x[::2][0],
+        lambda xp, x: xp.take(x, xp.asarray(np.asarray([0, 0]), device=x.device)),
+        lambda xp, x: xp.cumulative_prod(x),
+        lambda xp, x: x**2.5,
+        lambda xp, x: xp.where(x > 1.5, x, 0.0),
+        lambda xp, x: xp.sort(x, descending=True),
+        lambda xp, x: xp.clip(x, 1.5, 2.5),
+        lambda xp, x: xp.fft.irfft(xp.fft.rfft(x), n=3),
+        lambda xp, x: xp.linalg.vector_norm(x),
+        lambda xp, x: xp.repeat(x, 2),
+    ],
+)
 def test_gradients_stay_on_their_device(f: Any) -> None:
     """Whatever constants the rules make, to second order."""
     xp, device = other_device()

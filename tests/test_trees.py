@@ -1,4 +1,6 @@
-"""Pytrees: what counts as a container, how it is taken apart and made anew, and what the errors say."""
+"""Pytrees: what counts as a container, how it is taken apart and made anew, and what the errors
+say.
+"""
 
 from __future__ import annotations
 
@@ -79,26 +81,33 @@ def registered(monkeypatch):
 
 
 def same(a, b):
-    return type(a) is type(b) and (a == b if not isinstance(a, (Point, Frozen, Derived)) else dataclasses.astuple(a) == dataclasses.astuple(b))
+    return type(a) is type(b) and (
+        a == b
+        if not isinstance(a, (Point, Frozen, Derived))
+        else dataclasses.astuple(a) == dataclasses.astuple(b)
+    )
 
 
 class TestContainers:
-    @pytest.mark.parametrize("make", [
-        lambda: {"b": 1, "a": (2, [3])},
-        lambda: OrderedDict([("b", 1), ("a", 2)]),
-        lambda: defaultdict(list, {"b": 1, "a": {"c": 2}}),
-        lambda: Pair(1, Pair(2, None)),
-        lambda: [(), [], {}, None, 1],
-        lambda: Point(1, [2, 3]),
-        lambda: Frozen(1, "v"),
-        lambda: Derived(3),
-        lambda: Ordered([("b", 1), ("a", 2)]),
-        lambda: Default(int, {"z": 3}),
-        lambda: Counter(b=2, a=1),
-        lambda: Tagged([1, 2]),
-        lambda: None,
-        lambda: 7,
-    ])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: {"b": 1, "a": (2, [3])},
+            lambda: OrderedDict([("b", 1), ("a", 2)]),
+            lambda: defaultdict(list, {"b": 1, "a": {"c": 2}}),
+            lambda: Pair(1, Pair(2, None)),
+            lambda: [(), [], {}, None, 1],
+            lambda: Point(1, [2, 3]),
+            lambda: Frozen(1, "v"),
+            lambda: Derived(3),
+            lambda: Ordered([("b", 1), ("a", 2)]),
+            lambda: Default(int, {"z": 3}),
+            lambda: Counter(b=2, a=1),
+            lambda: Tagged([1, 2]),
+            lambda: None,
+            lambda: 7,
+        ],
+    )
     def test_round_trips(self, make):
         given = make()
         leaves, structure = tree.flattened(given)
@@ -116,7 +125,18 @@ class TestContainers:
 
     def test_no_leaf_and_leaves(self):
         assert list(tree.leaves([None, (None,), {"a": None}])) == []
-        others = ["text", 1.5, np.ones(1), mg.asarray(np.ones(1)), UserDict(a=1), {1, 2}, range(3), Box(1), Point, Pair]
+        others = [
+            "text",
+            1.5,
+            np.ones(1),
+            mg.asarray(np.ones(1)),
+            UserDict(a=1),
+            {1, 2},
+            range(3),
+            Box(1),
+            Point,
+            Pair,
+        ]
         assert [id(x) for x in tree.leaves(others)] == [id(x) for x in others]
 
     def test_dataclasses(self):
@@ -136,7 +156,11 @@ class TestContainers:
             given.__init__([1], "tag") if isinstance(given, list) else dict.update(given, a=1)
             assert list(tree.leaves(given)) == [1]
             name = type(given).__name__
-            with pytest.raises(TypeError, match=rf"a {name} cannot be made anew by {name}\(a .*\). Say how by multigrad.func.register_pytree"):
+            with pytest.raises(
+                TypeError,
+                match=rf"a {name} cannot be made anew by {name}\(a .*\). Say how by "
+                r"multigrad.func.register_pytree",
+            ):
                 tree.replaced(lambda x: x, given)
 
 
@@ -146,21 +170,36 @@ class TestMatching:
         assert list(tree.matched(Pair(1, (2,)), [10, [20]])) == [10, 20]
         assert list(tree.matched(defaultdict(int, a=1), {"a": 10})) == [10]
 
-    @pytest.mark.parametrize("given, other, match", [
-        ((1, 2), (1,), "^expected a tuple of 2, got tuple of 1$"),
-        ([1, 2], 3, "^expected a list of 2, got int$"),
-        ((1, (2, 3)), (1, (2,)), r"^expected a tuple of 2 at \[1\], got tuple of 1$"),
-        ({"a": [1, {"b": 2}]}, {"a": [1, {"c": 2}]}, r"^expected a dictionary with the keys \['b'\] at \['a'\]\[1\], got dict of 1$"),
-        (Pair(1, [2]), Pair(1, 2), r"^expected a list of 1 at \[1\], got int$"),
-        ((1, 2), (1, Point(1)), r"^expected an array at \[1\], got Point$"),
-        ((1, 2), (1, None), r"^expected an array at \[1\], got NoneType$"),
-        (1, [1], "^expected an array, got list of 1$"),
-        (Point(1, {"a": 2}), Point(1, {"b": 2}), r"^expected a dictionary with the keys \['a'\] at .y, got dict of 1$"),
-        ([Point(1)], [Frozen(1)], r"^expected a Point at \[0\], got Frozen$"),
-        ([Point(1)], [3], r"^expected a Point at \[0\], got int$"),
-        (Frozen(1, "a"), Frozen(1, "b"), r"^expected a Frozen of 1 parts and \('a',\), got one of 1 and \('b',\)$"),
-        ([None, 1], [2, 1], r"^expected None at \[0\], got int$"),
-    ])
+    @pytest.mark.parametrize(
+        "given, other, match",
+        [
+            ((1, 2), (1,), "^expected a tuple of 2, got tuple of 1$"),
+            ([1, 2], 3, "^expected a list of 2, got int$"),
+            ((1, (2, 3)), (1, (2,)), r"^expected a tuple of 2 at \[1\], got tuple of 1$"),
+            (
+                {"a": [1, {"b": 2}]},
+                {"a": [1, {"c": 2}]},
+                r"^expected a dictionary with the keys \['b'\] at \['a'\]\[1\], got dict of 1$",
+            ),
+            (Pair(1, [2]), Pair(1, 2), r"^expected a list of 1 at \[1\], got int$"),
+            ((1, 2), (1, Point(1)), r"^expected an array at \[1\], got Point$"),
+            ((1, 2), (1, None), r"^expected an array at \[1\], got NoneType$"),
+            (1, [1], "^expected an array, got list of 1$"),
+            (
+                Point(1, {"a": 2}),
+                Point(1, {"b": 2}),
+                r"^expected a dictionary with the keys \['a'\] at .y, got dict of 1$",
+            ),
+            ([Point(1)], [Frozen(1)], r"^expected a Point at \[0\], got Frozen$"),
+            ([Point(1)], [3], r"^expected a Point at \[0\], got int$"),
+            (
+                Frozen(1, "a"),
+                Frozen(1, "b"),
+                r"^expected a Frozen of 1 parts and \('a',\), got one of 1 and \('b',\)$",
+            ),
+            ([None, 1], [2, 1], r"^expected None at \[0\], got int$"),
+        ],
+    )
     def test_what_does_not_match(self, given, other, match):
         with pytest.raises(ValueError, match=match):
             tree.matched(given, other)
@@ -168,39 +207,59 @@ class TestMatching:
     def test_none_for_a_part(self):
         given = {"a": (1, [2, 3]), "b": Point(4, 5), "c": None}
         _, structure = tree.flattened(given)
-        assert tree.fitted(structure, {"a": (1, None), "b": None, "c": None}, partial=True) == [1, None, None, None, None]
+        assert tree.fitted(structure, {"a": (1, None), "b": None, "c": None}, partial=True) == [
+            1,
+            None,
+            None,
+            None,
+            None,
+        ]
         assert tree.fitted(structure, None, partial=True) == [None] * 5
         with pytest.raises(ValueError, match=r"expected a tuple of 2 at \['a'\], got NoneType"):
             tree.fitted(structure, {"a": None, "b": Point(4, 5), "c": None})
 
 
 class TestPrefixes:
-    @pytest.mark.parametrize("given, prefix, expected", [
-        ((1, [2, {"a": 3}]), 0, [0, 0, 0]),
-        ((1, [2, {"a": 3}]), None, [None] * 3),
-        ((1, [2, {"a": 3}]), (0, None), [0, None, None]),
-        ((1, [2, {"a": 3}]), (None, [1, {"a": -1}]), [None, 1, -1]),
-        ((1, [2, {"a": 3}]), [5, 6], [5, 6, 6]),
-        ({"a": 1, "b": [2, 3]}, {"b": 1, "a": None}, [None, 1, 1]),
-        (Point([1, 2], 3), Point(0, None), [0, 0, None]),
-        (Pair(None, 1), (0, 1), [1]),
-        ((), (), []),
-        ((None, 1), (None, 2), [2]),
-        (5, 1, [1]),
-    ])
+    @pytest.mark.parametrize(
+        "given, prefix, expected",
+        [
+            ((1, [2, {"a": 3}]), 0, [0, 0, 0]),
+            ((1, [2, {"a": 3}]), None, [None] * 3),
+            ((1, [2, {"a": 3}]), (0, None), [0, None, None]),
+            ((1, [2, {"a": 3}]), (None, [1, {"a": -1}]), [None, 1, -1]),
+            ((1, [2, {"a": 3}]), [5, 6], [5, 6, 6]),
+            ({"a": 1, "b": [2, 3]}, {"b": 1, "a": None}, [None, 1, 1]),
+            (Point([1, 2], 3), Point(0, None), [0, 0, None]),
+            (Pair(None, 1), (0, 1), [1]),
+            ((), (), []),
+            ((None, 1), (None, 2), [2]),
+            (5, 1, [1]),
+        ],
+    )
     def test_one_value_for_each_leaf(self, given, prefix, expected):
         assert list(tree.prefixed(given, prefix)) == expected
 
-    @pytest.mark.parametrize("given, prefix, match", [
-        ((1, 2), (0,), "^expected a tuple of 2, got tuple of 1$"),
-        ((1, (2, 3)), (0, (0, 0, 0)), r"^expected a tuple of 2 at \[1\], got tuple of 3$"),
-        ((1, {"a": 2}), (0, (0,)), r"^expected a dictionary with the keys \['a'\] at \[1\], got tuple of 1$"),
-        (({"a": 1},), ({"b": 0},), r"^expected a dictionary with the keys \['a'\] at \[0\], got dict of 1$"),
-        ((1, 2), (0, (0,)), r"^expected one value for an array at \[1\], got tuple of 1$"),
-        ((1, Point(2, 3)), (0, Frozen(0)), r"^expected a Point at \[1\], got Frozen$"),
-        (Point(2, [3]), Point(0, [0, 1]), "^expected a list of 1 at .y, got list of 2$"),
-        ((None,), ((0,),), r"^expected None at \[0\], got tuple of 1$"),
-    ])
+    @pytest.mark.parametrize(
+        "given, prefix, match",
+        [
+            ((1, 2), (0,), "^expected a tuple of 2, got tuple of 1$"),
+            ((1, (2, 3)), (0, (0, 0, 0)), r"^expected a tuple of 2 at \[1\], got tuple of 3$"),
+            (
+                (1, {"a": 2}),
+                (0, (0,)),
+                r"^expected a dictionary with the keys \['a'\] at \[1\], got tuple of 1$",
+            ),
+            (
+                ({"a": 1},),
+                ({"b": 0},),
+                r"^expected a dictionary with the keys \['a'\] at \[0\], got dict of 1$",
+            ),
+            ((1, 2), (0, (0,)), r"^expected one value for an array at \[1\], got tuple of 1$"),
+            ((1, Point(2, 3)), (0, Frozen(0)), r"^expected a Point at \[1\], got Frozen$"),
+            (Point(2, [3]), Point(0, [0, 1]), "^expected a list of 1 at .y, got list of 2$"),
+            ((None,), ((0,),), r"^expected None at \[0\], got tuple of 1$"),
+        ],
+    )
     def test_what_is_no_prefix(self, given, prefix, match):
         with pytest.raises(ValueError, match=match):
             tree.prefixed(given, prefix)
@@ -210,11 +269,15 @@ class TestRegistration:
     def test_a_class(self, registered):
         given = [Box(1), Box((2, 3), "t")]
         assert list(tree.leaves(given)) == given  # leaves until it is registered
-        registered(Box, lambda box: ([box.value], box.tag), lambda tag, children: Box(*children, tag))
+        registered(
+            Box, lambda box: ([box.value], box.tag), lambda tag, children: Box(*children, tag)
+        )
         assert list(tree.leaves(given)) == [1, 2, 3]
         found = tree.replaced(lambda x: -x, given)
         assert found[1].value == (-2, -3) and found[1].tag == "t"
-        with pytest.raises(ValueError, match=r"^expected a Box of 1 parts and 't' at \[1\], got one of 1 and 'u'$"):
+        with pytest.raises(
+            ValueError, match=r"^expected a Box of 1 parts and 't' at \[1\], got one of 1 and 'u'$"
+        ):
             tree.matched(given, [Box(1), Box((2, 3), "u")])
         with pytest.raises(ValueError, match=r"^expected an array at \[0\]\[0\], got tuple of 2$"):
             tree.matched(given, [Box((1, 2)), Box((2, 3), "t")])
@@ -235,16 +298,24 @@ class TestRegistration:
         with pytest.raises(ValueError, match="^expected an array at \\[0\\], got list of 1$"):
             tree.matched(Point(1, 2), Point([1], 2))
 
-    @pytest.mark.parametrize("cls, error, match", [
-        (dict, ValueError, "register_pytree: dict is registered already"),
-        (type(None), ValueError, "NoneType is registered already"),
-        (mg.Tensor, TypeError, "register_pytree: Tensor cannot be a container: its instances are arrays or scalars, which are leaves"),
-        (Dual, TypeError, "Dual cannot be a container"),
-        (np.ndarray, TypeError, "ndarray cannot be a container"),
-        (float, TypeError, "float cannot be a container"),
-        (str, TypeError, "str cannot be a container"),
-        ("Box", TypeError, "register_pytree: expected a class, got 'Box'"),
-    ])
+    @pytest.mark.parametrize(
+        "cls, error, match",
+        [
+            (dict, ValueError, "register_pytree: dict is registered already"),
+            (type(None), ValueError, "NoneType is registered already"),
+            (
+                mg.Tensor,
+                TypeError,
+                "register_pytree: Tensor cannot be a container: its instances are arrays or "
+                "scalars, which are leaves",
+            ),
+            (Dual, TypeError, "Dual cannot be a container"),
+            (np.ndarray, TypeError, "ndarray cannot be a container"),
+            (float, TypeError, "float cannot be a container"),
+            (str, TypeError, "str cannot be a container"),
+            ("Box", TypeError, "register_pytree: expected a class, got 'Box'"),
+        ],
+    )
     def test_refusals(self, cls, error, match):
         with pytest.raises(error, match=match):
             func.register_pytree(cls, lambda x: ((), None), lambda aux, children: None)
@@ -253,7 +324,10 @@ class TestRegistration:
         registered(Box, lambda box: [box.value], lambda tag, children: Box(*children))
         with pytest.raises(ValueError, match="Box is registered already"):
             registered(Box, lambda box: ((), box), lambda box, children: box)
-        with pytest.raises(TypeError, match=r"the flatten function of Box must return \(children, aux\), not list of 1"):
+        with pytest.raises(
+            TypeError,
+            match=r"the flatten function of Box must return \(children, aux\), not list of 1",
+        ):
             list(tree.leaves(Box(1)))
 
     def test_the_table_does_not_keep_classes_made_in_passing(self):
@@ -285,12 +359,20 @@ class TestTransformations:
         jacobian = func.jacfwd(lambda p: Point(p.w * 3, p.w))(Frozen(x))
         assert type(jacobian) is Point and type(jacobian.x) is Frozen
         close(jacobian.x.w, np.diag([3.0, 3.0]))
-        with pytest.raises(ValueError, match="jvp: tangents must have the structure of primals: expected a Point at .0., got dict of 1"):
+        with pytest.raises(
+            ValueError,
+            match="jvp: tangents must have the structure of primals: expected a Point at .0., "
+            "got dict of 1",
+        ):
             func.jvp(f, (Point(x, y),), ({"x": x},))
 
     def test_what_is_no_container(self, xp):
         for given, kind in ((Box(raw(xp, [1.0])), "Box"), (Point(raw(xp, [1.0]), "name"), "str")):
-            with pytest.raises(TypeError, match=f"^grad: cannot differentiate with respect to a {kind}: it is neither an array nor a container"):
+            with pytest.raises(
+                TypeError,
+                match=f"^grad: cannot differentiate with respect to a {kind}: it is neither an "
+                "array nor a container",
+            ):
                 func.grad(lambda p: p)(given)
             with pytest.raises(TypeError, match="multigrad.func.register_pytree makes a class one"):
                 func.jvp(lambda p: p, (given,), (given,))
@@ -299,14 +381,23 @@ class TestTransformations:
         close(func.grad(lambda p: xp.sum(p.twice * p.w))(Derived(raw(xp, [1.0, 3.0]))).w, [4, 12])
 
     def test_registered_classes(self, xp, registered):
-        registered(Box, lambda box: ((box.value,), box.tag), lambda tag, children: Box(*children, tag))
+        registered(
+            Box, lambda box: ((box.value,), box.tag), lambda tag, children: Box(*children, tag)
+        )
         x = raw(xp, [1.0, 2.0])
         g = func.grad(lambda box: xp.sum(box.value**2 * box.tag))(Box(x, 3))
         assert type(g) is Box and g.tag == 3
         close(g.value, [6, 12])
         _, aux = func.value_and_grad(lambda x: (xp.sum(x), Box(x * 2)), has_aux=True)(x)[0]
         assert type(aux) is Box and type(aux.value) is type(x)
-        close(func.grad(lambda x: func.value_and_grad(lambda y: (xp.sum(y * x), Box(y * x)), has_aux=True)(x)[0][1].value[1])(x), [0, 4])
+        close(
+            func.grad(
+                lambda x: func.value_and_grad(lambda y: (xp.sum(y * x), Box(y * x)), has_aux=True)(
+                    x
+                )[0][1].value[1]
+            )(x),
+            [0, 4],
+        )
 
     def test_dictionaries_keep_their_kind_and_order(self, xp):
         x = raw(xp, [1.0, 2.0])

@@ -23,7 +23,9 @@ def tutorial():
 
 
 def shown(t, expected):
-    """The values as the tutorial prints them: to four digits after the point, zeros of sin and cos to what float32 makes of them."""
+    """The values as the tutorial prints them: to four digits after the point, zeros of sin and cos
+    to what float32 makes of them.
+    """
     found = np.asarray(t.detach().array)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.asarray(expected, dtype=np.float32), rtol=5e-5, atol=2e-7)
@@ -38,34 +40,102 @@ class TestSine:
         return tutorial.sine(xp)
 
     def test_values(self, found):
-        shown(found["a"], [0.0, 0.2618, 0.5236, 0.7854, 1.0472, 1.3090, 1.5708, 1.8326, 2.0944, 2.3562, 2.6180, 2.8798, 3.1416, 3.4034, 3.6652,
-                           3.9270, 4.1888, 4.4506, 4.7124, 4.9742, 5.2360, 5.4978, 5.7596, 6.0214, 6.2832])
+        shown(
+            found["a"],
+            [
+                0.0,
+                0.2618,
+                0.5236,
+                0.7854,
+                1.0472,
+                1.3090,
+                1.5708,
+                1.8326,
+                2.0944,
+                2.3562,
+                2.6180,
+                2.8798,
+                3.1416,
+                3.4034,
+                3.6652,
+                3.9270,
+                4.1888,
+                4.4506,
+                4.7124,
+                4.9742,
+                5.2360,
+                5.4978,
+                5.7596,
+                6.0214,
+                6.2832,
+            ],
+        )
         quarter = np.asarray(SIN)
-        b = np.concatenate([quarter, [1.0], quarter[:0:-1], [-8.7423e-08], -quarter[1:], [-1.0], -quarter[:0:-1], [1.7485e-07]])
+        b = np.concatenate(
+            [
+                quarter,
+                [1.0],
+                quarter[:0:-1],
+                [-8.7423e-08],
+                -quarter[1:],
+                [-1.0],
+                -quarter[:0:-1],
+                [1.7485e-07],
+            ]
+        )
         shown(found["b"], b)
         shown(found["c"], 2 * b)
-        np.testing.assert_allclose(np.asarray(found["d"].detach().array), 2 * b + 1, rtol=5e-5, atol=5e-7)
+        np.testing.assert_allclose(
+            np.asarray(found["d"].detach().array), 2 * b + 1, rtol=5e-5, atol=5e-7
+        )
         assert abs(float(found["out"].detach()) - 25.0) < 1e-5
 
     def test_graph(self, found):
         names = [name for name, _ in found["chain"]]
         assert names == ["AddBackward", "MultiplyBackward", "SinBackward", "AccumulateGrad"]
-        edges = [sorted(edge, key=str) for _, edge in found["chain"]]  # 2 * b: the constant comes first, as it was written
-        assert edges == [[("MultiplyBackward", 0), (None, 0)], [("SinBackward", 0), (None, 0)], [("AccumulateGrad", 0)], []]
-        assert found["c"].grad_fn.name() == "MultiplyBackward" and found["b"].grad_fn.name() == "SinBackward" and found["a"].grad_fn is None
-        assert found["out"].grad_fn.name() == "SumBackward" and found["a"].requires_grad and found["a"].is_leaf
+        # 2 * b: the constant comes first, as it was written
+        edges = [sorted(edge, key=str) for _, edge in found["chain"]]
+        assert edges == [
+            [("MultiplyBackward", 0), (None, 0)],
+            [("SinBackward", 0), (None, 0)],
+            [("AccumulateGrad", 0)],
+            [],
+        ]
+        assert (
+            found["c"].grad_fn.name() == "MultiplyBackward"
+            and found["b"].grad_fn.name() == "SinBackward"
+            and found["a"].grad_fn is None
+        )
+        assert (
+            found["out"].grad_fn.name() == "SumBackward"
+            and found["a"].requires_grad
+            and found["a"].is_leaf
+        )
 
     def test_gradient(self, found):
         cos = 2 * np.asarray([1.0, *SIN[:0:-1]])
-        shown(found["a"].grad, np.concatenate([cos, [-8.7423e-08], -cos[:0:-1], [-2.0], -cos[1:], [2.3850e-08], cos[:0:-1], [2.0]]))
+        shown(
+            found["a"].grad,
+            np.concatenate(
+                [cos, [-8.7423e-08], -cos[:0:-1], [-2.0], -cos[1:], [2.3850e-08], cos[:0:-1], [2.0]]
+            ),
+        )
         assert found["inner"] is None and found["warned"] == 1
 
 
 def test_training(tutorial, xp):
     found = tutorial.training(xp)
-    before, after_backward, after_step = found["before"], found["after_backward"], found["after_step"]
+    before, after_backward, after_step = (
+        found["before"],
+        found["after_backward"],
+        found["after_step"],
+    )
     assert found["loss"].grad_fn.name() == "SumBackward"
-    assert before["grad"] is None and after_backward["weight"] == before["weight"] and any(after_backward["grad"])
+    assert (
+        before["grad"] is None
+        and after_backward["weight"] == before["weight"]
+        and any(after_backward["grad"])
+    )
     expected = np.asarray(before["weight"]) - 0.001 * np.asarray(after_backward["grad"])
     np.testing.assert_allclose(after_step["weight"], expected, atol=2e-4)
     assert after_step["grad"] == after_backward["grad"]
@@ -79,16 +149,31 @@ def test_training(tutorial, xp):
 def test_recording(tutorial, xp):
     found = tutorial.recording(xp)
     assert found["b1"].grad_fn.name() == "MultiplyBackward" and not found["b2"].requires_grad
-    assert found["c1"].grad_fn.name() == "AddBackward" and not found["c2"].requires_grad and found["c3"].grad_fn.name() == "MultiplyBackward"
+    assert (
+        found["c1"].grad_fn.name() == "AddBackward"
+        and not found["c2"].requires_grad
+        and found["c3"].grad_fn.name() == "MultiplyBackward"
+    )
     for name, value in (("b1", 2.0), ("b2", 2.0), ("c1", 5.0), ("c2", 5.0), ("c3", 6.0)):
         shown(found[name], np.full((2, 3), value))
     assert [t.requires_grad for t in found["sums"]] == [True, False, True]
-    assert found["x"].requires_grad and not found["y"].requires_grad and found["x"].tolist() == found["y"].tolist()
-    assert "a leaf Variable that requires grad is being used in an in-place operation" in found["refused"]
+    assert (
+        found["x"].requires_grad
+        and not found["y"].requires_grad
+        and found["x"].tolist() == found["y"].tolist()
+    )
+    assert (
+        "a leaf Variable that requires grad is being used in an in-place operation"
+        in found["refused"]
+    )
 
 
 def test_long_graph(tutorial, xp):
-    assert tutorial.long_graph(xp) == {"MultiplyBackward": 1000, "DivideBackward": 1000, "AccumulateGrad": 1}
+    assert tutorial.long_graph(xp) == {
+        "MultiplyBackward": 1000,
+        "DivideBackward": 1000,
+        "AccumulateGrad": 1,
+    }
 
 
 def test_vector_jacobian_product(tutorial, xp):
@@ -119,7 +204,15 @@ def test_higher_level(tutorial, xp):
 def test_what_it_prints(tutorial, capsys, tmp_path):
     tutorial.main(["--plots", str(tmp_path)])
     printed = capsys.readouterr().out
-    for number in ("-8.7423e-08", "1.7485e-07", "2.3850e-08", "1.024e+02, 1.024e+03, 1.024e-01", "4.1138", "25.0", "grad_fn=<SumBackward>"):
+    for number in (
+        "-8.7423e-08",
+        "1.7485e-07",
+        "2.3850e-08",
+        "1.024e+02, 1.024e+03, 1.024e-01",
+        "4.1138",
+        "25.0",
+        "grad_fn=<SumBackward>",
+    ):
         assert number in printed, number
 
 
@@ -137,5 +230,8 @@ def test_plots(tutorial, backend, tmp_path, capsys):
 def test_without_matplotlib(tutorial, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert tutorial.plot(tmp_path / "none", None, None) == []
-    assert "No plots: matplotlib is not installed; `pip install multigrad-array[viz]` brings it." in capsys.readouterr().out
+    assert (
+        "No plots: matplotlib is not installed; `pip install multigrad-array[viz]` brings it."
+        in capsys.readouterr().out
+    )
     assert not (tmp_path / "none").exists()

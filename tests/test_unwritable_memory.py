@@ -1,4 +1,6 @@
-"""Writes to arrays that cannot change: marked read-only, or of a library whose arrays are immutable."""
+"""Writes to arrays that cannot change: marked read-only, or of a library whose arrays are
+immutable.
+"""
 
 from __future__ import annotations
 
@@ -83,26 +85,41 @@ class TestReadOnly:
     def test_it_is_called_so(self, source: str, write: str) -> None:
         t = mg.asarray(READ_ONLY[source]())
         before = values(t).copy()
-        expected = (r"^[a-z]+: the memory of this Tensor is read-only \(.*\), as that of np\.frombuffer or of another library may be\. Write into a "
-                    r"copy: clone\(\), or asarray\(x, copy=True\)\.$")
+        expected = (
+            r"^[a-z]+: the memory of this Tensor is read-only \(.*\), as that of np\.frombuffer "
+            r"or of another library may be\. Write into a copy: clone\(\), or asarray\(x, "
+            r"copy=True\)\.$"
+        )
         with pytest.raises(RuntimeError, match=expected):
             WRITES[write](t)
         np.testing.assert_array_equal(values(t), before)
 
     @pytest.mark.parametrize("source", READ_ONLY)
     def test_the_advice_helps(self, source: str) -> None:
-        for copied in (mg.asarray(READ_ONLY[source]()).clone(), mg.asarray(READ_ONLY[source](), copy=True)):
+        for copied in (
+            mg.asarray(READ_ONLY[source]()).clone(),
+            mg.asarray(READ_ONLY[source](), copy=True),
+        ):
             for write in WRITES.values():
                 write(copied.clone().detach())
 
     def test_one_element_at_many_places_is_called_so(self) -> None:
         t = mg.asarray(np.broadcast_to(np.ones(1), (3,)))
-        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+        with pytest.raises(
+            RuntimeError,
+            match="more than one element of the written-to tensor refers to a single memory "
+            "location",
+        ):
             t += 1.0
 
     def test_a_gradient_that_the_user_set(self) -> None:
-        for array, expected in ((np.frombuffer(np.ones(3).tobytes()), "adding to .grad: the memory of this Tensor is read-only"),
-                                (np.broadcast_to(np.ones(1), (3,)), "adding to .grad: .* more than one element")):
+        for array, expected in (
+            (
+                np.frombuffer(np.ones(3).tobytes()),
+                "adding to .grad: the memory of this Tensor is read-only",
+            ),
+            (np.broadcast_to(np.ones(1), (3,)), "adding to .grad: .* more than one element"),
+        ):
             x = mg.asarray(np.ones(3), requires_grad=True)
             x.grad = mg.asarray(array)
             with pytest.raises(RuntimeError, match=expected):
@@ -135,8 +152,29 @@ class Fixed:
         return float(self.value)
 
 
-for name in ("add", "sub", "mul", "truediv", "pow", "radd", "rmul", "rsub", "rtruediv", "lt", "le", "gt", "ge", "eq", "ne", "neg"):
-    setattr(Fixed, f"__{name}__", lambda *args, name=f"__{name}__": Fixed(getattr(args[0].value, name)(*map(raw, args[1:]))))
+for name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "pow",
+    "radd",
+    "rmul",
+    "rsub",
+    "rtruediv",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "neg",
+):
+    setattr(
+        Fixed,
+        f"__{name}__",
+        lambda *args, name=f"__{name}__": Fixed(getattr(args[0].value, name)(*map(raw, args[1:]))),
+    )
 Fixed.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
@@ -151,19 +189,33 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
-        if isinstance(found, type) or name in ("isdtype", "finfo", "iinfo", "result_type", "can_cast"):
+        if isinstance(found, type) or name in (
+            "isdtype",
+            "finfo",
+            "iinfo",
+            "result_type",
+            "can_cast",
+        ):
             return found
 
         def function(*args: Any, **kwargs: Any) -> Any:
             out = found(*map(raw, args), **{k: raw(v) for k, v in kwargs.items() if k != "device"})
-            return Fixed(out) if isinstance(out, np.ndarray | np.generic) else type(out)(map(Fixed, out)) if isinstance(out, (tuple, list)) else out
+            return (
+                Fixed(out)
+                if isinstance(out, np.ndarray | np.generic)
+                else type(out)(map(Fixed, out))
+                if isinstance(out, (tuple, list))
+                else out
+            )
 
         return function
 
 
 @pytest.fixture
 def fixed() -> Iterator[Any]:
-    discovery.register(mg.Backend("fixed", Namespace(), (Fixed,), capabilities=mg.Capabilities(mutable=False)))
+    discovery.register(
+        mg.Backend("fixed", Namespace(), (Fixed,), capabilities=mg.Capabilities(mutable=False))
+    )
     try:
         yield mg.namespace("fixed")
     finally:
@@ -230,7 +282,13 @@ class TestImmutable:
             asked.append((x.shape, value.shape))
             return Fixed(value.value + 0.5)
 
-        backend = mg.Backend("fixed", Namespace(), (Fixed,), capabilities=mg.Capabilities(mutable=False), kernels={"write": write})
+        backend = mg.Backend(
+            "fixed",
+            Namespace(),
+            (Fixed,),
+            capabilities=mg.Capabilities(mutable=False),
+            kernels={"write": write},
+        )
         discovery.register(backend)
         try:
             t = mg.asarray(Fixed(X))

@@ -1,4 +1,6 @@
-"""Views of views of views, each written: what they cost, and that a chain which is shortened means the same."""
+"""Views of views of views, each written: what they cost, and that a chain which is shortened means
+the same.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,10 @@ def flipped(v: Any, i: int) -> Any:
 
 def mixed(v: Any, i: int) -> Any:
     steps: list[Callable[[Any], Any]] = [
-        lambda v: mg.reshape(v, (-1,)), lambda v: v[8:] if v.size > 80 else v, lambda v: mg.reshape(v, (4, -1)), lambda v: mg.flip(v, axis=1).mT,
+        lambda v: mg.reshape(v, (-1,)),
+        lambda v: v[8:] if v.size > 80 else v,
+        lambda v: mg.reshape(v, (4, -1)),
+        lambda v: mg.flip(v, axis=1).mT,
         lambda v: mg.flip(v, axis=0).mT,
     ]
     return steps[i % 5](v)
@@ -97,7 +102,9 @@ def same_shape(v: Any, i: int) -> Any:
 
 
 def written_chain(x: Any, n: int, step: Callable[[Any, int], Any]) -> Any:
-    """x with its elements multiplied by 1.001 for each of the first n views that hold it, each made of the one before."""
+    """x with its elements multiplied by 1.001 for each of the first n views that hold it, each made
+    of the one before.
+    """
     xp = x.__array_namespace__()
     y = v = x * 1.0
     for i in range(n):
@@ -136,13 +143,19 @@ def test_the_gradient_of_any_chain(xp: Any, step: Callable[[Any, int], Any]) -> 
         v = step(mg.asarray(v), i).array
         v *= 1.001
     check(x.grad, expected)
-    check(func.jvp(lambda x: written_chain(x, n, step), (xp.asarray(M).array,), (xp.asarray(M).array,))[1], expected.sum())
+    check(
+        func.jvp(
+            lambda x: written_chain(x, n, step), (xp.asarray(M).array,), (xp.asarray(M).array,)
+        )[1],
+        expected.sum(),
+    )
 
 
 @pytest.mark.parametrize("step", [lambda v: v[:], lambda v: v.T], ids=["getitem", "T"])
 @pytest.mark.parametrize("way", TRANSFORMED)
 def test_views_of_what_shows_elements_several_times(way: str, step: Callable[[Any], Any]) -> None:
     """Each looked at after a write further up."""
+
     def program(x: Any, n: int) -> Any:
         y = x * 1.0
         v = mg.broadcast_to(y, (3, *y.shape))[:, 0, :]
@@ -159,9 +172,14 @@ def test_views_of_what_shows_elements_several_times(way: str, step: Callable[[An
     assert 0 < many < 5 * few  # it was 14 to 40 times
 
 
-@pytest.mark.parametrize("root", [mg.real, lambda y: y.detach(), lambda y: mg.unstack(y)[1]], ids=["real", "detach", "unstack"])
+@pytest.mark.parametrize(
+    "root",
+    [mg.real, lambda y: y.detach(), lambda y: mg.unstack(y)[1]],
+    ids=["real", "detach", "unstack"],
+)
 def test_what_cannot_be_shortened_costs_a_step_per_view(root: Callable[[Any], Any]) -> None:
     """Reshapes of what is no known memory."""
+
     def program(n: int) -> None:
         v = root(mg.asarray(M * 1j))
         for i in range(n):
@@ -176,7 +194,8 @@ def test_what_cannot_be_shortened_costs_a_step_per_view(root: Callable[[Any], An
 @pytest.mark.parametrize("way", WAYS)
 def test_each_write_costs_the_same_however_long_the_chain(way: str) -> None:
     WAYS[way](20)
-    assert 0 < lines(lambda: WAYS[way](800)) < 8.5 * lines(lambda: WAYS[way](100))  # it was 46 to 260 times
+    # it was 46 to 260 times
+    assert 0 < lines(lambda: WAYS[way](800)) < 8.5 * lines(lambda: WAYS[way](100))
 
 
 def test_the_gradient_of_a_chain(xp: Any) -> None:
@@ -188,11 +207,16 @@ def test_the_gradient_of_a_chain(xp: Any) -> None:
     raw = xp.asarray(np.ones(n + 2)).array
     check(func.grad(lambda x: chain(x, n))(raw), expected)
     check(func.jvp(lambda x: chain(x, n), (raw,), (raw,))[1], np.sum(expected))
-    check(func.vmap(func.grad(lambda x: chain(x, n)))(xp.stack([raw, raw]).array), np.stack([expected, expected]))
+    check(
+        func.vmap(func.grad(lambda x: chain(x, n)))(xp.stack([raw, raw]).array),
+        np.stack([expected, expected]),
+    )
 
 
 def draw(random: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """A key of integers and slices for an array of that shape, within the bounds of the standard."""
+    """A key of integers and slices for an array of that shape, within the bounds of the
+    standard.
+    """
     key: list[Any] = []
     for n in shape:
         step = int(random.choice([-2, -1, -1, 1, 1, 1, 2]))
@@ -211,11 +235,28 @@ def draw(random: np.random.Generator, shape: tuple[int, ...]) -> Any:
 def draw_step(random: np.random.Generator, x: Any) -> Any:
     """A step that shows part of `x`, or arranges its axes."""
     n = x.ndim
-    kind = str(random.choice(["getitem", "getitem", "reshape", "permute_dims", "expand_dims", "squeeze", "flip", "matrix_transpose"]))
+    kind = str(
+        random.choice(
+            [
+                "getitem",
+                "getitem",
+                "reshape",
+                "permute_dims",
+                "expand_dims",
+                "squeeze",
+                "flip",
+                "matrix_transpose",
+            ]
+        )
+    )
     if kind == "reshape":
         sizes = [d for d in range(1, x.size + 1) if x.size % d == 0] or [1]
         first = int(random.choice(sizes))
-        shape = [(-1,), (first, -1), (-1, first), (first, x.size // first, 1)][random.integers(0, 4)] if x.size else x.shape
+        shape = (
+            [(-1,), (first, -1), (-1, first), (first, x.size // first, 1)][random.integers(0, 4)]
+            if x.size
+            else x.shape
+        )
         try:
             return "reshape", (x.reshape(shape, copy=False).shape, None), None
         except ValueError:
@@ -234,12 +275,17 @@ def draw_step(random: np.random.Generator, x: Any) -> Any:
 
 
 def test_many_steps_as_one(host_of_numpy: Any) -> None:
-    """Whatever moves no element in memory is one short step; it makes a view where the many did, also in other libraries."""
+    """Whatever moves no element in memory is one short step; it makes a view where the many did,
+    also in other libraries.
+    """
     random = np.random.default_rng(0)
     read = host_of_numpy.read_slices
     strict = mg.namespace("strict")
     for case in range(1500):
-        shape = tuple(int(n) for n in random.integers(0 if case % 10 == 0 else 1, 7, size=random.integers(1, 4)))
+        shape = tuple(
+            int(n)
+            for n in random.integers(0 if case % 10 == 0 else 1, 7, size=random.integers(1, 4))
+        )
         x = expected = np.arange(float(np.prod(shape))).reshape(shape)
         part: list[Any] = []
         for _ in range(random.integers(2, 12)):
@@ -257,17 +303,32 @@ def test_many_steps_as_one(host_of_numpy: Any) -> None:
         np.testing.assert_array_equal(result, expected)
         assert not expected.size or np.shares_memory(result, x)
         if case % 10 == 0:  # which checks the bounds
-            check(strict.asarray(host_named("strict").xp.read_slices(strict.asarray(x).array, short)), expected)
+            check(
+                strict.asarray(host_named("strict").xp.read_slices(strict.asarray(x).array, short)),
+                expected,
+            )
 
 
 def test_no_step_for_what_moves_elements() -> None:
-    assert compact((3, 4), (("matrix_transpose", (), None), ("reshape", ((-1,), None), None)), True) is None
-    assert compact((3,), (("broadcast_to", ((2, 3),), None), ("getitem", ((slice(None), 0, ...),), None)), True) is None
+    assert (
+        compact((3, 4), (("matrix_transpose", (), None), ("reshape", ((-1,), None), None)), True)
+        is None
+    )
+    assert (
+        compact(
+            (3,),
+            (("broadcast_to", ((2, 3),), None), ("getitem", ((slice(None), 0, ...),), None)),
+            True,
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_chains_are_what_numpy_computes(xp: Any, seed: int) -> None:
-    """Writes through any view of a tree of views, each looked at afterwards; the gradient by that of the same writes without views."""
+    """Writes through any view of a tree of views, each looked at afterwards; the gradient by that
+    of the same writes without views.
+    """
     random = np.random.default_rng(seed)
     x = random.normal(size=(7, 9))
     plan: list[tuple[str, int, Any]] = []
@@ -315,7 +376,10 @@ def test_random_chains_are_what_numpy_computes(xp: Any, seed: int) -> None:
     last(t).backward()
     slope = run(np.ones_like(x), lambda _: None)  # every write is linear in the element
     check(t.grad, 2 * weights * x * slope**2)
-    check(func.jvp(func.grad(last), (xp.asarray(x).array,), (xp.asarray(x).array,))[1], 2 * weights * x * slope**2)
+    check(
+        func.jvp(func.grad(last), (xp.asarray(x).array,), (xp.asarray(x).array,))[1],
+        2 * weights * x * slope**2,
+    )
 
 
 class TestPlaces:

@@ -1,4 +1,6 @@
-"""Views under in-place operations, beyond what the programs of parity show: transformations, traces, memory, chains, the fast path."""
+"""Views under in-place operations, beyond what the programs of parity show: transformations,
+traces, memory, chains, the fast path.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def check(t: Any, expected: Any) -> None:
 
 
 def mutating(x: Any) -> Any:
-    """(2 x0 x1 x2 + x3 x0)**2 summed in a roundabout way: what it does is undone nowhere, so each write must be seen."""
+    """(2 x0 x1 x2 + x3 x0)**2 summed in a roundabout way: what it does is undone nowhere, so each
+    write must be seen.
+    """
     xp = x.__array_namespace__()
     y = x * 1.0
     m = xp.reshape(y, (2, 2))
@@ -49,7 +53,9 @@ def by_hand(x: Any) -> Any:
 def gradient_by_hand(x: Any) -> Any:
     a, _, c, _ = x
     y = by_hand(x)
-    return 2 * np.asarray([y[0] * c + y[1] * 2 * c, 0, y[0] * a + y[1] * (2 * a + 1) + y[2], y[2] + y[3]])
+    return 2 * np.asarray(
+        [y[0] * c + y[1] * 2 * c, 0, y[0] * a + y[1] * (2 * a + 1) + y[2], y[2] + y[3]]
+    )
 
 
 class TestEverywhere:
@@ -63,7 +69,11 @@ class TestEverywhere:
         step = 1e-6
         for i in range(4):
             e = np.eye(4)[i] * step
-            np.testing.assert_allclose(values(h)[i], (gradient_by_hand(X + e) - gradient_by_hand(X - e)) / (2 * step), atol=1e-7)
+            np.testing.assert_allclose(
+                values(h)[i],
+                (gradient_by_hand(X + e) - gradient_by_hand(X - e)) / (2 * step),
+                atol=1e-7,
+            )
 
     def test_checked_numerically(self, xp: Any) -> None:
         assert mg.autograd.gradcheck(mutating, leaf(xp))
@@ -88,7 +98,11 @@ class TestEverywhere:
             row[0] = x[0]
             return xp.sum(x)
 
-        with pytest.raises(GradientError, match="a value of a running transformation cannot be written into an array from outside of it"):
+        with pytest.raises(
+            GradientError,
+            match="a value of a running transformation cannot be written into an array from "
+            "outside of it",
+        ):
             mg.func.grad(leak)(leaf(xp).array)
         check(outside, np.zeros(3))
 
@@ -120,10 +134,14 @@ class TestEverywhere:
         v = y[1:3]
         node = y.grad_fn
         for write in (
-            lambda: v.__iadd__(xp.ones(3, dtype=xp.float64)), lambda: y.__setitem__(slice(1, 3), xp.ones(3, dtype=xp.float64)),
-            lambda: y.__setitem__(100, 1.0), lambda: v.__setitem__(100, 1.0), lambda: v.__iadd__(xp.asarray([1j, 1j])),
-            lambda: v.__setitem__(0, 1j), lambda: xp.unstack(y)[0].__imul__(2.0),
-        ):  # fmt: skip
+            lambda: v.__iadd__(xp.ones(3, dtype=xp.float64)),
+            lambda: y.__setitem__(slice(1, 3), xp.ones(3, dtype=xp.float64)),
+            lambda: y.__setitem__(100, 1.0),
+            lambda: v.__setitem__(100, 1.0),
+            lambda: v.__iadd__(xp.asarray([1j, 1j])),
+            lambda: v.__setitem__(0, 1j),
+            lambda: xp.unstack(y)[0].__imul__(2.0),
+        ):
             with pytest.raises((RuntimeError, IndexError, ValueError, TypeError)):
                 write()
             assert y._version == v._version == 0 and y.grad_fn is node
@@ -162,7 +180,12 @@ class TestMemory:
         np.testing.assert_array_equal(b, [[1, 2], [10, 4]])
 
     def test_memory_with_gaps_and_backwards(self) -> None:
-        for a in (np.arange(12.0)[::2], np.arange(6.0)[::-1], np.arange(12.0).reshape(3, 4)[:, 1:3], np.asfortranarray(np.arange(6.0).reshape(2, 3))):
+        for a in (
+            np.arange(12.0)[::2],
+            np.arange(6.0)[::-1],
+            np.arange(12.0).reshape(3, 4)[:, 1:3],
+            np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        ):
             x = mg.asarray(a.copy(order="K"), requires_grad=True)
             y = mg.asarray(a)
             d = y.detach()
@@ -192,7 +215,9 @@ class TestMemory:
         a.flags.writeable = False
         y = mg.asarray(a)
         for t in (y, y[1:], mg.reshape(y, (2, 2)).mT):
-            with pytest.raises(RuntimeError, match="^multiply: the memory of this Tensor is read-only"):
+            with pytest.raises(
+                RuntimeError, match="^multiply: the memory of this Tensor is read-only"
+            ):
                 t *= 2
         np.testing.assert_array_equal(a, X)
 
@@ -208,7 +233,11 @@ class TestMemory:
         y = xp.asarray(X.copy())
         v = y[1:]
         y *= 2
-        for again in (copy.copy(v), copy.deepcopy(v), pickle.loads(pickle.dumps(v)) if "jax" not in xp.__name__ else v.clone()):
+        for again in (
+            copy.copy(v),
+            copy.deepcopy(v),
+            pickle.loads(pickle.dumps(v)) if "jax" not in xp.__name__ else v.clone(),
+        ):
             check(again, 2 * X[1:])
 
     def test_new_data_for_a_view(self, xp: Any) -> None:
@@ -218,7 +247,13 @@ class TestMemory:
         d.data = xp.asarray(2 * X)
         y += 1
         d *= 10
-        for t, expected in ((v, [8, 9]), (v.detach(), [8, 9]), (d, 20 * X), (d.detach(), 20 * X), (y, X + 1)):
+        for t, expected in (
+            (v, [8, 9]),
+            (v.detach(), [8, 9]),
+            (d, 20 * X),
+            (d.detach(), 20 * X),
+            (y, X + 1),
+        ):
             check(t, expected)
 
 
@@ -226,8 +261,18 @@ class TestReshape:
     def test_the_fast_path_knows_views_from_copies(self, xp: Any) -> None:
         base = xp.asarray(np.arange(6.0).reshape(2, 3))
         for _ in range(3):  # the first call learns
-            views = (xp.reshape(base, (6,)), xp.reshape(base[1:, :], (3, 1)), xp.reshape(xp.reshape(base, (3, 2))[:, 0], (3, 1)), base.reshape(-1))
-            copies = (xp.reshape(base.mT, (6,)), xp.reshape(base[:, :2], (4,)), xp.reshape(base, (6,), copy=True), xp.reshape(base[:, ::2], (4,)))
+            views = (
+                xp.reshape(base, (6,)),
+                xp.reshape(base[1:, :], (3, 1)),
+                xp.reshape(xp.reshape(base, (3, 2))[:, 0], (3, 1)),
+                base.reshape(-1),
+            )
+            copies = (
+                xp.reshape(base.mT, (6,)),
+                xp.reshape(base[:, :2], (4,)),
+                xp.reshape(base, (6,), copy=True),
+                xp.reshape(base[:, ::2], (4,)),
+            )
             base += 1
             now = values(base)
             check(views[0], now.reshape(-1))
@@ -289,16 +334,26 @@ class TestFunctions:
         y = leaf(xp) * 1.0
         with mg.no_grad():
             w = y[:2]
-        with pytest.raises(GradientError, match="A view was created in no_grad mode and is being modified inplace"):
+        with pytest.raises(
+            GradientError, match="A view was created in no_grad mode and is being modified inplace"
+        ):
             Doubled.apply(w)
 
     def test_views_made_inside(self, xp: Any) -> None:
         y = leaf(xp) * 1.0
         v = Tail.apply(y)
-        with pytest.raises(GradientError, match="Output 0 of Tail is a view and is being modified inplace. This view was created inside a custom"):
+        with pytest.raises(
+            GradientError,
+            match="Output 0 of Tail is a view and is being modified inplace. This view was "
+            "created inside a custom",
+        ):
             v *= 2
         y *= 2
-        with pytest.raises(GradientError, match="Output 0 of Tail is a view and its base or another view of its base has been modified inplace"):
+        with pytest.raises(
+            GradientError,
+            match="Output 0 of Tail is a view and its base or another view of its base has been "
+            "modified inplace",
+        ):
             v + 1
         assert "grad_fn=<Invalid>" in repr(v)
         check(v.detach(), 2 * X[1:])
@@ -345,7 +400,9 @@ def test_under_jit() -> None:
     loss, g = jax.jit(loss_and_gradient)(x)
     np.testing.assert_allclose(loss, np.sum(by_hand(X) ** 2))
     np.testing.assert_allclose(g, gradient_by_hand(X))
-    np.testing.assert_allclose(jax.grad(lambda raw: mutating(mg.asarray(raw)).array)(x), gradient_by_hand(X))
+    np.testing.assert_allclose(
+        jax.grad(lambda raw: mutating(mg.asarray(raw)).array)(x), gradient_by_hand(X)
+    )
     batch = jax.vmap(lambda raw: loss_and_gradient(raw)[1])(jax.numpy.stack([x, 2 * x]))
     np.testing.assert_allclose(batch[1], gradient_by_hand(2 * X))
 

@@ -1,4 +1,6 @@
-"""Views where two things meet: detach and staleness, traces, gradients that are views, keys that change, parts of complex numbers, levels."""
+"""Views where two things meet: detach and staleness, traces, gradients that are views, keys that
+change, parts of complex numbers, levels.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,18 @@ class TestDetached:
         """The memory could not hold it, so the Tensor would not see the write."""
         if not hasattr(const(xp).array, "__setitem__") or "jax" in xp.__name__:
             pytest.skip("no memory that can be written")
+
         def f(x: Any, plain: bool) -> Any:
             z = xp.zeros(3)
             z.data[...] = xp.ones(3).array if plain else x
             return xp.sum(z * x)
 
         check(mg.func.grad(f)(const(xp).array, True), np.ones(3))
-        with pytest.raises(GradientError, match="a value of a running transformation cannot be written into an array from outside of it"):
+        with pytest.raises(
+            GradientError,
+            match="a value of a running transformation cannot be written into an array from "
+            "outside of it",
+        ):
             mg.func.grad(f)(const(xp).array, False)
 
     def test_of_a_scalar_of_the_library(self, xp: Any) -> None:
@@ -67,11 +74,14 @@ class TestDetached:
         d += 10
         check(s, 16)
 
-
     def test_of_elements_that_are_one(self, xp: Any) -> None:
         x = const(xp)
         d = xp.broadcast_to(x, (2, 3)).detach()
-        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+        with pytest.raises(
+            RuntimeError,
+            match="more than one element of the written-to tensor refers to a single memory "
+            "location",
+        ):
             d += 1
         check(x, X)
 
@@ -140,8 +150,11 @@ class TestGradients:
 
     def test_of_an_operand_that_is_an_older_view(self, xp: Any) -> None:
         for write in (
-            lambda k, v: k.__imul__(v), lambda k, v: k.__setitem__(..., v), lambda k, v: k.copy_(v), lambda k, v: k.__setitem__(slice(2), v),
-        ):  # fmt: skip
+            lambda k, v: k.__imul__(v),
+            lambda k, v: k.__setitem__(..., v),
+            lambda k, v: k.copy_(v),
+            lambda k, v: k.__setitem__(slice(2), v),
+        ):
             c, k, x = const(xp, [2.0, 3.0]), const(xp, [5.0, 7.0]), leaf(xp, [1.0, 1.0])
             v = c[...]
             c *= x
@@ -222,7 +235,9 @@ class TestComplex:
         re = xp.real(x)
         re += 1
         re[1] = -0.0
-        assert np.signbit(values(x).imag).tolist() == [True, False] and np.signbit(values(x).real).tolist() == [True, True]
+        assert np.signbit(values(x).imag).tolist() == [True, False] and np.signbit(
+            values(x).real
+        ).tolist() == [True, True]
 
 
 class TestTransformations:
@@ -240,7 +255,8 @@ class TestTransformations:
     def test_detach_is_of_every_level(self, xp: Any) -> None:
         once = mg.func.grad(lambda x: x * x * x.detach())
         assert float(mg.asarray(once(const(xp, 3.0).array))) == 18.0
-        assert float(mg.asarray(mg.func.grad(once)(const(xp, 3.0).array))) == 6.0  # as torch.func and jax.lax.stop_gradient
+        # as torch.func and jax.lax.stop_gradient
+        assert float(mg.asarray(mg.func.grad(once)(const(xp, 3.0).array))) == 6.0
 
     def test_a_reshape_is_what_it_is_outside(self) -> None:
         def loss(a: Any) -> Any:
@@ -300,7 +316,11 @@ class TestTraces:
 
 
 def test_an_operation_that_returns_its_argument_now_and_then(xp: Any, operations: Any) -> None:
-    define("t.doubled(x, /, *, times=1)", forward=lambda xp, x, times: 2.0 * x if times else x, x=lambda xp, g, times: 2.0 * g if times else g)
+    define(
+        "t.doubled(x, /, *, times=1)",
+        forward=lambda xp, x, times: 2.0 * x if times else x,
+        x=lambda xp, g, times: 2.0 * g if times else g,
+    )
     w = leaf(xp)
     x = w * 1.0
     for _ in range(3):

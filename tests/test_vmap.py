@@ -1,4 +1,6 @@
-"""vmap: which axes count the examples, what comes out, over what it may be called, and what it refuses."""
+"""vmap: which axes count the examples, what comes out, over what it may be called, and what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,19 @@ class TestAxes:
         close(func.vmap(f, in_axes=axis, out_axes=axis)(x), A * 2)
         shape = tuple(np.delete(A.shape, axis))
         assert seen == [(shape, 2, shape[0] * shape[1])]
-        close(func.vmap(lambda v: xp.sum(v), in_axes=axis)(x), A.sum(tuple(i for i in range(3) if i != axis % 3)))
+        close(
+            func.vmap(lambda v: xp.sum(v), in_axes=axis)(x),
+            A.sum(tuple(i for i in range(3) if i != axis % 3)),
+        )
 
     def test_of_several_arguments_and_structures(self, xp):
         x, y = raw(xp, A), raw(xp, A[0])
-        close(func.vmap(lambda p, s, q: p["a"] * s + xp.expand_dims(q[0], axis=1), in_axes=(1, None, (-1,)))({"a": x}, 2.0, (raw(xp, A[:, 0, :3]),)),
-              np.moveaxis(A, 1, 0) * 2 + A[:, 0, :3].T[:, :, None])
+        close(
+            func.vmap(
+                lambda p, s, q: p["a"] * s + xp.expand_dims(q[0], axis=1), in_axes=(1, None, (-1,))
+            )({"a": x}, 2.0, (raw(xp, A[:, 0, :3]),)),
+            np.moveaxis(A, 1, 0) * 2 + A[:, 0, :3].T[:, :, None],
+        )
         close(func.vmap(lambda x, y: x * y, in_axes=[0, None])(x, y), A * A[0])
         close(func.vmap(lambda x, *, scale: x * scale)(x, scale=y), A * A[0])
 
@@ -41,13 +50,17 @@ class TestAxes:
             u: Any
             v: Any
 
-        found = func.vmap(lambda p: Pair(p.v, p.u * 2), in_axes=(Pair(0, None),), out_axes=Pair(None, 1))(Pair(x, y))
+        found = func.vmap(
+            lambda p: Pair(p.v, p.u * 2), in_axes=(Pair(0, None),), out_axes=Pair(None, 1)
+        )(Pair(x, y))
         close(found.u, A[0])
         close(found.v, np.moveaxis(A, 0, 1) * 2)
 
     def test_what_does_not_depend_on_the_batch_is_repeated(self, xp):
         x = raw(xp, A)
-        one, two, none = func.vmap(lambda v: (xp.ones(2), raw(xp, [1.0, 2.0]), raw(xp, 3.0)), out_axes=(0, 1, None))(x)
+        one, two, none = func.vmap(
+            lambda v: (xp.ones(2), raw(xp, [1.0, 2.0]), raw(xp, 3.0)), out_axes=(0, 1, None)
+        )(x)
         assert one.shape == (2, 2) and not isinstance(one, mg.Tensor)
         close(two, [[1, 1], [2, 2]])
         close(none, 3)
@@ -94,7 +107,13 @@ class TestValues:
 
     def test_layers_answer_for_one_example(self, xp):
         def f(v):
-            assert v.shape == (3, 4) and len(v) == 3 and v.dtype == xp.float64 and v.T.shape == (4, 3) and v.mT.shape == (4, 3)
+            assert (
+                v.shape == (3, 4)
+                and len(v) == 3
+                and v.dtype == xp.float64
+                and v.T.shape == (4, 3)
+                and v.mT.shape == (4, 3)
+            )
             assert v.__array_namespace__() is xp and v.device == xp.asarray(raw(xp, A)).device
             assert [row.shape for row in v] == [(4,)] * 3
             assert not v.requires_grad
@@ -115,7 +134,12 @@ class TestValues:
             v.sin_()
             return v
 
-        close(func.vmap(f)(x), np.sin(np.concatenate([np.full((2, 1, 4), 7.0), (A[:, 1:2] + 1) * 2, A[:, 2:] + 1], axis=1)))
+        close(
+            func.vmap(f)(x),
+            np.sin(
+                np.concatenate([np.full((2, 1, 4), 7.0), (A[:, 1:2] + 1) * 2, A[:, 2:] + 1], axis=1)
+            ),
+        )
         close(x, before)
 
     def test_tensors_and_backward_inside(self, xp):
@@ -141,70 +165,168 @@ class TestRefusals:
     def test_arguments(self, xp):
         x = raw(xp, A)
         for options, error, match in (
-                ({"chunk_size": 0}, ValueError, "vmap: chunk_size must be an int above 0, or None, not 0"),
-                ({"chunk_size": 2.0}, ValueError, "vmap: chunk_size must be an int above 0, or None, not 2.0"),
-                ({"randomness": "often"}, ValueError, "vmap: randomness must be 'error', 'different' or 'same', not 'often'"),
-                ({"in_axes": "a"}, TypeError, "vmap: in_axes must be an int, None, or a nested structure of these, but there is 'a' in it"),
-                ({"out_axes": 1.5}, TypeError, "vmap: out_axes must be an int, None, or a nested structure of these, but there is 1.5 in it"),
-                ({"in_axes": True}, TypeError, "vmap: in_axes must be an int")):
+            (
+                {"chunk_size": 0},
+                ValueError,
+                "vmap: chunk_size must be an int above 0, or None, not 0",
+            ),
+            (
+                {"chunk_size": 2.0},
+                ValueError,
+                "vmap: chunk_size must be an int above 0, or None, not 2.0",
+            ),
+            (
+                {"randomness": "often"},
+                ValueError,
+                "vmap: randomness must be 'error', 'different' or 'same', not 'often'",
+            ),
+            (
+                {"in_axes": "a"},
+                TypeError,
+                "vmap: in_axes must be an int, None, or a nested structure of these, but there "
+                "is 'a' in it",
+            ),
+            (
+                {"out_axes": 1.5},
+                TypeError,
+                "vmap: out_axes must be an int, None, or a nested structure of these, but there "
+                "is 1.5 in it",
+            ),
+            ({"in_axes": True}, TypeError, "vmap: in_axes must be an int"),
+        ):
             with pytest.raises(error, match=match):
                 func.vmap(lambda v: v, **options)(x)
 
     def test_axes_that_do_not_fit(self, xp):
         x = raw(xp, A)
         for in_axes, args, match in (
-                (3, (x,), r"vmap: in_axes has 3 for an array of shape \(2, 3, 4\), which has no such axis"),
-                (-4, (x,), r"vmap: in_axes has -4 for an array of shape \(2, 3, 4\)"),
-                ((0, 0), (x,), r"vmap: in_axes must be an int, None, or have the structure of the arguments: expected a tuple of 1"),
-                (({"b": 0},), ({"a": x},), r"have the structure of the arguments: expected a dictionary with the keys \['a'\] at \[0\]"),
-                (None, (x,), "vmap: there is nothing to map over: in_axes is None for all arguments, or there are none"),
-                (0, (), "vmap: there is nothing to map over"),
-                ((0, 1), (x, x), "vmap: the arguments have different numbers of examples along their in_axes: 2, 3")):
+            (
+                3,
+                (x,),
+                r"vmap: in_axes has 3 for an array of shape \(2, 3, 4\), which has no such axis",
+            ),
+            (-4, (x,), r"vmap: in_axes has -4 for an array of shape \(2, 3, 4\)"),
+            (
+                (0, 0),
+                (x,),
+                r"vmap: in_axes must be an int, None, or have the structure of the arguments: "
+                r"expected a tuple of 1",
+            ),
+            (
+                ({"b": 0},),
+                ({"a": x},),
+                r"have the structure of the arguments: expected a dictionary with the keys "
+                r"\['a'\] at \[0\]",
+            ),
+            (
+                None,
+                (x,),
+                "vmap: there is nothing to map over: in_axes is None for all arguments, or "
+                "there are none",
+            ),
+            (0, (), "vmap: there is nothing to map over"),
+            (
+                (0, 1),
+                (x, x),
+                "vmap: the arguments have different numbers of examples along their in_axes: 2, 3",
+            ),
+        ):
             with pytest.raises(ValueError, match=match):
                 func.vmap(lambda *v: v[0], in_axes=in_axes)(*args)
-        with pytest.raises(TypeError, match="vmap: in_axes maps over an argument of type float, which has no axes; pass in_axes=None for it"):
+        with pytest.raises(
+            TypeError,
+            match="vmap: in_axes maps over an argument of type float, which has no axes; pass "
+            "in_axes=None for it",
+        ):
             func.vmap(lambda a, b: a)(x, 1.0)
-        with pytest.raises(ValueError, match="vmap: out_axes has 3 for a result of 3 axes, that of the examples included"):
+        with pytest.raises(
+            ValueError,
+            match="vmap: out_axes has 3 for a result of 3 axes, that of the examples included",
+        ):
             func.vmap(lambda v: v, out_axes=3)(x)
-        with pytest.raises(ValueError, match="vmap: out_axes is None for a result that differs between examples; give an axis for it"):
+        with pytest.raises(
+            ValueError,
+            match="vmap: out_axes is None for a result that differs between examples; give an "
+            "axis for it",
+        ):
             func.vmap(lambda v: v, out_axes=None)(x)
-        with pytest.raises(ValueError, match="vmap: out_axes must be an int, None, or have the structure of the output: expected a tuple of 2"):
+        with pytest.raises(
+            ValueError,
+            match="vmap: out_axes must be an int, None, or have the structure of the output: "
+            "expected a tuple of 2",
+        ):
             func.vmap(lambda v: (v, v), out_axes=(0,))(x)
 
     def test_results(self, xp):
         for result, name in ((1.0, "float"), ("text", "str")):
-            with pytest.raises(TypeError, match=f"vmap: the function must return arrays, .* but it returned {name}"):
+            with pytest.raises(
+                TypeError, match=f"vmap: the function must return arrays, .* but it returned {name}"
+            ):
                 func.vmap(lambda v, result=result: result)(raw(xp, A))
 
     @pytest.mark.filterwarnings("ignore:Converting a tensor:UserWarning")
-    @pytest.mark.parametrize("what,use", [
-        (r"bool\(\)", lambda xp, v: 1 if v[0] > 1 else 2), (r"float\(\)", lambda xp, v: float(v[0])), (r"int\(\)", lambda xp, v: int(v[0])),
-        (r"complex\(\)", lambda xp, v: complex(v[0])), (r"item\(\)", lambda xp, v: v[0].item()), (r"tolist\(\)", lambda xp, v: v.tolist()),
-        ("an index", lambda xp, v: [1, 2, 3][xp.argmax(v)]), ("an index", lambda xp, v: v[: xp.argmax(v)])])
+    @pytest.mark.parametrize(
+        "what,use",
+        [
+            (r"bool\(\)", lambda xp, v: 1 if v[0] > 1 else 2),
+            (r"float\(\)", lambda xp, v: float(v[0])),
+            (r"int\(\)", lambda xp, v: int(v[0])),
+            (r"complex\(\)", lambda xp, v: complex(v[0])),
+            (r"item\(\)", lambda xp, v: v[0].item()),
+            (r"tolist\(\)", lambda xp, v: v.tolist()),
+            ("an index", lambda xp, v: [1, 2, 3][xp.argmax(v)]),
+            ("an index", lambda xp, v: v[: xp.argmax(v)]),
+        ],
+    )
     @pytest.mark.parametrize("examples", [1, 3])
     def test_what_depends_on_values(self, xp, what, use, examples):
-        """Also in a batch of one, so that nothing works by chance; and inside of other transformations."""
+        """Also in a batch of one, so that nothing works by chance; and inside of other
+        transformations.
+        """
         x = raw(xp, np.ones((examples, 3)))
         for wrapped in (lambda f: f, func.grad):
-            with pytest.raises(BatchingError, match=f"{what} of an array inside vmap: it stands for a batch of {examples} examples"):
+            with pytest.raises(
+                BatchingError,
+                match=f"{what} of an array inside vmap: it stands for a batch of {examples} "
+                "examples",
+            ):
                 func.vmap(wrapped(lambda v: use(xp, v)))(x)
 
     def test_shapes_that_depend_on_values(self, xp):
         x = raw(xp, A[0])
-        for name, f in (("nonzero", xp.nonzero), ("unique_all", xp.unique_values), ("unique_all", xp.unique_all),
-                        ("repeat", lambda v: xp.repeat(v, xp.astype(v > 0, xp.int64))), ("indexing with a mask", lambda v: v[v > 1])):
-            with pytest.raises(BatchingError, match=f"{name} inside vmap: the shape of its result depends on the values, so it may differ"):
+        for name, f in (
+            ("nonzero", xp.nonzero),
+            ("unique_all", xp.unique_values),
+            ("unique_all", xp.unique_all),
+            ("repeat", lambda v: xp.repeat(v, xp.astype(v > 0, xp.int64))),
+            ("indexing with a mask", lambda v: v[v > 1]),
+        ):
+            with pytest.raises(
+                BatchingError,
+                match=f"{name} inside vmap: the shape of its result depends on the values, so "
+                "it may differ",
+            ):
                 func.vmap(f)(x)
 
     def test_leaks(self, xp):
         kept = []
         func.vmap(lambda v: kept.append(v) or v)(raw(xp, A))
-        with pytest.raises(LeakError, match="a batch that was made inside the transformation 'vmap' was used after it had finished"):
+        with pytest.raises(
+            LeakError,
+            match="a batch that was made inside the transformation 'vmap' was used after it had "
+            "finished",
+        ):
             kept[0] + 1
         assert "leaked" in repr(kept[0])
 
     def test_what_leaves(self, xp):
-        for use in (np.asarray, lambda v: v.numpy(), lambda v: v.__dlpack__(), lambda v: v.backward(), lambda v: v.requires_grad_()):
+        for use in (
+            np.asarray,
+            lambda v: v.numpy(),
+            lambda v: v.__dlpack__(),
+            lambda v: v.backward(),
+            lambda v: v.requires_grad_(),
+        ):
             with pytest.raises((mg.errors.GradientError, BufferError)):
                 func.vmap(lambda v, use=use: use(v))(raw(xp, A))
 
@@ -230,27 +352,47 @@ class TestRefusals:
 class TestWithoutARule:
     @pytest.fixture
     def op(self):
-        registry.define("example.halved(x, /)", outputs=("low", "high"), forward=lambda xp, x: (x[: x.shape[0] // 2], x[x.shape[0] // 2:]),
-                        x=lambda xp, g_low, g_high, x_shape: xp.concat([g_low, g_high]),
-                        jvp=lambda xp, t: (t[: t.shape[0] // 2], t[t.shape[0] // 2:]))
+        registry.define(
+            "example.halved(x, /)",
+            outputs=("low", "high"),
+            forward=lambda xp, x: (x[: x.shape[0] // 2], x[x.shape[0] // 2 :]),
+            x=lambda xp, g_low, g_high, x_shape: xp.concat([g_low, g_high]),
+            jvp=lambda xp, t: (t[: t.shape[0] // 2], t[t.shape[0] // 2 :]),
+        )
         yield mg.example.halved
         registry.OPS.pop("example.halved")
 
     def test_one_by_one_with_one_warning(self, op, xp):
         f = lambda v: sum(map(xp.sum, op(v * v)))
-        with pytest.warns(UserWarning, match=r"the operation 'example.halved' has no batching rule, so vmap computes its 2 examples one by one"):
+        with pytest.warns(
+            UserWarning,
+            match=r"the operation 'example.halved' has no batching rule, so vmap computes its 2 "
+            r"examples one by one",
+        ):
             close(func.vmap(f)(raw(xp, A[0, :2])), (A[0, :2] ** 2).sum(1))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             close(func.vmap(func.grad(f))(raw(xp, A[0])), 2 * A[0])
             low, _ = func.vmap(op)(raw(xp, A[0]))
             close(low, A[0, :, :2])
-            with pytest.raises(BatchingError, match="example.halved: there is no batching rule for this operation, and the batch has no example"):
+            with pytest.raises(
+                BatchingError,
+                match="example.halved: there is no batching rule for this operation, and the "
+                "batch has no example",
+            ):
                 func.vmap(op)(raw(xp, A[0, :0]))
 
     def test_registration(self):
-        with pytest.raises(mg.errors.RegistrationError, match="example.a: batching must be one of elementwise, axis, leading, form, or a Python"):
+        with pytest.raises(
+            mg.errors.RegistrationError,
+            match="example.a: batching must be one of elementwise, axis, leading, form, or a "
+            "Python",
+        ):
             registry.linear("example.a(x, /)", batching="sideways", x=lambda xp, g: g)
-        with pytest.raises(mg.errors.RegistrationError, match="example.a: the batching rule asks for 'y', which is none of xp, size, batched, x"):
+        with pytest.raises(
+            mg.errors.RegistrationError,
+            match="example.a: the batching rule asks for 'y', which is none of xp, size, "
+            "batched, x",
+        ):
             registry.linear("example.a(x, /)", batching=lambda xp, y: y, x=lambda xp, g: g)
         assert "example.a" not in registry.OPS

@@ -1,4 +1,6 @@
-"""Indexing and assignment inside vmap: every form of key, against a loop, which NumPy's meaning of the key decides."""
+"""Indexing and assignment inside vmap: every form of key, against a loop, which NumPy's meaning of
+the key decides.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +19,63 @@ P, Q = (np.stack([DRAW.permutation(3)[:2] for _ in range(3)]) for _ in range(2))
 ALL, BACK = slice(None), slice(None, None, -1)
 
 INDEX_KEYS: dict[str, Any] = {
-    "i": lambda i: i, "...,i": lambda i: (..., i), ":,i": lambda i: (ALL, i), "i,0": lambda i: (i, 0), "0,i": lambda i: (0, i),
-    "i,:,0": lambda i: (i, ALL, 0), "0,:,i": lambda i: (0, ALL, i), ":,i,None": lambda i: (ALL, i, None), "None,i": lambda i: (None, i),
-    "i,None,0": lambda i: (i, None, 0), ":,i,None,0": lambda i: (ALL, i, None, 0), "0,None,i": lambda i: (0, None, i),
-    "::-1,i": lambda i: (BACK, i), "i,1:": lambda i: (i, slice(1, None)), "i,2:2": lambda i: (i, slice(2, 2)), "0,...,i": lambda i: (0, ..., i),
-    "i,...,-1": lambda i: (i, ..., -1), "i,0,0": lambda i: (i, 0, 0), "i - 3": lambda i: i - 3,
+    "i": lambda i: i,
+    "...,i": lambda i: (..., i),
+    ":,i": lambda i: (ALL, i),
+    "i,0": lambda i: (i, 0),
+    "0,i": lambda i: (0, i),
+    "i,:,0": lambda i: (i, ALL, 0),
+    "0,:,i": lambda i: (0, ALL, i),
+    ":,i,None": lambda i: (ALL, i, None),
+    "None,i": lambda i: (None, i),
+    "i,None,0": lambda i: (i, None, 0),
+    ":,i,None,0": lambda i: (ALL, i, None, 0),
+    "0,None,i": lambda i: (0, None, i),
+    "::-1,i": lambda i: (BACK, i),
+    "i,1:": lambda i: (i, slice(1, None)),
+    "i,2:2": lambda i: (i, slice(2, 2)),
+    "0,...,i": lambda i: (0, ..., i),
+    "i,...,-1": lambda i: (i, ..., -1),
+    "i,0,0": lambda i: (i, 0, 0),
+    "i - 3": lambda i: i - 3,
 }
 PAIR_KEYS: dict[str, Any] = {
-    "i,j": lambda i, j: (i, j), "i,:,j": lambda i, j: (i, ALL, j), ":,i,j": lambda i, j: (ALL, i, j), "i,None,j": lambda i, j: (i, None, j),
-    ":,i,None,j": lambda i, j: (ALL, i, None, j), "i,0,j": lambda i, j: (i, 0, j), "None,i,:,j": lambda i, j: (None, i, ALL, j),
-    "i[:,None],j": lambda i, j: (i[..., None], j), "i,::-1,j": lambda i, j: (i, BACK, j), "i,j,-1": lambda i, j: (i, j, -1),
+    "i,j": lambda i, j: (i, j),
+    "i,:,j": lambda i, j: (i, ALL, j),
+    ":,i,j": lambda i, j: (ALL, i, j),
+    "i,None,j": lambda i, j: (i, None, j),
+    ":,i,None,j": lambda i, j: (ALL, i, None, j),
+    "i,0,j": lambda i, j: (i, 0, j),
+    "None,i,:,j": lambda i, j: (None, i, ALL, j),
+    "i[:,None],j": lambda i, j: (i[..., None], j),
+    "i,::-1,j": lambda i, j: (i, BACK, j),
+    "i,j,-1": lambda i, j: (i, j, -1),
 }
-BASIC_KEYS = (0, -1, slice(1, None, 2), BACK, slice(3, 0, -2), ..., None, (..., 0), (ALL, 1), (None, 0), (0, None, BACK), (), (1, -1, 2),
-              (0, 0, 0, ...), (..., slice(0, 0)), slice(-99, 99))
+BASIC_KEYS = (
+    0,
+    -1,
+    slice(1, None, 2),
+    BACK,
+    slice(3, 0, -2),
+    ...,
+    None,
+    (..., 0),
+    (ALL, 1),
+    (None, 0),
+    (0, None, BACK),
+    (),
+    (1, -1, 2),
+    (0, 0, 0, ...),
+    (..., slice(0, 0)),
+    slice(-99, 99),
+)
 
 
 @pytest.fixture(params=["numpy", "jax"])
 def xp(request):
-    """array_api_strict has no integer arrays beside slices; what it has is tested by conformance, and at the end."""
+    """array_api_strict has no integer arrays beside slices; what it has is tested by conformance,
+    and at the end.
+    """
     import multigrad as mg
 
     return mg.namespace(request.param)
@@ -63,14 +104,27 @@ def assigned(xp: Any, x: Any, key: Any, value: Any) -> Any:
 def test_reading_with_one_array(xp, axes):
     for key in few(xp, INDEX_KEYS).values():
         for i in (P, P[:, 0], np.stack([P, Q], axis=-1)) if is_numpy(xp) else (P,):
-            looped(xp, lambda x, i, key=key: x[key(i)], on(X, axes[0]), on(i, axes[1]), in_axes=axes)
+            looped(
+                xp, lambda x, i, key=key: x[key(i)], on(X, axes[0]), on(i, axes[1]), in_axes=axes
+            )
 
 
-@pytest.mark.parametrize("axes", [(0, 0, 0), (None, 0, None), (0, None, 0), (None, 0, 0), (0, 0, None)])
+@pytest.mark.parametrize(
+    "axes", [(0, 0, 0), (None, 0, None), (0, None, 0), (None, 0, 0), (0, 0, None)]
+)
 def test_reading_with_two_arrays(xp, axes):
     for key in few(xp, PAIR_KEYS).values():
-        for i, j in ((P, Q), (P[:, 0], Q), (P, Q[:, 0]), (P[:, 0], Q[:, 0])) if is_numpy(xp) else ((P, Q),):
-            looped(xp, lambda x, i, j, key=key: x[key(i, j)], on(X, axes[0]), on(i, axes[1]), on(j, axes[2]), in_axes=axes)
+        for i, j in (
+            ((P, Q), (P[:, 0], Q), (P, Q[:, 0]), (P[:, 0], Q[:, 0])) if is_numpy(xp) else ((P, Q),)
+        ):
+            looped(
+                xp,
+                lambda x, i, j, key=key: x[key(i, j)],
+                on(X, axes[0]),
+                on(i, axes[1]),
+                on(j, axes[2]),
+                in_axes=axes,
+            )
 
 
 def test_writing_with_one_array(xp):
@@ -105,17 +159,36 @@ def test_integers_and_slices(xp):
         looped(xp, lambda x, key=key: (x[key], assigned(xp, x, key, 2)), X)
         shape = X[0][key].shape
         for s in {(), shape, shape[1:], (1, *shape)}:
-            looped(xp, lambda x, v, key=key: assigned(xp, x, key, v), X, DRAW.uniform(-1, 1, (3, *s)))
-    looped(xp, lambda x: (x[[0, 2]], x[:, [0, 2]], x[np.int64(1)], x[xp.asarray(1)], x[[True, False, True, False]]), X)
+            looped(
+                xp, lambda x, v, key=key: assigned(xp, x, key, v), X, DRAW.uniform(-1, 1, (3, *s))
+            )
+    looped(
+        xp,
+        lambda x: (
+            x[[0, 2]],
+            x[:, [0, 2]],
+            x[np.int64(1)],
+            x[xp.asarray(1)],
+            x[[True, False, True, False]],
+        ),
+        X,
+    )
 
 
 def test_values_that_do_not_fit(xp):
     parts = [(0, (3, 7)), ((ALL, slice(2, 2)), (3, 2, 4, 0, 5)), (..., (3, 2, 4, 3, 5))]
-    for key, value in [*parts, (slice(2, 2), (3, 2, 3, 5))] if is_numpy(xp) else parts:  # JAX writes anything to nothing
+    # JAX writes anything to nothing
+    for key, value in [*parts, (slice(2, 2), (3, 2, 3, 5))] if is_numpy(xp) else parts:
         with pytest.raises(ValueError):
-            func.vmap(lambda x, v, key=key: assigned(xp, x, key, v))(raw(xp, X), raw(xp, np.zeros(value)))
-    with pytest.raises(ValueError, match=r"shape \(2, 0, 5\) cannot be written to a part of 2 dimensions"):
-        func.vmap(lambda x, i, v: assigned(xp, x, (i, slice(2, 2)), v))(raw(xp, X), raw(xp, P[:, 0]), raw(xp, np.zeros((3, 2, 0, 5))))
+            func.vmap(lambda x, v, key=key: assigned(xp, x, key, v))(
+                raw(xp, X), raw(xp, np.zeros(value))
+            )
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 0, 5\) cannot be written to a part of 2 dimensions"
+    ):
+        func.vmap(lambda x, i, v: assigned(xp, x, (i, slice(2, 2)), v))(
+            raw(xp, X), raw(xp, P[:, 0]), raw(xp, np.zeros((3, 2, 0, 5)))
+        )
     with pytest.raises(IndexError):
         func.vmap(lambda x: x[0, 0, 0, 0])(raw(xp, X))
     with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
@@ -125,32 +198,66 @@ def test_values_that_do_not_fit(xp):
 def test_masks_that_are_the_same_for_all(xp):
     rows, elements = np.array([True, False, True, True]), X[0, :, :, 0] > 0
     for mask in (rows, elements):
-        rest, count = X[0].shape[mask.ndim:], int(mask.sum())
+        rest, count = X[0].shape[mask.ndim :], int(mask.sum())
         looped(xp, lambda x, m: x[m], X, mask, in_axes=(0, None))
         for s in ((), rest, (count, *rest), (1, *rest)):
-            looped(xp, lambda x, m, v: assigned(xp, x, m, v), X, mask, DRAW.uniform(-1, 1, (3, *s)), in_axes=(0, None, 0))
+            looped(
+                xp,
+                lambda x, m, v: assigned(xp, x, m, v),
+                X,
+                mask,
+                DRAW.uniform(-1, 1, (3, *s)),
+                in_axes=(0, None, 0),
+            )
         looped(xp, lambda x, m: assigned(xp, x, m, 3), X, mask, in_axes=(0, None))
-    looped(xp, lambda x, m: x[..., m], X, np.array([True, False, True, False, False]), in_axes=(0, None))
+    looped(
+        xp,
+        lambda x, m: x[..., m],
+        X,
+        np.array([True, False, True, False, False]),
+        in_axes=(0, None),
+    )
 
 
 def test_a_mask_for_each_example(xp):
     for mask in (X[:, :, 0, 0] > 0, X[:, :, :, 0] > 0):
-        rest = X[0].shape[mask.ndim - 1:]
+        rest = X[0].shape[mask.ndim - 1 :]
         for axes in ((0, 0, 0), (0, 0, None)):
             for s in ((), rest, (1, *rest), (1,) * len(rest)):
-                looped(xp, lambda x, m, v: assigned(xp, x, m, v), X, mask, on(DRAW.uniform(-1, 1, (3, *s)), axes[2]), in_axes=axes)
+                looped(
+                    xp,
+                    lambda x, m, v: assigned(xp, x, m, v),
+                    X,
+                    mask,
+                    on(DRAW.uniform(-1, 1, (3, *s)), axes[2]),
+                    in_axes=axes,
+                )
         looped(xp, lambda x, m: assigned(xp, x, m, 3), X, mask)
-        for f in (lambda x, m: x[m], lambda x, m, rest=rest: assigned(xp, x, m, xp.ones((2, *rest)))):
-            with pytest.raises(BatchingError, match="of a mask inside vmap: the shape|with a mask inside vmap: the shape"):
+        for f in (
+            lambda x, m: x[m],
+            lambda x, m, rest=rest: assigned(xp, x, m, xp.ones((2, *rest))),
+        ):
+            with pytest.raises(
+                BatchingError,
+                match="of a mask inside vmap: the shape|with a mask inside vmap: the shape",
+            ):
                 func.vmap(f)(raw(xp, X), raw(xp, mask))
-    with pytest.raises(BatchingError, match="a mask cannot stand beside indices that differ between examples"):
+    with pytest.raises(
+        BatchingError, match="a mask cannot stand beside indices that differ between examples"
+    ):
         func.vmap(lambda x, i: x[xp.asarray([True, False, True, False]), i])(raw(xp, X), raw(xp, P))
 
 
 def test_a_place_out_of_bounds_is_never_that_of_another_example(xp):
     if not is_numpy(xp):
         pytest.skip("under jax no index is out of bounds: it is clamped, or gives nan")
-    keys = (lambda i: i, lambda i: (ALL, i), lambda i: (0, i), lambda i: (i, ALL, 0), lambda i: (i, i))
+    keys = (
+        lambda i: i,
+        lambda i: (ALL, i),
+        lambda i: (0, i),
+        lambda i: (i, ALL, 0),
+        lambda i: (i, i),
+    )
     for key in keys:
         for place in (4, -5, 9):
             for axes in ((0, 0), (None, 0), (0, None)):
@@ -159,13 +266,16 @@ def test_a_place_out_of_bounds_is_never_that_of_another_example(xp):
                     with pytest.raises(IndexError, match="out of bounds"):
                         func.vmap(lambda x, i, key=key: x[key(i)], in_axes=axes)(*given)
                     with pytest.raises(IndexError, match="out of bounds"):
-                        func.vmap(lambda x, i, key=key: assigned(xp, x * 1, key(i), 1.0), in_axes=axes)(*given)
+                        func.vmap(
+                            lambda x, i, key=key: assigned(xp, x * 1, key(i), 1.0), in_axes=axes
+                        )(*given)
 
 
 def test_indices_of_narrow_dtypes(xp):
     x, i = DRAW.uniform(-1, 1, (200, 3)), DRAW.integers(-3, 3, (200, 2))
     looped(xp, lambda x, i: (x[i], assigned(xp, x, i[0], 2.0)), x[:5], i[:5].astype(np.int8))
-    for f in (lambda x, i: x[i], lambda x, i: xp.take(x, i), lambda x, i: assigned(xp, x, i, 2.0)):  # 200 examples, more than int8 counts
+    # 200 examples, more than int8 counts
+    for f in (lambda x, i: x[i], lambda x, i: xp.take(x, i), lambda x, i: assigned(xp, x, i, 2.0)):
         found = numpy(func.vmap(f)(raw(xp, x), raw(xp, i.astype(np.int8))))
         np.testing.assert_array_equal(found, numpy(func.vmap(f)(raw(xp, x), raw(xp, i))))
 
@@ -203,7 +313,15 @@ def test_views_and_writes_in_place(xp):
         x[x > 1] = 0.0
         x **= 2
 
-    for write in (through_a_part, of_another_part, of_a_transpose, of_a_view_of_a_view, under_the_view, onto_itself):
+    for write in (
+        through_a_part,
+        of_another_part,
+        of_a_transpose,
+        of_a_view_of_a_view,
+        under_the_view,
+        onto_itself,
+    ):
+
         def program(x, write=write):
             x = xp.asarray(x, copy=True)
             return x, x if (found := write(x)) is None else found
@@ -225,7 +343,10 @@ def test_the_argument_keeps_its_values(xp):
 
 
 def test_what_is_written_into(xp):
-    """What was made inside takes the values of examples; what comes from outside does not, neither at places that differ between them."""
+    """What was made inside takes the values of examples; what comes from outside does not, neither
+    at places that differ between them.
+    """
+
     def filled(x):
         out = xp.zeros(4, dtype=x.dtype)
         for k in range(3):
@@ -239,8 +360,15 @@ def test_what_is_written_into(xp):
         buffer[key] = value
         return value
 
-    for f in (lambda i: write(i, 1.0) + i, lambda i: write((i,), 1.0) + i, lambda i: write(0, i * 1.0), lambda i: write(i[None], 1.0) + i):
-        with pytest.raises(GradientError, match="cannot be written into an array from outside of it"):
+    for f in (
+        lambda i: write(i, 1.0) + i,
+        lambda i: write((i,), 1.0) + i,
+        lambda i: write(0, i * 1.0),
+        lambda i: write(i[None], 1.0) + i,
+    ):
+        with pytest.raises(
+            GradientError, match="cannot be written into an array from outside of it"
+        ):
             func.vmap(f)(raw(xp, P[:, 0]))
     np.testing.assert_array_equal(numpy(buffer), np.zeros(5))
 
@@ -250,7 +378,9 @@ def test_an_array_that_is_the_same_for_all(xp):
     table = X[0, :, 0, :]
     found = func.vmap(lambda t, i: t[i], in_axes=(None, 0))(raw(xp, table), raw(xp, P))
     np.testing.assert_array_equal(numpy(found), table[P])
-    same, kept = func.vmap(lambda t, i: (t, i), in_axes=(None, 0), out_axes=(None, 0))(raw(xp, table), raw(xp, P))
+    same, kept = func.vmap(lambda t, i: (t, i), in_axes=(None, 0), out_axes=(None, 0))(
+        raw(xp, table), raw(xp, P)
+    )
     assert type(same) is type(raw(xp, table)) and type(kept) is type(same)
     np.testing.assert_array_equal(numpy(same), table)
 
@@ -264,7 +394,11 @@ def test_gradients_of_what_is_read_and_written(xp):
     x, i, v = X[:, :, 0, 0], np.array([[1, 1, 2], [0, 3, 0], [2, 2, 2]]), X[:, 0, :, 1]
     found = func.vmap(func.grad(f, argnums=(0, 2)))(raw(xp, x), raw(xp, i), raw(xp, v))
     for k in range(3):
-        for a, b in zip(found, func.grad(f, argnums=(0, 2))(raw(xp, x[k]), raw(xp, i[k]), raw(xp, v[k])), strict=True):
+        for a, b in zip(
+            found,
+            func.grad(f, argnums=(0, 2))(raw(xp, x[k]), raw(xp, i[k]), raw(xp, v[k])),
+            strict=True,
+        ):
             np.testing.assert_allclose(numpy(a)[k], numpy(b), rtol=1e-12)
 
 
@@ -276,5 +410,9 @@ def test_the_standards_own_keys_on_strict():
     for axes in ((0, 0, 0), (None, 0, None), (0, None, 0)):
         read = lambda x, i, j: (x[i, j], x[0, j], x[i, 0], x[:, 1:], x[0, ...], x[::-1, None, 0])
         looped(xp, read, on(x, axes[0]), on(P, axes[1]), on(Q, axes[2]), in_axes=axes)
-    write = lambda x, i, j, v: (assigned(xp, x, (i, j), v), assigned(xp, x, (0, ...), v[0]), assigned(xp, x, x > 0, v[1]))
+    write = lambda x, i, j, v: (
+        assigned(xp, x, (i, j), v),
+        assigned(xp, x, (0, ...), v[0]),
+        assigned(xp, x, x > 0, v[1]),
+    )
     looped(xp, write, x, P, Q, X[:, 0, :2, 1])

@@ -1,6 +1,8 @@
-"""How far the reader of one program has to walk: the functions of multigrad, and their files, that run when it is called for the third time.
+"""How far the reader of one program has to walk: the functions of multigrad, and their files, that
+run when it is called for the third time.
 
-A function counts that has a name of its own and stands in a file: no lambda, no comprehension, and nothing that is generated.
+A function counts that has a name of its own and stands in a file: no lambda, no comprehension, and
+nothing that is generated.
 """
 
 from __future__ import annotations
@@ -64,7 +66,11 @@ def walk(argument: Any, program: Callable[[Any], Any]) -> set[tuple[str, str]]:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(ROOT) and not code.co_name.startswith("<"):
+        if (
+            event == "call"
+            and code.co_filename.startswith(ROOT)
+            and not code.co_name.startswith("<")
+        ):
             seen.add((code.co_filename.removeprefix(ROOT), code.co_qualname))
 
     sys.setprofile(note)
@@ -75,17 +81,29 @@ def walk(argument: Any, program: Callable[[Any], Any]) -> set[tuple[str, str]]:
     return seen
 
 
-@pytest.mark.parametrize(("name", "functions", "files"), [
-    ("v[0] = 5", 30, 8),
-    ("vmap(grad)", 90, 17),
-    pytest.param("vmap(Function)", 60, 10, marks=pytest.mark.xfail(strict=True, reason="67 functions in 12 files")),
-])
+@pytest.mark.parametrize(
+    ("name", "functions", "files"),
+    [
+        ("v[0] = 5", 30, 8),
+        ("vmap(grad)", 90, 17),
+        pytest.param(
+            "vmap(Function)",
+            60,
+            10,
+            marks=pytest.mark.xfail(strict=True, reason="67 functions in 12 files"),
+        ),
+    ],
+)
 def test_a_walk_is_short(name: str, functions: int, files: int) -> None:
     """In a process of its own, where no other test has left a way that is taken less often."""
-    done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, __file__, name], capture_output=True, text=True, timeout=60, check=True
+    )
     seen = [tuple(line.split()) for line in done.stdout.splitlines()]
     where = sorted({file for file, _ in seen})
-    assert len(seen) <= functions and len(where) <= files, f"{name}: {len(seen)} functions in {len(where)} files: {', '.join(where)}"
+    assert len(seen) <= functions and len(where) <= files, (
+        f"{name}: {len(seen)} functions in {len(where)} files: {', '.join(where)}"
+    )
 
 
 def main(name: str) -> None:

@@ -1,4 +1,6 @@
-"""Writes into arrays that are made where a transformation or a batched pass runs: they take the values of any level that is there."""
+"""Writes into arrays that are made where a transformation or a batched pass runs: they take the
+values of any level that is there.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +49,7 @@ MADE = pytest.mark.parametrize("made", MAKERS)
 
 def square(xp, made, write):
     """x², whose derivatives are written into an array that they make."""
+
     def filled(g):
         z = MAKERS[made](xp, g)
         write(z, g)
@@ -76,7 +79,9 @@ def square(xp, made, write):
 
 
 def along(f, xp):
-    return lambda x: func.jvp(f, (x,), (xp.ones_like(x) if isinstance(x, Layer) else xp.ones_like(x).array,))[1]
+    return lambda x: func.jvp(
+        f, (x,), (xp.ones_like(x) if isinstance(x, Layer) else xp.ones_like(x).array,)
+    )[1]
 
 
 class TestUsersDerivatives:
@@ -87,7 +92,9 @@ class TestUsersDerivatives:
         t = xp.asarray(raw(xp, X), requires_grad=True)
         (rows,) = mg.autograd.grad(f(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True)
         np.testing.assert_allclose(values(rows), np.diag(2 * X))
-        (rows,) = mg.autograd.grad(f(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True, create_graph=True)
+        (rows,) = mg.autograd.grad(
+            f(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True, create_graph=True
+        )
         (g,) = mg.autograd.grad(xp.sum(rows * rows), t)
         np.testing.assert_allclose(values(g), 8 * X)
 
@@ -99,19 +106,27 @@ class TestUsersDerivatives:
         rows = raw(xp, np.stack([X, X + 1]))
         total = lambda x: xp.sum(f(x))
         for name, found, expected in (
-            ("jacrev", func.jacrev(f)(x), np.diag(2 * X)), ("jacfwd", func.jacfwd(f)(x), np.diag(2 * X)),
-            ("hessian", func.hessian(total)(x), 2 * EYE), ("jacrev of grad", func.jacrev(func.grad(total))(x), 2 * EYE),
+            ("jacrev", func.jacrev(f)(x), np.diag(2 * X)),
+            ("jacfwd", func.jacfwd(f)(x), np.diag(2 * X)),
+            ("hessian", func.hessian(total)(x), 2 * EYE),
+            ("jacrev of grad", func.jacrev(func.grad(total))(x), 2 * EYE),
             ("jvp of jvp", along(along(f, xp), xp)(x), 2 * np.ones(3)),
             ("grad of jvp", func.grad(lambda x: xp.sum(along(f, xp)(x)))(x), 2 * np.ones(3)),
             ("vmap of grad", func.vmap(func.grad(total))(rows), np.stack([2 * X, 2 * X + 2])),
             ("vmap of jvp", func.vmap(along(f, xp))(rows), np.stack([2 * X, 2 * X + 2])),
             ("vmap of hessian", func.vmap(func.hessian(total))(rows), np.stack([2 * EYE] * 2)),
-            ("grad of vmap", func.grad(lambda r: xp.sum(func.vmap(f)(r)))(rows), np.stack([2 * X, 2 * X + 2])),
+            (
+                "grad of vmap",
+                func.grad(lambda r: xp.sum(func.vmap(f)(r)))(rows),
+                np.stack([2 * X, 2 * X + 2]),
+            ),
         ):
             np.testing.assert_allclose(values(found), expected, err_msg=name)
 
     def test_the_mode_is_that_of_the_pass(self, xp):
-        """Also where what the user makes belongs to a level of its own, recording can be switched on, as for computing again."""
+        """Also where what the user makes belongs to a level of its own, recording can be switched
+        on, as for computing again.
+        """
         seen = []
 
         class Again(Function):
@@ -130,9 +145,13 @@ class TestUsersDerivatives:
                 return g * d
 
         t = xp.asarray(raw(xp, X), requires_grad=True)
-        (rows,) = mg.autograd.grad(Again.apply(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True)
+        (rows,) = mg.autograd.grad(
+            Again.apply(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True
+        )
         np.testing.assert_allclose(values(rows), np.diag(np.cos(X)))
-        mg.autograd.grad(Again.apply(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True, create_graph=True)
+        mg.autograd.grad(
+            Again.apply(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True, create_graph=True
+        )
         assert seen == [False, True] and mg.is_grad_enabled()
 
 
@@ -157,15 +176,23 @@ class TestHooks:
         (rows,) = mg.autograd.grad(f(t), t, xp.eye(3, dtype=t.dtype), is_grads_batched=True)
         np.testing.assert_allclose(values(rows), np.diag(54 * X))
         np.testing.assert_allclose(values(func.jacrev(f)(raw(xp, X))), np.diag(54 * X))
-        np.testing.assert_allclose(values(func.hessian(lambda x: xp.sum(f(x)))(raw(xp, X))), 54 * EYE)
+        np.testing.assert_allclose(
+            values(func.hessian(lambda x: xp.sum(f(x)))(raw(xp, X))), 54 * EYE
+        )
 
 
-LIKE = {"zeros_like": lambda xp, y: xp.zeros_like(y), "empty_like": lambda xp, y: xp.empty_like(y),
-        "ones_like": lambda xp, y: xp.ones_like(y), "full_like": lambda xp, y: xp.full_like(y, 0.0)}
+LIKE = {
+    "zeros_like": lambda xp, y: xp.zeros_like(y),
+    "empty_like": lambda xp, y: xp.empty_like(y),
+    "ones_like": lambda xp, y: xp.ones_like(y),
+    "full_like": lambda xp, y: xp.full_like(y, 0.0),
+}
 
 
 class TestInTheFormOfAnOuterValue:
-    """z has the form of y, which belongs to a transformation further out, or to none, and takes a value of the one that runs."""
+    """z has the form of y, which belongs to a transformation further out, or to none, and takes a
+    value of the one that runs.
+    """
 
     @staticmethod
     def inner(xp, like, y):
@@ -187,14 +214,29 @@ class TestInTheFormOfAnOuterValue:
         slope = lambda y: func.grad(self.inner(xp, like, y))(y * 1.0)
         for name, found, expected in (
             ("grad", slope(xp.asarray(x)), self.EXPECTED * X * X),
-            ("vmap of grad", func.vmap(slope)(rows), np.stack([self.EXPECTED * X * X, 4 * self.EXPECTED * X * X])),
+            (
+                "vmap of grad",
+                func.vmap(slope)(rows),
+                np.stack([self.EXPECTED * X * X, 4 * self.EXPECTED * X * X]),
+            ),
             ("grad of grad", func.grad(lambda y: xp.sum(slope(y)))(x), self.EXPECTED * 2 * X),
             ("jacrev of grad", func.jacrev(slope)(x), np.diag(self.EXPECTED * 2 * X)),
             ("jvp of grad", along(slope, xp)(x), self.EXPECTED * 2 * X),
-            ("jvp of jvp", along(lambda y: along(self.inner(xp, like, y), xp)(y), xp)(x), np.sum(self.EXPECTED * 2 * X)),
-            ("grad of jvp", func.grad(lambda y: along(self.inner(xp, like, y), xp)(y))(x), self.EXPECTED * 2 * X),
-            ("vmap of vmap", func.vmap(lambda y: func.vmap(self.inner(xp, like, y))(xp.stack([y, y])))(rows),
-             np.stack([[np.sum(self.EXPECTED / 2 * v**3)] * 2 for v in (X, 2 * X)])),
+            (
+                "jvp of jvp",
+                along(lambda y: along(self.inner(xp, like, y), xp)(y), xp)(x),
+                np.sum(self.EXPECTED * 2 * X),
+            ),
+            (
+                "grad of jvp",
+                func.grad(lambda y: along(self.inner(xp, like, y), xp)(y))(x),
+                self.EXPECTED * 2 * X,
+            ),
+            (
+                "vmap of vmap",
+                func.vmap(lambda y: func.vmap(self.inner(xp, like, y))(xp.stack([y, y])))(rows),
+                np.stack([[np.sum(self.EXPECTED / 2 * v**3)] * 2 for v in (X, 2 * X)]),
+            ),
         ):
             np.testing.assert_allclose(values(found), expected, err_msg=name)
 
@@ -205,6 +247,7 @@ class TestInTheFormOfAnOuterValue:
 
     def test_in_forward_mode_inside_a_transformation(self, xp):
         """A Dual of a level that was entered inside is above it."""
+
         def f(x):
             with forward_ad.dual_level():
                 d = forward_ad.make_dual(x, xp.ones_like(x))
@@ -216,17 +259,23 @@ class TestInTheFormOfAnOuterValue:
 
     def test_what_is_computed_of_outer_values_alone_is_refused(self, xp):
         """Writing there would change what the transformations further out see."""
+
         def h(a):
             z = y * 0
             z[0, ...] = a[0, ...]
             return xp.sum(z)
 
         y = xp.asarray(raw(xp, X))
-        with pytest.raises(RuntimeError, match=r"cannot be written into an array from outside of it, .* made inside, as by zeros\(\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"cannot be written into an array from outside of it, .* made inside, as by "
+            r"zeros\(\)",
+        ):
             func.grad(h)(raw(xp, X))
 
     def test_it_is_refused_by_the_same_words_where_both_differentiate(self, xp):
         """It was said that numpy() cannot be called: what the operation keeps was copied before."""
+
         def outer(y):
             def h(a):
                 z = y * 2.0
@@ -235,5 +284,7 @@ class TestInTheFormOfAnOuterValue:
 
             return xp.sum(func.grad(h)(raw(xp, X)))
 
-        with pytest.raises(RuntimeError, match="cannot be written into an array from outside of it"):
+        with pytest.raises(
+            RuntimeError, match="cannot be written into an array from outside of it"
+        ):
             func.grad(outer)(raw(xp, X))

@@ -1,9 +1,12 @@
-"""How far a library gets as a backend with nothing but its name, its namespace and its array type: the table of docs/backends.md.
+"""How far a library gets as a backend with nothing but its name, its namespace and its array type:
+the table of docs/backends.md.
 
-    python tools/backends.py [library ...] [--packages FOLDER] [--minutes 5] [--write docs/backends.md]
+    python tools/backends.py [library ...] [--packages FOLDER] [--minutes 5] [--write
+    docs/backends.md]
 
-Each library is installed with pip into a folder of its own below `--packages`, unless it is there. Its plugin is written beside it, the fewest lines
-that there are, and the short level of the conformance suite runs on it in a process of its own, without the special functions.
+Each library is installed with pip into a folder of its own below `--packages`, unless it is there.
+Its plugin is written beside it, the fewest lines that there are, and the short level of the
+conformance suite runs on it in a process of its own, without the special functions.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ class Library(NamedTuple):
     more: str = ""  # arguments of Backend
 
 
-# Its functions take no `device`, and its sums no `dtype`: without these lines none of its arrays could be made.
+# Its functions take no `device`, and its sums no `dtype`: without these lines none of its arrays
+# could be made.
 MLX = """\
 import mlx.core as xp
 types = (xp.array,)
@@ -40,17 +44,41 @@ def placed(f):
     return lambda *args, device=None, **kwargs: f(*args, **kwargs)
 def summed(f):
     return lambda x, dtype=None, **kwargs: f(x if dtype is None else x.astype(dtype), **kwargs)
-making = ("asarray", "astype", "arange", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros", "zeros_like")
+making = ("asarray", "astype", "arange", "empty_like", "eye", "full", "full_like", "linspace",
+          "ones", "ones_like", "zeros", "zeros_like")
 functions = {name: placed(getattr(xp, name)) for name in making if hasattr(xp, name)}
 functions |= {name: summed(getattr(xp, name)) for name in ("sum", "prod")}"""
 
 LIBRARIES = {
-    "sparse": Library("sparse", "sparse", "import sparse as xp\ntypes = (xp.SparseArray,)", "capabilities=mg.Capabilities(mutable=False)"),
-    "ndonnx": Library("ndonnx", "ndonnx", "import ndonnx as xp\ntypes = (xp.Array,)", "capabilities=mg.Capabilities(complex=False)"),
-    "cubed": Library("cubed", "cubed", "import cubed.array_api as xp\ntypes = (type(xp.asarray(0)),)",
-                     "capabilities=mg.Capabilities(mutable=False, data_dependent=False)"),
-    "marray": Library("marray", "marray", "import marray, numpy\nxp = marray.masked_namespace(numpy)\ntypes = (type(xp.asarray(0)),)"),
-    "blosc2": Library("blosc2", "blosc2", "import blosc2 as xp\ntypes = (xp.NDArray, xp.LazyArray)", "capabilities=mg.Capabilities(mutable=False)"),
+    "sparse": Library(
+        "sparse",
+        "sparse",
+        "import sparse as xp\ntypes = (xp.SparseArray,)",
+        "capabilities=mg.Capabilities(mutable=False)",
+    ),
+    "ndonnx": Library(
+        "ndonnx",
+        "ndonnx",
+        "import ndonnx as xp\ntypes = (xp.Array,)",
+        "capabilities=mg.Capabilities(complex=False)",
+    ),
+    "cubed": Library(
+        "cubed",
+        "cubed",
+        "import cubed.array_api as xp\ntypes = (type(xp.asarray(0)),)",
+        "capabilities=mg.Capabilities(mutable=False, data_dependent=False)",
+    ),
+    "marray": Library(
+        "marray",
+        "marray",
+        "import marray, numpy\nxp = marray.masked_namespace(numpy)\ntypes = (type(xp.asarray(0)),)",
+    ),
+    "blosc2": Library(
+        "blosc2",
+        "blosc2",
+        "import blosc2 as xp\ntypes = (xp.NDArray, xp.LazyArray)",
+        "capabilities=mg.Capabilities(mutable=False)",
+    ),
     "mlx": Library("mlx[cpu]", "mlx.core", MLX, "functions=functions"),
 }
 
@@ -66,7 +94,8 @@ def make():
     return mg.Backend({name!r}, xp, types{more})
 """
 
-# Runs in the process of the library: every test, for at most so many seconds, then the outcomes as one line of JSON.
+# Runs in the process of the library: every test, for at most so many seconds, then the outcomes as
+# one line of JSON.
 RUN = """
 import json, signal, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -98,19 +127,35 @@ def plugin(name: str) -> str:
     """The text of the plugin."""
     library = LIBRARIES[name]
     body = "\n".join(f"    {line}" for line in library.lines.splitlines())
-    return PLUGIN.format(name=name, module=library.module, body=body, more=library.more and f", {library.more}")
+    return PLUGIN.format(
+        name=name, module=library.module, body=body, more=library.more and f", {library.more}"
+    )
 
 
 def installed(name: str, packages: Path) -> Path:
     """The folder that the library is in."""
     folder = packages / name
     if not folder.is_dir():
-        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), LIBRARIES[name].requirement], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--target",
+                str(folder),
+                LIBRARIES[name].requirement,
+            ],
+            check=True,
+        )
     return folder
 
 
 def version(name: str, folder: Path) -> str:
-    return next((d.version for d in distributions(path=[str(folder)]) if d.metadata["Name"] == name), "?")
+    return next(
+        (d.version for d in distributions(path=[str(folder)]) if d.metadata["Name"] == name), "?"
+    )
 
 
 def measured(name: str, packages: Path, minutes: float) -> dict[str, Any]:
@@ -121,23 +166,52 @@ def measured(name: str, packages: Path, minutes: float) -> dict[str, Any]:
         (site / f"multigrad_trial_{name}.py").write_text(plugin(name))
         info = site / f"multigrad_trial_{name}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: multigrad-trial-{name}\nVersion: 1.0\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: multigrad-trial-{name}\nVersion: 1.0\n"
+        )
         (info / "entry_points.txt").write_text(f"[multigrad]\n{name} = multigrad_trial_{name}\n")
         # The environment's own NumPy comes before one that pip put beside the library.
-        path = os.pathsep.join([made, os.environ.get("PYTHONPATH", ""), *(p for p in sys.path if p.endswith("site-packages")), str(folder)])
+        path = os.pathsep.join(
+            [
+                made,
+                os.environ.get("PYTHONPATH", ""),
+                *(p for p in sys.path if p.endswith("site-packages")),
+                str(folder),
+            ]
+        )
         start = time.monotonic()
-        ran = subprocess.run([sys.executable, "-c", RUN, name, str(60 * minutes)], env=os.environ | {"PYTHONPATH": path}, cwd=ROOT,
-                             capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-c", RUN, name, str(60 * minutes)],
+            env=os.environ | {"PYTHONPATH": path},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     lines = [line for line in ran.stdout.splitlines() if line.startswith("@")]
     if not lines:
-        last = ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else f"exit status {ran.returncode}"
+        last = (
+            ran.stderr.strip().splitlines()[-1]
+            if ran.stderr.strip()
+            else f"exit status {ran.returncode}"
+        )
         return {"version": version(name, folder), "tests": 0, "outcomes": {}, "error": last}
-    return json.loads(lines[-1][1:]) | {"version": version(name, folder), "seconds": time.monotonic() - start}
+    return json.loads(lines[-1][1:]) | {
+        "version": version(name, folder),
+        "seconds": time.monotonic() - start,
+    }
 
 
 CAUSES = (
-    ("arguments of the standard that its functions lack", r"incompatible function arguments|unexpected keyword|positional argument"),
-    ("operations that it lacks", r"has no function|has no attribute|not implemented|NotImplemented|not supported|no implementation"),
+    (
+        "arguments of the standard that its functions lack",
+        r"incompatible function arguments|unexpected keyword|positional argument",
+    ),
+    (
+        "operations that it lacks",
+        r"has no function|has no attribute|not implemented|NotImplemented|not supported|no "
+        r"implementation",
+    ),
     ("dtypes that it lacks", r"no dtype|dtype.*(unknown|not understood)|complex"),
     ("cannot be brought to or from NumPy", r"to_numpy|from_numpy|__array__|DLPack"),
     ("other values", r"Not equal to tolerance|Re<g"),
@@ -149,7 +223,12 @@ CAUSES = (
 def causes(outcomes: dict[str, str]) -> Counter[str]:
     """How many tests fail for what."""
     failed = filter(None, outcomes.values())
-    return Counter(next((label for label, pattern in CAUSES if re.search(pattern, text)), text.partition(":")[0]) for text in failed)
+    return Counter(
+        next(
+            (label for label, pattern in CAUSES if re.search(pattern, text)), text.partition(":")[0]
+        )
+        for text in failed
+    )
 
 
 def row(name: str, result: dict[str, Any]) -> str:
@@ -159,24 +238,44 @@ def row(name: str, result: dict[str, Any]) -> str:
         return f"| {name} | {result['version']} | {lines} | | | none ran: {result['error'][:120]} |"
     failed = sum(map(bool, result["outcomes"].values()))
     ran = len(result["outcomes"])
-    some = "" if ran == result["tests"] else f" of {ran} of {result['tests']} tests, in the time given"
-    why = ", ".join(f"{label} {count}" for label, count in causes(result["outcomes"]).most_common(4))
+    some = (
+        "" if ran == result["tests"] else f" of {ran} of {result['tests']} tests, in the time given"
+    )
+    why = ", ".join(
+        f"{label} {count}" for label, count in causes(result["outcomes"]).most_common(4)
+    )
     return f"| {name} | {result['version']} | {lines} | {ran - failed}{some} | {failed} | {why} |"
 
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("libraries", nargs="*", metavar="library", help=f"of {', '.join(LIBRARIES)}; all, if none is named")
-    parser.add_argument("--packages", type=Path, default=ROOT / ".venv" / "backends", help="the folder that they are installed in")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "libraries",
+        nargs="*",
+        metavar="library",
+        help=f"of {', '.join(LIBRARIES)}; all, if none is named",
+    )
+    parser.add_argument(
+        "--packages",
+        type=Path,
+        default=ROOT / ".venv" / "backends",
+        help="the folder that they are installed in",
+    )
     parser.add_argument("--minutes", type=float, default=5, help="for each library")
-    parser.add_argument("--write", type=Path, help="a file with markers, between which the table goes")
+    parser.add_argument(
+        "--write", type=Path, help="a file with markers, between which the table goes"
+    )
     parser.add_argument("--json", type=Path, help="a file for the outcome of each test")
     options = parser.parse_args()
     unknown = set(options.libraries) - set(LIBRARIES)
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: none of {', '.join(LIBRARIES)}")
-    results: dict[str, Any] = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
+    results: dict[str, Any] = (
+        json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
+    )
     for name in options.libraries or LIBRARIES:
         results[name] = measured(name, options.packages, options.minutes)
         print(row(name, results[name]), flush=True)
@@ -184,7 +283,10 @@ def main() -> None:
         options.json.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     if options.write:
         before, _, rest = options.write.read_text().partition(BEGIN)
-        head = "| library | version | lines | passed | failed | by cause |\n| --- | --- | ---: | ---: | ---: | --- |"
+        head = (
+            "| library | version | lines | passed | failed | by cause |\n"
+            "| --- | --- | ---: | ---: | ---: | --- |"
+        )
         table = "\n".join([head, *(row(name, results[name]) for name in sorted(results))])
         options.write.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}")
 

@@ -2,10 +2,11 @@
 
     python tools/clients.py [--failed FOLDER] [PART...]
 
-Each part is a run of pytest that loads a plugin of tools/clients. What is expected to fail stands in tools/clients/<part>.txt, each test
-with its reason: all else must pass, and one of these that passes is told as well. `scipy` runs SciPy's tests of array libraries, which SciPy
-installs with itself; SHARDS are the rooms of it that have such tests. `--failed` writes the failures of each shard into a folder, in
-the form of those lists.
+Each part is a run of pytest that loads a plugin of tools/clients. What is expected to fail stands
+in tools/clients/<part>.txt, each test with its reason: all else must pass, and one of these that
+passes is told as well. `scipy` runs SciPy's tests of array libraries, which SciPy installs with
+itself; SHARDS are the rooms of it that have such tests. `--failed` writes the failures of each
+shard into a folder, in the form of those lists.
 """
 
 from __future__ import annotations
@@ -21,34 +22,87 @@ from pathlib import Path
 
 PLUGINS = Path(__file__).parent / "clients"
 PINNED = "1.17.1"
-SHARDS = ("_lib", "cluster", "constants", "differentiate", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "spatial",
-          "special", "stats")
+SHARDS = (
+    "_lib",
+    "cluster",
+    "constants",
+    "differentiate",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "spatial",
+    "special",
+    "stats",
+)
 
 
 def scipy(failed: Path | None) -> dict[str, int]:
-    """The exit status of each shard of SciPy's tests; those that SciPy itself calls slow are left out."""
+    """The exit status of each shard of SciPy's tests; those that SciPy itself calls slow are left
+    out.
+    """
     import scipy as installed
 
     if installed.__version__ != PINNED:
-        print(f"NOT RUN: SciPy's own tests, because the list of what fails is that of SciPy {PINNED}, and {installed.__version__} is installed")
+        print(
+            "NOT RUN: SciPy's own tests, because the list of what fails is that of SciPy "
+            f"{PINNED}, and {installed.__version__} is installed"
+        )
         return {}
-    settings = {"SCIPY_ARRAY_API": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "PYTHONPATH": path_with(PLUGINS)}
+    settings = {
+        "SCIPY_ARRAY_API": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": path_with(PLUGINS),
+    }
     codes = {}
     for shard in SHARDS:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "scipy_backend", "-c", os.devnull, "--rootdir", ".",
-                   "--tb=short", "-rfE", "-W", "ignore", "--expected", str(PLUGINS / "scipy.txt"), "-m", "array_api_backends and not slow",
-                   "--pyargs", f"scipy.{shard}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "scipy_backend",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            ".",
+            "--tb=short",
+            "-rfE",
+            "-W",
+            "ignore",
+            "--expected",
+            str(PLUGINS / "scipy.txt"),
+            "-m",
+            "array_api_backends and not slow",
+            "--pyargs",
+            f"scipy.{shard}",
+        ]
         if failed is not None:
             command += ["--failed", str(failed / f"scipy.{shard}.txt")]
         print(f"== scipy.{shard}: {shlex.join(command[1:])}", flush=True)
-        with tempfile.TemporaryDirectory() as empty:  # whose folder has no configuration of pytest above it
-            codes[f"scipy.{shard}"] = subprocess.run(command, cwd=empty, env=os.environ | settings, check=False).returncode
+        # whose folder has no configuration of pytest above it
+        with tempfile.TemporaryDirectory() as empty:
+            codes[f"scipy.{shard}"] = subprocess.run(
+                command, cwd=empty, env=os.environ | settings, check=False
+            ).returncode
     return codes
 
 
 def path_with(*folders: Path) -> str:
     """PYTHONPATH with folders before it."""
-    return os.pathsep.join([*(str(folder.resolve()) for folder in folders), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.pathsep.join(
+        [
+            *(str(folder.resolve()) for folder in folders),
+            *filter(None, [os.environ.get("PYTHONPATH")]),
+        ]
+    )
 
 
 PARTS: dict[str, Callable[[Path | None], dict[str, int]]] = {"scipy": scipy}

@@ -1,10 +1,12 @@
-"""Write constraints/: the exact version of each package that `make demo` and `make test` install, one file per Python version.
+"""Write constraints/: the exact version of each package that `make demo` and `make test` install,
+one file per Python version.
 
     make constraints
 
-runs this in an environment that has packaging and uv, which resolves for Python versions that this machine lacks. Each file
-holds for every platform. `oldest` among the names is the file of `make test-oldest`: on the first Python version, each package that a
-pyproject.toml names is at its lower bound, and the others are at the newest version that goes with these.
+runs this in an environment that has packaging and uv, which resolves for Python versions that this
+machine lacks. Each file holds for every platform. `oldest` among the names is the file of `make
+test-oldest`: on the first Python version, each package that a pyproject.toml names is at its lower
+bound, and the others are at the newest version that goes with these.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "constraints"
 EXTRAS = "jax,test,backends,docs"  # those that the Makefile installs
-ELSEWHERE = ("multigrad-torch",)  # the builds of PyTorch differ by index; the Makefile names its version
-EDITABLES = "editables>=0.5"  # hatchling asks for it while it makes an editable installation, which is what the Makefile makes
+# the builds of PyTorch differ by index; the Makefile names its version
+ELSEWHERE = ("multigrad-torch",)
+# hatchling asks for it while it makes an editable installation, which is what the Makefile makes
+EDITABLES = "editables>=0.5"
 HEADER = "# Written by `make constraints`.\n"
 PIN = re.compile(r"([a-z0-9-]+)==([^ ;]+)( ; .*)?")
-PLATFORMS = ({"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"},
-             {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix"},
-             {"sys_platform": "win32", "platform_system": "Windows", "os_name": "nt"})
+PLATFORMS = (
+    {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"},
+    {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix"},
+    {"sys_platform": "win32", "platform_system": "Windows", "os_name": "nt"},
+)
 
 
 def project(folder: Path) -> dict[str, Any]:
@@ -37,30 +43,49 @@ def project(folder: Path) -> dict[str, Any]:
 
 def folders() -> list[Path]:
     """Those of the distributions in this repository, that of the core first."""
-    return [ROOT, *sorted(path.parent for path in [*ROOT.glob("plugins/*/pyproject.toml"), ROOT / "conformance" / "pyproject.toml"])]
+    return [
+        ROOT,
+        *sorted(
+            path.parent
+            for path in [
+                *ROOT.glob("plugins/*/pyproject.toml"),
+                ROOT / "conformance" / "pyproject.toml",
+            ]
+        ),
+    ]
 
 
 def versions() -> list[str]:
     """The Python versions that the core says it runs on."""
-    found = (re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", c) for c in project(ROOT)["project"]["classifiers"])
+    found = (
+        re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", c)
+        for c in project(ROOT)["project"]["classifiers"]
+    )
     return [match[1] for match in found if match]
 
 
 def names() -> dict[str, tuple[str, bool]]:
     """The name of each file, with its Python version and whether it takes lower bounds."""
     every = versions()
-    return {version: (version, False) for version in every} | {f"{every[0]}-oldest": (every[0], True)}
+    return {version: (version, False) for version in every} | {
+        f"{every[0]}-oldest": (every[0], True)
+    }
 
 
 def requirements() -> str:
     """What is installed, and what builds it."""
-    editable = [f"-e {ROOT}[{EXTRAS}]", *(f"-e {folder}" for folder in folders()[1:] if folder.name not in ELSEWHERE)]
+    editable = [
+        f"-e {ROOT}[{EXTRAS}]",
+        *(f"-e {folder}" for folder in folders()[1:] if folder.name not in ELSEWHERE),
+    ]
     build = {r for folder in folders() for r in project(folder)["build-system"]["requires"]}
     return "\n".join([*editable, *sorted(build), EDITABLES, ""])
 
 
 def pins(compiled: str, version: str) -> list[str]:
-    """`name==version` of each line for that Python on any platform; a constraint on a package that is not installed is idle."""
+    """`name==version` of each line for that Python on any platform; a constraint on a package that
+    is not installed is idle.
+    """
     found: dict[str, str] = {}
     for line in compiled.splitlines():
         if line.startswith("-e ") or not line.strip():
@@ -69,10 +94,18 @@ def pins(compiled: str, version: str) -> list[str]:
         if match is None:
             sys.exit(f"uv wrote a line that is no name==version: {line}")
         marker = Requirement(line).marker  # uv resolves for later versions of Python, too
-        if marker and not any(marker.evaluate({"python_version": version, "python_full_version": f"{version}.0", **where}) for where in PLATFORMS):
+        if marker and not any(
+            marker.evaluate(
+                {"python_version": version, "python_full_version": f"{version}.0", **where}
+            )
+            for where in PLATFORMS
+        ):
             continue
         if found.setdefault(match[1], match[2]) != match[2]:
-            sys.exit(f"{match[1]} has two versions on Python {version}, {found[match[1]]} and {match[2]}: no one file is right on every platform.")
+            sys.exit(
+                f"{match[1]} has two versions on Python {version}, {found[match[1]]} and "
+                f"{match[2]}: no one file is right on every platform."
+            )
     return [f"{name}=={number}" for name, number in sorted(found.items())]
 
 
@@ -81,17 +114,35 @@ def resolve(version: str, lowest: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder, "requirements.in")
         wanted.write_text(requirements())
-        words = ["pip", "compile", str(wanted), "--quiet", "--universal", "--fork-strategy", "fewest", "--python-version", version,
-                 "--no-python-downloads", "--no-header", "--no-annotate", "--no-emit-package", "multigrad-array",
-                 "--resolution", "lowest-direct" if lowest else "highest"]
-        done = subprocess.run([sys.executable, "-m", "uv", *words], cwd=folder, stdout=subprocess.PIPE, text=True)
+        words = [
+            "pip",
+            "compile",
+            str(wanted),
+            "--quiet",
+            "--universal",
+            "--fork-strategy",
+            "fewest",
+            "--python-version",
+            version,
+            "--no-python-downloads",
+            "--no-header",
+            "--no-annotate",
+            "--no-emit-package",
+            "multigrad-array",
+            "--resolution",
+            "lowest-direct" if lowest else "highest",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "uv", *words], cwd=folder, stdout=subprocess.PIPE, text=True
+        )
     if done.returncode:
         sys.exit(f"uv found no versions for Python {version}; it says why above.")
     return HEADER + "\n".join(pins(done.stdout, version)) + "\n"
 
 
 def main() -> None:
-    texts = {name: resolve(*how) for name, how in names().items()}  # all of them before one is written
+    # all of them before one is written
+    texts = {name: resolve(*how) for name, how in names().items()}
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.txt"):
         path.unlink()

@@ -1,11 +1,15 @@
-"""Write docs/consumers.md from the tables in tests/consumers. `make consumers` does, after it has tried every call.
+"""Write docs/consumers.md from the tables in tests/consumers.
+
+`make consumers` does, after it has tried every call.
 
     python tools/consumers.py                    write the page from the outcomes that are recorded
     python tools/consumers.py --check            say whether the page is the one that they make
-    python tools/consumers.py --update [STEM...] first try the calls of these tables, or of all, and record what they do
+    python tools/consumers.py --update [STEM...] first try the calls of these tables, or of all, and
+    record what they do
 
-What the tables do not say stands in tools/consumers/page.template, where a line `<!-- totals -->`, `<!-- reasons -->` or `<!-- calls: LIBRARY -->`
-is the place of a table. A call whose value or gradient is wrong, or whose error has words that no reason has, is never recorded.
+What the tables do not say stands in tools/consumers/page.template, where a line `<!-- totals -->`,
+`<!-- reasons -->` or `<!-- calls: LIBRARY -->` is the place of a table. A call whose value or
+gradient is wrong, or whose error has words that no reason has, is never recorded.
 """
 
 from __future__ import annotations
@@ -55,7 +59,9 @@ def load(stem: str) -> Any:
 
 
 def tried(names: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """The outcomes of the calls of some tables that this process can try, by stem, call and setting; and what is wrong."""
+    """The outcomes of the calls of some tables that this process can try, by stem, call and
+    setting; and what is wrong.
+    """
     outcomes: dict[str, Any] = {}
     wrong = []
     for stem in names:
@@ -67,7 +73,10 @@ def tried(names: list[str]) -> tuple[dict[str, Any], list[str]]:
             except Exception as error:
                 said = next((line for line in str(error).splitlines() if line.strip()), "")
                 detail = re.search(r"Max (?:absolute|relative) difference.*", str(error))
-                wrong.append(f"{stem}: {call.name} ({key}): {type(error).__name__}: {said} {detail.group() if detail else ''}"[:400])
+                wrong.append(
+                    f"{stem}: {call.name} ({key}): {type(error).__name__}: {said} "
+                    f"{detail.group() if detail else ''}"[:400]
+                )
     return outcomes, wrong
 
 
@@ -75,10 +84,13 @@ def update(names: list[str]) -> list[str]:
     """Try the calls with SciPy's switch off and on, and record what they do."""
     outcomes: dict[str, Any] = {stem: {} for stem in names}
     wrong = []
-    unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}  # to SciPy, "0" is on as well
+    # to SciPy, "0" is on as well
+    unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
     for environment in (unswitched, unswitched | {"SCIPY_ARRAY_API": "1"}):
         command = [sys.executable, "-W", "ignore", __file__, "--try", *names]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
         some, said = json.loads(done.stdout.splitlines()[-1])
         wrong += said
         for stem, rows in some.items():
@@ -87,9 +99,16 @@ def update(names: list[str]) -> list[str]:
     for stem in names:
         order = [call.name for call in load(stem).calls]
         rows = outcomes[stem]
-        lines = [f"{json.dumps(name)} = {{ {', '.join(f'{key} = {json.dumps(pair)}' for key, pair in rows[name].items())} }}"
-                 for name in order if name in rows]
-        head = "# What each call does, by setting: its values and its gradient. Written by `make consumers`; see consumer_tables.Outcome.\n"
+        lines = [
+            f"{json.dumps(name)} = {{ "
+            f"{', '.join(f'{key} = {json.dumps(pair)}' for key, pair in rows[name].items())} }}"
+            for name in order
+            if name in rows
+        ]
+        head = (
+            "# What each call does, by setting: its values and its gradient. Written by "
+            "`make consumers`; see consumer_tables.Outcome.\n"
+        )
         path = CALLS / "outcomes" / f"{stem}.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(head + "\n".join(lines) + "\n")
@@ -128,12 +147,25 @@ class Library:
     def totals(self) -> dict[str, int]:
         rows = list(self.rows())
         checked = self.count(lambda o: o.checked)
-        none = sum(not any(o.checked for o in row.values()) and any(o.gradient == "none" for o in row.values()) for _, row in rows)
-        return {"calls": len(rows), "values": self.count(lambda o: o.right), "checked": checked, "none": none, "refused": len(rows) - checked - none,
-                "context": sum(context_only(row) for _, row in rows), "special": sum(special_only(row) for _, row in rows)}
+        none = sum(
+            not any(o.checked for o in row.values())
+            and any(o.gradient == "none" for o in row.values())
+            for _, row in rows
+        )
+        return {
+            "calls": len(rows),
+            "values": self.count(lambda o: o.right),
+            "checked": checked,
+            "none": none,
+            "refused": len(rows) - checked - none,
+            "context": sum(context_only(row) for _, row in rows),
+            "special": sum(special_only(row) for _, row in rows),
+        }
 
     def why(self) -> dict[str, int]:
-        """How many calls refuse, by the reason in the setting that is tried last (SciPy's: dispatch on)."""
+        """How many calls refuse, by the reason in the setting that is tried last (SciPy's: dispatch
+        on).
+        """
         counted: dict[str, int] = {}
         for _, row in self.rows():
             if row and all(outcome.refused for outcome in row.values()):
@@ -163,27 +195,54 @@ def read() -> dict[str, Library]:
 
 
 def totals(libraries: dict[str, Library]) -> list[str]:
-    columns = {"calls": "calls", "values": "values right", "checked": "gradient checked", "context": "only in the context",
-               "special": "only by multigrad-special", "none": "nothing to differentiate", "refused": "refused"}
+    columns = {
+        "calls": "calls",
+        "values": "values right",
+        "checked": "gradient checked",
+        "context": "only in the context",
+        "special": "only by multigrad-special",
+        "none": "nothing to differentiate",
+        "refused": "refused",
+    }
     lines = [f"| library | {' | '.join(columns.values())} |", "|---|" + "---|" * len(columns)]
     for library in libraries.values():
         counted = library.totals()
-        lines.append(f"| {library.name} | {' | '.join(str(counted[column]) for column in columns)} |")
+        lines.append(
+            f"| {library.name} | {' | '.join(str(counted[column]) for column in columns)} |"
+        )
     lines += ["", "Gradients checked, of the calls tried there:", ""]
     for library in libraries.values():
-        settings = {setting.title: library.in_setting(key) for key, setting in library.settings().items()}
-        lines.append(f"- {library.name}: {'; '.join(f'{title} {checked} of {of}' for title, (checked, of) in settings.items() if of)}")
+        settings = {
+            setting.title: library.in_setting(key) for key, setting in library.settings().items()
+        }
+        counts = (f"{title} {n} of {of}" for title, (n, of) in settings.items() if of)
+        lines.append(f"- {library.name}: {'; '.join(counts)}")
     return lines
 
 
 def reasons(libraries: dict[str, Library]) -> list[str]:
-    known = {name: reason.says for library in libraries.values() for table in library.tables for name, reason in table.reasons.items()}
-    known["warned"] = "takes a number, by `float()` or `item()`, with the warning that its gradient is dropped"
+    known = {
+        name: reason.says
+        for library in libraries.values()
+        for table in library.tables
+        for name, reason in table.reasons.items()
+    }
+    known["warned"] = (
+        "takes a number, by `float()` or `item()`, with the warning that its gradient is dropped"
+    )
     counts = {library.name: library.why() for library in libraries.values()}
     used = [name for name in known if any(name in counted for counted in counts.values())]
-    lines = [f"| reason | what it does | {' | '.join(counts)} |", "|---|---|" + "---|" * len(counts)]
-    for name in sorted(used, key=lambda name: -sum(counted.get(name, 0) for counted in counts.values())):
-        lines.append(f"| {name} | {known[name]} | {' | '.join(str(counted.get(name, 0)) for counted in counts.values())} |")
+    lines = [
+        f"| reason | what it does | {' | '.join(counts)} |",
+        "|---|---|" + "---|" * len(counts),
+    ]
+    for name in sorted(
+        used, key=lambda name: -sum(counted.get(name, 0) for counted in counts.values())
+    ):
+        lines.append(
+            f"| {name} | {known[name]} | "
+            f"{' | '.join(str(counted.get(name, 0)) for counted in counts.values())} |"
+        )
     return lines
 
 
@@ -206,11 +265,22 @@ def calls(library: Library) -> list[str]:
         for call in table.calls:
             row = recorded.get(call.name, {})
             shows = tuple(shown(row[key]) if key in row else "-" for key in keys)
-            groups.setdefault(shows, []).append(f"`{call.name}`{f' ({call.note})' if call.note else ''}")
+            groups.setdefault(shows, []).append(
+                f"`{call.name}`{f' ({call.note})' if call.note else ''}"
+            )
         if len(library.tables) > 1:
             lines += ["", f"### {table.part}", ""]
-        lines += [f"| {' | '.join(table.settings[key].title for key in keys)} | calls |", "|" + "---|" * (len(keys) + 1)]
-        first = sorted(groups, key=lambda shows: [not any(s.startswith("checked") for s in shows), "none" not in shows])
+        lines += [
+            f"| {' | '.join(table.settings[key].title for key in keys)} | calls |",
+            "|" + "---|" * (len(keys) + 1),
+        ]
+        first = sorted(
+            groups,
+            key=lambda shows: [
+                not any(s.startswith("checked") for s in shows),
+                "none" not in shows,
+            ],
+        )
         lines += [f"| {' | '.join(shows)} | {' '.join(groups[shows])} |" for shows in first]
     return lines[1:] if lines and not lines[0] else lines
 
@@ -235,9 +305,15 @@ def render(libraries: dict[str, Library] | None = None) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write docs/consumers.md from the tables in tests/consumers.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is another")
-    parser.add_argument("--update", action="store_true", help="try the calls first, and record what they do")
+    parser = argparse.ArgumentParser(
+        description="Write docs/consumers.md from the tables in tests/consumers."
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is another"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="try the calls first, and record what they do"
+    )
     parser.add_argument("--try", dest="attempt", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("stems", nargs="*", help=f"the tables: {' '.join(stems())}")
     options = parser.parse_args()
@@ -249,10 +325,17 @@ def main() -> int:
     print("\n".join(wrong), end="\n" * bool(wrong))
     if options.check:
         same = PAGE.read_text() == render()
-        print("docs/consumers.md is up to date" if same else "docs/consumers.md is not what the tables make: python tools/consumers.py")
+        print(
+            "docs/consumers.md is up to date"
+            if same
+            else "docs/consumers.md is not what the tables make: python tools/consumers.py"
+        )
         return int(not same)
     PAGE.write_text(render())
-    print(f"wrote {PAGE.relative_to(ROOT)}{f'; {len(wrong)} calls are wrong or unknown' if wrong else ''}")
+    print(
+        "wrote "
+        f"{PAGE.relative_to(ROOT)}{f'; {len(wrong)} calls are wrong or unknown' if wrong else ''}"
+    )
     return int(bool(wrong))
 
 

@@ -1,4 +1,7 @@
-"""Write the drawings of docs/ as SVG: `python tools/drawings.py`. `--check` writes no file and ends with status 1 if one differs."""
+"""Write the drawings of docs/ as SVG: `python tools/drawings.py`.
+
+`--check` writes no file and ends with status 1 if one differs.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "img"
 INK, PAPER, GREY = "#1c2333", "#ffffff", "#6b7280"
 BLUE, GREEN, AMBER, RED, PLAIN = "#dbe7ff", "#d9f2e1", "#fdeecb", "#fbdcdc", "#f1f3f7"
-ARROW = ('<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
-         f'<path d="M0 0 10 5 0 10z" fill="{INK}"/></marker></defs>')
+ARROW = (
+    '<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
+    'markerHeight="7" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" '
+    f'fill="{INK}"/></marker></defs>'
+)
 
 
 class Drawing:
@@ -22,20 +28,55 @@ class Drawing:
         self.width, self.height, self.title = width, height, title
         self.parts: list[str] = []
 
-    def box(self, x: float, y: float, width: float, height: float, words: str = "", fill: str = PLAIN, *,
-            mono: bool = False, dashed: bool = False) -> None:
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        words: str = "",
+        fill: str = PLAIN,
+        *,
+        mono: bool = False,
+        dashed: bool = False,
+    ) -> None:
         dash = ' stroke-dasharray="5 4"' if dashed else ""
-        self.parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" fill="{fill}" stroke="{INK}"{dash}/>')
+        self.parts.append(
+            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" fill="{fill}" '
+            f'stroke="{INK}"{dash}/>'
+        )
         lines = words.split("\n") if words else []
         for i, line in enumerate(lines):
-            self.words(x + width / 2, y + height / 2 + 18 * (i - (len(lines) - 1) / 2) + 5, line, size=13, mono=mono)
+            self.words(
+                x + width / 2,
+                y + height / 2 + 18 * (i - (len(lines) - 1) / 2) + 5,
+                line,
+                size=13,
+                mono=mono,
+            )
 
-    def words(self, x: float, y: float, text: str, anchor: str = "middle", size: int = 14, *,
-              mono: bool = False, bold: bool = False, ink: str = INK) -> None:
-        family = "ui-monospace, Menlo, Consolas, monospace" if mono else "system-ui, Helvetica, Arial, sans-serif"
+    def words(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        anchor: str = "middle",
+        size: int = 14,
+        *,
+        mono: bool = False,
+        bold: bool = False,
+        ink: str = INK,
+    ) -> None:
+        family = (
+            "ui-monospace, Menlo, Consolas, monospace"
+            if mono
+            else "system-ui, Helvetica, Arial, sans-serif"
+        )
         weight = ' font-weight="600"' if bold else ""
-        self.parts.append(f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-family="{family}" font-size="{size}" fill="{ink}"{weight} '
-                          f'xml:space="preserve">{escape(text)}</text>')
+        self.parts.append(
+            f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-family="{family}" '
+            f'font-size="{size}" fill="{ink}"{weight} xml:space="preserve">{escape(text)}</text>'
+        )
 
     def code(self, x: float, y: float, text: str, size: int = 12) -> None:
         for i, line in enumerate(text.split("\n")):
@@ -44,29 +85,48 @@ class Drawing:
     def arrow(self, *points: tuple[float, float], dashed: bool = False) -> None:
         path = "M" + " L".join(f"{x} {y}" for x, y in points)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
-        self.parts.append(f'<path d="{path}" fill="none" stroke="{INK}" stroke-width="1.5"{dash} marker-end="url(#arrow)"/>')
+        self.parts.append(
+            f'<path d="{path}" fill="none" stroke="{INK}" stroke-width="1.5"{dash} '
+            'marker-end="url(#arrow)"/>'
+        )
 
     def line(self, x1: float, y1: float, x2: float, y2: float) -> None:
         self.parts.append(f'<path d="M{x1} {y1} L{x2} {y2}" stroke="{GREY}" fill="none"/>')
 
     def svg(self) -> str:
-        size = f'width="{self.width}" height="{self.height}" viewBox="0 0 {self.width} {self.height}"'
+        size = (
+            f'width="{self.width}" height="{self.height}" viewBox="0 0 {self.width} {self.height}"'
+        )
         body = "\n".join(self.parts)
         title = escape(self.title)
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">\n<title>{title}</title>\n{ARROW}\n'
-                f'<rect width="{self.width}" height="{self.height}" rx="8" fill="{PAPER}"/>\n{body}\n</svg>\n')
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">\n'
+            f"<title>{title}</title>\n"
+            f"{ARROW}\n"
+            f'<rect width="{self.width}" height="{self.height}" rx="8" fill="{PAPER}"/>\n'
+            f"{body}\n"
+            "</svg>\n"
+        )
 
 
 def home() -> Drawing:
-    d = Drawing(860, 300, "One function of the Array API, differentiated on the arrays of every library")
+    d = Drawing(
+        860, 300, "One function of the Array API, differentiated on the arrays of every library"
+    )
     d.words(150, 32, "your function", bold=True)
     d.box(20, 46, 262, 116, fill=BLUE)
-    d.code(34, 74, "def f(x):\n    xp = x.__array_namespace__()\n    s = xp.sin(x)\n    return xp.sum(s * x)")
+    d.code(
+        34,
+        74,
+        "def f(x):\n    xp = x.__array_namespace__()\n    s = xp.sin(x)\n    return xp.sum(s * x)",
+    )
     d.words(430, 32, "multigrad", bold=True)
     for i, words in enumerate(("grad", "hessian", "jvp", "vmap", "compile", "backward()")):
         d.box(340 + 92 * (i % 2), 46 + 42 * (i // 2), 86, 32, words, GREEN, mono=True)
     d.words(712, 32, "the arrays of your user", bold=True)
-    for i, words in enumerate(("NumPy", "JAX, under jit", "CuPy, on a GPU", "Dask", "PyTorch", "yours, by a plugin")):
+    for i, words in enumerate(
+        ("NumPy", "JAX, under jit", "CuPy, on a GPU", "Dask", "PyTorch", "yours, by a plugin")
+    ):
         d.box(578 + 138 * (i % 2), 46 + 42 * (i // 2), 130, 32, words, AMBER, dashed=i == 5)
     d.arrow((282, 104), (336, 104))
     d.arrow((574, 104), (528, 104))
@@ -88,8 +148,12 @@ def levels() -> Drawing:
     d.words(66, 166, "carries a tangent", "start", ink=GREY)
     d.box(80, 184, 130, 84, "raw array\nx", AMBER)
     d.box(230, 184, 130, 84, "raw array\ntangent v", AMBER)
-    steps = (("x * y", "the highest level handles it"), ("Tensor", "records multiply, and calls"), ("Dual", "x·y and its tangent, and calls"),
-             ("raw", "numpy.multiply"))
+    steps = (
+        ("x * y", "the highest level handles it"),
+        ("Tensor", "records multiply, and calls"),
+        ("Dual", "x·y and its tangent, and calls"),
+        ("raw", "numpy.multiply"),
+    )
     for i, (left, right) in enumerate(steps):
         d.box(460, 60 + 62 * i, 90, 40, left, (PLAIN, BLUE, GREEN, AMBER)[i], mono=True)
         d.words(566, 85 + 62 * i, right, "start")
@@ -104,7 +168,13 @@ def versions() -> Drawing:
     for words, y in rows.items():
         d.words(160, y + 5, words, "end", mono=words.startswith(("y", "row")))
         d.line(180, y, 840, y)
-    times = {"y = x * 1.0": 240, "row = y[0, :]": 370, "z = y * y": 500, "row += 1.0": 630, "z.backward()": 770}
+    times = {
+        "y = x * 1.0": 240,
+        "row = y[0, :]": 370,
+        "z = y * y": 500,
+        "row += 1.0": 630,
+        "z.backward()": 770,
+    }
     for words, x in times.items():
         d.words(x, 34, words, mono=True, size=13)
         d.line(x, 44, x, 270)
@@ -125,13 +195,25 @@ def rules() -> Drawing:
     d = Drawing(860, 320, "One declaration of an operation, and what follows from it")
     d.words(200, 32, "one declaration", bold=True)
     d.box(20, 46, 380, 92, fill=BLUE)
-    d.code(34, 76, 'elementwise("tanh(x, /)",\n    x=lambda xp, ans: 1 - ans * ans,\n    doc="The hyperbolic tangent.")')
+    d.code(
+        34,
+        76,
+        'elementwise("tanh(x, /)",\n'
+        "    x=lambda xp, ans: 1 - ans * ans,\n"
+        '    doc="The hyperbolic tangent.")',
+    )
     d.words(34, 162, "The name ans tells what is saved: the output.", "start", ink=GREY)
     d.words(34, 182, "The body uses only the standard, so it can be", "start", ink=GREY)
     d.words(34, 202, "differentiated, batched and jitted itself.", "start", ink=GREY)
     d.words(640, 32, "what follows", bold=True)
-    outcomes = (("mg.tanh, xp.tanh, t.tanh()", PLAIN), ("backward(), func.grad", GREEN), ("jvp, forward mode", GREEN),
-                ("second derivatives", GREEN), ("vmap", GREEN), ("conformance tests, docstring, stubs", AMBER))
+    outcomes = (
+        ("mg.tanh, xp.tanh, t.tanh()", PLAIN),
+        ("backward(), func.grad", GREEN),
+        ("jvp, forward mode", GREEN),
+        ("second derivatives", GREEN),
+        ("vmap", GREEN),
+        ("conformance tests, docstring, stubs", AMBER),
+    )
     for i, (words, fill) in enumerate(outcomes):
         d.box(500, 46 + 42 * i, 320, 32, words, fill)
         d.arrow((400, 92), (450, 92), (450, 62 + 42 * i), (496, 62 + 42 * i))
@@ -144,7 +226,7 @@ def backends() -> Drawing:
     d.arrow((170, 82), (216, 82))
     d.box(220, 50, 180, 64, "the type of x\nin one dictionary", PLAIN)
     d.arrow((400, 82), (446, 82))
-    d.box(450, 50, 160, 64, "Backend\n\"numpy\"", GREEN)
+    d.box(450, 50, 160, 64, 'Backend\n"numpy"', GREEN)
     d.arrow((610, 82), (656, 82))
     d.box(660, 50, 180, 64, "numpy.sum\non the raw array", AMBER)
     d.arrow((310, 114), (310, 166), dashed=True)
@@ -155,18 +237,30 @@ def backends() -> Drawing:
     d.arrow((530, 170), (530, 118), dashed=True)
     d.box(660, 170, 180, 64, "kernels: faster forms,\nor the defaults", AMBER, dashed=True)
     d.arrow((610, 202), (656, 202), dashed=True)
-    d.words(20, 276, "A plugin is imported when its library is. A backend without kernels is complete.", "start", ink=GREY)
+    d.words(
+        20,
+        276,
+        "A plugin is imported when its library is. A backend without kernels is complete.",
+        "start",
+        ink=GREY,
+    )
     return d
 
 
 def classes() -> Drawing:
     rows = (
-        ("engine.level", "Layer", "stands for an array, at a level"), ("engine.surface", "Surface", "has the operators and methods of the table"),
-        ("engine.leaving", "Leaving", "describes the array and lets its values out"), ("engine.tensor", "Tensor", "records a graph"),
-        ("engine.tensor", "View", "shares the memory of a base"), ("engine.tensor", "Data", "x.data where arrays are immutable"),
-        ("layers.immutable", "Immutable", "takes a new value in the place of a write"), ("layers.dual", "Dual", "carries a tangent: jvp"),
-        ("layers.batched", "Batched", "holds all examples at once: vmap"), ("extend", "Layer", "base of layers that others write"),
-        ("compiling.recorded", "Recorded", "a value of a program: compile"), ("layers.dual", "Unknown", "the tangent of what a Function computed"),
+        ("engine.level", "Layer", "stands for an array, at a level"),
+        ("engine.surface", "Surface", "has the operators and methods of the table"),
+        ("engine.leaving", "Leaving", "describes the array and lets its values out"),
+        ("engine.tensor", "Tensor", "records a graph"),
+        ("engine.tensor", "View", "shares the memory of a base"),
+        ("engine.tensor", "Data", "x.data where arrays are immutable"),
+        ("layers.immutable", "Immutable", "takes a new value in the place of a write"),
+        ("layers.dual", "Dual", "carries a tangent: jvp"),
+        ("layers.batched", "Batched", "holds all examples at once: vmap"),
+        ("extend", "Layer", "base of layers that others write"),
+        ("compiling.recorded", "Recorded", "a value of a program: compile"),
+        ("layers.dual", "Unknown", "the tangent of what a Function computed"),
     )
     d = Drawing(860, 26 + 38 * len(rows), "The class tree of array objects")
     places: dict[type, tuple[float, float]] = {}
@@ -174,14 +268,26 @@ def classes() -> Drawing:
         cls = getattr(import_module(f"multigrad.{module}"), name)
         y, base = 16.0 + 38 * i, places.get(cls.__bases__[0])
         x = 20.0 if base is None else base[0] + 32
-        fill = (BLUE if "engine" in module else GREEN) if any(c.__name__ in ("Tensor", "Immutable") for c in cls.__mro__) else PLAIN
+        fill = (
+            (BLUE if "engine" in module else GREEN)
+            if any(c.__name__ in ("Tensor", "Immutable") for c in cls.__mro__)
+            else PLAIN
+        )
         if base is not None:
             d.arrow((base[0] + 14, base[1] + 28), (base[0] + 14, y + 14), (x, y + 14))
         elif i:
             raise AssertionError(f"{name} of {module}: its base is none of the rows above")
         places[cls] = x, y
         d.box(x, y, 130, 28, f"extend.{name}" if module == "extend" else name, fill, mono=True)
-        d.words(310 if x < 170 else x + 142, y + 19, f"{module.replace('.', '/')}.py", "start", 12, mono=True, ink=GREY)
+        d.words(
+            310 if x < 170 else x + 142,
+            y + 19,
+            f"{module.replace('.', '/')}.py",
+            "start",
+            12,
+            mono=True,
+            ink=GREY,
+        )
         d.words(545, y + 19, words, "start", 13)
     return d
 
@@ -192,21 +298,69 @@ def multiply() -> Drawing:
 
     text = {line.strip() for line in linecache.getlines(mg.multiply.__code__.co_filename)}
     parts = (
-        ("gate", PLAIN, "read the gate once", "observers are told here, if there are any",
-         "_r = _gate()\nif _r is not True and _told and _r.operations:"),
-        ("classify", BLUE, "take both operands apart", "one dtype of one library at one level is one Element: `is` compares them",
-         "_e = x1._elem\n_p = _e.plans.get(_op)\n_a0 = x1._array\n_n0 = x1._node\n_c0 = x1._cell\nif x2._elem is not _e:\n_a1 = x2._array"),
-        ("call", AMBER, "run the library's function", "or our own, where values are layers", "_y = _p.fn(_a0, _a1)"),
-        ("wrap", GREEN, "make the result", "without a node if no operand has one",
-         "_t = _new(_Tensor)\n_t._array = _y\n_t._elem = _e\n_t._cell = _c = []\nif _n0 is None and _n1 is None:"),
-        ("record", RED, "make the node", "a number, the rule, the arrays that it takes, their version cells, the parents",
-         "_t._node = _m = _new(_Node)\n_m.seq = _tick()\n_m.rule = _p.r12\n_m.saved = (_a1, _a0, )\n_m.cells = (_c1, _c0)\n_m.next = (_n0, _n1)"),
-        ("the rest", PLAIN, "operands of other kinds", "first use: learn a plan. Mixed levels or dtypes: the way. Rare: general",
-         "return _learn(_op, _e, _general(_op, (x1, x2, )))\n_t = _way.call(x1, x2)\n"
-         "return _t if _t is not _declined else _general(_op, (x1, x2, ))"),
+        (
+            "gate",
+            PLAIN,
+            "read the gate once",
+            "observers are told here, if there are any",
+            "_r = _gate()\nif _r is not True and _told and _r.operations:",
+        ),
+        (
+            "classify",
+            BLUE,
+            "take both operands apart",
+            "one dtype of one library at one level is one Element: `is` compares them",
+            "_e = x1._elem\n"
+            "_p = _e.plans.get(_op)\n"
+            "_a0 = x1._array\n"
+            "_n0 = x1._node\n"
+            "_c0 = x1._cell\n"
+            "if x2._elem is not _e:\n"
+            "_a1 = x2._array",
+        ),
+        (
+            "call",
+            AMBER,
+            "run the library's function",
+            "or our own, where values are layers",
+            "_y = _p.fn(_a0, _a1)",
+        ),
+        (
+            "wrap",
+            GREEN,
+            "make the result",
+            "without a node if no operand has one",
+            "_t = _new(_Tensor)\n"
+            "_t._array = _y\n"
+            "_t._elem = _e\n"
+            "_t._cell = _c = []\n"
+            "if _n0 is None and _n1 is None:",
+        ),
+        (
+            "record",
+            RED,
+            "make the node",
+            "a number, the rule, the arrays that it takes, their version cells, the parents",
+            "_t._node = _m = _new(_Node)\n"
+            "_m.seq = _tick()\n"
+            "_m.rule = _p.r12\n"
+            "_m.saved = (_a1, _a0, )\n"
+            "_m.cells = (_c1, _c0)\n"
+            "_m.next = (_n0, _n1)",
+        ),
+        (
+            "the rest",
+            PLAIN,
+            "operands of other kinds",
+            "first use: learn a plan. Mixed levels or dtypes: the way. Rare: general",
+            "return _learn(_op, _e, _general(_op, (x1, x2, )))\n_t = _way.call(x1, x2)\n"
+            "return _t if _t is not _declined else _general(_op, (x1, x2, ))",
+        ),
     )
     heights = [max(18 * code.count("\n") + 32, 52) for *_, code in parts]
-    d = Drawing(860, 44 + sum(heights) + 8 * len(parts), "The generated function of multiply, in excerpts")
+    d = Drawing(
+        860, 44 + sum(heights) + 8 * len(parts), "The generated function of multiply, in excerpts"
+    )
     d.words(20, 28, "def multiply(x1, x2, /):", "start", mono=True, bold=True)
     y = 40
     for (name, fill, words, more, code), height in zip(parts, heights, strict=True):
@@ -243,26 +397,44 @@ def clock() -> Drawing:
         y = x * 1.0
         row = y[0, :]
         z = y * y
-        nodes = {"y = x * 1.0": y._node.seq - start, "row = y[0, :]": row._node.seq - start, "z = y * y": z._node.seq - start}
-        assert (warm or y._cell == []) and z._node.cells == (y._cell, y._cell) and row._cell is y._cell
+        nodes = {
+            "y = x * 1.0": y._node.seq - start,
+            "row = y[0, :]": row._node.seq - start,
+            "z = y * y": z._node.seq - start,
+        }
+        assert (
+            (warm or y._cell == []) and z._node.cells == (y._cell, y._cell) and row._cell is y._cell
+        )
         row += 1.0
     (write,) = (reading - start for reading in y._cell)
-    d = Drawing(860, 300, "The clock: it numbers nodes and writes, and a version cell lists the writes to one memory")
+    d = Drawing(
+        860,
+        300,
+        "The clock: it numbers nodes and writes, and a version cell lists the writes to one memory",
+    )
     rows = {"clock": 80, "nodes": 130, "cell of y and row": 190, "saved by z": 250}
     for words, at in rows.items():
         d.words(150, at + 5, words, "end", bold=words == "clock")
         d.line(166, at, 840, at)
-    columns = {**dict(zip(nodes, (240, 370, 500), strict=True)), "row += 1.0": 630, "z.sum().backward()": 770}
+    columns = {
+        **dict(zip(nodes, (240, 370, 500), strict=True)),
+        "row += 1.0": 630,
+        "z.sum().backward()": 770,
+    }
     for words, at in columns.items():
         d.words(at, 34, words, mono=True, size=13)
         d.line(at, 44, at, 270)
     for words, reading in (*nodes.items(), ("row += 1.0", write)):
-        d.box(columns[words] - 16, 64, 32, 32, str(reading), RED if words == "row += 1.0" else PLAIN)
+        d.box(
+            columns[words] - 16, 64, 32, 32, str(reading), RED if words == "row += 1.0" else PLAIN
+        )
     for words, reading in nodes.items():
         d.box(columns[words] - 34, 114, 68, 32, f"node {reading}", GREEN)
     for words, at in columns.items():
         now = words in ("row += 1.0", "z.sum().backward()")
-        d.box(at - 22, 174, 44, 32, f"[{write}]" if now else "[ ]", AMBER if now else PLAIN, mono=True)
+        d.box(
+            at - 22, 174, 44, 32, f"[{write}]" if now else "[ ]", AMBER if now else PLAIN, mono=True
+        )
     d.box(columns["z = y * y"] - 56, 234, 112, 32, "y and its cell", BLUE)
     d.arrow((556, 250), (678, 250), dashed=True)
     d.box(682, 234, 168, 32, f"{write} > {nodes['z = y * y']}: raise", RED)
@@ -271,15 +443,35 @@ def clock() -> Drawing:
 
 def observers() -> Drawing:
     """Which observer is told of which event: what their classes say."""
-    events = ("operation", "write", "function", "pass", "step", "conversion", "tangent", "node", "saved", "label")
-    rows = (
-        ("tools.profiler.recorder", "Recorder", "profile"), ("tools.profiler.nvtx", "_Ranges", "emit_nvtx"),
-        ("tools.report.watch", "RunObserver", "the report of a run"), ("tools.breaks.watch", "BreakObserver", "detect_breaks"),
-        ("autograd.anomaly_mode", "_Anomaly", "anomaly mode"), ("tools.graphs.noting", "_Notes", "record_lines, label"),
-        ("engine.saved", "Pair", "saved-tensor hooks"), ("func.checkpoint", "_Call", "checkpoint"),
-        ("engine.old_values", "OldValues", "allow_mutation_on_saved_tensors"), ("func.control.captured", "_Capturing", "bodies of loops"),
+    events = (
+        "operation",
+        "write",
+        "function",
+        "pass",
+        "step",
+        "conversion",
+        "tangent",
+        "node",
+        "saved",
+        "label",
     )
-    d = Drawing(860, 94 + 34 * len(rows), "Who observes what: an observer is told of the events that it names")
+    rows = (
+        ("tools.profiler.recorder", "Recorder", "profile"),
+        ("tools.profiler.nvtx", "_Ranges", "emit_nvtx"),
+        ("tools.report.watch", "RunObserver", "the report of a run"),
+        ("tools.breaks.watch", "BreakObserver", "detect_breaks"),
+        ("autograd.anomaly_mode", "_Anomaly", "anomaly mode"),
+        ("tools.graphs.noting", "_Notes", "record_lines, label"),
+        ("engine.saved", "Pair", "saved-tensor hooks"),
+        ("func.checkpoint", "_Call", "checkpoint"),
+        ("engine.old_values", "OldValues", "allow_mutation_on_saved_tensors"),
+        ("func.control.captured", "_Capturing", "bodies of loops"),
+    )
+    d = Drawing(
+        860,
+        94 + 34 * len(rows),
+        "Who observes what: an observer is told of the events that it names",
+    )
     columns = {event: 300 + 56 * i for i, event in enumerate(events)}
     for i, (event, x) in enumerate(columns.items()):
         d.words(x, 30 if i % 2 else 50, event, size=12, mono=True)
@@ -291,12 +483,28 @@ def observers() -> Drawing:
         d.line(20, y + 17, 840, y + 17)
         for event in sorted(cls.events):
             d.box(columns[event] - 11, y - 11, 22, 22, "", GREEN)
-    d.words(20, 84 + 34 * len(rows), "An observer is entered in a context and is told of what happens there.", "start", 12, ink=GREY)
+    d.words(
+        20,
+        84 + 34 * len(rows),
+        "An observer is entered in a context and is told of what happens there.",
+        "start",
+        12,
+        ink=GREY,
+    )
     return d
 
 
-DRAWINGS = {"home": home, "levels": levels, "versions": versions, "rules": rules, "backends": backends, "classes": classes, "multiply": multiply,
-            "clock": clock, "observers": observers}
+DRAWINGS = {
+    "home": home,
+    "levels": levels,
+    "versions": versions,
+    "rules": rules,
+    "backends": backends,
+    "classes": classes,
+    "multiply": multiply,
+    "clock": clock,
+    "observers": observers,
+}
 
 
 def texts() -> dict[Path, str]:
@@ -304,7 +512,11 @@ def texts() -> dict[Path, str]:
 
 
 def main() -> int:
-    differing = {path: text for path, text in texts().items() if not path.is_file() or path.read_text() != text}
+    differing = {
+        path: text
+        for path, text in texts().items()
+        if not path.is_file() or path.read_text() != text
+    }
     for path, text in differing.items():
         print(f"docs/img/{path.name}: {'differs' if '--check' in sys.argv else 'written'}")
         if "--check" not in sys.argv:

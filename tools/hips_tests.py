@@ -1,10 +1,14 @@
-"""Run HIPS autograd's own tests on multigrad-autograd, which stands in autograd's place. `make test-clients` does.
+"""Run HIPS autograd's own tests on multigrad-autograd, which stands in autograd's place.
 
-    AUTOGRAD=<checkout of HIPS/autograd> python tools/hips_tests.py       ... --write    also write the numbers into the plugin's README
+`make test-clients` does.
 
-The checkout is not changed. Without one nothing is run, which is said, and is no failure. What is expected to fail stands in
-tools/clients/hips_autograd.txt, each with its reason; all else must pass, and at least ENOUGH in all. `--check` runs nothing: it compares the README
-with that list.
+    export AUTOGRAD=<checkout of HIPS/autograd>
+    python tools/hips_tests.py
+    python tools/hips_tests.py --write    also write the numbers into the README of the plugin
+
+The checkout is not changed. Without one nothing is run, which is said, and is no failure. What is
+expected to fail stands in tools/clients/hips_autograd.txt, each with its reason; all else must
+pass, and at least ENOUGH in all. `--check` runs nothing: it compares the README with that list.
 """
 
 from __future__ import annotations
@@ -27,22 +31,65 @@ from expected import listed  # noqa: E402
 EXPECTED = CLIENTS / "hips_autograd.txt"
 README = ROOT / "plugins" / "multigrad-autograd" / "README.md"
 TABLE = re.compile(r"(?<=<!-- HIPS autograd's tests -->\n).*?(?=<!-- end -->)", re.S)
-FILES = ("numpy", "scipy", "linalg", "fft", "scalar_ops", "binary_ops", "complex", "jacobian", "wrappers", "systematic", "logic", "builtins", "dict",
-         "list", "tuple", "truediv", "direct", "misc")  # fmt: skip
+FILES = (
+    "numpy",
+    "scipy",
+    "linalg",
+    "fft",
+    "scalar_ops",
+    "binary_ops",
+    "complex",
+    "jacobian",
+    "wrappers",
+    "systematic",
+    "logic",
+    "builtins",
+    "dict",
+    "list",
+    "tuple",
+    "truediv",
+    "direct",
+    "misc",
+)
 ENOUGH = 520
-HOW = """NOT RUN: HIPS autograd's own tests, because AUTOGRAD names no checkout of them. To run them:
+HOW = """NOT RUN: HIPS autograd's own tests, because AUTOGRAD names no checkout of them.
+To run them:
     git clone https://github.com/HIPS/autograd
     make test-clients AUTOGRAD=$PWD/autograd"""
 
 
 def run(checkout: Path, report: Path) -> int:
     """Run the tests, with their results in `report`. Returns pytest's status."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "hips_autograd", "-c", os.devnull, "--rootdir", str(checkout),
-               "-W", "ignore", "-rfE", "--tb=short", "--expected", str(EXPECTED), f"--junit-xml={report}",
-               *(f"tests/test_{name}.py" for name in FILES)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "hips_autograd",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(checkout),
+        "-W",
+        "ignore",
+        "-rfE",
+        "--tb=short",
+        "--expected",
+        str(EXPECTED),
+        f"--junit-xml={report}",
+        *(f"tests/test_{name}.py" for name in FILES),
+    ]
     path = os.pathsep.join([str(CLIENTS), "tests", os.environ.get("PYTHONPATH", "")])
     print(f"== HIPS autograd's tests on multigrad-autograd: {checkout}", flush=True)
-    return subprocess.run(command, cwd=checkout, env=os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg"}, check=False).returncode
+    return subprocess.run(
+        command,
+        cwd=checkout,
+        env=os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg"},
+        check=False,
+    ).returncode
 
 
 def counted(report: Path) -> tuple[Counter[str], Counter[str]]:
@@ -58,7 +105,11 @@ def counted(report: Path) -> tuple[Counter[str], Counter[str]]:
 
 def failing() -> str:
     """The table of the tests that fail."""
-    lines = ["| test | why it fails here |", "|---|---|", *(f"| `{name}` | {reason} |" for name, reason in listed(EXPECTED).items())]
+    lines = [
+        "| test | why it fails here |",
+        "|---|---|",
+        *(f"| `{name}` | {reason} |" for name, reason in listed(EXPECTED).items()),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -68,13 +119,22 @@ def table(total: Counter[str], passed: Counter[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run HIPS autograd's tests on multigrad-autograd.")
-    parser.add_argument("--write", action="store_true", help="write the numbers into the README of the plugin")
-    parser.add_argument("--check", action="store_true", help="compare the README with the list of failures, and run nothing")
+    parser.add_argument(
+        "--write", action="store_true", help="write the numbers into the README of the plugin"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare the README with the list of failures, and run nothing",
+    )
     options = parser.parse_args()
     if options.check:
         found = TABLE.search(README.read_text())
         if found is None or not found.group().endswith(failing()):
-            print(f"{README}: its table of failures is not that of {EXPECTED}. Run tools/hips_tests.py --write.")
+            print(
+                f"{README}: its table of failures is not that of {EXPECTED}. Run "
+                "tools/hips_tests.py --write."
+            )
             return 1
         return 0
     place = os.environ.get("AUTOGRAD")

@@ -1,7 +1,9 @@
-"""Print the path of one Python interpreter for each minor version that multigrad supports; say on stderr which are absent.
+"""Print the path of one Python interpreter for each minor version that multigrad supports; say on
+stderr which are absent.
 
-Looked for: `python3.N` on PATH, and the versions that pyenv and uv have installed. A name may be a shim that does not
-run, and a system's Python may lack venv, so each candidate is tried. `--oldest` asks for the oldest of these versions only.
+Looked for: `python3.N` on PATH, and the versions that pyenv and uv have installed. A name may be a
+shim that does not run, and a system's Python may lack venv, so each candidate is tried. `--oldest`
+asks for the oldest of these versions only.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ def candidates(version: str) -> Iterator[str]:
     home = Path.home()
     pyenv = Path(os.environ.get("PYENV_ROOT", home / ".pyenv")) / "versions"
     uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", home / ".local/share/uv/python"))
-    for folder in [*sorted(pyenv.glob(f"{version}.*"), reverse=True), *sorted(uv.glob(f"cpython-{version}.*"), reverse=True)]:
+    for folder in [
+        *sorted(pyenv.glob(f"{version}.*"), reverse=True),
+        *sorted(uv.glob(f"cpython-{version}.*"), reverse=True),
+    ]:
         yield str(folder / "bin" / f"python{version}")
 
 

@@ -1,13 +1,17 @@
-"""Mutants of multigrad's own derivative rules, and which of them the short level of the conformance suite lets live.
+"""Mutants of multigrad's own derivative rules, and which of them the short level of the conformance
+suite lets live.
 
-    make test-mutation      (python tools/mutation.py [--count 300] [--seed 17] [--jobs 2] [--only TEXT] [--json PATH])
+    make test-mutation      (python tools/mutation.py [--count 300] [--seed 17] [--jobs 2] [--only
+                            TEXT] [--json PATH])
 
-A mutant is one small mistake in one rule: a sign, a conjugate or a real part that is left out, a dropped term, a wrong axis, swapped arguments, a
-comparison of another strictness, another constant. A seeded sample of them is tried, each in a process of its own on NumPy, by the short cells of the
-operations whose rules contain the line, or call a kernel that does, until one fails. Which mutants are in the sample depends on each alone, so that
-it stays the same, but for a few, when rules change elsewhere. Equivalent ones, which give the same derivative, are listed with a reason in
-tools/mutation_equivalent.txt: `key | reason`, where the key is what this prints of a survivor. Exits with 1 if less than 95 % of the others are
-killed, or if a mutant of the list is killed.
+A mutant is one small mistake in one rule: a sign, a conjugate or a real part that is left out, a
+dropped term, a wrong axis, swapped arguments, a comparison of another strictness, another constant.
+A seeded sample of them is tried, each in a process of its own on NumPy, by the short cells of the
+operations whose rules contain the line, or call a kernel that does, until one fails. Which mutants
+are in the sample depends on each alone, so that it stays the same, but for a few, when rules change
+elsewhere. Equivalent ones, which give the same derivative, are listed with a reason in
+tools/mutation_equivalent.txt: `key | reason`, where the key is what this prints of a survivor.
+Exits with 1 if less than 95 % of the others are killed, or if a mutant of the list is killed.
 """
 
 from __future__ import annotations
@@ -49,7 +53,9 @@ Lines = set[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: where, of what kind, the text before and after, the operations that it touches, and the source with it."""
+    """One mistake: where, of what kind, the text before and after, the operations that it touches,
+    and the source with it.
+    """
 
     key: str
     path: str
@@ -73,7 +79,9 @@ def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield "sign", node.operand
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        other = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}.get(type(node.ops[0]))
+        other = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}.get(
+            type(node.ops[0])
+        )
         if other is not None:
             yield "strictness", ast.Compare(node.left, [other()], node.comparators)
     elif isinstance(node, ast.Call):
@@ -84,31 +92,80 @@ def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 def _in_sum(node: ast.BinOp) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node.op, ast.Add | ast.Sub):
-        yield "sign", ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
+        yield (
+            "sign",
+            ast.BinOp(
+                node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right
+            ),
+        )
         yield "dropped term", node.left
-        yield "dropped term", node.right if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), node.right)
+        yield (
+            "dropped term",
+            node.right if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), node.right),
+        )
 
 
 def _in_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+    name = (
+        node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else node.func.id
+        if isinstance(node.func, ast.Name)
+        else ""
+    )
     arrays = node.args[1:] if node.args and ast.unparse(node.args[0]) == "xp" else node.args
     if name in ("conj", "adjoint", "real") and len(arrays) == 1:
-        yield "conj", ast.Call(ast.Attribute(ast.Name("xp"), "matrix_transpose"), arrays, []) if name == "adjoint" else arrays[0]
-    if name in ("where", "subtract", "divide", "atan2", "pow", "take", "take_along_axis", "tensordot", "outer", "cross", "solve", "vecdot"):
+        yield (
+            "conj",
+            ast.Call(ast.Attribute(ast.Name("xp"), "matrix_transpose"), arrays, [])
+            if name == "adjoint"
+            else arrays[0],
+        )
+    if name in (
+        "where",
+        "subtract",
+        "divide",
+        "atan2",
+        "pow",
+        "take",
+        "take_along_axis",
+        "tensordot",
+        "outer",
+        "cross",
+        "solve",
+        "vecdot",
+    ):
         first = 1 if name == "where" else 0
         if len(node.args) >= first + 2 and not any(isinstance(a, ast.Starred) for a in node.args):
-            args = [*node.args[:first], node.args[first + 1], node.args[first], *node.args[first + 2:]]
+            args = [
+                *node.args[:first],
+                node.args[first + 1],
+                node.args[first],
+                *node.args[first + 2 :],
+            ]
             yield "swapped arguments", ast.Call(node.func, args, node.keywords)
     for i, keyword in enumerate(node.keywords):
         if keyword.arg == "axis" and not isinstance(keyword.value, ast.Tuple):
-            other: ast.expr = ast.Constant(0) if ast.unparse(keyword.value) == "-1" else ast.Constant(-1)
-            yield "wrong axis", ast.Call(node.func, node.args, [*node.keywords[:i], ast.keyword("axis", other), *node.keywords[i + 1:]])
+            other: ast.expr = (
+                ast.Constant(0) if ast.unparse(keyword.value) == "-1" else ast.Constant(-1)
+            )
+            yield (
+                "wrong axis",
+                ast.Call(
+                    node.func,
+                    node.args,
+                    [*node.keywords[:i], ast.keyword("axis", other), *node.keywords[i + 1 :]],
+                ),
+            )
 
 
 def _skipped(node: ast.AST) -> bool:
-    """What is no part of a rule's meaning: messages, annotations, assertions, and the length that is not told, which NumPy takes any negative for."""
-    return isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom) or (
-        isinstance(node, ast.Tuple) and ast.unparse(node) == "(-1,)")
+    """What is no part of a rule's meaning: messages, annotations, assertions, and the length that
+    is not told, which NumPy takes any negative for.
+    """
+    return isinstance(
+        node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom
+    ) or (isinstance(node, ast.Tuple) and ast.unparse(node) == "(-1,)")
 
 
 def _walk(node: ast.AST, inside: str = "") -> Iterator[tuple[ast.AST, str]]:
@@ -120,9 +177,19 @@ def _walk(node: ast.AST, inside: str = "") -> Iterator[tuple[ast.AST, str]]:
         children: Iterable[ast.AST] = node.body
     elif isinstance(node, ast.AnnAssign):
         children = [node.value] if node.value else []
-    elif isinstance(node, ast.Call) and not inside and node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+    elif (
+        isinstance(node, ast.Call)
+        and not inside
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    ):
         inside = re.split(r"\W", node.args[0].value.replace(".", "_"))[0]
-        children = [k.value for k in node.keywords if k.arg not in ("doc", "operator", "forward", "batching", "view", "chapter", "kind")]
+        children = [
+            k.value
+            for k in node.keywords
+            if k.arg not in ("doc", "operator", "forward", "batching", "view", "chapter", "kind")
+        ]
     else:
         children = ast.iter_child_nodes(node)
     yield node, inside
@@ -145,15 +212,23 @@ def mutants(operations_at: Callable[[str, int, str], tuple[str, ...]]) -> Iterat
                 continue
             touched = operations_at(str(path), node.lineno, inside)  # type: ignore[attr-defined]
             for kind, other in _replacements(node) if touched else ():
-                begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
-                before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(copy.deepcopy(other)))
+                begin, end = (
+                    starts[node.lineno - 1] + node.col_offset,
+                    starts[node.end_lineno - 1] + node.end_col_offset,
+                )  # type: ignore[attr-defined]
+                before, after = (
+                    ast.unparse(node),
+                    ast.unparse(ast.fix_missing_locations(copy.deepcopy(other))),
+                )
                 if before == after:  # x @ x
                     continue
                 key = f"{name}:{inside}: {before} -> {after}"
                 seen[key] += 1
                 if seen[key] > 1:
                     key += f" ({seen[key]})"
-                source = (text.encode()[:begin] + f"({after})".encode() + text.encode()[end:]).decode()
+                source = (
+                    text.encode()[:begin] + f"({after})".encode() + text.encode()[end:]
+                ).decode()
                 yield Mutant(key, name, node.lineno, kind, before, after, touched, source)  # type: ignore[attr-defined]
 
 
@@ -161,7 +236,9 @@ def mutants(operations_at: Callable[[str, int, str], tuple[str, ...]]) -> Iterat
 
 
 def lines_of_rules() -> dict[str, Lines]:
-    """By operation, the lines of its derivative rules and of all functions of multigrad that these call; nearest first is not kept."""
+    """By operation, the lines of its derivative rules and of all functions of multigrad that these
+    call; nearest first is not kept.
+    """
     from multigrad import extend
     from multigrad.namespace import load
     from multigrad.registry import OPS as TABLE
@@ -194,29 +271,51 @@ def _lines(functions: Iterable[Any], kernels: dict[str, list[Any]]) -> Lines:
     while waiting:
         f = waiting.popleft()
         f = f.func if isinstance(f, functools.partial) else getattr(f, "__wrapped__", f)
-        if not isinstance(f, FunctionType) or id(f) in seen or not f.__module__.startswith("multigrad.ops"):
+        if (
+            not isinstance(f, FunctionType)
+            or id(f) in seen
+            or not f.__module__.startswith("multigrad.ops")
+        ):
             continue
         seen.add(id(f))
         names = _take(f.__code__, lines)
-        waiting += [cell.cell_contents for cell in f.__closure__ or () if callable(cell.cell_contents)]
-        waiting += [form for name, kernel in names if name == "xp" for form in kernels.get(kernel, ())]
-        known = [(f.__globals__[name], attribute) for name, attribute in names if name in f.__globals__]
-        waiting += [getattr(x, attribute, None) if isinstance(x, ModuleType) else x for x, attribute in known]
+        waiting += [
+            cell.cell_contents for cell in f.__closure__ or () if callable(cell.cell_contents)
+        ]
+        waiting += [
+            form for name, kernel in names if name == "xp" for form in kernels.get(kernel, ())
+        ]
+        known = [
+            (f.__globals__[name], attribute) for name, attribute in names if name in f.__globals__
+        ]
+        waiting += [
+            getattr(x, attribute, None) if isinstance(x, ModuleType) else x
+            for x, attribute in known
+        ]
     return lines
 
 
 def _take(code: CodeType, lines: Lines) -> set[tuple[str, str]]:
-    """Note the lines of a code object and of those in it; the global names that they use, and xp, each with the attribute that is taken of it, or
-    ""."""
+    """Note the lines of a code object and of those in it; the global names that they use, and xp,
+    each with the attribute that is taken of it, or ""."""
     lines |= {(code.co_filename, line) for _, _, line in code.co_lines() if line is not None}
-    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "PUSH_NULL", "PRECALL")]
-    names = {(str(a.argval), str(b.argval) if b.opname in ("LOAD_ATTR", "LOAD_METHOD") else "")
-             for a, b in pairwise(steps) if a.opname in ("LOAD_GLOBAL", "LOAD_NAME") or a.argval == "xp"}
+    steps = [
+        step
+        for step in dis.get_instructions(code)
+        if step.opname not in ("CACHE", "PUSH_NULL", "PRECALL")
+    ]
+    names = {
+        (str(a.argval), str(b.argval) if b.opname in ("LOAD_ATTR", "LOAD_METHOD") else "")
+        for a, b in pairwise(steps)
+        if a.opname in ("LOAD_GLOBAL", "LOAD_NAME") or a.argval == "xp"
+    }
     return names.union(*(_take(c, lines) for c in code.co_consts if isinstance(c, CodeType)))
 
 
 def touching() -> Callable[[str, int, str], tuple[str, ...]]:
-    """A function that tells the operations that a line of a file is part of, those of the fewest lines first."""
+    """A function that tells the operations that a line of a file is part of, those of the fewest
+    lines first.
+    """
     rules = lines_of_rules()
     by_line: dict[tuple[str, int], list[str]] = {}
     for operation in sorted(rules, key=lambda o: len(rules[o])):
@@ -233,8 +332,13 @@ def touching() -> Callable[[str, int, str], tuple[str, ...]]:
 
 @functools.cache
 def _declares(path: str, inside: str) -> bool:
-    """Whether the file declares an operation of that name, so that what stands there outside of functions is part of it."""
-    return re.search(rf'^\w+\("{inside.replace("_", "[._]")}\(', Path(path).read_text(), re.MULTILINE) is not None
+    """Whether the file declares an operation of that name, so that what stands there outside of
+    functions is part of it.
+    """
+    return (
+        re.search(rf'^\w+\("{inside.replace("_", "[._]")}\(', Path(path).read_text(), re.MULTILINE)
+        is not None
+    )
 
 
 # ----- trying one -----
@@ -260,11 +364,19 @@ class _Finder:
         assert spec is not None and spec.origin is not None
         loader = _Loader(name, spec.origin)
         loader.source = self.source
-        return importlib.util.spec_from_file_location(name, spec.origin, loader=loader, submodule_search_locations=spec.submodule_search_locations)
+        return importlib.util.spec_from_file_location(
+            name,
+            spec.origin,
+            loader=loader,
+            submodule_search_locations=spec.submodule_search_locations,
+        )
 
 
 def worker(full: bool) -> None:
-    """Read mutants, one per line, and answer each with the test that killed it, or nothing. Each is tried in a fork, which imports multigrad anew."""
+    """Read mutants, one per line, and answer each with the test that killed it, or nothing.
+
+    Each is tried in a fork, which imports multigrad anew.
+    """
     import array_api_compat.numpy  # noqa: F401  what all of them import
     import pluggy  # noqa: F401
 
@@ -280,11 +392,15 @@ def worker(full: bool) -> None:
         with os.fdopen(receiving) as pipe:
             verdict = pipe.read()
         _, status = os.waitpid(child, 0)
-        print(json.dumps(verdict if status == 0 else f"the process ended with {status}"), flush=True)
+        print(
+            json.dumps(verdict if status == 0 else f"the process ended with {status}"), flush=True
+        )
 
 
 def _verdict(mutant: dict[str, Any], full: bool) -> str:
-    """The test that kills a mutant, "" if none does at the short level; with `full`, FULL and the one of the full level."""
+    """The test that kills a mutant, "" if none does at the short level; with `full`, FULL and the
+    one of the full level.
+    """
     import warnings
 
     warnings.simplefilter("ignore")
@@ -300,7 +416,9 @@ def _verdict(mutant: dict[str, Any], full: bool) -> str:
     by = _killer(chosen)
     if not by and full:
         tried = {cell.id for cell in chosen}
-        by = _killer(c for c in cells.selected("numpy", "full", mutant["operations"]) if c.id not in tried)
+        by = _killer(
+            c for c in cells.selected("numpy", "full", mutant["operations"]) if c.id not in tried
+        )
         return FULL + by if by else ""
     return by
 
@@ -317,14 +435,20 @@ def _killer(chosen: Iterable[Any]) -> str:
 def attempt(sample: Sequence[Mutant], jobs: int, full: bool) -> list[str]:
     """What killed each mutant, "" for a survivor."""
     paths = [str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "MULTIGRAD_BLOCK": "jax,cupy,strict,special", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "MULTIGRAD_BLOCK": "jax,cupy,strict,special",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     waiting = deque(enumerate(sample))
     verdicts = [""] * len(sample)
     started = time.monotonic()
 
     def serve() -> None:
         command = [sys.executable, __file__, "--worker", *(["--full"] if full else [])]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        ) as process:
             assert process.stdin is not None and process.stdout is not None
             while waiting:
                 try:
@@ -334,7 +458,12 @@ def attempt(sample: Sequence[Mutant], jobs: int, full: bool) -> list[str]:
                 print(json.dumps(asdict(mutant)), file=process.stdin, flush=True)
                 verdicts[i] = json.loads(process.stdout.readline())
                 if sys.stderr.isatty():
-                    print(f"\r{len(sample) - len(waiting)} of {len(sample)}, {time.monotonic() - started:.0f} s", end="", file=sys.stderr)
+                    print(
+                        f"\r{len(sample) - len(waiting)} of {len(sample)}, "
+                        f"{time.monotonic() - started:.0f} s",
+                        end="",
+                        file=sys.stderr,
+                    )
             process.stdin.close()
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -345,17 +474,38 @@ def attempt(sample: Sequence[Mutant], jobs: int, full: bool) -> list[str]:
 
 def equivalents() -> dict[str, str]:
     """The mutants that give the same derivative, with the reason."""
-    lines = [line for line in EQUIVALENT.read_text().splitlines() if line.strip() and not line.startswith("#")] if EQUIVALENT.exists() else []
-    return {key.strip(): reason.strip() for key, _, reason in (line.rpartition(" | ") for line in lines)}
+    lines = (
+        [
+            line
+            for line in EQUIVALENT.read_text().splitlines()
+            if line.strip() and not line.startswith("#")
+        ]
+        if EQUIVALENT.exists()
+        else []
+    )
+    return {
+        key.strip(): reason.strip() for key, _, reason in (line.rpartition(" | ") for line in lines)
+    }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=300, help="how many mutants to try; 0: all")
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default="", metavar="TEXT", help="only mutants of the sample whose key has that text")
-    parser.add_argument("--full", action="store_true", help="say of each survivor which test of the full level kills it")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="TEXT",
+        help="only mutants of the sample whose key has that text",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="say of each survivor which test of the full level kills it",
+    )
     parser.add_argument("--json", metavar="PATH", help="write what became of each")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -363,26 +513,41 @@ def main() -> int:
         worker(options.full)
         return 0
     everything = list(mutants(touching()))
-    sample = sorted(everything, key=lambda m: zlib.crc32(f"{options.seed} {m.key}".encode()))[:options.count or None]
+    sample = sorted(everything, key=lambda m: zlib.crc32(f"{options.seed} {m.key}".encode()))[
+        : options.count or None
+    ]
     sample = [m for m in sample if options.only in m.key]
     known = equivalents()
     verdicts = attempt(sample, options.jobs, options.full)
     if options.json:
-        found = [{"key": m.key, "kind": m.kind, "line": m.line, "operations": m.operations, "by": v} for m, v in zip(sample, verdicts, strict=True)]
+        found = [
+            {"key": m.key, "kind": m.kind, "line": m.line, "operations": m.operations, "by": v}
+            for m, v in zip(sample, verdicts, strict=True)
+        ]
         Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
     return _report(sample, verdicts, known, len(everything))
 
 
-def _report(sample: Sequence[Mutant], verdicts: Sequence[str], known: dict[str, str], total: int) -> int:
+def _report(
+    sample: Sequence[Mutant], verdicts: Sequence[str], known: dict[str, str], total: int
+) -> int:
     """Print what survived, and what is wrong in the list of equivalent mutants."""
-    later = {m.key: verdict for m, verdict in zip(sample, verdicts, strict=True) if verdict.startswith(FULL)}
+    later = {
+        m.key: verdict
+        for m, verdict in zip(sample, verdicts, strict=True)
+        if verdict.startswith(FULL)
+    }
     verdicts = ["" if verdict.startswith(FULL) else verdict for verdict in verdicts]
     survivors = [m for m, verdict in zip(sample, verdicts, strict=True) if not verdict]
     alive = [m for m in survivors if m.key not in known]
     wrong = [m for m, verdict in zip(sample, verdicts, strict=True) if verdict and m.key in known]
     others = len(sample) - (len(survivors) - len(alive))
     for m in alive:
-        print(f"survived: {m.key}\n    line {m.line}, {m.kind}; {', '.join(m.operations[:6])}{' ...' * (len(m.operations) > 6)}")
+        print(
+            f"survived: {m.key}\n"
+            f"    line {m.line}, {m.kind}; "
+            f"{', '.join(m.operations[:6])}{' ...' * (len(m.operations) > 6)}"
+        )
         if m.key in later:
             print(f"    {later[m.key]}")
     for m in wrong:
@@ -391,8 +556,10 @@ def _report(sample: Sequence[Mutant], verdicts: Sequence[str], known: dict[str, 
     lost = Counter(m.kind for m in alive)
     print("; ".join(f"{kind}: {n - lost[kind]} of {n}" for kind, n in sorted(kinds.items())))
     rate = (others - len(alive)) / max(others, 1)
-    print(f"{len(sample)} of {total} mutants: {others - len(alive)} killed, {len(alive)} survived, {len(survivors) - len(alive)} equivalent; "
-          f"{rate:.1%}")
+    print(
+        f"{len(sample)} of {total} mutants: {others - len(alive)} killed, {len(alive)} "
+        f"survived, {len(survivors) - len(alive)} equivalent; {rate:.1%}"
+    )
     return int(rate < WANTED or bool(wrong))
 
 

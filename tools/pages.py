@@ -1,7 +1,8 @@
 """Run the Python examples of a Markdown page, and show what each of them prints, returns and draws.
 
-`make docs` shows the outputs on the site; tests/test_pages.py runs every page without writing any. All blocks of a page share one namespace, as
-the cells of a notebook do. A page that needs a library which multigrad does not depend on says so in a comment:
+`make docs` shows the outputs on the site; tests/test_pages.py runs every page without writing any.
+All blocks of a page share one namespace, as the cells of a notebook do. A page that needs a library
+which multigrad does not depend on says so in a comment:
 
     <!-- needs: jax, multigrad_dask -->
 """
@@ -28,7 +29,9 @@ NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 
 @dataclass
 class Output:
-    """What one block showed: text that it printed, the repr of its last expression, pictures as SVG, and HTML."""
+    """What one block showed: text that it printed, the repr of its last expression, pictures as
+    SVG, and HTML.
+    """
 
     text: str = ""
     pictures: list[str] = field(default_factory=list)
@@ -44,7 +47,9 @@ def needs(text: str) -> list[str]:
 
 
 def run_block(source: str, name: str, scope: dict[str, Any]) -> Output:
-    """Run one block. If its last statement is an expression, its value is shown as in a notebook."""
+    """Run one block. If its last statement is an expression, its value is shown as in a
+    notebook.
+    """
     tree = ast.parse(source, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -71,28 +76,36 @@ def figures() -> list[str]:
     pictures = []
     for number in plt.get_fignums():
         picture = io.StringIO()
-        plt.figure(number).savefig(picture, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
+        plt.figure(number).savefig(
+            picture, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None}
+        )
         pictures.append(picture.getvalue())
     plt.close("all")
     return pictures
 
 
 def run(text: str, name: str, warned: str = "") -> list[Output]:
-    """Run all blocks of a page in one namespace, in an empty folder of their own; a warning is an error, unless its text begins with `warned`."""
+    """Run all blocks of a page in one namespace, in an empty folder of their own; a warning is an
+    error, unless its text begins with `warned`.
+    """
     module = types.ModuleType("__page__")
     before, registered = Path.cwd(), dict(sys.modules)
     sys.modules["__page__"] = module  # where pickle and dataclasses look for what the page defines
     os.environ.setdefault("MPLBACKEND", "agg")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")
-        for deprecated in (DeprecationWarning, PendingDeprecationWarning):  # what a library says of others is theirs to mend
+        # what a library says of others is theirs to mend
+        for deprecated in (DeprecationWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", deprecated)
             warnings.filterwarnings("error", category=deprecated, module="__page__")
         if warned:
             warnings.filterwarnings("ignore", warned)
         os.chdir(folder)
         try:
-            return [run_block(block, f"{name}, block {i}", module.__dict__) for i, block in enumerate(blocks(text), 1)]
+            return [
+                run_block(block, f"{name}, block {i}", module.__dict__)
+                for i, block in enumerate(blocks(text), 1)
+            ]
         finally:
             os.chdir(before)
             if "__page__" not in registered:
@@ -122,6 +135,7 @@ def html(output: Output) -> str:
     if output.text:
         parts.append(f'\n\n``` {{.text .output title="Output"}}\n{output.text.rstrip()}\n```')
     for picture in output.pictures:
-        body = re.sub(r"\n\s*\n", "\n", picture[picture.index("<svg"):])  # an empty line would end the HTML block
+        # an empty line would end the HTML block
+        body = re.sub(r"\n\s*\n", "\n", picture[picture.index("<svg") :])
         parts.append(f'\n\n<div class="picture">\n{body}\n</div>')
     return "".join(parts)

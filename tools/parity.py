@@ -1,19 +1,23 @@
-"""Write docs/parity.md: what torch.autograd promises, and the test that shows it of multigrad, or the reason why it has no meaning here.
+"""Write docs/parity.md: what torch.autograd promises, and the test that shows it of multigrad, or
+the reason why it has no meaning here.
 
     python tools/parity.py --write      write the table from the files in tools/parity/
-    python tools/parity.py --check      exit with 1 if the table is not what they say, a row is wrong, or PyTorch has names that they lack
+    python tools/parity.py --check      exit with 1 if the table is not what they say, a row is
+                                        wrong, or PyTorch has names that they lack
 
-features.toml has a row for each numbered feature of the documents of torch.autograd, names_*.toml one for each public name and
-parameter of its modules: `key = [texts]`, where a text is the path of a test below tests/ (`test_backward.py::TestGrad::test_unused`),
-or one of these:
+features.toml has a row for each numbered feature of the documents of torch.autograd, names_*.toml
+one for each public name and parameter of its modules: `key = [texts]`, where a text is the path of
+a test below tests/ (`test_backward.py::TestGrad::test_unused`), or one of these:
 
     open: transformations    waits for batching; tests beside it show what is there already
     none: <reason>           has no meaning here
     see: <module>.<name>     the same object under another name
 
-A parameter is written as in a call: `backward(inputs=None)`, `gradcheck(*, eps=1e-06)`. Public is what PyTorch's modules name in
-`__all__` or define or import from PyTorch itself without an underscore; of a class, what it does not inherit from another one in the
-table. The constructors and members of the profiler's classes are compared by its own tests. Where PyTorch is installed, --check compares.
+A parameter is written as in a call: `backward(inputs=None)`, `gradcheck(*, eps=1e-06)`. Public is
+what PyTorch's modules name in `__all__` or define or import from PyTorch itself without an
+underscore; of a class, what it does not inherit from another one in the table. The constructors and
+members of the profiler's classes are compared by its own tests. Where PyTorch is installed, --check
+compares.
 """
 
 from __future__ import annotations
@@ -41,13 +45,25 @@ TESTS = ROOT / "tests"
 VERSION = "2.13"  # of PyTorch, whose names these are
 OPEN = {"transformations": "batching, which is to come (the transformations issue)"}
 PROFILER = ("autograd.profiler", "autograd.profiler_util")
-MODULES = ("autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "autograd.function", "autograd.gradcheck",
-           "autograd.grad_mode", "autograd.anomaly_mode", "autograd.variable", *PROFILER)
+MODULES = (
+    "autograd",
+    "autograd.functional",
+    "autograd.graph",
+    "autograd.forward_ad",
+    "autograd.function",
+    "autograd.gradcheck",
+    "autograd.grad_mode",
+    "autograd.anomaly_mode",
+    "autograd.variable",
+    *PROFILER,
+)
 
 
 @dataclass
 class Row:
-    """key: of the feature or name; says: the feature in a few words; the rest as described above."""
+    """key: of the feature or name; says: the feature in a few words; the rest as described
+    above.
+    """
 
     key: str
     says: str = ""
@@ -71,8 +87,8 @@ class Row:
 
 @dataclass
 class Data:
-    """features: by the letter of the section, its title and rows; names: rows by module; more: our own parameters; unlike: names whose
-    signature cannot be compared. Both with the reason."""
+    """features: by the letter of the section, its title and rows; names: rows by module; more: our
+    own parameters; unlike: names whose signature cannot be compared. Both with the reason."""
 
     features: dict[str, tuple[str, list[Row]]]
     names: dict[str, list[Row]]
@@ -114,14 +130,19 @@ def read() -> Data:
             else:
                 names[module] = [row(key, texts) for key, texts in section.items()]
     order = {module: i for i, module in enumerate((*MODULES, "Tensor"))}
-    return Data(features, dict(sorted(names.items(), key=lambda item: order[item[0]])), more, unlike)
+    return Data(
+        features, dict(sorted(names.items(), key=lambda item: order[item[0]])), more, unlike
+    )
 
 
 # -- what may be wrong with a row
 
+
 @cache
 def tests_of(path: Path) -> dict[str, str]:
-    """The tests of a file, `test_x` or `TestY::test_x`, each with the comment behind its first line."""
+    """The tests of a file, `test_x` or `TestY::test_x`, each with the comment behind its first
+    line.
+    """
     source = path.read_text()
     lines = source.splitlines()
     found: dict[str, str] = {}
@@ -130,7 +151,9 @@ def tests_of(path: Path) -> dict[str, str]:
         for node in body:
             if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
                 collect(node.body, f"{prefix}{node.name}::")
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith(
+                "test_"
+            ):
                 found[prefix + node.name] = lines[node.lineno - 1].partition("  # ")[2]
 
     collect(ast.parse(source).body, "")
@@ -151,9 +174,21 @@ def problems(data: Data) -> list[str]:
         if not (r.tests or r.open or r.none or r.see):
             found.append(f"{r.key}: an empty row")
         found += [f"{r.key}: there is no test {test}" for test in r.tests if not exists(test)]
-        found += [f"{r.key}: {kind!r} is no open issue; there are {', '.join(OPEN)}" for kind in r.open if kind not in OPEN]
-        found += [f"{r.key}: a reason of a few words is wanted, not {reason!r}" for reason in r.none if len(reason.split()) < 3]
-        found += [f"{r.key}: {other} has no test" for other in r.see if other not in named or not named[other].tests]
+        found += [
+            f"{r.key}: {kind!r} is no open issue; there are {', '.join(OPEN)}"
+            for kind in r.open
+            if kind not in OPEN
+        ]
+        found += [
+            f"{r.key}: a reason of a few words is wanted, not {reason!r}"
+            for reason in r.none
+            if len(reason.split()) < 3
+        ]
+        found += [
+            f"{r.key}: {other} has no test"
+            for other in r.see
+            if other not in named or not named[other].tests
+        ]
         if r.none and (r.here or r.open):
             found.append(f"{r.key}: what has no meaning here has no test and waits for nothing")
     for key in (*data.more, *data.unlike):
@@ -163,6 +198,7 @@ def problems(data: Data) -> list[str]:
 
 
 # -- what PyTorch has
+
 
 def torch_names() -> dict[str, list[str]]:
     """The public names and parameters of PyTorch's modules, as the keys of the data."""
@@ -177,7 +213,11 @@ def torch_names() -> dict[str, list[str]]:
         listed: list[type] = []
         for key, obj in objects[name].items():
             home = getattr(obj, "__module__", None)
-            alias = home in homes and home != f"torch.{name}" and key in objects[home.removeprefix("torch.")]
+            alias = (
+                home in homes
+                and home != f"torch.{name}"
+                and key in objects[home.removeprefix("torch.")]
+            )
             if key not in getattr(module, "__all__", ()) and (alias or id(obj) in seen):
                 continue
             seen.add(id(obj))
@@ -205,7 +245,12 @@ def _public(module: Any) -> dict[str, Any]:
                 found[name] = obj
         elif isinstance(obj, typing.TypeVar):
             continue
-        elif name.isupper() or str(getattr(obj, "__module__", None) or type(obj).__module__).partition(".")[0] == "torch" or _of_torch(obj):
+        elif (
+            name.isupper()
+            or str(getattr(obj, "__module__", None) or type(obj).__module__).partition(".")[0]
+            == "torch"
+            or _of_torch(obj)
+        ):
             found[name] = obj
     return found
 
@@ -218,7 +263,9 @@ def _of_torch(obj: Any) -> bool:
 
 
 def _members(name: str, cls: type, listed: list[type]) -> list[str]:
-    """The public members of a class that it has neither from Python nor from a class listed before, with the parameters of its methods."""
+    """The public members of a class that it has neither from Python nor from a class listed before,
+    with the parameters of its methods.
+    """
     keys = []
     for member in sorted(dir(cls)):
         static = inspect.getattr_static(cls, member, None)
@@ -229,7 +276,11 @@ def _members(name: str, cls: type, listed: list[type]) -> list[str]:
             continue
         keys.append(f"{name}.{member}")
         if callable(getattr(cls, member)):
-            keys += _parameters(f"{name}.{member}", getattr(cls, member), bound=not isinstance(static, types.FunctionType))
+            keys += _parameters(
+                f"{name}.{member}",
+                getattr(cls, member),
+                bound=not isinstance(static, types.FunctionType),
+            )
     return keys
 
 
@@ -238,7 +289,7 @@ def _parameters(name: str, obj: Any, bound: bool = True) -> list[str]:
         parameters = list(inspect.signature(obj).parameters.values())
     except (TypeError, ValueError):  # of C++, or of the metaclass's own making
         return []
-    return [f"{name}({shown(p)})" for p in parameters[0 if bound else 1:]]
+    return [f"{name}({shown(p)})" for p in parameters[0 if bound else 1 :]]
 
 
 def shown(p: inspect.Parameter) -> str:
@@ -248,7 +299,9 @@ def shown(p: inspect.Parameter) -> str:
 
 
 def compare(data: Data) -> list[str]:
-    """What PyTorch has and the data lack, and the other way round; nothing where that version is not installed."""
+    """What PyTorch has and the data lack, and the other way round; nothing where that version is
+    not installed.
+    """
     try:
         if not importlib.import_module("torch").__version__.startswith(VERSION):
             return []
@@ -258,10 +311,17 @@ def compare(data: Data) -> list[str]:
     found = []
     for module, keys in theirs.items():
         ours = [r.key for r in data.names.get(module, [])]
-        found += [f"{module}: PyTorch has {key}, which the table lacks" for key in keys if key not in ours]
-        found += [f"{module}: the table has {key}, which PyTorch lacks" for key in ours if key not in keys]
+        found += [
+            f"{module}: PyTorch has {key}, which the table lacks" for key in keys if key not in ours
+        ]
+        found += [
+            f"{module}: the table has {key}, which PyTorch lacks" for key in ours if key not in keys
+        ]
         for name in dict.fromkeys(key.partition("(")[0] for key in keys):
-            mine, its = ([k for k in some if k.partition("(")[0] == name and "(" in k] for some in (ours, keys))
+            mine, its = (
+                [k for k in some if k.partition("(")[0] == name and "(" in k]
+                for some in (ours, keys)
+            )
             if sorted(mine) == sorted(its) and mine != its:
                 found.append(f"{module}: the parameters of {name} are in another order")
     return found
@@ -274,10 +334,11 @@ HEAD = """\
 
 # torch.autograd, row by row
 
-What the documents of `torch.autograd` promise, and every public name and parameter of PyTorch 2.13's modules, each with the tests that
-show it of multigrad, or the reason why it has no meaning here. Tests are named below `tests/`; those in `parity/` run one program
-through multigrad on NumPy, JAX and array_api_strict, and through PyTorch where it is installed. Where multigrad differs from PyTorch on
-purpose is told in [differences.md](differences.md).
+What the documents of `torch.autograd` promise, and every public name and parameter of PyTorch
+2.13's modules, each with the tests that show it of multigrad, or the reason why it has no meaning
+here. Tests are named below `tests/`; those in `parity/` run one program through multigrad on NumPy,
+JAX and array_api_strict, and through PyTorch where it is installed. Where multigrad differs from
+PyTorch on purpose is told in [differences.md](differences.md).
 
 """
 
@@ -286,8 +347,12 @@ def render(data: Data) -> str:
     count = sum(1 for _ in data.rows())
     here = sum(bool(r.here) for r in data.rows())
     waiting = sum(bool(r.open and not r.here) for r in data.rows())
-    out = [HEAD, f"{count} rows: {here} are shown by tests, {waiting} are to come, {count - here - waiting} have no meaning here.\n",
-           "\n## Features of the documents\n"]
+    out = [
+        HEAD,
+        f"{count} rows: {here} are shown by tests, {waiting} are to come, "
+        f"{count - here - waiting} have no meaning here.\n",
+        "\n## Features of the documents\n",
+    ]
     for letter, (title, rows) in data.features.items():
         out += [f"\n### {letter}. {title}\n", "\n| | | shown by |\n|---|---|---|\n"]
         out += [f"| {r.key} | {_cell(r.says)} | {_why(r)} |\n" for r in rows]
@@ -309,7 +374,10 @@ def _cell(text: str) -> str:
 def _why(r: Row) -> str:
     parts = [f"`{test}`" for test in r.tests]
     parts += [f"as `torch.{other}`" for other in r.see]
-    parts += [f"to come: {OPEN[kind]}" if not r.tests else f"the rest to come: {OPEN[kind]}" for kind in r.open]
+    parts += [
+        f"to come: {OPEN[kind]}" if not r.tests else f"the rest to come: {OPEN[kind]}"
+        for kind in r.open
+    ]
     parts += [f"no meaning here: {_cell(reason)}" for reason in r.none]
     return "; ".join(parts) if r.open or r.none else ", ".join(parts)
 
@@ -329,10 +397,14 @@ def main() -> int:
         return int(bool(wrong))
     before = TABLE.read_text() if TABLE.exists() else ""
     names = "docs/parity.md", "as tools/parity/ has it"
-    changes = list(difflib.unified_diff(before.splitlines(), text.splitlines(), *names, lineterm="", n=0))
+    changes = list(
+        difflib.unified_diff(before.splitlines(), text.splitlines(), *names, lineterm="", n=0)
+    )
     if changes:
         print("\n".join(changes[:40]))
-        print(f"docs/parity.md is stale, {len(changes)} lines differ: python tools/parity.py --write")
+        print(
+            f"docs/parity.md is stale, {len(changes)} lines differ: python tools/parity.py --write"
+        )
     return int(bool(wrong or changes))
 
 

@@ -1,4 +1,7 @@
-"""The pages of the API reference, written from signatures, docstrings and the table of operations. `make docs` puts them into the site."""
+"""The pages of the API reference, written from signatures, docstrings and the table of operations.
+
+`make docs` puts them into the site.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,34 @@ from multigrad.registry import OPS, Op
 DEFINED = re.compile(r"([*\w][\w., *]*?)(?:  +|: )(\S.*)")  # a name and its explanation
 COLUMNS = re.compile(r"\s|[-*] |.*\S   +\S")  # a line that is shown as it stands
 CHAPTERS = {
-    "elementwise": "Elementwise functions", "statistical": "Statistical functions", "manipulation": "Manipulation", "indexing": "Indexing",
-    "searching": "Searching", "sorting": "Sorting", "set": "Sets", "creation": "Creation", "data_type": "Data types", "utility": "Utility",
-    "linear_algebra": "Linear algebra", "linalg": "The extension linalg", "fft": "The extension fft", "conversion": "Conversion",
-    "beyond": "Names beyond the standard", "special": "Special functions", "kernels": "Kernels for rules",
+    "elementwise": "Elementwise functions",
+    "statistical": "Statistical functions",
+    "manipulation": "Manipulation",
+    "indexing": "Indexing",
+    "searching": "Searching",
+    "sorting": "Sorting",
+    "set": "Sets",
+    "creation": "Creation",
+    "data_type": "Data types",
+    "utility": "Utility",
+    "linear_algebra": "Linear algebra",
+    "linalg": "The extension linalg",
+    "fft": "The extension fft",
+    "conversion": "Conversion",
+    "beyond": "Names beyond the standard",
+    "special": "Special functions",
+    "kernels": "Kernels for rules",
 }
-AUTOGRAD = ("functional", "forward_ad", "graph", "function", "grad_mode", "anomaly_mode", "profiler", "gradcheck")
+AUTOGRAD = (
+    "functional",
+    "forward_ad",
+    "graph",
+    "function",
+    "grad_mode",
+    "anomaly_mode",
+    "profiler",
+    "gradcheck",
+)
 MODULES = {
     "multigrad": ("multigrad", "What `import multigrad as mg` gives besides the operations."),
     "func": ("multigrad.func", "Transformations of functions."),
@@ -31,8 +56,14 @@ MODULES = {
     "registry": ("multigrad.registry", "Declarations of operations and their derivatives."),
     "errors": ("multigrad.errors", "The exceptions."),
     "scipy": ("multigrad_scipy", "SciPy's solvers, from the distribution multigrad-scipy."),
-    "hips": ("multigrad_autograd", "HIPS autograd's operators, from the distribution multigrad-autograd."),
-    "conformance": ("multigrad_conformance", "Tests on every backend, from the distribution multigrad-conformance."),
+    "hips": (
+        "multigrad_autograd",
+        "HIPS autograd's operators, from the distribution multigrad-autograd.",
+    ),
+    "conformance": (
+        "multigrad_conformance",
+        "Tests on every backend, from the distribution multigrad-conformance.",
+    ),
 }
 
 
@@ -42,7 +73,10 @@ def pages() -> dict[str, str]:
     extend.load_plugins()
     texts = {f"reference/{name}.md": module_page(*about) for name, about in MODULES.items()}
     texts["reference/tensor.md"] = tensor_page()
-    texts |= {f"reference/autograd/{name}.md": module_page(f"multigrad.autograd.{name}", "") for name in AUTOGRAD}
+    texts |= {
+        f"reference/autograd/{name}.md": module_page(f"multigrad.autograd.{name}", "")
+        for name in AUTOGRAD
+    }
     texts |= {f"reference/operations/{chapter}.md": chapter_page(chapter) for chapter in CHAPTERS}
     texts["reference/command-line.md"] = command_page()
     texts["reference/index.md"] = index()
@@ -50,20 +84,44 @@ def pages() -> dict[str, str]:
 
 
 def index() -> str:
-    modules = "\n".join(f"- [`{module}`]({name}.md): {about}" for name, (module, about) in MODULES.items())
-    chapters = "\n".join(f"- [{title}](operations/{chapter}.md): {len(operations(chapter))}" for chapter, title in CHAPTERS.items())
-    return (f"# Reference\n\nThese pages are written from signatures, docstrings and the table of operations. The search field finds every name.\n\n"
-            f"## Modules\n\n{modules}\n- [`Tensor`](tensor.md): the array with a gradient\n"
-            f"- [`python -m multigrad`](command-line.md): the command line\n\n## Operations\n\n"
-            f"Each operation is a function of `multigrad` and of the namespace of every backend.\n\n{chapters}\n")
+    modules = "\n".join(
+        f"- [`{module}`]({name}.md): {about}" for name, (module, about) in MODULES.items()
+    )
+    chapters = "\n".join(
+        f"- [{title}](operations/{chapter}.md): {len(operations(chapter))}"
+        for chapter, title in CHAPTERS.items()
+    )
+    return (
+        "# Reference\n"
+        "\n"
+        "These pages are written from signatures, docstrings and the table of operations. The "
+        "search field finds every name.\n"
+        "\n"
+        "## Modules\n"
+        "\n"
+        f"{modules}\n"
+        "- [`Tensor`](tensor.md): the array with a gradient\n"
+        "- [`python -m multigrad`](command-line.md): the command line\n"
+        "\n"
+        "## Operations\n"
+        "\n"
+        "Each operation is a function of `multigrad` and of the namespace of every backend.\n"
+        "\n"
+        f"{chapters}\n"
+    )
 
 
 def operations(chapter: str) -> list[Op]:
-    return sorted((op for op in OPS.values() if op.chapter == chapter and op.module.startswith("multigrad")), key=lambda op: op.name)
+    return sorted(
+        (op for op in OPS.values() if op.chapter == chapter and op.module.startswith("multigrad")),
+        key=lambda op: op.name,
+    )
 
 
 def chapter_page(chapter: str) -> str:
-    entries = "\n\n".join(entry(op.name, operation(op.name), op.doc, str(op.signature)) for op in operations(chapter))
+    entries = "\n\n".join(
+        entry(op.name, operation(op.name), op.doc, str(op.signature)) for op in operations(chapter)
+    )
     return f"# {CHAPTERS[chapter]}\n\n{entries}\n"
 
 
@@ -79,7 +137,11 @@ def public(module: Any) -> list[str]:
     names = getattr(module, "__all__", None)
     if names is not None:
         return sorted(names)
-    return sorted(name for name, value in vars(module).items() if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__)
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    )
 
 
 def module_page(name: str, about: str) -> str:
@@ -90,25 +152,58 @@ def module_page(name: str, about: str) -> str:
         if inspect.ismodule(value):
             continue
         parts.append(entry(each, value, inspect.getdoc(value) or ""))
-        if inspect.isclass(value) and value.__module__.startswith("multigrad") and value is not mg.Tensor:
-            parts += [entry(f"{each}.{method}", attribute, inspect.getdoc(attribute) or "", level=3) for method, attribute in methods(value)]
+        if (
+            inspect.isclass(value)
+            and value.__module__.startswith("multigrad")
+            and value is not mg.Tensor
+        ):
+            parts += [
+                entry(f"{each}.{method}", attribute, inspect.getdoc(attribute) or "", level=3)
+                for method, attribute in methods(value)
+            ]
     return "\n\n".join(parts) + "\n"
 
 
 def methods(cls: type) -> list[tuple[str, Any]]:
     """What the class itself defines, with a docstring."""
     kinds = (property, classmethod, staticmethod)
-    named = sorted((name, value) for name, value in vars(cls).items() if not name.startswith("_") and not isinstance(value, type))
-    return [(name, value) for name, value in named if inspect.getdoc(value) and (callable(value) or isinstance(value, kinds))]
+    named = sorted(
+        (name, value)
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and not isinstance(value, type)
+    )
+    return [
+        (name, value)
+        for name, value in named
+        if inspect.getdoc(value) and (callable(value) or isinstance(value, kinds))
+    ]
 
 
 def tensor_page() -> str:
-    named = {name: inspect.getattr_static(mg.Tensor, name) for name in sorted(dir(mg.Tensor)) if not name.startswith("_")}
-    own = {name: value for name, value in named.items() if name not in OPS and name.rstrip("_") not in OPS and inspect.getdoc(value)}
+    named = {
+        name: inspect.getattr_static(mg.Tensor, name)
+        for name in sorted(dir(mg.Tensor))
+        if not name.startswith("_")
+    }
+    own = {
+        name: value
+        for name, value in named.items()
+        if name not in OPS and name.rstrip("_") not in OPS and inspect.getdoc(value)
+    }
     same = ", ".join(f"`{name}`" for name in named if name not in own)
-    entries = "\n\n".join(entry(name, value, inspect.getdoc(value) or "") for name, value in own.items())
-    return (f"# Tensor\n\n{prose(inspect.getdoc(mg.Tensor) or '')}\n\nThese methods are operations, which the pages of operations describe. A name "
-            f"that ends in `_` works in place: {same}.\n\n{entries}\n")
+    entries = "\n\n".join(
+        entry(name, value, inspect.getdoc(value) or "") for name, value in own.items()
+    )
+    return (
+        "# Tensor\n"
+        "\n"
+        f"{prose(inspect.getdoc(mg.Tensor) or '')}\n"
+        "\n"
+        "These methods are operations, which the pages of operations describe. A name that "
+        f"ends in `_` works in place: {same}.\n"
+        "\n"
+        f"{entries}\n"
+    )
 
 
 def command_page() -> str:
@@ -129,7 +224,11 @@ def entry(name: str, value: Any, doc: str, signature: str = "", level: int = 2) 
     text = inspect.getdoc(value) if callable(value) else doc
     head = f"{'#' * level} `{name}`"
     call = signature or parameters(value)
-    return f"{head}\n\n" + (f"``` {{.python .signature}}\n{name.rpartition('.')[2]}{call}\n```\n\n" if call else "") + prose(text or doc)
+    return (
+        f"{head}\n\n"
+        + (f"``` {{.python .signature}}\n{name.rpartition('.')[2]}{call}\n```\n\n" if call else "")
+        + prose(text or doc)
+    )
 
 
 def parameters(value: Any) -> str:
@@ -148,21 +247,38 @@ def first_paragraph(module: Any) -> str:
 
 
 def prose(doc: str) -> str:
-    """A docstring as HTML. Names with an explanation become a list of definitions; examples and other columns are shown as they stand."""
+    """A docstring as HTML.
+
+    Names with an explanation become a list of definitions; examples and other columns are shown as
+    they stand.
+    """
     parts = []
     for paragraph in re.split(r"\n\s*\n", doc.strip("\n")):
         lines = paragraph.splitlines()
         if defined := definitions(lines):
-            parts.append("<dl>" + "".join(f"<dt><code>{html.escape(name)}</code></dt><dd>{marked(text)}</dd>" for name, text in defined) + "</dl>")
+            parts.append(
+                "<dl>"
+                + "".join(
+                    f"<dt><code>{html.escape(name)}</code></dt><dd>{marked(text)}</dd>"
+                    for name, text in defined
+                )
+                + "</dl>"
+            )
         elif any(COLUMNS.match(line) for line in lines):
-            parts.append(f"```text\n{inspect.cleandoc(paragraph) if lines[0].startswith(' ') else paragraph}\n```")
+            parts.append(
+                "```text\n"
+                f"{inspect.cleandoc(paragraph) if lines[0].startswith(' ') else paragraph}\n"
+                "```"
+            )
         else:
             parts.append(f"<p>{marked(' '.join(lines))}</p>")
     return "\n\n".join(parts)
 
 
 def definitions(lines: list[str]) -> list[tuple[str, str]]:
-    """The names and explanations of a paragraph that has nothing else: `name   text`, or `name: text`, and lines that go on."""
+    """The names and explanations of a paragraph that has nothing else: `name   text`, or `name:
+    text`, and lines that go on.
+    """
     lines = inspect.cleandoc("\n".join(["", *lines])).splitlines()
     entries: list[tuple[str, str]] = []
     for line in lines:

@@ -1,8 +1,9 @@
 """Write what release.toml says into every file that repeats it: `python tools/release.py`.
 
-These are the version of each distribution, what the plugins and the conformance suite need of the core, and, as soon as
-release.toml has one, the address of the repository. Every distribution of the repository has the same version. `--check`
-writes no file, names the files that differ and ends with status 1 if there is one.
+These are the version of each distribution, what the plugins and the conformance suite need of the
+core, and, as soon as release.toml has one, the address of the repository. Every distribution of the
+repository has the same version. `--check` writes no file, names the files that differ and ends with
+status 1 if there is one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ AFTER_URLS = "[tool.hatch.build.targets.wheel]\n"
 
 
 def series(version: str) -> str:
-    """The releases that keep the promises of this one: those with its first number, or with its first two while that is 0."""
+    """The releases that keep the promises of this one: those with its first number, or with its
+    first two while that is 0.
+    """
     major, minor, _ = map(int, version.split("."))
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
 
@@ -52,7 +55,10 @@ def replaced(text: str, pattern: str, value: str, name: str) -> str:
     """The text with the value in place of the pattern's group, which must be found once."""
     matches = list(re.finditer(pattern, text, re.M))
     if len(matches) != 1:
-        sys.exit(f"{name}: {len(matches)} lines name the release as {pattern} does; 1 was expected. Mend the file, or PLACES in tools/release.py.")
+        sys.exit(
+            f"{name}: {len(matches)} lines name the release as {pattern} does; 1 was expected. "
+            "Mend the file, or PLACES in tools/release.py."
+        )
     start, end = matches[0].span(1)
     return text[:start] + value + text[end:]
 
@@ -66,11 +72,15 @@ def rewritten(root: Path) -> Iterator[tuple[Path, str, str]]:
     for name, patterns in PLACES.items():
         text = before = (root / name).read_text()
         for pattern in patterns:
-            text = replaced(text, pattern, series(version) if pattern in (SERIES, SPECIAL) else version, name)
+            text = replaced(
+                text, pattern, series(version) if pattern in (SERIES, SPECIAL) else version, name
+            )
         if name.endswith("pyproject.toml"):
             text = URLS.sub("", text)
             if repository:
-                text = text.replace(AFTER_URLS, f'[project.urls]\nRepository = "{repository}"\n\n{AFTER_URLS}')
+                text = text.replace(
+                    AFTER_URLS, f'[project.urls]\nRepository = "{repository}"\n\n{AFTER_URLS}'
+                )
         yield root / name, before, text
 
 
@@ -80,9 +90,15 @@ def changes(root: Path) -> dict[Path, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write no file; status 1 if one differs")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write no file; status 1 if one differs"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="the repository (default: this one)"
+    )
     options = parser.parse_args(arguments)
     differing = changes(options.root)
     for path, text in differing.items():

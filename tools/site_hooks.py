@@ -1,7 +1,7 @@
 """What MkDocs calls while it builds the site: mkdocs.yml names this file.
 
-It adds the generated reference. It brings what lies outside of docs/ (READMEs of plugins, ARCHITECTURE.md) into the site. It runs the pages that show
-their outputs.
+It adds the generated reference. It brings what lies outside of docs/ (READMEs of plugins,
+ARCHITECTURE.md) into the site. It runs the pages that show their outputs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ HOME = "README.md"  # the first page of the repository is that of the site
 
 
 def on_config(config: Any) -> Any:
-    """The anchors of headings are those that code hosts make, so that a link holds in both places."""
+    """The anchors of headings are those that code hosts make, so that a link holds in both
+    places.
+    """
     config["mdx_configs"].setdefault("toc", {})["slugify"] = slugify(case="lower")
     config["repo_url"] = tomllib.loads((ROOT / "release.toml").read_text())["repository"] or None
     return config
@@ -40,7 +42,9 @@ def on_files(files: Any, config: Any) -> Any:
     for place, text in reference.pages().items():
         files.append(File.generated(config, place, content=text))
     for path in brought(tuple(named(config["nav"]))):
-        content: Any = (ROOT / path).read_text() if path.endswith(".md") else (ROOT / path).read_bytes()
+        content: Any = (
+            (ROOT / path).read_text() if path.endswith(".md") else (ROOT / path).read_bytes()
+        )
         files.append(File.generated(config, address(path), content=content))
     return files
 
@@ -49,13 +53,21 @@ def named(nav: Any) -> list[str]:
     """The addresses in the navigation."""
     if isinstance(nav, str):
         return [nav]
-    return [place for item in nav for place in named(item if isinstance(item, str) else next(iter(item.values())))]
+    return [
+        place
+        for item in nav
+        for place in named(item if isinstance(item, str) else next(iter(item.values())))
+    ]
 
 
 @lru_cache
 def brought(addresses: tuple[str, ...]) -> list[str]:
-    """The files outside of docs/ that the navigation names or that a page links to, directly or by way of others."""
-    waiting = [f"docs/{p.relative_to(ROOT / 'docs').as_posix()}" for p in (ROOT / "docs").rglob("*.md")]
+    """The files outside of docs/ that the navigation names or that a page links to, directly or by
+    way of others.
+    """
+    waiting = [
+        f"docs/{p.relative_to(ROOT / 'docs').as_posix()}" for p in (ROOT / "docs").rglob("*.md")
+    ]
     waiting += [source(a) for a in addresses if a.startswith(f"{FOLDER}/") or a == address(HOME)]
     seen: dict[str, None] = dict.fromkeys(waiting)
     while waiting:
@@ -107,13 +119,19 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
 
 
 def moved(match: re.Match[str], place: str) -> str:
-    """The link as it is written in the site. Text stays where it leads to a folder without a page."""
+    """The link as it is written in the site.
+
+    Text stays where it leads to a folder without a page.
+    """
     words, link = match.groups()
     if re.match(r"[a-z]+:|#", link):
         return match.group()
     target, anchor = file_of(source(place), link), link.partition("#")[2]
     if target is None:
-        folder = ROOT / posixpath.normpath(posixpath.join(posixpath.dirname(source(place)), link.partition("#")[0]))
-        return words[1:-1] if folder.is_dir() else match.group()  # MkDocs says what is wrong with it
+        folder = ROOT / posixpath.normpath(
+            posixpath.join(posixpath.dirname(source(place)), link.partition("#")[0])
+        )
+        # MkDocs says what is wrong with it
+        return words[1:-1] if folder.is_dir() else match.group()
     relative = posixpath.relpath(address(target), posixpath.dirname(place) or ".")
     return f"{words}({relative}{'#' + anchor if anchor and target.endswith('.md') else ''})"

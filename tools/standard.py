@@ -1,10 +1,13 @@
-"""Run data-apis/array-api-tests, the standard's own test suite, on the namespaces of multigrad. `make test-standard` does.
+"""Run data-apis/array-api-tests, the standard's own test suite, on the namespaces of multigrad.
+
+`make test-standard` does.
 
     python tools/standard.py [--examples N] [--bare] [numpy strict jax]
 
-The suite is no package: the environment variable ARRAY_API_TESTS names a checkout of it. Without one nothing is run, which
-is said, and is no failure. What is expected to fail stands in tools/standard/<backend>.txt, each with its reason; all
-else must pass. --bare runs the libraries themselves, to see what they fail without us.
+The suite is no package: the environment variable ARRAY_API_TESTS names a checkout of it. Without
+one nothing is run, which is said, and is no failure. What is expected to fail stands in
+tools/standard/<backend>.txt, each with its reason; all else must pass. --bare runs the libraries
+themselves, to see what they fail without us.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ LISTS = Path(__file__).parent / "standard"
 BARE = {"numpy": "array_api_compat.numpy", "strict": "array_api_strict", "jax": "jax.numpy"}
 EXAMPLES = {"numpy": 20, "strict": 20, "jax": 5}  # JAX compiles most of them: minutes
 REPOSITORY = "https://github.com/data-apis/array-api-tests"
-HOW = f"""NOT RUN: the standard's own tests (array-api-tests), because ARRAY_API_TESTS names no checkout of them. To run them:
+HOW = f"""NOT RUN: the standard's own tests (array-api-tests), because ARRAY_API_TESTS names no
+checkout of them. To run them:
     git clone --recursive {REPOSITORY}
     make test-standard ARRAY_API_TESTS=$PWD/array-api-tests"""
 
@@ -32,24 +36,62 @@ def missing(checkout: Path) -> str:
         return f"{checkout} is no checkout of array-api-tests"
     if not (checkout / "array-api" / "src").is_dir():
         return f"{checkout} lacks the specification: git -C {checkout} submodule update --init"
-    absent = [name for name in ("hypothesis", "ndindex", "pytest", "pytest_jsonreport") if find_spec(name) is None]
-    return f"the suite needs {', '.join(absent)}: pip install -r {checkout}/requirements.txt" if absent else ""
+    absent = [
+        name
+        for name in ("hypothesis", "ndindex", "pytest", "pytest_jsonreport")
+        if find_spec(name) is None
+    ]
+    return (
+        f"the suite needs {', '.join(absent)}: pip install -r {checkout}/requirements.txt"
+        if absent
+        else ""
+    )
 
 
 def run(checkout: Path, backend: str, examples: int | None, bare: bool) -> int:
-    module = BARE[backend] if bare else f"""exec('import multigrad; xp = multigrad.namespace("{backend}")')"""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-rfE", "array_api_tests/", "--derandomize",
-               "--disable-deadline", "--max-examples", str(examples or EXAMPLES[backend])]
+    module = (
+        BARE[backend]
+        if bare
+        else f"""exec('import multigrad; xp = multigrad.namespace("{backend}")')"""
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        "-rfE",
+        "array_api_tests/",
+        "--derandomize",
+        "--disable-deadline",
+        "--max-examples",
+        str(examples or EXAMPLES[backend]),
+    ]
     if not bare:
         command += ["--xfails-file", str(LISTS / f"{backend}.txt")]
-    settings = {"ARRAY_API_TESTS_MODULE": module, "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
-    print(f"== array-api-tests: {'the bare library of ' if bare else ''}{backend}: {shlex.join(command[1:])}", flush=True)
+    settings = {
+        "ARRAY_API_TESTS_MODULE": module,
+        "JAX_ENABLE_X64": "1",
+        "JAX_PLATFORMS": "cpu",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    print(
+        f"== array-api-tests: {'the bare library of ' if bare else ''}{backend}: "
+        f"{shlex.join(command[1:])}",
+        flush=True,
+    )
     return subprocess.run(command, cwd=checkout, env=os.environ | settings, check=False).returncode
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run array-api-tests on the namespaces of multigrad.")
-    parser.add_argument("backends", nargs="*", default=list(BARE), help=f"default: {' '.join(BARE)}")
+    parser = argparse.ArgumentParser(
+        description="Run array-api-tests on the namespaces of multigrad."
+    )
+    parser.add_argument(
+        "backends", nargs="*", default=list(BARE), help=f"default: {' '.join(BARE)}"
+    )
     parser.add_argument("--examples", type=int, help=f"examples for each test; default: {EXAMPLES}")
     parser.add_argument("--bare", action="store_true", help="run the libraries without multigrad")
     options = parser.parse_args()
@@ -62,7 +104,10 @@ def main() -> int:
     if lack:
         print(f"array-api-tests cannot run: {lack}")
         return 1
-    codes = {backend: run(checkout, backend, options.examples, options.bare) for backend in options.backends}
+    codes = {
+        backend: run(checkout, backend, options.examples, options.bare)
+        for backend in options.backends
+    }
     for backend, code in codes.items():
         print(f"{backend}: {'passed' if code == 0 else 'FAILED'}")
     return int(any(codes.values()))

@@ -1,9 +1,11 @@
-"""Write the stubs of what is made from the table of operations: the module's functions, Tensor's members, the namespaces.
+"""Write the stubs of what is made from the table of operations: the module's functions, Tensor's
+members, the namespaces.
 
     make stubs
 
-Names, parameters, defaults and outputs are those of the table. This file adds what the table leaves open, the types of plain parameters: by name, and
-where one name means several things by operation. A plain parameter that neither says the type of is an error. tests/test_stubs.py compares.
+Names, parameters, defaults and outputs are those of the table. This file adds what the table leaves
+open, the types of plain parameters: by name, and where one name means several things by operation.
+A plain parameter that neither says the type of is an error. tests/test_stubs.py compares.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from formatting import formatted
+
 import multigrad as mg
 from multigrad import extend, methods
 from multigrad.engine import element
@@ -25,55 +29,174 @@ from multigrad.registry import OPS, Op
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Written by `make stubs` from the table of operations.\n"
-WIDTH = 110
 
 PARAMETERS = {
-    "approximate": "Literal['none', 'tanh']", "axes": "Sequence[int] | None", "axis": "Axes", "axis1": "int",
-    "axis2": "int", "constant_values": "Any", "copy": "_bool | None", "correction": "float", "d": "float",
-    "ddof": "int", "device": "Device | None", "dtype": "DType | None", "end_values": "Any", "from_": "Any",
-    "indexing": "Literal['xy', 'ij']", "indices_or_sections": "int | Sequence[int]", "key": "Key",
-    "kind": "str | DType | tuple[Any, ...]", "left": "float | None", "method": "str", "mode": "str",
-    "n": "int | None", "n_cols": "int | None", "n_rows": "int", "nan": "float", "neginf": "float | None",
-    "norm": "Literal['backward', 'ortho', 'forward']", "num": "int", "ord": "float | str",
-    "order": "Literal['C', 'F']", "optimize": "Any", "pad_width": "Any", "period": "float | None",
-    "posinf": "float | None", "repetitions": "Shape", "reflect_type": "Literal['even', 'odd']",
-    "right": "float | None", "s": "Sequence[int] | None", "shape": "Shape", "shapes": "tuple[int, ...]",
-    "shift": "Shape", "side": "Literal['left', 'right']", "start": "float", "stat_length": "Any",
-    "stop": "float | None", "step": "float", "to": "Any", "type": "Any", "window_shape": "Shape",
-    "source": "Shape", "destination": "Shape",
+    "approximate": "Literal['none', 'tanh']",
+    "axes": "Sequence[int] | None",
+    "axis": "Axes",
+    "axis1": "int",
+    "axis2": "int",
+    "constant_values": "Any",
+    "copy": "_bool | None",
+    "correction": "float",
+    "d": "float",
+    "ddof": "int",
+    "device": "Device | None",
+    "dtype": "DType | None",
+    "end_values": "Any",
+    "from_": "Any",
+    "indexing": "Literal['xy', 'ij']",
+    "indices_or_sections": "int | Sequence[int]",
+    "key": "Key",
+    "kind": "str | DType | tuple[Any, ...]",
+    "left": "float | None",
+    "method": "str",
+    "mode": "str",
+    "n": "int | None",
+    "n_cols": "int | None",
+    "n_rows": "int",
+    "nan": "float",
+    "neginf": "float | None",
+    "norm": "Literal['backward', 'ortho', 'forward']",
+    "num": "int",
+    "ord": "float | str",
+    "order": "Literal['C', 'F']",
+    "optimize": "Any",
+    "pad_width": "Any",
+    "period": "float | None",
+    "posinf": "float | None",
+    "repetitions": "Shape",
+    "reflect_type": "Literal['even', 'odd']",
+    "right": "float | None",
+    "s": "Sequence[int] | None",
+    "shape": "Shape",
+    "shapes": "tuple[int, ...]",
+    "shift": "Shape",
+    "side": "Literal['left', 'right']",
+    "start": "float",
+    "stat_length": "Any",
+    "stop": "float | None",
+    "step": "float",
+    "to": "Any",
+    "type": "Any",
+    "window_shape": "Shape",
+    "source": "Shape",
+    "destination": "Shape",
 }
-"""The types of plain parameters. One that is not among them has the type of its default: a bool, an int, a float."""
+"""The types of plain parameters.
+
+One that is not among them has the type of its default: a bool, an int, a float.
+"""
 
 OF_OPERATION = {
-    **{f"{name}.axis": "int" for name in ("cross", "fft.fft", "fft.ifft", "fft.rfft", "fft.irfft", "fft.hfft", "fft.ihfft", "linalg.cross",
-                                          "linalg.vecdot", "vecdot", "stack", "unstack", "take_along_axis", "argsort", "sort", "diff", "split")},
-    **{f"{name}.axis": "int | None" for name in ("take", "argmax", "argmin", "nanargmax", "nanargmin", "concat", "concatenate", "repeat", "cumsum",
-                                                 "cumprod", "nancumsum", "nancumprod", "cumulative_sum", "cumulative_prod")},
-    "cross.axis": "int | None", "expand_dims.axis": "int | tuple[int, ...]", "squeeze.axis": "int | tuple[int, ...]",
-    "permute_dims.axes": "Sequence[int]", "tensordot.axes": "int | tuple[Sequence[int], Sequence[int]]",
-    "linalg.tensordot.axes": "int | tuple[Sequence[int], Sequence[int]]", "diff.n": "int", "linalg.matrix_power.n": "int", "fft.fftfreq.n": "int",
-    "fft.rfftfreq.n": "int", "astype.copy": "_bool", "nan_to_num.copy": "_bool", "astype.dtype": "DType", "isdtype.dtype": "DType",
-    "from_dlpack.x": "Any", "linalg.qr.mode": "Literal['reduced', 'complete']", "convolve.mode": "Literal['full', 'same', 'valid']",
-    "linalg.vector_norm.ord": "float", "linalg.matrix_norm.ord": "float | Literal['fro', 'nuc']", "cov.ddof": "int | None",
-    "nanvar.correction": "float | None", "nanstd.correction": "float | None", "quantile.method": "Literal['linear']",
-    "asarray.obj": "Any", "einsum.operands": "Any", "result_type.arrays_and_dtypes": "Any", "special.multigammaln.d": "int",
-    "special.zeta_derivative.m": "int", "gradient.varargs": "ArrayLike | Sequence[float]", "take.indices": "Array | int | Sequence[Any]",
-    "result_type.dtype": "Any", "linspace.num": "int", "repeat.repeats": "Array | int", "interp.xp": "ArrayLike",
+    **{
+        f"{name}.axis": "int"
+        for name in (
+            "cross",
+            "fft.fft",
+            "fft.ifft",
+            "fft.rfft",
+            "fft.irfft",
+            "fft.hfft",
+            "fft.ihfft",
+            "linalg.cross",
+            "linalg.vecdot",
+            "vecdot",
+            "stack",
+            "unstack",
+            "take_along_axis",
+            "argsort",
+            "sort",
+            "diff",
+            "split",
+        )
+    },
+    **{
+        f"{name}.axis": "int | None"
+        for name in (
+            "take",
+            "argmax",
+            "argmin",
+            "nanargmax",
+            "nanargmin",
+            "concat",
+            "concatenate",
+            "repeat",
+            "cumsum",
+            "cumprod",
+            "nancumsum",
+            "nancumprod",
+            "cumulative_sum",
+            "cumulative_prod",
+        )
+    },
+    "cross.axis": "int | None",
+    "expand_dims.axis": "int | tuple[int, ...]",
+    "squeeze.axis": "int | tuple[int, ...]",
+    "permute_dims.axes": "Sequence[int]",
+    "tensordot.axes": "int | tuple[Sequence[int], Sequence[int]]",
+    "linalg.tensordot.axes": "int | tuple[Sequence[int], Sequence[int]]",
+    "diff.n": "int",
+    "linalg.matrix_power.n": "int",
+    "fft.fftfreq.n": "int",
+    "fft.rfftfreq.n": "int",
+    "astype.copy": "_bool",
+    "nan_to_num.copy": "_bool",
+    "astype.dtype": "DType",
+    "isdtype.dtype": "DType",
+    "from_dlpack.x": "Any",
+    "linalg.qr.mode": "Literal['reduced', 'complete']",
+    "convolve.mode": "Literal['full', 'same', 'valid']",
+    "linalg.vector_norm.ord": "float",
+    "linalg.matrix_norm.ord": "float | Literal['fro', 'nuc']",
+    "cov.ddof": "int | None",
+    "nanvar.correction": "float | None",
+    "nanstd.correction": "float | None",
+    "quantile.method": "Literal['linear']",
+    "asarray.obj": "Any",
+    "einsum.operands": "Any",
+    "result_type.arrays_and_dtypes": "Any",
+    "special.multigammaln.d": "int",
+    "special.zeta_derivative.m": "int",
+    "gradient.varargs": "ArrayLike | Sequence[float]",
+    "take.indices": "Array | int | Sequence[Any]",
+    "result_type.dtype": "Any",
+    "linspace.num": "int",
+    "repeat.repeats": "Array | int",
+    "interp.xp": "ArrayLike",
 }
 """The types of parameters of one operation."""
 
 RESULTS = {
-    "broadcast_shapes": "tuple[int, ...]", "can_cast": "_bool", "isdtype": "_bool", "finfo": "FloatLimits",
-    "iinfo": "IntLimits", "result_type": "DType", "split": "list[Tensor]", "atleast_1d": "Any",
-    "atleast_2d": "Any", "gradient": "Any",
+    "broadcast_shapes": "tuple[int, ...]",
+    "can_cast": "_bool",
+    "isdtype": "_bool",
+    "finfo": "FloatLimits",
+    "iinfo": "IntLimits",
+    "result_type": "DType",
+    "split": "list[Tensor]",
+    "atleast_1d": "Any",
+    "atleast_2d": "Any",
+    "gradient": "Any",
 }
-"""What operations return that return no Tensor, or not always. The last of several cases is given by `OVERLOADS`."""
+"""What operations return that return no Tensor, or not always.
+
+The last of several cases is given by `OVERLOADS`.
+"""
 
 SEVERAL = {
-    "atleast_1d": (("x: ArrayLike, /", "Tensor"), ("x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike", "tuple[Tensor, ...]")),
-    "atleast_2d": (("x: ArrayLike, /", "Tensor"), ("x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike", "tuple[Tensor, ...]")),
+    "atleast_1d": (
+        ("x: ArrayLike, /", "Tensor"),
+        ("x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike", "tuple[Tensor, ...]"),
+    ),
+    "atleast_2d": (
+        ("x: ArrayLike, /", "Tensor"),
+        ("x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike", "tuple[Tensor, ...]"),
+    ),
 }
-"""Operations whose result is of another type for other arguments: the parameters and the result of each case."""
+"""Operations whose result is of another type for other arguments: the parameters and the result of
+each case.
+"""
 
 FLAGS = {"average": "returned", "logsumexp": "return_sign"}
 """Operations that return a pair of Tensors where a flag is true."""
@@ -83,13 +206,22 @@ NUMPY = {"std": {"ddof": "float"}, "var": {"ddof": "float"}, "round": {"decimals
 
 
 def own() -> dict[str, Op]:
-    """The operations of multigrad and of multigrad-special, whatever else is declared where this runs."""
-    return {name: op for name, op in OPS.items() if op.module.startswith(("multigrad.", "multigrad_special"))}
+    """The operations of multigrad and of multigrad-special, whatever else is declared where this
+    runs.
+    """
+    return {
+        name: op
+        for name, op in OPS.items()
+        if op.module.startswith(("multigrad.", "multigrad_special"))
+    }
 
 
 def listed(prefix: str = "") -> list[Op]:
     """The operations of a prefix that users call."""
-    return sorted((op for op in own().values() if op.name.rpartition(".")[0] == prefix and op.public), key=lambda op: op.name)
+    return sorted(
+        (op for op in own().values() if op.name.rpartition(".")[0] == prefix and op.public),
+        key=lambda op: op.name,
+    )
 
 
 # ----- parameters -----
@@ -100,15 +232,24 @@ def type_of(op: Op, name: str, default: Any) -> str:
     role = op.roles.get(name, "plain")
     known = OF_OPERATION.get(f"{op.name}.{name}")
     if known is None and role != "plain":
-        known = "Sequence[ArrayLike]" if role == "arrays" and op.signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL \
-            else "ArrayLike" if role == "arrays" or _takes_scalars(op, name) else "Array"
+        known = (
+            "Sequence[ArrayLike]"
+            if role == "arrays"
+            and op.signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
+            else "ArrayLike"
+            if role == "arrays" or _takes_scalars(op, name)
+            else "Array"
+        )
         known += " | None" if default is None else ""
     if known is None:
         known = PARAMETERS.get(name)
     if known is None and type(default) in (bool, int, float, str):
         known = {"bool": "_bool"}.get(type(default).__name__, type(default).__name__)
     if known is None:
-        sys.exit(f"tools/stubs.py does not know the type of the parameter {name!r} of {op.name}{op.signature}: add it to PARAMETERS or OF_OPERATION")
+        sys.exit(
+            f"tools/stubs.py does not know the type of the parameter {name!r} of "
+            f"{op.name}{op.signature}: add it to PARAMETERS or OF_OPERATION"
+        )
     return known
 
 
@@ -127,7 +268,9 @@ def parameters(op: Op, text: str, types: dict[str, str] | None = None) -> list[s
     def add(node: ast.arg, has_default: bool, star: str = "") -> None:
         p = op.signature.parameters.get(node.arg)
         default = p.default if p is not None else inspect.Parameter.empty
-        kind = (types or {}).get(node.arg) or type_of(op, node.arg, None if has_default and default is inspect.Parameter.empty else default)
+        kind = (types or {}).get(node.arg) or type_of(
+            op, node.arg, None if has_default and default is inspect.Parameter.empty else default
+        )
         shown = "..." if default is inspect.Parameter.empty else repr(default)
         parts.append(f"{star}{node.arg}: {kind}" + (f" = {shown}" if has_default else ""))
 
@@ -160,7 +303,9 @@ def function_text(op: Op, name: str, first: str = "", method: bool = False) -> I
             given = given[1:]
             given = given[1:] if given[:1] == ["/"] else given
         star = [] if not more or "*" in given or any(g.startswith("*") for g in given) else ["*"]
-        yield from declaration(name, [*([first] if first else []), *given, *star, *more], result, overload, op.doc)
+        yield from declaration(
+            name, [*([first] if first else []), *given, *star, *more], result, overload, op.doc
+        )
 
 
 def cases(op: Op, given: list[str]) -> Iterator[tuple[bool, list[str], str]]:
@@ -180,37 +325,48 @@ def cases(op: Op, given: list[str]) -> Iterator[tuple[bool, list[str], str]]:
 def _with_flag(given: list[str], flag: str) -> Iterator[tuple[bool, list[str], str]]:
     """A pair of Tensors where the flag is true, by its name, else a Tensor."""
     i = next(i for i, text in enumerate(given) if text.startswith(f"{flag}:"))
-    yield True, [*given[:i], f"{flag}: Literal[False] = False", *given[i + 1:]], "Tensor"
+    yield True, [*given[:i], f"{flag}: Literal[False] = False", *given[i + 1 :]], "Tensor"
     star = [] if "*" in given[:i] else ["*"]
-    yield True, [*given[:i], *star, f"{flag}: Literal[True]", *(x for x in given[i + 1:] if x != "*")], "tuple[Tensor, Tensor]"
+    yield (
+        True,
+        [*given[:i], *star, f"{flag}: Literal[True]", *(x for x in given[i + 1 :] if x != "*")],
+        "tuple[Tensor, Tensor]",
+    )
 
 
 def result_of(op: Op) -> str:
-    return "Tensor" if op.outputs == () else "tuple[Tensor, ...]" if op.outputs is None else result_name(op)
+    return (
+        "Tensor"
+        if op.outputs == ()
+        else "tuple[Tensor, ...]"
+        if op.outputs is None
+        else result_name(op)
+    )
 
 
 def result_name(op: Op) -> str:
-    return "".join(part.capitalize() for part in op.name.replace(".", "_").removeprefix("linalg_").split("_")) + "Result"
+    return (
+        "".join(
+            part.capitalize()
+            for part in op.name.replace(".", "_").removeprefix("linalg_").split("_")
+        )
+        + "Result"
+    )
 
 
-def declaration(name: str, given: Iterable[str], result: str, overload: bool = False, doc: str = "", ignore: str = "") -> Iterator[str]:
+def declaration(
+    name: str,
+    given: Iterable[str],
+    result: str,
+    overload: bool = False,
+    doc: str = "",
+    ignore: str = "",
+) -> Iterator[str]:
     """The lines of a function's declaration."""
     if overload:
         yield "@overload"
     given = list(given)
-    text = f"def {name}({', '.join(given)}) -> {result}: ..."
-    if len(text) + len(ignore) <= WIDTH:
-        yield text + ignore
-        return
-    yield f"def {name}("
-    line = "   "
-    for part in given:
-        if len(line) + len(part) + 2 > WIDTH - 4:
-            yield line
-            line = "   "
-        line += f" {part},"
-    yield line
-    yield f") -> {result}: ...{ignore}"
+    yield f"def {name}({', '.join(given)}) -> {result}: ...{ignore}"
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
@@ -244,7 +400,7 @@ def namespaces() -> Iterator[str]:
 
 
 NAMESPACES = {"linalg": "Linalg", "fft": "FFT", "": "Namespace"}
-DOC = '    """The Array API standard over the arrays of one backend, differentiable: `multigrad.namespace(...)`."""'
+DOC = '    """The Array API standard on one backend, differentiable: `multigrad.namespace(...)`."""'
 
 
 def members_of_namespace(prefix: str) -> Iterator[str]:
@@ -291,7 +447,14 @@ OWN = ("asarray",)
 
 def of_plugin(prefix: str) -> Iterator[str]:
     """The functions of a plugin's prefix."""
-    yield from ("", "from typing import Literal", "", "from multigrad import Tensor", "from multigrad.typing import Array, ArrayLike", "")
+    yield from (
+        "",
+        "from typing import Literal",
+        "",
+        "from multigrad import Tensor",
+        "from multigrad.typing import Array, ArrayLike",
+        "",
+    )
     ops = listed(prefix)
     for op in ops:
         yield from function_text(op, op.name.rpartition(".")[2])
@@ -308,7 +471,12 @@ def members() -> Iterator[str]:
     yield "from .tensor import Tensor"
     yield ""
     yield '__all__ = ["Members", "NDArray", "Namespace"]'
-    yield from ("", "class Members(Layer):", '    """What Tensor and the other layers are given from the table."""', "    __slots__ = ()")
+    yield from (
+        "",
+        "class Members(Layer):",
+        '    """What Tensor and the other layers are given from the table."""',
+        "    __slots__ = ()",
+    )
     yield from indented(operators())
     yield from indented(written())
     ours = own()
@@ -317,7 +485,11 @@ def members() -> Iterator[str]:
     for twin in sorted(n for n in methods._installed if n not in ours and n[:-1] in ours):
         op = ours[twin[:-1]]
         given = parameters(op, parameters_text(op, False, True))
-        yield from indented(declaration(twin, ["self", *[g for g in given[1:] if g != "/" or len(op.arrays) > 1]], "Tensor"))
+        yield from indented(
+            declaration(
+                twin, ["self", *[g for g in given[1:] if g != "/" or len(op.arrays) > 1]], "Tensor"
+            )
+        )
 
 
 def operators() -> Iterator[str]:
@@ -327,17 +499,31 @@ def operators() -> Iterator[str]:
             yield from declaration(f"__{stem}__", ["self"], "Tensor")
             continue
         equality = stem in ("eq", "ne")
-        yield from declaration(f"__{stem}__", ["self", "other: Any", "/"] if equality else other, "Tensor",
-                               ignore="  # type: ignore[override]" if equality else "")
+        yield from declaration(
+            f"__{stem}__",
+            ["self", "other: Any", "/"] if equality else other,
+            "Tensor",
+            ignore="  # type: ignore[override]" if equality else "",
+        )
         if stem in methods._REFLECTED:
             yield from declaration(f"__r{stem}__", other, "Tensor")
             yield from declaration(f"__i{stem}__", other, "Tensor")
 
 
 WRITTEN = {
-    "__getitem__.key": "Key", "__setitem__.key": "Key", "__setitem__.value": "ArrayLike", "reshape.shape": "Shape", "permute_dims.axes": "Shape",
-    "transpose.axes": "Shape | None", "squeeze.axis": "Axes", "cumsum.axis": "int | None", "cumsum.dtype": "DType | None",
-    "cumprod.axis": "int | None", "cumprod.dtype": "DType | None", "copy_.other": "ArrayLike", "to_device.device": "Device",
+    "__getitem__.key": "Key",
+    "__setitem__.key": "Key",
+    "__setitem__.value": "ArrayLike",
+    "reshape.shape": "Shape",
+    "permute_dims.axes": "Shape",
+    "transpose.axes": "Shape | None",
+    "squeeze.axis": "Axes",
+    "cumsum.axis": "int | None",
+    "cumsum.dtype": "DType | None",
+    "cumprod.axis": "int | None",
+    "cumprod.dtype": "DType | None",
+    "copy_.other": "ArrayLike",
+    "to_device.device": "Device",
 }
 """The types of parameters of members that methods.py writes, whose values it hands on."""
 
@@ -372,7 +558,9 @@ def texts() -> dict[str, str]:
     """What each file should say."""
     extend.load_plugins()
     mg.zeros(1)
-    return {path: HEADER + "\n".join(text()) + "\n" for path, text in TEXTS.items()}
+    return {
+        path: formatted(HEADER + "\n".join(text()) + "\n", path) for path, text in TEXTS.items()
+    }
 
 
 def main() -> None:

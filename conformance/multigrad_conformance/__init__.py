@@ -1,4 +1,5 @@
-"""The conformance suite of multigrad: `pytest --pyargs multigrad_conformance --multigrad-backend NAME`.
+"""The conformance suite of multigrad: `pytest --pyargs multigrad_conformance --multigrad-backend
+NAME`.
 
 Tests of one's own functions and operations, on every array library (docs/testing.md):
 
@@ -7,7 +8,8 @@ Tests of one's own functions and operations, on every array library (docs/testin
     def test_softplus():
         check_function(softplus, np.linspace(-2.0, 2.0, 5))
 
-An operation that a plugin registers is enrolled by its samples, which the hook `multigrad_samples` names:
+An operation that a plugin registers is enrolled by its samples, which the hook `multigrad_samples`
+names:
 
     @mg.hookimpl
     def multigrad_samples():
@@ -27,15 +29,28 @@ if TYPE_CHECKING:
     from .sample import OWN_DEVICE, Draw, DType, Kink, Refused, Sample
     from .testing import check_function, check_rule
 
-__all__ = ["OWN_DEVICE", "DType", "Draw", "Kink", "Refused", "Sample", "check_function", "check_rule"]
+__all__ = [
+    "OWN_DEVICE",
+    "DType",
+    "Draw",
+    "Kink",
+    "Refused",
+    "Sample",
+    "check_function",
+    "check_rule",
+]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when they are asked for: pytest imports this package in every run, for its plugin."""
+    """The public names, imported when they are asked for: pytest imports this package in every run,
+    for its plugin.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(".testing" if name.startswith("check_") else ".sample", __name__), name)
+    found = getattr(
+        import_module(".testing" if name.startswith("check_") else ".sample", __name__), name
+    )
     globals()[name] = found
     return found
 

@@ -8,13 +8,22 @@ from .certificate import Results, counts, verdict
 from .plain import html
 
 LABEL = "multigrad"
-COLOURS = {"conformant": "#2b7a2b", "partial": "#6b7280", "untested": "#6b7280", "failed": "#b3261e", "died": "#b3261e"}
+COLOURS = {
+    "conformant": "#2b7a2b",
+    "partial": "#6b7280",
+    "untested": "#6b7280",
+    "failed": "#b3261e",
+    "died": "#b3261e",
+}
 """White text on each of them has a contrast of more than 4.5."""
 WORST = ("died", "failed", "untested", "partial", "conformant")
 
 
 def message(results: Results) -> tuple[str, str]:
-    """The word of the worst backend, and what the badge says. Only a run of every test of its level, of every backend in it, is conformant."""
+    """The word of the worst backend, and what the badge says.
+
+    Only a run of every test of its level, of every backend in it, is conformant.
+    """
     words = {name: verdict(results, name)[0] for name in results["backends"]}
     if not words:
         return "untested", "untested"
@@ -28,7 +37,11 @@ def message(results: Results) -> tuple[str, str]:
     }.get(worst, worst)
     if worst == "conformant":
         told += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
-    names = [name for name, word in words.items() if word == worst] if worst in ("died", "failed") else list(words)
+    names = (
+        [name for name, word in words.items() if word == worst]
+        if worst in ("died", "failed")
+        else list(words)
+    )
     return worst, f"{', '.join(names)}: {told}"
 
 

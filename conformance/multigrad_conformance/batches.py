@@ -1,4 +1,8 @@
-"""The checks of vmap. What it computes of a batch is what a loop over the examples computes, and nothing is computed one by one."""
+"""The checks of vmap.
+
+What it computes of a batch is what a loop over the examples computes, and nothing is computed one
+by one.
+"""
 
 from __future__ import annotations
 
@@ -46,15 +50,21 @@ def vmap_each(case: Case) -> None:
             _assert_looped(case, batch, [i], -1, -1)
 
 
-def _assert_looped(case: Case, batch: Sequence[Any], own: Sequence[int], in_axis: int, out_axis: int) -> None:
-    """Compute with the arrays `own` batched along `in_axis`, and the first example of the others."""
+def _assert_looped(
+    case: Case, batch: Sequence[Any], own: Sequence[int], in_axis: int, out_axis: int
+) -> None:
+    """Compute with the arrays `own` batched along `in_axis`, and the first example of the
+    others.
+    """
     target, op, sample = case
     problem = case.problem
     told: list[Any] = []
 
     def function(*arrays: Any) -> Any:
         given = dict(zip(own, arrays, strict=True))
-        values = _filled(problem, lambda i, _: given[i] if i in given else target.raw(batch[i][0]), target)
+        values = _filled(
+            problem, lambda i, _: given[i] if i in given else target.raw(batch[i][0]), target
+        )
         out = problem.finished(target.bound, call(op, target.function(op), values))
         if all(extend.level_of(y) for y in checks._tuple(out)):
             return tuple(checks._tuple(out))
@@ -67,10 +77,14 @@ def _assert_looped(case: Case, batch: Sequence[Any], own: Sequence[int], in_axis
     found = _unless_refused(case, lambda: mapped(*stacked), batch, own)
     if found is None:
         return
-    checks._assert_unchanged(target, [(x, np.moveaxis(batch[i], 0, in_axis)) for x, i in zip(stacked, own, strict=True)])
+    checks._assert_unchanged(
+        target, [(x, np.moveaxis(batch[i], 0, in_axis)) for x, i in zip(stacked, own, strict=True)]
+    )
     expected = [function(*(target.raw(batch[i][k]) for i in own)) for k in range(size)]
     names = ", ".join(_arrays(problem)[i][0] for i in own)
-    _assert_rows(target, found, expected, f"{names} batched", sample.tolerance, sample.values, out_axis)
+    _assert_rows(
+        target, found, expected, f"{names} batched", sample.tolerance, sample.values, out_axis
+    )
     assert all(x == told[0] for x in told), f"{told[0]} inside vmap, but {told[-1]} of one example"
 
 
@@ -89,7 +103,12 @@ def vmap_vjp(case: Case) -> None:
     with _nothing_slow(case.op), np.errstate(all="ignore"):
         found = _unless_refused(case, lambda: mg.func.vmap(gradients)(*given), arrays, own)
         if found is not None:
-            expected = [gradients([target.raw(arrays[i][k]) for i in own], [target.raw(g[k]) for g in cotangents]) for k in range(SIZE)]
+            expected = [
+                gradients(
+                    [target.raw(arrays[i][k]) for i in own], [target.raw(g[k]) for g in cotangents]
+                )
+                for k in range(SIZE)
+            ]
             _assert_rows(target, found, expected, "gradient of each example", sample.tolerance)
 
 
@@ -117,18 +136,34 @@ def vmap_jvp(case: Case) -> None:
         return mg.func.jvp(function, tuple(xs), tuple(ts))[1]
 
     with _nothing_slow(case.op), np.errstate(all="ignore"):
-        found = _unless_refused(case, lambda: mg.func.vmap(moved)([target.raw(arrays[i]) for i in own], [target.raw(t) for t in tangents]),
-                                arrays, own)
+        found = _unless_refused(
+            case,
+            lambda: mg.func.vmap(moved)(
+                [target.raw(arrays[i]) for i in own], [target.raw(t) for t in tangents]
+            ),
+            arrays,
+            own,
+        )
         if found is None:
             return
-        expected = [moved([target.raw(arrays[i][k]) for i in own], [target.raw(t[k]) for t in tangents]) for k in range(SIZE)]
+        expected = [
+            moved([target.raw(arrays[i][k]) for i in own], [target.raw(t[k]) for t in tangents])
+            for k in range(SIZE)
+        ]
         _assert_rows(target, found, expected, "tangent of each example", sample.tolerance)
         function = checks._function(case)
         primals = [_examples(x, SIZE, "") for x in problem.leaves()]
-        rows = [[tuple(target.raw(x[k]) for x in xs) for xs in (primals, tangents)] for k in range(SIZE)]
+        rows = [
+            [tuple(target.raw(x[k]) for x in xs) for xs in (primals, tangents)] for k in range(SIZE)
+        ]
         whole = [tuple(map(target.raw, xs)) for xs in (primals, tangents)]
-        _assert_rows(target, mg.func.jvp(mg.func.vmap(function), *whole)[1], [mg.func.jvp(function, *row)[1] for row in rows],
-                     "tangent of the batch", sample.tolerance)
+        _assert_rows(
+            target,
+            mg.func.jvp(mg.func.vmap(function), *whole)[1],
+            [mg.func.jvp(function, *row)[1] for row in rows],
+            "tangent of the batch",
+            sample.tolerance,
+        )
 
 
 def nested(case: Case) -> None:
@@ -143,10 +178,25 @@ def nested(case: Case) -> None:
         return mg.func.vjp(checks._function(case), *xs)[1](cotangents)
 
     with _nothing_slow(case.op), np.errstate(all="ignore"):
-        both = _unless_refused(case, lambda: mg.func.jvp(mg.func.vmap(gradients), *(tuple(target.raw(np.stack(v)) for v in vs) for vs in (xs, ts))),
-                               _batch(problem, 1), _picked(problem, _filled(problem, lambda i, _: i, _AsIs())))
-    for i, (s, one) in enumerate(zip(both[1], map(target.numpy, found), strict=True) if both else ()):
-        assert_close(target.numpy(s), np.stack([one, -2 * one]), f"the derivative of a batch of gradients {i}", DIFFERENCE, 10 * sample.tolerance)
+        both = _unless_refused(
+            case,
+            lambda: mg.func.jvp(
+                mg.func.vmap(gradients),
+                *(tuple(target.raw(np.stack(v)) for v in vs) for vs in (xs, ts)),
+            ),
+            _batch(problem, 1),
+            _picked(problem, _filled(problem, lambda i, _: i, _AsIs())),
+        )
+    for i, (s, one) in enumerate(
+        zip(both[1], map(target.numpy, found), strict=True) if both else ()
+    ):
+        assert_close(
+            target.numpy(s),
+            np.stack([one, -2 * one]),
+            f"the derivative of a batch of gradients {i}",
+            DIFFERENCE,
+            10 * sample.tolerance,
+        )
 
 
 # ----- batches -----
@@ -154,13 +204,24 @@ def nested(case: Case) -> None:
 
 def _arrays(problem: Problem) -> list[tuple[str, Any]]:
     """The arrays among the arguments, each with the name of its parameter."""
-    return [(name, x) for name, value in zip(problem.op.roles, problem.values, strict=True) for x in leaves(value) if is_array(x)]
+    return [
+        (name, x)
+        for name, value in zip(problem.op.roles, problem.values, strict=True)
+        for x in leaves(value)
+        if is_array(x)
+    ]
 
 
 def _may_differ(problem: Problem) -> list[int]:
-    """The numbers of the arrays that may differ between examples: array arguments and integers in keys, but no masks there."""
+    """The numbers of the arrays that may differ between examples: array arguments and integers in
+    keys, but no masks there.
+    """
     roles = problem.op.roles
-    return [i for i, (name, x) in enumerate(_arrays(problem)) if roles[name] != "plain" or (name == "key" and x.dtype.kind in "iu")]
+    return [
+        i
+        for i, (name, x) in enumerate(_arrays(problem))
+        if roles[name] != "plain" or (name == "key" and x.dtype.kind in "iu")
+    ]
 
 
 def _filled(problem: Problem, array: Callable[[int, Any], Any], target: Any) -> list[Any]:
@@ -181,24 +242,33 @@ def _picked(problem: Problem, values: Sequence[Any]) -> list[Any]:
 
 
 def _batch(problem: Problem, size: int) -> list[Any]:
-    """Examples of each array, the first of them that of the sample. Factors near 1 leave no domain, keep an order and a symmetry."""
+    """Examples of each array, the first of them that of the sample.
+
+    Factors near 1 leave no domain, keep an order and a symmetry.
+    """
     return [_examples(x, size, name) for name, x in _arrays(problem)]
 
 
 def _examples(x: Any, size: int, name: str) -> Any:
     if x.dtype.kind in "fc":
         return np.stack([x * np.asarray(1 - 0.04 * i, x.real.dtype) for i in range(size)])
-    return np.stack([x if name == "sorter" else np.reshape(np.roll(x, i), x.shape) for i in range(size)])
+    return np.stack(
+        [x if name == "sorter" else np.reshape(np.roll(x, i), x.shape) for i in range(size)]
+    )
 
 
 def _differentiated(case: Case, given: dict[int, Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """The operation as a function of the arrays to differentiate by, and these; with other arrays in place of some arguments."""
+    """The operation as a function of the arrays to differentiate by, and these; with other arrays
+    in place of some arguments.
+    """
     target, op, _ = case
     problem = case.problem
     values = _filled(problem, lambda i, x: given[i] if i in given else target.raw(x), target)
 
     def function(*xs: Any) -> Any:
-        out = problem.finished(target.bound, call(op, target.function(op), problem.replaced(xs, values)))
+        out = problem.finished(
+            target.bound, call(op, target.function(op), problem.replaced(xs, values))
+        )
         return tuple(y for y in checks._tuple(out) if y.dtype in checks._floating(target))
 
     return function, _picked(problem, values)
@@ -207,29 +277,41 @@ def _differentiated(case: Case, given: dict[int, Any]) -> tuple[Callable[..., An
 # ----- what must hold -----
 
 
-def _unless_refused(case: Case, compute: Callable[[], Any], batch: Sequence[Any], own: Sequence[int]) -> Any:
-    """The result of a batch; None where vmap refuses it because its shape depends on values, as it must."""
+def _unless_refused(
+    case: Case, compute: Callable[[], Any], batch: Sequence[Any], own: Sequence[int]
+) -> Any:
+    """The result of a batch; None where vmap refuses it because its shape depends on values, as it
+    must.
+    """
     must = _must_refuse(case, batch, own)
     try:
         found = compute()
     except BatchingError as error:
         if must is False:
             raise
-        assert "depends on the values" in str(error), f"the error does not say what is wrong: {error}"
+        assert "depends on the values" in str(error), (
+            f"the error does not say what is wrong: {error}"
+        )
         return None
     assert not must, "the shape of the result depends on values, yet vmap has computed it"
     return found
 
 
 def _must_refuse(case: Case, batch: Sequence[Any], own: Sequence[int]) -> bool | None:
-    """Whether the shape of the result depends on the values of these arrays; None where they are too small to tell."""
+    """Whether the shape of the result depends on the values of these arrays; None where they are
+    too small to tell.
+    """
     if case.sample.needs not in ("data_dependent", "boolean_indexing"):
         return False
     problem = case.problem
     if all(batch[i][0].size < 2 for i in own):
         return None
     shapes = set()
-    for fill in (lambda i, x: x, lambda i, x: np.ones_like(x) if i in own else x, lambda i, x: np.zeros_like(x) if i in own else x):
+    for fill in (
+        lambda i, x: x,
+        lambda i, x: np.ones_like(x) if i in own else x,
+        lambda i, x: np.zeros_like(x) if i in own else x,
+    ):
         out = problem.at(_filled(problem, fill, _AsIs())).forward()
         shapes.add(tuple(np.shape(y) for y in checks._tuple(out)))
     return len(shapes) > 1
@@ -241,28 +323,48 @@ class _AsIs:
     raw = staticmethod(lambda value: value)
 
 
-def _assert_rows(target: Target, found: Any, expected: Sequence[Any], what: str, tolerance: float, values: bool = True, axis: int = 0) -> None:
+def _assert_rows(
+    target: Target,
+    found: Any,
+    expected: Sequence[Any],
+    what: str,
+    tolerance: float,
+    values: bool = True,
+    axis: int = 0,
+) -> None:
     """Compare the results of a batch with those of its examples."""
     for j, y in enumerate(found):
         assert target.is_raw(y), f"{what}: output {j} is of {type(y).__name__}"
         rows = [target.numpy(e[j]) for e in expected]
         dtype = getattr(expected[0][j], "dtype", None)
-        assert y.dtype == dtype, f"{what}: output {j} has dtype {y.dtype}, that of one example {dtype}"
+        assert y.dtype == dtype, (
+            f"{what}: output {j} has dtype {y.dtype}, that of one example {dtype}"
+        )
         stacked = np.moveaxis(np.stack(rows), 0, axis)
         if values:
-            assert_close(target.numpy(y), stacked, f"{what}: output {j}, against a loop", factor=tolerance)
+            assert_close(
+                target.numpy(y), stacked, f"{what}: output {j}, against a loop", factor=tolerance
+            )
         else:
-            assert tuple(y.shape) == stacked.shape, f"{what}: output {j} has shape {tuple(y.shape)}, expected {stacked.shape}"
+            assert tuple(y.shape) == stacked.shape, (
+                f"{what}: output {j} has shape {tuple(y.shape)}, expected {stacked.shape}"
+            )
 
 
 @contextmanager
 def _nothing_slow(op: Op) -> Iterator[None]:
-    """No operation of the standard may be computed one by one, `op` or what it calls; a third party's, if it has no batching rule.
+    """No operation of the standard may be computed one by one, `op` or what it calls; a third
+    party's, if it has no batching rule.
 
     multigrad warns of each once, so of `op` its declaration is asked.
     """
-    assert op.batching is not None or op.kind == "composite" or not op.arrays or op.chapter == "data_type" or _is_foreign(op), \
-        f"the operation {op.name!r} has no batching rule"
+    assert (
+        op.batching is not None
+        or op.kind == "composite"
+        or not op.arrays
+        or op.chapter == "data_type"
+        or _is_foreign(op)
+    ), f"the operation {op.name!r} has no batching rule"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

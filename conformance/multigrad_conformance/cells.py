@@ -1,7 +1,9 @@
-"""Every test there is for a backend: operation x check x sample x precision or variant, each with a stable id.
+"""Every test there is for a backend: operation x check x sample x precision or variant, each with a
+stable id.
 
-An id reads `operation/check/sample`, followed by `@float32` for single precision or `@<variant>` for a variant of the
-backend. The set of ids depends on the table of operations and on what the backend's record says, never on the level.
+An id reads `operation/check/sample`, followed by `@float32` for single precision or `@<variant>`
+for a variant of the backend. The set of ids depends on the table of operations and on what the
+backend's record says, never on the level.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ from .target import Target
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
 RANDOM = "random"
 RULES = ("jvp", "override")
-"""At the short level of every sample on NumPy: one direction costs four evaluations, and with the adjoint it tries both rules, which are the same on
-every library, as the kernels' forms are. Of our own operations, whose samples are small."""
+"""At the short level of every sample on NumPy: one direction costs four evaluations, and with the
+adjoint it tries both rules, which are the same on every library, as the kernels' forms are. Of our
+own operations, whose samples are small."""
 FIRST_ONLY = ("vmap", "vmap_vjp", "dual")
-"""At the short level of the first sample alone, and of those that are for nothing else: a library that compiles takes long over each shape. (`dual`
-is all that there is of a composite.)"""
+"""At the short level of the first sample alone, and of those that are for nothing else: a library
+that compiles takes long over each shape. (`dual` is all that there is of a composite.)"""
 
 BACKWARDS = frozenset({"negative_steps"})
 
@@ -62,12 +65,15 @@ class Cell:
         """Run the test; raises where something is wrong."""
         backend = extend.backend(self.backend)
         if self.variant and self.operation in OPS:
-            Target(self.backend).raw_function(OPS[self.operation])  # found as usual, not as a variant's flags would have it
+            # found as usual, not as a variant's flags would have it
+            Target(self.backend).raw_function(OPS[self.operation])
         with self._in_variant(backend) as device:
             self.run(Target(self.backend, device, self.single))
 
     def missing(self) -> str:
-        """Why the library cannot do what the test needs, "" if it can: what it or its backend says of this kind of test, or of this one."""
+        """Why the library cannot do what the test needs, "" if it can: what it or its backend says
+        of this kind of test, or of this one.
+        """
         backend = extend.backend(self.backend)
         reason = ""
         if self.needs:
@@ -75,14 +81,18 @@ class Cell:
                 lacks = backend.lacks()
             reason = ", ".join(text for need, text in lacks.items() if need in self.needs)
         declared = backend.capabilities.missing.items()
-        return reason or next((text for name, text in declared if fnmatchcase(self.id, missing_pattern(name))), "")
+        return reason or next(
+            (text for name, text in declared if fnmatchcase(self.id, missing_pattern(name))), ""
+        )
 
     def _in_variant(self, backend: Backend) -> AbstractContextManager[Any]:
         return backend.variants[self.variant]() if self.variant else nullcontext()
 
 
 def missing_pattern(name: str) -> str:
-    """The pattern of test ids that a key of `Capabilities.missing` stands for: all tests of an operation, or those named."""
+    """The pattern of test ids that a key of `Capabilities.missing` stands for: all tests of an
+    operation, or those named.
+    """
     return name if "/" in name else f"{name}/*"
 
 
@@ -99,7 +109,10 @@ def _given(name: str) -> tuple[Cell, ...]:
     """Those of the short and the full level."""
     backend = extend.backend(name)
     found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
-    of_kernels = (Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k)) for k, check in kernels.checks_of(backend))
+    of_kernels = (
+        Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k))
+        for k, check in kernels.checks_of(backend)
+    )
     return (*found, *of_kernels)
 
 
@@ -108,25 +121,45 @@ def _random(backend: Backend, seed: int) -> Iterator[Cell]:
     for op in list(OPS.values()):
         for sample in randomly.sampled(op):
             needs = frozenset({"complex"} if sample.complex else ())
-            yield Cell(backend.name, op.name, RANDOM, sample.label, randomly.check(sample, op.name, seed), False, needs=needs)
+            yield Cell(
+                backend.name,
+                op.name,
+                RANDOM,
+                sample.label,
+                randomly.check(sample, op.name, seed),
+                False,
+                needs=needs,
+            )
 
 
 def selected(name: str, level: str, operations: Sequence[str] = (), seed: int = 0) -> list[Cell]:
-    """The cells to run now: of that level, at the precisions that there are, of all operations or of those. `seed` is that of the random level."""
+    """The cells to run now: of that level, at the precisions that there are, of all operations or
+    of those. `seed` is that of the random level.
+    """
     target = Target(name)
     if level == RANDOM:
         return list(_random(target.backend, seed))
-    of = [cell for o in operations for cell in _of_operation(target.backend, OPS[o])] if operations else _given(name)
+    of = (
+        [cell for o in operations for cell in _of_operation(target.backend, OPS[o])]
+        if operations
+        else _given(name)
+    )
     return [c for c in of if (level == "full" or c.short) and _at_precision(c, target.has_double)]
 
 
 def _at_precision(cell: Cell, has_double: bool) -> bool:
-    """In single precision everything runs where there is no other, else the basic checks of the first sample."""
+    """In single precision everything runs where there is no other, else the basic checks of the
+    first sample.
+    """
     if cell.variant or cell.check in ("kernel", "conversion"):
         return True
     if not has_double:
         return cell.single
-    return not cell.single or (cell.short and cell.check in ("forward", "vjp") and cell.label.partition("@")[0] == _first(cell.operation))
+    return not cell.single or (
+        cell.short
+        and cell.check in ("forward", "vjp")
+        and cell.label.partition("@")[0] == _first(cell.operation)
+    )
 
 
 def _first(operation: str) -> str:
@@ -138,11 +171,16 @@ def unsampled(op: Op) -> bool:
     return not samples_of(op.name)
 
 
-def _of_operation(backend: Backend, op: Op, samples: tuple[Sample, ...] | None = None) -> Iterator[Cell]:
+def _of_operation(
+    backend: Backend, op: Op, samples: tuple[Sample, ...] | None = None
+) -> Iterator[Cell]:
     """The tests of an operation, on the samples that are registered or on others."""
     samples = samples_of(op.name) if samples is None else samples
-    chosen = [(check, sample, run, _short(op, check, sample is samples[0] or sample.checks == (check,)))
-              for sample in samples for check, run in _checks(backend, op, sample)]
+    chosen = [
+        (check, sample, run, _short(op, check, sample is samples[0] or sample.checks == (check,)))
+        for sample in samples
+        for check, run in _checks(backend, op, sample)
+    ]
     if samples:
         chosen += [(check, sample, run, True) for check, sample, run in _derived(op, samples[0])]
     for single in (False, True):
@@ -151,23 +189,48 @@ def _of_operation(backend: Backend, op: Op, samples: tuple[Sample, ...] | None =
                 yield _cell(backend, op, check, sample, run, single, short=short)
     if samples and not samples[0].checks:
         sample = samples[0]
-        check, run = ("vjp", checks.vjp) if _differentiable(op, sample) else ("forward", checks.forward)
+        check, run = (
+            ("vjp", checks.vjp) if _differentiable(op, sample) else ("forward", checks.forward)
+        )
         for variant in backend.variants:
             yield _cell(backend, op, check, sample, run, False, variant)
 
 
 def _short(op: Op, check: str, first: bool) -> bool:
     """Whether a check of a short sample is made at the short level."""
-    elementwise = check == "vmap_vjp" and op.batching == "elementwise"  # made of others of that kind, which have `vmap`
-    return check not in FULL_ONLY and (first or check not in FIRST_ONLY or (check == "dual" and op.kind == "composite")) and not elementwise
+    # made of others of that kind, which have `vmap`
+    elementwise = check == "vmap_vjp" and op.batching == "elementwise"
+    return (
+        check not in FULL_ONLY
+        and (first or check not in FIRST_ONLY or (check == "dual" and op.kind == "composite"))
+        and not elementwise
+    )
 
 
-def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single: bool, variant: str = "", short: bool = True) -> Cell:
+def _cell(
+    backend: Backend,
+    op: Op,
+    check: str,
+    sample: Sample,
+    run: Any,
+    single: bool,
+    variant: str = "",
+    short: bool = True,
+) -> Cell:
     def execute(target: Target) -> None:
         run(checks.Case(target, op, sample))
 
-    needs = sample.capabilities | BACKWARDS if (check, sample.label) == ("layout", "reversed") else sample.capabilities
-    short = (short and bool(sample.short)) or (check in RULES and backend.name == "numpy" and not single and op.module.startswith("multigrad.ops"))
+    needs = (
+        sample.capabilities | BACKWARDS
+        if (check, sample.label) == ("layout", "reversed")
+        else sample.capabilities
+    )
+    short = (short and bool(sample.short)) or (
+        check in RULES
+        and backend.name == "numpy"
+        and not single
+        and op.module.startswith("multigrad.ops")
+    )
     return Cell(backend.name, op.name, check, sample.label, execute, short, single, variant, needs)
 
 
@@ -203,30 +266,53 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
         known |= {"vmap": batches.vmap, "vmap_each": batches.vmap_each}
     if op.name in backend.functions and op.forward is not None:
         known["override"] = checks.override
-    yield from ((check, run) for check, run in known.items() if sample.checks is None or check in sample.checks)
+    yield from (
+        (check, run)
+        for check, run in known.items()
+        if sample.checks is None or check in sample.checks
+    )
 
 
 # ----- samples made from the first one of an operation -----
 
 FULL, ROW, COLUMN, FIRST_ROW, ZERO_D, NUMBER = (
-    lambda x: x, lambda x: x[0], lambda x: x[:, :1], lambda x: x[:1], lambda x: np.asarray(x[0, 0]), lambda x: x[0, 0].item())
+    lambda x: x,
+    lambda x: x[0],
+    lambda x: x[:, :1],
+    lambda x: x[:1],
+    lambda x: np.asarray(x[0, 0]),
+    lambda x: x[0, 0].item(),
+)
 CUBE = lambda x: np.stack([x, x[::-1]])
-BROADCASTS = {"full,row": (FULL, ROW), "number,full": (NUMBER, FULL), "row,full": (ROW, FULL), "column,row": (COLUMN, FIRST_ROW),
-              "full,column": (FULL, COLUMN), "column,3-d": (COLUMN, CUBE), "full,0-d": (FULL, ZERO_D), "0-d,full": (ZERO_D, FULL),
-              "full,number": (FULL, NUMBER)}
+BROADCASTS = {
+    "full,row": (FULL, ROW),
+    "number,full": (NUMBER, FULL),
+    "row,full": (ROW, FULL),
+    "column,row": (COLUMN, FIRST_ROW),
+    "full,column": (FULL, COLUMN),
+    "column,3-d": (COLUMN, CUBE),
+    "full,0-d": (FULL, ZERO_D),
+    "0-d,full": (ZERO_D, FULL),
+    "full,number": (FULL, NUMBER),
+}
 SHORT_BROADCASTS = ("full,row", "number,full")
 EMPTIES = {"0-d": ZERO_D, "no rows": lambda x: x[:0]}
 
 
 def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
-    """Checks of an operation's way with shapes, layouts, dtypes and raw operands, on values of its first sample."""
+    """Checks of an operation's way with shapes, layouts, dtypes and raw operands, on values of its
+    first sample.
+    """
     if isinstance(sample, Kink) or sample.checks:
         return
     problem = Problem.of(op, sample)
     arrays = [v for v in leaves(problem.values) if isinstance(v, np.ndarray)]
     if problem.places:
-        for name in checks.LAYOUTS:  # "repeated" has fewer rows, which arrays that are not differentiated would not go with
-            if name != "repeated" or (op.batching == "elementwise" and len(problem.places) == len(arrays)):
+        # "repeated" has fewer rows, which arrays that are not differentiated would not go with
+        for name in checks.LAYOUTS:
+            if name != "repeated" or (
+                op.batching == "elementwise" and len(problem.places) == len(arrays)
+            ):
                 yield "layout", _named(sample, name), partial(_layout, sample=sample, name=name)
     if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
         for side in ("left", "right"):
@@ -239,15 +325,34 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
         return
     for label, (first, others) in BROADCASTS.items():
         if "number" not in label or (len(arrays) == 2 and label != "number,full") or op.operator:
-            yield "broadcasting", _made(op, sample, label, first, others, label in SHORT_BROADCASTS), checks.derived
+            yield (
+                "broadcasting",
+                _made(op, sample, label, first, others, label in SHORT_BROADCASTS),
+                checks.derived,
+            )
     if sum(map(is_floating, arrays)) > 1:
-        mixed = _made(op, sample, "float64,float32", FULL, lambda x: x.astype(np.float32) if is_floating(x) else x, True)
+        mixed = _made(
+            op,
+            sample,
+            "float64,float32",
+            FULL,
+            lambda x: x.astype(np.float32) if is_floating(x) else x,
+            True,
+        )
         yield "promotion", mixed, checks.derived
 
 
 def _named(sample: Sample, label: str, short: bool = False) -> Sample:
-    return Sample(label, *sample.args, short=short, needs=sample.needs, project=sample.project, finish=sample.finish,
-                  reference=sample.reference, **sample.kwargs)
+    return Sample(
+        label,
+        *sample.args,
+        short=short,
+        needs=sample.needs,
+        project=sample.project,
+        finish=sample.finish,
+        reference=sample.reference,
+        **sample.kwargs,
+    )
 
 
 def _layout(case: checks.Case, sample: Sample, name: str) -> None:
@@ -267,6 +372,16 @@ def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bo
         if isinstance(values[name], np.ndarray):
             values[name] = form(values[name])
             form = others
-    positional = [values.pop(n) for n, p in op.signature.parameters.items() if p.kind is not p.KEYWORD_ONLY]
-    return Sample(label, *positional, short=short, differentiable=sample.differentiable, tolerance=sample.tolerance, values=sample.values,
-                  reference=sample.reference, **values)
+    positional = [
+        values.pop(n) for n, p in op.signature.parameters.items() if p.kind is not p.KEYWORD_ONLY
+    ]
+    return Sample(
+        label,
+        *positional,
+        short=short,
+        differentiable=sample.differentiable,
+        tolerance=sample.tolerance,
+        values=sample.values,
+        reference=sample.reference,
+        **values,
+    )

@@ -1,8 +1,11 @@
-"""A certificate: what a run of the suite found, as JSON. Tables, pages, badges and comparisons are views of it.
+"""A certificate: what a run of the suite found, as JSON.
+
+Tables, pages, badges and comparisons are views of it.
 
     {"format": 2, "multigrad": version, "samples": level, "operations": {name: {"chapter", "kind"}},
      "left out": {backend: why it was not tested},
-     "problems": {test: reason}            failures of tests that concern no single operation of a backend
+     "problems": {test: reason}            failures of tests that concern no single operation of a
+                                           backend
      "backends": {name: {
          "tests": {id: [state] or [state, reason]},
          "not run": [id],                  tests of that level that have no result
@@ -33,19 +36,28 @@ class CertificateError(Exception):
 
 
 def read(path: Path) -> Results:
-    """The certificate in a file. Raises CertificateError where there is none that this version can read."""
+    """The certificate in a file.
+
+    Raises CertificateError where there is none that this version can read.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CertificateError(f"no such file: {path}" if isinstance(error, FileNotFoundError) else f"cannot read {path}: {error}") from error
+        raise CertificateError(
+            f"no such file: {path}"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot read {path}: {error}"
+        ) from error
     except ValueError as error:
         raise CertificateError(f"{path} is no certificate: it is not JSON ({error})") from error
     if not isinstance(found, dict):
         raise CertificateError(f"{path} is no certificate: it holds no JSON object")
     number = found.get("format", 1)
     if type(number) is not int or number > FORMAT:
-        raise CertificateError(f"{path} is a certificate of format {number!r}, and this version reads up to {FORMAT}: "
-                               "pip install --upgrade multigrad-conformance")
+        raise CertificateError(
+            f"{path} is a certificate of format {number!r}, and this version reads up to {FORMAT}: "
+            "pip install --upgrade multigrad-conformance"
+        )
     wrong = _wrong(found)
     if wrong:
         raise CertificateError(f"{path} is no certificate: {wrong}")
@@ -54,7 +66,13 @@ def read(path: Path) -> Results:
 
 def _wrong(found: Results) -> str:
     """What keeps a JSON object from being a certificate, "" if nothing does."""
-    for key, kind in (("multigrad", str), ("samples", str), ("operations", dict), ("left out", dict), ("backends", dict)):
+    for key, kind in (
+        ("multigrad", str),
+        ("samples", str),
+        ("operations", dict),
+        ("left out", dict),
+        ("backends", dict),
+    ):
         if not isinstance(found.get(key), kind):
             return f"{key!r} is missing" if key not in found else f"{key!r} is no {kind.__name__}"
     for operation, record in found["operations"].items():
@@ -64,8 +82,16 @@ def _wrong(found: Results) -> str:
         if not isinstance(backend, dict) or not isinstance(backend.get("tests"), dict):
             return f"the backend {name!r} has no tests"
         for test_id, state in backend["tests"].items():
-            if test_id.count("/") < 2 or not isinstance(state, list) or not state or not all(isinstance(s, str) for s in state):
-                return f"the test {test_id!r} of {name!r} reads {state!r}, where [state, reason] was expected"
+            if (
+                test_id.count("/") < 2
+                or not isinstance(state, list)
+                or not state
+                or not all(isinstance(s, str) for s in state)
+            ):
+                return (
+                    f"the test {test_id!r} of {name!r} reads {state!r}, where [state, "
+                    "reason] was expected"
+                )
     return ""
 
 
@@ -78,21 +104,33 @@ def write(results: Results, path: Path) -> None:
 
 
 def merged(certificates: Iterable[Results]) -> Results:
-    """Several certificates as one. Of a backend that is in two of them: the tests of both, the later one's where both have one."""
+    """Several certificates as one.
+
+    Of a backend that is in two of them: the tests of both, the later one's where both have one.
+    """
     total: Results = {}
     for found in certificates:
         if not total:
-            total = {**found, "format": FORMAT, "problems": dict(found.get("problems", {})), "backends": dict(found["backends"])}
+            total = {
+                **found,
+                "format": FORMAT,
+                "problems": dict(found.get("problems", {})),
+                "backends": dict(found["backends"]),
+            }
             continue
         total["operations"] = total["operations"] | found["operations"]
         total["problems"] |= found.get("problems", {})
         total["left out"] = found["left out"] | total["left out"]
         for name, backend in found["backends"].items():
-            total["backends"][name] = _joined(total["backends"][name], backend) if name in total["backends"] else backend
+            total["backends"][name] = (
+                _joined(total["backends"][name], backend) if name in total["backends"] else backend
+            )
         if found["samples"] not in total["samples"].split(", "):
             total["samples"] += f", {found['samples']}"
     tested = total.get("backends", {})
-    total["left out"] = {name: why for name, why in total.get("left out", {}).items() if name not in tested}
+    total["left out"] = {
+        name: why for name, why in total.get("left out", {}).items() if name not in tested
+    }
     return total
 
 
@@ -103,8 +141,10 @@ def _joined(old: Results, new: Results) -> Results:
     else:
         both.pop("not run", None)
     both["runs"] = [*old.get("runs", []), *new.get("runs", [])]
-    both["dtypes"] = {o: old.get("dtypes", {}).get(o, {}) | new.get("dtypes", {}).get(o, {})
-                      for o in old.get("dtypes", {}) | new.get("dtypes", {})}
+    both["dtypes"] = {
+        o: old.get("dtypes", {}).get(o, {}) | new.get("dtypes", {}).get(o, {})
+        for o in old.get("dtypes", {}) | new.get("dtypes", {})
+    }
     for told in (old, new):
         if told.get("died"):
             both["died"] = told["died"]
@@ -115,7 +155,9 @@ def _joined(old: Results, new: Results) -> Results:
 
 
 def counts(tests: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """How many tests are in each state, in the order of STATES; states that are not known come first."""
+    """How many tests are in each state, in the order of STATES; states that are not known come
+    first.
+    """
     found: dict[str, int] = {}
     for state, *_ in tests.values():
         found[state] = found.get(state, 0) + 1
@@ -123,7 +165,9 @@ def counts(tests: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def verdict(results: Results, name: str) -> tuple[str, str]:
-    """One word for a backend, and why: conformant, failed, died, partial (some tests have no result) or untested."""
+    """One word for a backend, and why: conformant, failed, died, partial (some tests have no
+    result) or untested.
+    """
     backend = results["backends"][name]
     states = counts(backend["tests"])
     bad = {s: n for s, n in states.items() if s not in ("passed", "exempt", "missing")}
@@ -136,14 +180,20 @@ def verdict(results: Results, name: str) -> tuple[str, str]:
     if "not run" not in backend:
         return "partial", "the certificate does not say which tests were left out"
     if backend["not run"]:
-        return "partial", f"{len(backend['not run'])} of {len(backend['not run']) + len(backend['tests'])} tests were not run"
+        return (
+            "partial",
+            f"{len(backend['not run'])} of {len(backend['not run']) + len(backend['tests'])} "
+            "tests were not run",
+        )
     if not states.get("passed"):
         return "untested", "no test has passed"
     return "conformant", ", ".join(f"{n} {s}" for s, n in reversed(states.items()))
 
 
 def failed(results: Results) -> bool:
-    """Whether something is wrong: a test failed, a backend died, or the suite itself has a problem."""
+    """Whether something is wrong: a test failed, a backend died, or the suite itself has a
+    problem.
+    """
     return any(verdict(results, name)[0] in ("failed", "died") for name in results["backends"])
 
 

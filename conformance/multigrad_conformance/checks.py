@@ -17,7 +17,18 @@ from multigrad.errors import GradientError
 from multigrad.registry import Op
 
 from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
-from .problem import Problem, along, bare, floating_of, inner, is_floating, problem_of, raw_gradients, tensors_of, widened
+from .problem import (
+    Problem,
+    along,
+    bare,
+    floating_of,
+    inner,
+    is_floating,
+    problem_of,
+    raw_gradients,
+    tensors_of,
+    widened,
+)
 from .rule_calls import Given, assert_each_output, unwritten_gradients
 from .sample import Kink, Refused, Sample, leaves
 from .target import Target, call
@@ -36,7 +47,9 @@ class Case(NamedTuple):
 
 
 def forward(case: Case) -> None:
-    """Values, shape and dtype are those of the standard; what takes no gradient says so; no argument changes."""
+    """Values, shape and dtype are those of the standard; what takes no gradient says so; no
+    argument changes.
+    """
     target, op, sample = case
     problem, check = case.problem, op.kind == "nondifferentiable"
     raws: list[tuple[Any, Any]] = []
@@ -48,8 +61,10 @@ def forward(case: Case) -> None:
         x = mg.asarray(raw)
         return x.requires_grad_() if requires_grad and x.array.dtype in _floating(target) else x
 
-    values = [_mapped_raw(partial(wrapped, requires_grad=check and role != "plain"), target.raw(v))
-              for role, v in zip(op.roles.values(), problem.values, strict=True)]
+    values = [
+        _mapped_raw(partial(wrapped, requires_grad=check and role != "plain"), target.raw(v))
+        for role, v in zip(op.roles.values(), problem.values, strict=True)
+    ]
     values = _on_device(target, op, problem, values)
     dtype = _default_dtype(target, op, problem)
     if target.wrap and raws:
@@ -63,26 +78,43 @@ def forward(case: Case) -> None:
             _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
     if check:
         for y in out if isinstance(out, (tuple, list)) else (out,):
-            assert not getattr(y, "requires_grad", False), "the operation has no derivative, yet its result requires grad"
+            assert not getattr(y, "requires_grad", False), (
+                "the operation has no derivative, yet its result requires grad"
+            )
     _assert_unchanged(target, raws)
 
 
 def _transformed(target: Target, op: Op, problem: Problem) -> Any:
-    """The raw outputs of an operation within the transformation of functions that the variant gives."""
+    """The raw outputs of an operation within the transformation of functions that the variant
+    gives.
+    """
     values = [target.raw(v) for v in problem.values]
     arrays = [v for v in leaves(values) if target.is_raw(v)]
 
     def compute(arrays: Sequence[Any]) -> Any:
         given = iter(arrays)
-        out = call(op, target.function(op), [_mapped_raw(lambda v: mg.asarray(next(given)) if target.is_raw(v) else v, v) for v in values])
-        return out.array if isinstance(out, mg.Tensor) else tuple(getattr(y, "array", y) for y in out)
+        out = call(
+            op,
+            target.function(op),
+            [
+                _mapped_raw(lambda v: mg.asarray(next(given)) if target.is_raw(v) else v, v)
+                for v in values
+            ],
+        )
+        return (
+            out.array if isinstance(out, mg.Tensor) else tuple(getattr(y, "array", y) for y in out)
+        )
 
     assert target.wrap is not None
     return target.wrap(compute)(arrays)
 
 
 def _floating(target: Target) -> list[Any]:
-    return [getattr(target.xp, n) for n in ("float32", "float64", "complex64", "complex128") if hasattr(target.xp, n)]
+    return [
+        getattr(target.xp, n)
+        for n in ("float32", "float64", "complex64", "complex128")
+        if hasattr(target.xp, n)
+    ]
 
 
 def _mapped_raw(f: Callable[[Any], Any], value: Any) -> Any:
@@ -93,7 +125,11 @@ def _mapped_raw(f: Callable[[Any], Any], value: Any) -> Any:
 
 def _on_device(target: Target, op: Op, problem: Problem, values: list[Any]) -> list[Any]:
     """Where no argument says on which device an array is to be made, the variant does."""
-    if target.device is None or "device" not in op.roles or any(isinstance(v, np.ndarray) for v in leaves(problem.values)):
+    if (
+        target.device is None
+        or "device" not in op.roles
+        or any(isinstance(v, np.ndarray) for v in leaves(problem.values))
+    ):
         return values
     values[list(op.roles).index("device")] = target.device
     return values
@@ -101,20 +137,31 @@ def _on_device(target: Target, op: Op, problem: Problem, values: list[Any]) -> l
 
 def _default_dtype(target: Target, op: Op, problem: Problem) -> str:
     """The dtype of what is made of no array: the library chooses its own default."""
-    if any(isinstance(v, np.ndarray) for v in leaves(problem.values)) or not isinstance(problem.forward(), (np.ndarray, np.generic)):
+    if any(isinstance(v, np.ndarray) for v in leaves(problem.values)) or not isinstance(
+        problem.forward(), (np.ndarray, np.generic)
+    ):
         return ""
     if "dtype" not in op.roles or problem.values[list(op.roles).index("dtype")] is not None:
         return ""
-    kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(np.asarray(problem.forward()).dtype.kind)
+    kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(
+        np.asarray(problem.forward()).dtype.kind
+    )
     if kind is None:
         return ""
     namespace = target.backend.namespace
-    return target.dtype_name(namespace.__array_namespace_info__().default_dtypes(device=target.device)[kind])
+    return target.dtype_name(
+        namespace.__array_namespace_info__().default_dtypes(device=target.device)[kind]
+    )
 
 
-def _assert_outputs(target: Target, out: Any, problem: Problem, sample: Sample, dtype: str = "", raw: bool = False) -> None:
+def _assert_outputs(
+    target: Target, out: Any, problem: Problem, sample: Sample, dtype: str = "", raw: bool = False
+) -> None:
     exact, wide = problem.forward(), problem.wide.forward()
-    several = problem.op.outputs != () or (problem.op.kind == "composite" and isinstance(exact, (tuple, list)))  # where a setting asks for them
+    # where a setting asks for them
+    several = problem.op.outputs != () or (
+        problem.op.kind == "composite" and isinstance(exact, (tuple, list))
+    )
     if not several and not isinstance(exact, (np.ndarray, np.generic)):
         assert_same(target, out, exact, wide, "result", raw=raw)
         return
@@ -124,11 +171,29 @@ def _assert_outputs(target: Target, out: Any, problem: Problem, sample: Sample, 
         what = problem.op.outputs[i] if problem.op.outputs else f"output {i}"
         if problem.op.outputs:
             assert y is getattr(out, what, y), f"the field {what} is not output {i}"
-        assert_same(target, y, e, w, what, values=sample.values and problem.finish is None, factor=sample.tolerance, expected_dtype=dtype, raw=raw)
+        assert_same(
+            target,
+            y,
+            e,
+            w,
+            what,
+            values=sample.values and problem.finish is None,
+            factor=sample.tolerance,
+            expected_dtype=dtype,
+            raw=raw,
+        )
     if problem.finish is not None and sample.values:
         definite = problem.finished(target.xp if raw else target.bound, out)
-        for i, (y, w) in enumerate(zip(*map(_tuple, (definite, problem.wide.finished(bare(), wide))), strict=True)):
-            assert_close(target.numpy(y), w, f"finished output {i}", factor=sample.tolerance, precision=_narrowest(problem))
+        for i, (y, w) in enumerate(
+            zip(*map(_tuple, (definite, problem.wide.finished(bare(), wide))), strict=True)
+        ):
+            assert_close(
+                target.numpy(y),
+                w,
+                f"finished output {i}",
+                factor=sample.tolerance,
+                precision=_narrowest(problem),
+            )
 
 
 def _tuple(out: Any) -> tuple[Any, ...]:
@@ -137,11 +202,15 @@ def _tuple(out: Any) -> tuple[Any, ...]:
 
 def _assert_unchanged(target: Target, raws: Sequence[tuple[Any, Any]]) -> None:
     for raw, before in raws:
-        assert np.array_equal(target.numpy(raw), before, equal_nan=before.dtype.kind in "fc"), "an argument was changed"
+        assert np.array_equal(target.numpy(raw), before, equal_nan=before.dtype.kind in "fc"), (
+            "an argument was changed"
+        )
 
 
 def vjp(case: Case) -> None:
-    """The gradients are those of finite differences, and those that NumPy gives in float64; nothing that the rule is given changes."""
+    """The gradients are those of finite differences, and those that NumPy gives in float64; nothing
+    that the rule is given changes.
+    """
     target, _, sample = case
     problem = case.problem
     raws = [target.raw(x) for x in problem.leaves()]
@@ -152,15 +221,32 @@ def vjp(case: Case) -> None:
     for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
         what = f"gradient {_name(problem, i)}"
         assert_gradient(target, g, raw, what)
-        assert_close(target.numpy(g), wide.difference_gradients[i], f"{what}, finite differences", DIFFERENCE, sample.tolerance, _narrowest(problem))
+        assert_close(
+            target.numpy(g),
+            wide.difference_gradients[i],
+            f"{what}, finite differences",
+            DIFFERENCE,
+            sample.tolerance,
+            _narrowest(problem),
+        )
         if other:
-            assert_close(target.numpy(g), wide.numpy_gradients[i], f"{what}, NumPy", factor=sample.tolerance, precision=_narrowest(problem))
+            assert_close(
+                target.numpy(g),
+                wide.numpy_gradients[i],
+                f"{what}, NumPy",
+                factor=sample.tolerance,
+                precision=_narrowest(problem),
+            )
 
 
 def each_output(case: Case) -> None:
-    """Each output may be the only one that is used: the gradients are those of finite differences."""
+    """Each output may be the only one that is used: the gradients are those of finite
+    differences.
+    """
     with np.errstate(all="ignore"):
-        assert_each_output(case.target, case.problem, case.sample.tolerance, _narrowest(case.problem))
+        assert_each_output(
+            case.target, case.problem, case.sample.tolerance, _narrowest(case.problem)
+        )
 
 
 def _name(problem: Problem, i: int) -> str:
@@ -172,11 +258,21 @@ def _name(problem: Problem, i: int) -> str:
 def _narrowest(problem: Problem) -> str:
     """The precision that digits can be expected in: that of the narrowest array that takes part."""
     narrow = ("float32", "complex64")
-    return "float32" if any(x.dtype.name in narrow for x in [*leaves(problem.values), *problem.outputs] if is_floating(x)) else "float64"
+    return (
+        "float32"
+        if any(
+            x.dtype.name in narrow
+            for x in [*leaves(problem.values), *problem.outputs]
+            if is_floating(x)
+        )
+        else "float64"
+    )
 
 
 def jvp(case: Case) -> None:
-    """The tangents are those of finite differences, and the adjoint of the gradients under the real inner product; nothing given changes."""
+    """The tangents are those of finite differences, and the adjoint of the gradients under the real
+    inner product; nothing given changes.
+    """
     target, op, sample = case
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
@@ -185,37 +281,87 @@ def jvp(case: Case) -> None:
         ans = call(op, target.raw_function(op), values)
         ans = ans if op.outputs == () else tuple(ans)
         tangents = given.note("a tangent", _tangents(target, problem))
-        moved = extend.jvp(op, given.note("an argument", values), tangents, given.note("an output", ans), conform=False)
+        moved = extend.jvp(
+            op,
+            given.note("an argument", values),
+            tangents,
+            given.note("an output", ans),
+            conform=False,
+        )
     given.assert_unchanged("jvp")
-    outs = [(m, y) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True) if y.dtype in _floating(target)]
+    outs = [
+        (m, y)
+        for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
+        if y.dtype in _floating(target)
+    ]
     for i, (m, y) in enumerate(outs):
         assert m is not None, f"the tangent of output {i} is missing"
-        assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
+        assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
+            f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
+        )
     found = [target.numpy(m) for m, _ in outs]
     if problem.finish is not None:
-        found = along(lambda ys: floating_of(problem.finished(bare(), tuple(ys))), [widened(target.numpy(y)) for _, y in outs], found)
+        found = along(
+            lambda ys: floating_of(problem.finished(bare(), tuple(ys))),
+            [widened(target.numpy(y)) for _, y in outs],
+            found,
+        )
     for i, tangent in enumerate(found):
-        assert_close(tangent, problem.wide.difference_tangents[i], f"tangent {i}", DIFFERENCE, sample.tolerance, _narrowest(problem))
-    gradients = [target.numpy(g) for g in raw_gradients(target, problem, [target.raw(x) for x in problem.leaves()],
-                                                        [target.raw(g) for g in problem.cotangents])]
+        assert_close(
+            tangent,
+            problem.wide.difference_tangents[i],
+            f"tangent {i}",
+            DIFFERENCE,
+            sample.tolerance,
+            _narrowest(problem),
+        )
+    gradients = [
+        target.numpy(g)
+        for g in raw_gradients(
+            target,
+            problem,
+            [target.raw(x) for x in problem.leaves()],
+            [target.raw(g) for g in problem.cotangents],
+        )
+    ]
     left, right = inner(problem.cotangents, found), inner(problem.tangents, gradients)
     scale = 1 + sum(float(np.sum(np.abs(g))) for g in gradients)
     tolerance = 1e-10 if _narrowest(problem) == "float64" else 1e-5
-    assert abs(left - right) <= tolerance * scale * sample.tolerance, f"Re<g, jvp(t)> = {left}, but Re<vjp(g), t> = {right}"
+    assert abs(left - right) <= tolerance * scale * sample.tolerance, (
+        f"Re<g, jvp(t)> = {left}, but Re<vjp(g), t> = {right}"
+    )
 
 
 def dual(case: Case) -> None:
-    """Duals carry the tangents of finite differences through the operation, as the function that users call, composite ones too."""
+    """Duals carry the tangents of finite differences through the operation, as the function that
+    users call, composite ones too.
+    """
     target, _, sample = case
     problem = case.problem
-    raws, tangents = [target.raw(x) for x in problem.leaves()], [target.raw(t) for t in problem.tangents]
+    raws, tangents = (
+        [target.raw(x) for x in problem.leaves()],
+        [target.raw(t) for t in problem.tangents],
+    )
     with np.errstate(all="ignore"):
         outs, moved = mg.func.jvp(_function(case), tuple(raws), tuple(tangents))
-    for i, (m, y, expected) in enumerate(zip(moved, outs, problem.wide.difference_tangents, strict=True)):
+    for i, (m, y, expected) in enumerate(
+        zip(moved, outs, problem.wide.difference_tangents, strict=True)
+    ):
         assert target.is_raw(m), f"tangent {i} is of {type(m).__name__}"
-        assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
-        assert_close(target.numpy(m), expected, f"tangent {i}", DIFFERENCE, sample.tolerance, _narrowest(problem))
-    _assert_unchanged(target, list(zip([*raws, *tangents], [*problem.leaves(), *problem.tangents], strict=True)))
+        assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
+            f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
+        )
+        assert_close(
+            target.numpy(m),
+            expected,
+            f"tangent {i}",
+            DIFFERENCE,
+            sample.tolerance,
+            _narrowest(problem),
+        )
+    _assert_unchanged(
+        target, list(zip([*raws, *tangents], [*problem.leaves(), *problem.tangents], strict=True))
+    )
 
 
 def nested(case: Case) -> Any:
@@ -230,28 +376,43 @@ def nested(case: Case) -> Any:
 
     with np.errstate(all="ignore"):
         _, found = mg.func.jvp(gradients, tuple(raws), tuple(tangents))
-    for i, (s, raw, expected) in enumerate(zip(found, raws, problem.wide.difference_second, strict=True)):
+    for i, (s, raw, expected) in enumerate(
+        zip(found, raws, problem.wide.difference_second, strict=True)
+    ):
         what = f"the derivative of gradient {_name(problem, i)}"
         assert_gradient(target, s, raw, what)
-        assert_close(target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem))
+        assert_close(
+            target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
+        )
     return found
 
 
 def _function(case: Case) -> Callable[..., Any]:
-    """The operation as a function of the arrays to differentiate by, that returns its floating outputs."""
+    """The operation as a function of the arrays to differentiate by, that returns its floating
+    outputs.
+    """
     target, op, _ = case
     values = [target.raw(v) for v in case.problem.values]
 
     def function(*xs: Any) -> Any:
-        out = case.problem.finished(target.bound, call(op, target.function(op), case.problem.replaced(xs, values)))
+        out = case.problem.finished(
+            target.bound, call(op, target.function(op), case.problem.replaced(xs, values))
+        )
         return tuple(y for y in _tuple(out) if y.dtype in _floating(target))
 
     return function
 
 
 def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = None) -> list[Any]:
-    """One tangent per parameter: an array, a tuple of these for a list of arrays, None for what is not to be moved."""
-    flat = {place: target.raw(t) for place, t in zip(problem.places, problem.tangents if given is None else given, strict=True)}
+    """One tangent per parameter: an array, a tuple of these for a list of arrays, None for what is
+    not to be moved.
+    """
+    flat = {
+        place: target.raw(t)
+        for place, t in zip(
+            problem.places, problem.tangents if given is None else given, strict=True
+        )
+    }
     result: list[Any] = []
     for i, role in enumerate(problem.op.roles.values()):
         if role == "arrays":
@@ -262,27 +423,48 @@ def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = No
 
 
 def second(case: Case) -> None:
-    """Differentiated again, by the arguments and by the cotangents: against differences of the gradients and of the outputs."""
+    """Differentiated again, by the arguments and by the cotangents: against differences of the
+    gradients and of the outputs.
+    """
     target, op, sample = case
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     gs = [mg.asarray(target.raw(g), requires_grad=True) for g in problem.cotangents]
     with np.errstate(all="ignore"):
-        outs = tensors_of(problem.finished(target.bound, call(op, target.function(op), problem.replaced(xs, values))))
+        outs = tensors_of(
+            problem.finished(
+                target.bound, call(op, target.function(op), problem.replaced(xs, values))
+            )
+        )
         first = mg.autograd.grad(outs, xs, grad_outputs=gs, create_graph=True)
-        kept = [(f, target.raw(v)) for f, v in zip(first, problem.tangents, strict=True) if f.requires_grad]
+        kept = [
+            (f, target.raw(v))
+            for f, v in zip(first, problem.tangents, strict=True)
+            if f.requires_grad
+        ]
         found: Sequence[Any] = [None] * (len(xs) + len(gs))
         if kept:
-            found = mg.autograd.grad([f for f, _ in kept], [*xs, *gs], grad_outputs=[v for _, v in kept], allow_unused=True)
+            found = mg.autograd.grad(
+                [f for f, _ in kept],
+                [*xs, *gs],
+                grad_outputs=[v for _, v in kept],
+                allow_unused=True,
+            )
     expected = [*problem.wide.difference_second, *problem.wide.difference_tangents]
     for i, (s, leaf, e) in enumerate(zip(found, [*xs, *gs], expected, strict=True)):
-        what = f"second derivative by {_name(problem, i)}" if i < len(xs) else f"derivative by cotangent {i - len(xs)}"
+        what = (
+            f"second derivative by {_name(problem, i)}"
+            if i < len(xs)
+            else f"derivative by cotangent {i - len(xs)}"
+        )
         if s is None:  # unused is zero
             assert_close(np.zeros_like(e), e, what, DIFFERENCE)
             continue
         assert_gradient(target, s.array, leaf.array, what)
-        assert_close(target.numpy(s), e, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem))
+        assert_close(
+            target.numpy(s), e, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
+        )
 
 
 def kink(case: Case) -> None:
@@ -302,23 +484,37 @@ def kink(case: Case) -> None:
     if sample.second:
         with np.errstate(all="ignore"):
             ones = [mg.asarray(target.raw(np.ones(x.shape, target.numpy(x).dtype))) for x in xs]
-            again = mg.autograd.grad(list(found), xs, grad_outputs=ones, allow_unused=True, materialize_grads=True)
+            again = mg.autograd.grad(
+                list(found), xs, grad_outputs=ones, allow_unused=True, materialize_grads=True
+            )
         _assert_stated(case, again, sample.second, "second derivative")
 
 
 def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None:
-    """Where both are finite, the tangent along ones is what the gradients say: the two modes choose the same at a kink."""
+    """Where both are finite, the tangent along ones is what the gradients say: the two modes choose
+    the same at a kink.
+    """
     target, op, problem = case.target, case.op, case.problem
     ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in problem.leaves()]
     with np.errstate(all="ignore"):
         ans = call(op, target.raw_function(op), values)
         ans = ans if op.outputs == () else tuple(ans)
         moved = extend.jvp(op, values, _tangents(target, problem, ones), ans, conform=False)
-    tangents = [target.numpy(m) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
-                if y.dtype in _floating(target)]
+    tangents = [
+        target.numpy(m)
+        for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
+        if y.dtype in _floating(target)
+    ]
     if all(np.all(np.isfinite(x)) for x in (*tangents, *gradients)):
-        left, right = inner([np.ones(t.shape, t.dtype) for t in tangents], tangents), inner(ones, gradients)
-        assert_close(np.asarray(left), np.asarray(right), "the sum of tangents, against that of the gradients")
+        left, right = (
+            inner([np.ones(t.shape, t.dtype) for t in tangents], tangents),
+            inner(ones, gradients),
+        )
+        assert_close(
+            np.asarray(left),
+            np.asarray(right),
+            "the sum of tangents, against that of the gradients",
+        )
 
 
 def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> None:
@@ -331,20 +527,37 @@ def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> 
 
 
 def refused(case: Case) -> None:
-    """A gradient that would be wrong is refused, by the error that is stated; where values are not known, it is nan."""
+    """A gradient that would be wrong is refused, by the error that is stated; where values are not
+    known, it is nan.
+    """
     target, op, sample = case
     assert isinstance(sample, Refused)
     problem = case.problem
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     with np.errstate(all="ignore"):
-        outs = problem.finished(target.bound, call(op, target.function(op), problem.replaced(xs, [target.raw(v) for v in problem.values])))
+        outs = problem.finished(
+            target.bound,
+            call(
+                op,
+                target.function(op),
+                problem.replaced(xs, [target.raw(v) for v in problem.values]),
+            ),
+        )
         try:
-            found = mg.autograd.grad(tensors_of(outs), xs, grad_outputs=[mg.asarray(target.raw(g)) for g in problem.cotangents])
+            found = mg.autograd.grad(
+                tensors_of(outs),
+                xs,
+                grad_outputs=[mg.asarray(target.raw(g)) for g in problem.cotangents],
+            )
         except GradientError as error:
-            assert sample.message in str(error), f"the gradient is refused, but not because {sample.message!r}: {error}"
+            assert sample.message in str(error), (
+                f"the gradient is refused, but not because {sample.message!r}: {error}"
+            )
             return
     for i, g in enumerate(found):
-        assert np.all(np.isnan(target.numpy(g))), f"gradient {_name(problem, i)} should be refused: {sample.message}"
+        assert np.all(np.isnan(target.numpy(g))), (
+            f"gradient {_name(problem, i)} should be refused: {sample.message}"
+        )
 
 
 def derived(case: Case) -> None:
@@ -367,7 +580,10 @@ def empty(case: Case) -> None:
 LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     # how to store an array, and how to take it out again, so that its memory is not contiguous
     "transposed": (lambda x: x.T, lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim))))),
-    "reversed": (lambda x: np.flip(x), lambda xp, x: xp.getitem(x, (slice(None, None, -1),) * x.ndim)),
+    "reversed": (
+        lambda x: np.flip(x),
+        lambda xp, x: xp.getitem(x, (slice(None, None, -1),) * x.ndim),
+    ),
     "sliced": (lambda x: np.repeat(x, 2, axis=-1), lambda xp, x: x[..., ::2]),
     "repeated": (lambda x: x[:1], lambda xp, x: xp.broadcast_to(x, (2, *x.shape[1:]))),
 }
@@ -379,45 +595,66 @@ def layout(case: Case, name: str) -> None:
     store, view = LAYOUTS[name]
     problem = case.problem
     if name == "repeated":  # only two equal rows can be stored once
-        problem = problem.at(problem.replaced([np.repeat(x[:1], 2, axis=0) if x.ndim else x for x in problem.leaves()]))
-    raws = [view(target.xp, target.raw(np.array(store(x)))) if x.ndim else target.raw(x) for x in problem.leaves()]
+        problem = problem.at(
+            problem.replaced(
+                [np.repeat(x[:1], 2, axis=0) if x.ndim else x for x in problem.leaves()]
+            )
+        )
+    raws = [
+        view(target.xp, target.raw(np.array(store(x)))) if x.ndim else target.raw(x)
+        for x in problem.leaves()
+    ]
     for raw, x in zip(raws, problem.leaves(), strict=True):
         assert_close(target.numpy(raw), x, "the view itself")
     found = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
     for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
         assert_gradient(target, g, raw, _name(problem, i))
-        assert_close(target.numpy(g), problem.wide.numpy_gradients[i], f"gradient {_name(problem, i)}", factor=sample.tolerance,
-                     precision=_narrowest(problem))
+        assert_close(
+            target.numpy(g),
+            problem.wide.numpy_gradients[i],
+            f"gradient {_name(problem, i)}",
+            factor=sample.tolerance,
+            precision=_narrowest(problem),
+        )
     _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
 
 
 def raw_operand(case: Case, side: str) -> None:
-    """A raw array on one side of an operator makes a Tensor; where the library's arrays do not defer, a TypeError."""
+    """A raw array on one side of an operator makes a Tensor; where the library's arrays do not
+    defer, a TypeError.
+    """
     target, op, _ = case
     problem = case.problem
     a, b = (target.raw(v) for v in problem.values[:2])
     tensor = mg.asarray(b if side == "left" else a)
     if op.kind != "nondifferentiable":
         tensor = tensor.requires_grad_()
-    function = getattr(operator, {"divmod": "divmod", "and": "and_", "or": "or_"}.get(op.operator, op.operator))
+    function = getattr(
+        operator, {"divmod": "divmod", "and": "and_", "or": "or_"}.get(op.operator, op.operator)
+    )
     with np.errstate(all="ignore"):
         try:
             out = function(a, tensor) if side == "left" else function(tensor, b)
         except TypeError:
             assert side == "left" and not target.capabilities.defers, (
-                "the operator raises a TypeError. If the library's arrays do not defer to others, say so: "
-                "Backend(capabilities=Capabilities(defers=False))")
+                "the operator raises a TypeError. If the library's arrays do not defer to "
+                "others, say so: Backend(capabilities=Capabilities(defers=False))"
+            )
             return
     _assert_outputs(target, out, problem, case.sample)
     if op.kind != "nondifferentiable":
         assert out.requires_grad, "the result has lost its gradient"
-        (g,) = mg.autograd.grad(out, tensor, grad_outputs=mg.asarray(target.raw(problem.cotangents[0])))
+        (g,) = mg.autograd.grad(
+            out, tensor, grad_outputs=mg.asarray(target.raw(problem.cotangents[0]))
+        )
         expected = problem.wide.numpy_gradients[1 if side == "left" else 0]
         assert_close(target.numpy(g), expected, "gradient")
 
 
 def override(case: Case) -> None:
-    """The backend's own form of a kernel gives what its default, made of the standard alone, gives on the same arrays."""
+    """The backend's own form of a kernel gives what its default, made of the standard alone, gives
+    on the same arrays.
+    """
     target, op, sample = case
     backend = target.backend
     values = [target.raw(v) for v in case.problem.values]
@@ -428,11 +665,22 @@ def override(case: Case) -> None:
         own = call(op, backend.functions[op.name], values)
         generic = (resolve_name(default) if isinstance(default, str) else default)(xp, *values)
     finished = case.problem.finish is not None
-    pair = [_tuple(case.problem.finished(target.xp, out)) if finished or op.outputs != () else (out,) for out in (own, generic)]
+    pair = [
+        _tuple(case.problem.finished(target.xp, out)) if finished or op.outputs != () else (out,)
+        for out in (own, generic)
+    ]
     for i, (y, e) in enumerate(zip(*pair, strict=True)):
         expected = target.numpy(e)
-        assert_same(target, y, np.asarray(expected), expected, f"output {i}", factor=sample.tolerance, raw=True,
-                    expected_dtype=target.dtype_name(e.dtype))
+        assert_same(
+            target,
+            y,
+            np.asarray(expected),
+            expected,
+            f"output {i}",
+            factor=sample.tolerance,
+            raw=True,
+            expected_dtype=target.dtype_name(e.dtype),
+        )
 
 
 def conversion(case: Case) -> None:
@@ -441,7 +689,9 @@ def conversion(case: Case) -> None:
     (x,) = (target.raw(v) for v in case.problem.values[:1])
     t = mg.asarray(x, requires_grad=True)
     other = t.to_backend("numpy")
-    assert isinstance(other.array, np.ndarray | np.generic), "to_backend('numpy') wraps no NumPy array"
+    assert isinstance(other.array, np.ndarray | np.generic), (
+        "to_backend('numpy') wraps no NumPy array"
+    )
     assert_close(np.asarray(other.array), target.numpy(x), "values")
     back = (other * 2.0).to_backend(target.name)
     assert target.is_raw(back.array), "back again, it is no array of this library"

@@ -13,14 +13,27 @@ from .certificate import CertificateError, Results
 from .comparison import compare
 
 Writer = Callable[[Results, Path], None]
-FORMS: dict[str, Writer] = {"json": certificate.write, "report": report.write, "html": page.write, "badge": badge.write}
+FORMS: dict[str, Writer] = {
+    "json": certificate.write,
+    "report": report.write,
+    "html": page.write,
+    "badge": badge.write,
+}
 """The options that write a file, and what writes it."""
-NAMES = {"json": "conformance.json", "report": "conformance.md", "html": "conformance.html", "badge": "conformance.svg"}
+NAMES = {
+    "json": "conformance.json",
+    "report": "conformance.md",
+    "html": "conformance.html",
+    "badge": "conformance.svg",
+}
 """What each is called in the folder of --certificate."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the suite, or read earlier certificates, and write what was asked for. Returns the exit status."""
+    """Run the suite, or read earlier certificates, and write what was asked for.
+
+    Returns the exit status.
+    """
     try:
         if options.compare:
             return _compare(*map(Path, options.compare))
@@ -38,11 +51,15 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _results(options: argparse.Namespace) -> tuple[int, Results]:
-    """The exit status of the run, 0 where there is none, and the certificate, empty where there was nothing to run."""
+    """The exit status of the run, 0 where there is none, and the certificate, empty where there was
+    nothing to run.
+    """
     if options.earlier:
         return 0, certificate.merged(certificate.read(Path(p)) for p in options.earlier)
     with tempfile.TemporaryDirectory() as folder:
-        outcome = running.run(options.backend, options.samples, options.pytest, Path(folder), options.limit)
+        outcome = running.run(
+            options.backend, options.samples, options.pytest, Path(folder), options.limit
+        )
     if outcome.status == running.NO_TESTS or not outcome.certificates:
         return outcome.status, {}
     return outcome.status, certificate.merged(outcome.certificates)
@@ -55,7 +72,9 @@ def _outputs(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
         if folder.parent.is_dir() and not folder.exists():
             folder.mkdir()
         yield from ((form, _writable(folder / name)) for form, name in NAMES.items())
-    yield from ((form, _writable(Path(getattr(options, form)))) for form in FORMS if getattr(options, form))
+    yield from (
+        (form, _writable(Path(getattr(options, form)))) for form in FORMS if getattr(options, form)
+    )
 
 
 def _writable(path: Path) -> Path:

@@ -11,8 +11,10 @@ import multigrad as mg
 from .target import NARROW, NARROW_INTEGERS, Target, shape_of
 
 EXACT = {"float64": (1e-9, 1e-11), "float32": (1e-4, 2e-5)}
-"""Relative and absolute tolerance of the same computation done elsewhere, by precision. Samples have values of order 1;
-single precision has to hold for a product of several functions, each off by some 1e-7 times its condition."""
+"""Relative and absolute tolerance of the same computation done elsewhere, by precision.
+
+Samples have values of order 1; single precision has to hold for a product of several functions,
+each off by some 1e-7 times its condition."""
 
 DIFFERENCE = {"float64": (1e-7, 1e-8), "float32": (1e-3, 1e-4)}
 """The same for finite differences, see problem.py."""
@@ -22,23 +24,49 @@ def precision_of(dtype: Any) -> str:
     return "float32" if np.dtype(dtype).name in ("float32", "complex64") else "float64"
 
 
-def assert_close(actual: Any, expected: Any, what: str, tolerances: dict[str, tuple[float, float]] = EXACT, factor: float = 1.0,
-                 precision: str = "") -> None:
-    """Compare values of NumPy arrays; inf and nan must agree. The tolerance is that of the narrower of the two."""
+def assert_close(
+    actual: Any,
+    expected: Any,
+    what: str,
+    tolerances: dict[str, tuple[float, float]] = EXACT,
+    factor: float = 1.0,
+    precision: str = "",
+) -> None:
+    """Compare values of NumPy arrays; inf and nan must agree.
+
+    The tolerance is that of the narrower of the two.
+    """
     actual, expected = np.asarray(actual), np.asarray(expected)
-    assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, expected {expected.shape}"
+    assert actual.shape == expected.shape, (
+        f"{what}: shape {actual.shape}, expected {expected.shape}"
+    )
     if actual.dtype.kind not in "fc":
-        assert np.array_equal(actual, expected), f"{what}: {actual.tolist()}, expected {expected.tolist()}"
+        assert np.array_equal(actual, expected), (
+            f"{what}: {actual.tolist()}, expected {expected.tolist()}"
+        )
         return
     rtol, atol = tolerances[precision or precision_of(actual.dtype)]
-    np.testing.assert_allclose(actual, expected, rtol=rtol * factor, atol=atol * factor, err_msg=what)
+    np.testing.assert_allclose(
+        actual, expected, rtol=rtol * factor, atol=atol * factor, err_msg=what
+    )
 
 
-def assert_same(target: Target, actual: Any, exact: Any, wide: Any, what: str, *, values: bool = True, factor: float = 1.0,
-                expected_dtype: str = "", raw: bool = False) -> None:
+def assert_same(
+    target: Target,
+    actual: Any,
+    exact: Any,
+    wide: Any,
+    what: str,
+    *,
+    values: bool = True,
+    factor: float = 1.0,
+    expected_dtype: str = "",
+    raw: bool = False,
+) -> None:
     """Compare one output of an operation: kind, shape, dtype and values.
 
-    `exact` is NumPy's output at the same precision, which says what dtype is right; `wide` has the digits.
+    `exact` is NumPy's output at the same precision, which says what dtype is right; `wide` has the
+    digits.
     """
     if not isinstance(exact, (np.ndarray, np.generic)):
         _assert_same_object(target, actual, exact, what)
@@ -46,12 +74,18 @@ def assert_same(target: Target, actual: Any, exact: Any, wide: Any, what: str, *
     if raw:
         assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
     else:
-        assert isinstance(actual, mg.Tensor), f"{what}: a {type(actual).__name__} came out, no Tensor"
-        assert target.is_raw(actual.array), f"{what}: wraps {type(actual.array)}, which is no array of {target.name!r}"
+        assert isinstance(actual, mg.Tensor), (
+            f"{what}: a {type(actual).__name__} came out, no Tensor"
+        )
+        assert target.is_raw(actual.array), (
+            f"{what}: wraps {type(actual.array)}, which is no array of {target.name!r}"
+        )
     name = target.dtype_name(actual.dtype)
     expected = expected_dtype or available(target, exact.dtype.name)
     assert name == expected, f"{what}: dtype {name}, expected {expected}"
-    assert shape_of(target, actual) == exact.shape, f"{what}: shape {actual.shape}, expected {exact.shape}"
+    assert shape_of(target, actual) == exact.shape, (
+        f"{what}: shape {actual.shape}, expected {exact.shape}"
+    )
     if values:
         assert_close(target.numpy(actual), wide, what, factor=factor)
 
@@ -67,8 +101,14 @@ def _assert_same_object(target: Target, actual: Any, exact: Any, what: str) -> N
     if isinstance(exact, np.dtype):
         actual, exact = target.dtype_name(actual), available(target, exact.name)
     elif hasattr(exact, "bits"):
-        for field in ("bits", "eps", "max", "min", "smallest_normal") if hasattr(exact, "eps") else ("bits", "max", "min"):
-            assert float(getattr(actual, field)) == float(getattr(exact, field)), f"{what}: {field} is {getattr(actual, field)}"
+        for field in (
+            ("bits", "eps", "max", "min", "smallest_normal")
+            if hasattr(exact, "eps")
+            else ("bits", "max", "min")
+        ):
+            assert float(getattr(actual, field)) == float(getattr(exact, field)), (
+                f"{what}: {field} is {getattr(actual, field)}"
+            )
         return
     elif isinstance(exact, (tuple, list)):
         actual, exact = tuple(actual), tuple(exact)
@@ -78,7 +118,13 @@ def _assert_same_object(target: Target, actual: Any, exact: Any, what: str) -> N
 def assert_gradient(target: Target, actual: Any, leaf: Any, what: str) -> None:
     """A gradient is an array of its argument's library, dtype, shape and device, always."""
     assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
-    assert actual.dtype == leaf.dtype, f"{what}: dtype {actual.dtype}, but that of the argument is {leaf.dtype}"
-    assert shape_of(target, actual) == shape_of(target, leaf), f"{what}: shape {actual.shape}, but that of the argument is {leaf.shape}"
+    assert actual.dtype == leaf.dtype, (
+        f"{what}: dtype {actual.dtype}, but that of the argument is {leaf.dtype}"
+    )
+    assert shape_of(target, actual) == shape_of(target, leaf), (
+        f"{what}: shape {actual.shape}, but that of the argument is {leaf.shape}"
+    )
     device = target.kernel("device")
-    assert device(target.xp, actual) == device(target.xp, leaf), f"{what}: it is not on the device of the argument"
+    assert device(target.xp, actual) == device(target.xp, leaf), (
+        f"{what}: it is not on the device of the argument"
+    )

@@ -15,7 +15,10 @@ RANK = {"passed": 3, "exempt": 2, "missing": 2, NOT_RUN: 0, "failed": 0}
 
 @dataclass
 class Comparison:
-    """The differences of two certificates, line by line. What was added, removed or only changed is neither better nor worse."""
+    """The differences of two certificates, line by line.
+
+    What was added, removed or only changed is neither better nor worse.
+    """
 
     better: list[str] = field(default_factory=list)
     worse: list[str] = field(default_factory=list)
@@ -31,25 +34,39 @@ class Comparison:
             if found:
                 lines += [f"{title}:", *(f"  {line}" for line in found), ""]
         lines += [f"note: {n}" for n in self.notes]
-        return "\n".join([*lines, "worse" if self.worse else "better" if self.better else "no better, no worse"])
+        return "\n".join(
+            [*lines, "worse" if self.worse else "better" if self.better else "no better, no worse"]
+        )
 
 
 def compare(old: Results, new: Results) -> Comparison:
-    """Compare test by test. What NEW has not run although OLD has a result is worse, and so is a backend that NEW lacks, or that died in it."""
+    """Compare test by test.
+
+    What NEW has not run although OLD has a result is worse, and so is a backend that NEW lacks, or
+    that died in it.
+    """
     out = Comparison()
     if old["samples"] != new["samples"]:
-        out.notes.append(f"the samples are {clean(old['samples'])} in the first and {clean(new['samples'])} in the second: "
-                         "tests of one level alone count as removed or added")
+        out.notes.append(
+            f"the samples are {clean(old['samples'])} in the first and {clean(new['samples'])} "
+            "in the second: tests of one level alone count as removed or added"
+        )
     for problem, reason in new.get("problems", {}).items():
         if problem not in old.get("problems", {}):
             out.worse.append(clean(f"{problem}: {reason}"))
-    out.better += [clean(problem) for problem in old.get("problems", {}) if problem not in new.get("problems", {})]
+    out.better += [
+        clean(problem)
+        for problem in old.get("problems", {})
+        if problem not in new.get("problems", {})
+    ]
     for name in old["backends"] | new["backends"]:
         if name not in new["backends"]:
             why = new["left out"].get(name, "")
             out.worse.append(clean(f"{name}: no longer tested{': ' if why else ''}{why}"))
         elif name not in old["backends"]:
-            out.added.append(clean(f"{name}: the backend, {len(new['backends'][name]['tests'])} tests"))
+            out.added.append(
+                clean(f"{name}: the backend, {len(new['backends'][name]['tests'])} tests")
+            )
             _failures(name, new["backends"][name], out)
         else:
             _backend(name, old["backends"][name], new["backends"][name], out)
@@ -80,7 +97,9 @@ def _backend(name: str, old: Results, new: Results, out: Comparison) -> None:
 
 
 def _states(backend: Results) -> dict[str, str]:
-    return dict.fromkeys(backend.get("not run", []), NOT_RUN) | {i: s[0] for i, s in backend["tests"].items()}
+    return dict.fromkeys(backend.get("not run", []), NOT_RUN) | {
+        i: s[0] for i, s in backend["tests"].items()
+    }
 
 
 def _rank(state: str) -> int:
@@ -94,7 +113,10 @@ def _tell(name: str, moved: Mapping[str, Sequence[str]], lines: list[str]) -> No
         operation, check, label = test_id.split("/", 2)
         change = f"{before} -> {after}" if before and after else before or after
         groups.setdefault((operation, check, change), []).append(label)
-    lines += [clean(f"{name} {operation}/{check}: {change}: {_few(labels)}") for (operation, check, change), labels in groups.items()]
+    lines += [
+        clean(f"{name} {operation}/{check}: {change}: {_few(labels)}")
+        for (operation, check, change), labels in groups.items()
+    ]
 
 
 def _few(labels: Sequence[str]) -> str:

@@ -1,4 +1,6 @@
-"""Declarations of a backend that hide what its library can do, where no test of an operation would tell at every level."""
+"""Declarations of a backend that hide what its library can do, where no test of an operation would
+tell at every level.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,25 @@ from .target import Target
 
 
 def hidden(target: Target) -> Iterator[str]:
-    """What the backend says of its library by Capabilities, yet is not so, with how that was seen."""
+    """What the backend says of its library by Capabilities, yet is not so, with how that was
+    seen.
+    """
     c = target.capabilities
     for declared, said, test, seen in (
-            ("mutable=False", not c.mutable, is_written, "x[0] = v changes the memory that a view shows"),
-            ("negative_steps=False", not c.negative_steps, goes_backwards, "x[::-1] reverses x"),
-            ("lazy=True", c.lazy, looks_at_values, "take raises at once for an index that is out of bounds, which only values tell")):
+        (
+            "mutable=False",
+            not c.mutable,
+            is_written,
+            "x[0] = v changes the memory that a view shows",
+        ),
+        ("negative_steps=False", not c.negative_steps, goes_backwards, "x[::-1] reverses x"),
+        (
+            "lazy=True",
+            c.lazy,
+            looks_at_values,
+            "take raises at once for an index that is out of bounds, which only values tell",
+        ),
+    ):
         if said and _holds(test, target):
             yield f"{declared}, yet {seen}"
 

@@ -1,4 +1,6 @@
-"""What a certificate says before there are results: which tests there are to be, and where, when and of what it is made."""
+"""What a certificate says before there are results: which tests there are to be, and where, when
+and of what it is made.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,13 @@ from .samples import samples_of
 from .target import DTYPES, Target
 
 
-def document(backends: Sequence[str], level: str, left_out: dict[str, str], arguments: Sequence[str] = ()) -> Results:
-    """The certificate of a run that is about to begin. `arguments` are those that selected tests; they are told in it."""
+def document(
+    backends: Sequence[str], level: str, left_out: dict[str, str], arguments: Sequence[str] = ()
+) -> Results:
+    """The certificate of a run that is about to begin.
+
+    `arguments` are those that selected tests; they are told in it.
+    """
     extend.load_plugins()
     found = {name: _backend(name, level, arguments) for name in backends}
     return {
@@ -92,9 +99,17 @@ def _each(ask: Any) -> list[str]:
 
 
 def _dtypes(target: Target, planned: Sequence[cells.Cell]) -> dict[str, dict[str, str]]:
-    """{operation: {label: dtype}}, where the label of a test is the part of its id that follows the check."""
-    samples = {name: {s.label: s for s in samples_of(name)} for name in {cell.operation for cell in planned} & set(OPS)}
-    wide = {name: {label: _dtype(name, s) for label, s in found.items()} for name, found in samples.items()}
+    """{operation: {label: dtype}}, where the label of a test is the part of its id that follows the
+    check.
+    """
+    samples = {
+        name: {s.label: s for s in samples_of(name)}
+        for name in {cell.operation for cell in planned} & set(OPS)
+    }
+    wide = {
+        name: {label: _dtype(name, s) for label, s in found.items()}
+        for name, found in samples.items()
+    }
     narrow = Target(target.name, single=True)
     table: dict[str, dict[str, str]] = {}
     for cell in planned:
@@ -102,13 +117,21 @@ def _dtypes(target: Target, planned: Sequence[cells.Cell]) -> dict[str, dict[str
         if of_samples:  # what is made of the first sample, such as a layout, has its dtype
             dtype = of_samples.get(cell.label, next(iter(of_samples.values())))
             label = cell.id.split("/", 2)[2]
-            table.setdefault(cell.operation, {})[label] = (narrow if cell.single else target).narrowed(dtype) if dtype else ""
+            table.setdefault(cell.operation, {})[label] = (
+                (narrow if cell.single else target).narrowed(dtype) if dtype else ""
+            )
     return table
 
 
 def _dtype(name: str, sample: Any) -> str:
-    """The last of the dtypes of a sample's arrays in the order of the standard: complex128 before float64 before int64 before bool."""
-    found = {v.dtype.name for v in leaves(Problem.of(OPS[name], sample).values) if isinstance(v, (np.ndarray, np.generic))}
+    """The last of the dtypes of a sample's arrays in the order of the standard: complex128 before
+    float64 before int64 before bool.
+    """
+    found = {
+        v.dtype.name
+        for v in leaves(Problem.of(OPS[name], sample).values)
+        if isinstance(v, (np.ndarray, np.generic))
+    }
     return max(found, key=DTYPES.index, default="") if found <= set(DTYPES) else ""
 
 
@@ -116,5 +139,9 @@ def selection(arguments: Sequence[str]) -> Iterator[str]:
     """Those of pytest's arguments that are about which tests are run."""
     takes = ("-k", "-m", "--deselect", "--maxfail", "--ignore")
     for before, argument in zip(("", *arguments), arguments, strict=False):
-        if argument in ("-x", "--exitfirst", "--lf", "--last-failed", "--sw", "--stepwise") or argument.startswith(takes) or before in takes:
+        if (
+            argument in ("-x", "--exitfirst", "--lf", "--last-failed", "--sw", "--stepwise")
+            or argument.startswith(takes)
+            or before in takes
+        ):
             yield argument

@@ -15,12 +15,19 @@ BACKEND = "multigrad_backend"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini("multigrad_backends", "the backends of the fixtures xp, check_function and check_rule; default: every installed one", type="args",
-                  default=[])
+    parser.addini(
+        "multigrad_backends",
+        "the backends of the fixtures xp, check_function and check_rule; default: every "
+        "installed one",
+        type="args",
+        default=[],
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let a test that asks for a backend run on each: those of the option, else of the ini file, else all that are installed."""
+    """Let a test that asks for a backend run on each: those of the option, else of the ini file,
+    else all that are installed.
+    """
     if BACKEND in metafunc.fixturenames:
         names = asked(metafunc.config) or chosen(metafunc.config)
         metafunc.parametrize(BACKEND, names, indirect=True, ids=names, scope="session")
@@ -32,19 +39,28 @@ def asked(config: pytest.Config) -> list[str]:
 
 
 def chosen(config: pytest.Config) -> list[str]:
-    """The backends that the project names in its ini file, else the installed ones. Raises UsageError for a name that there is none of."""
+    """The backends that the project names in its ini file, else the installed ones.
+
+    Raises UsageError for a name that there is none of.
+    """
     from .testing import installed, known
 
     named = list(dict.fromkeys(config.getini("multigrad_backends")))
     for name in named:
         if name not in known():
-            raise pytest.UsageError(f"multigrad_backends names {name!r}, which is no backend; there are {', '.join(known())}")
+            raise pytest.UsageError(
+                f"multigrad_backends names {name!r}, which is no backend; there are "
+                f"{', '.join(known())}"
+            )
     return named or installed()
 
 
 @pytest.fixture(scope="session")
 def multigrad_backend(request: pytest.FixtureRequest) -> str:
-    """The name of each installed backend in turn. A test is skipped, with the reason, where one cannot be used here."""
+    """The name of each installed backend in turn.
+
+    A test is skipped, with the reason, where one cannot be used here.
+    """
     from multigrad import extend
     from multigrad.errors import BackendError
 
@@ -58,7 +74,9 @@ def multigrad_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def xp(multigrad_backend: str) -> Any:
-    """The differentiable Array API namespace of each installed backend in turn, as `multigrad.namespace(name)` gives it."""
+    """The differentiable Array API namespace of each installed backend in turn, as
+    `multigrad.namespace(name)` gives it.
+    """
     import multigrad
 
     return multigrad.namespace(multigrad_backend)
@@ -81,7 +99,9 @@ def check_rule(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 
 def _usable(config: pytest.Config) -> list[str] | None:
-    """The backends that are named by the option, or those of the ini file that work here; None where none is named."""
+    """The backends that are named by the option, or those of the ini file that work here; None
+    where none is named.
+    """
     if asked(config) or not config.getini("multigrad_backends"):
         return asked(config) or None
     from .testing import works

@@ -1,4 +1,6 @@
-"""The checks of a user's function. Each takes a trial, and raises AssertionError where something is wrong.
+"""The checks of a user's function.
+
+Each takes a trial, and raises AssertionError where something is wrong.
 
 The messages are the product, so pytest is to add nothing to them: PYTEST_DONT_REWRITE
 """
@@ -23,67 +25,127 @@ from .trial import Trial, backward, gradients, is_array_of, second_gradients, te
 EXAMPLES = 3
 """How many examples a batch has."""
 
-RANDOM = "the function is random, or keeps something between calls. Draw random numbers outside, and pass them as an argument"
+RANDOM = (
+    "the function is random, or keeps something between calls. Draw random numbers "
+    "outside, and pass them as an argument"
+)
 
 
 def pure(trial: Trial) -> None:
     """The same arguments give the same result, and none of them is changed."""
     target, subject = trial.target, trial.subject
-    given, constants = tensors(target, subject.arrays), [mg.asarray(x) if target.is_raw(x) else x for x in subject.constants(target)]
+    given, constants = (
+        tensors(target, subject.arrays),
+        [mg.asarray(x) if target.is_raw(x) else x for x in subject.constants(target)],
+    )
     fixed = [leaf.name for leaf in subject.leaves if not leaf.differentiated]
-    arrays = [(name, x) for name, x in zip([*trial.names, *fixed], [*given, *constants], strict=True) if isinstance(x, mg.Tensor)]
+    arrays = [
+        (name, x)
+        for name, x in zip([*trial.names, *fixed], [*given, *constants], strict=True)
+        if isinstance(x, mg.Tensor)
+    ]
     before = [np.array(target.numpy(x)) for _, x in arrays]
     first = subject.call(target, given, constants)
     for (name, x), old in zip(arrays, before, strict=True):
         now = target.numpy(x)
-        assert now.shape == old.shape and np.array_equal(now, old, equal_nan=now.dtype.kind in "fc"), (
-            f"the function changes its argument {name} in place, from {_told(old)} to {_told(now)}. What requires grad may not be written: let it "
-            "work on a copy, xp.asarray(x, copy=True)")
+        assert now.shape == old.shape and np.array_equal(
+            now, old, equal_nan=now.dtype.kind in "fc"
+        ), (
+            f"the function changes its argument {name} in place, from {_told(old)} to "
+            f"{_told(now)}. What requires grad may not be written: let it work on a copy, "
+            "xp.asarray(x, copy=True)"
+        )
     again = trial.outputs
-    assert [name for name, _ in first] == [name for name, _ in again], f"two calls with the same arguments give different structures: {RANDOM}"
-    for (name, _), y, z in zip(first, to_numpy(target, again), to_numpy(target, first), strict=True):
-        assert np.shape(y) == np.shape(z), f"two calls with the same arguments disagree, {name} has shapes {np.shape(z)} and {np.shape(y)}: {RANDOM}"
+    assert [name for name, _ in first] == [name for name, _ in again], (
+        f"two calls with the same arguments give different structures: {RANDOM}"
+    )
+    for (name, _), y, z in zip(
+        first, to_numpy(target, again), to_numpy(target, first), strict=True
+    ):
+        assert np.shape(y) == np.shape(z), (
+            f"two calls with the same arguments disagree, {name} has shapes {np.shape(z)} and "
+            f"{np.shape(y)}: {RANDOM}"
+        )
         if isinstance(z, (np.ndarray, np.generic)):
-            trial.tolerance.assert_near(y, z, f"two calls with the same arguments disagree, {name}", narrowest([z], trial.precision),
-                                        beside=f" as before: {RANDOM}")
+            trial.tolerance.assert_near(
+                y,
+                z,
+                f"two calls with the same arguments disagree, {name}",
+                narrowest([z], trial.precision),
+                beside=f" as before: {RANDOM}",
+            )
 
 
 def values(trial: Trial) -> None:
-    """Structure, shapes, dtypes and values are those of NumPy, and all arrays are of the backend."""
+    """Structure, shapes, dtypes and values are those of NumPy, and all arrays are of the
+    backend.
+    """
     target, expected = trial.target, trial.reference.outputs
     assert any(is_floating(y) or isinstance(y, np.ndarray) for _, y in expected), (
-        f"the function returns no array, but {', '.join(type(y).__name__ for _, y in expected) or 'nothing'}. What has left as a Python number has "
-        "no derivative: return the array, also one without axes")
+        "the function returns no array, but "
+        f"{', '.join(type(y).__name__ for _, y in expected) or 'nothing'}. What has left as a "
+        "Python number has no derivative: return the array, also one without axes"
+    )
     names, known = [name for name, _ in trial.outputs], [name for name, _ in expected]
-    assert names == known, f"the result has {', '.join(names) or 'no leaves'}, on numpy {', '.join(known) or 'no leaves'}"
-    for (name, y), (_, wide), dtype in zip(trial.outputs, expected, trial.reference.dtypes, strict=True):
+    assert names == known, (
+        f"the result has {', '.join(names) or 'no leaves'}, on numpy "
+        f"{', '.join(known) or 'no leaves'}"
+    )
+    for (name, y), (_, wide), dtype in zip(
+        trial.outputs, expected, trial.reference.dtypes, strict=True
+    ):
         if dtype is None:
-            assert not is_array_of(target, y), f"{name} is an array, on numpy a {type(wide).__name__}"
+            assert not is_array_of(target, y), (
+                f"{name} is an array, on numpy a {type(wide).__name__}"
+            )
             _assert_object(trial, y, wide, name)
             continue
         raw = y.array if isinstance(y, mg.Tensor) else y
         assert target.is_raw(raw), (
-            f"{name} is {_article(raw)}, no array of {target.name!r}: the function has left the library of its arguments. Make arrays by "
-            "xp = x.__array_namespace__(), and call the functions of xp")
+            f"{name} is {_article(raw)}, no array of {target.name!r}: the function has left the "
+            "library of its arguments. Make arrays by xp = x.__array_namespace__(), and call "
+            "the functions of xp"
+        )
         found = target.dtype_name(raw.dtype)
         assert found == available(target, dtype.name), (
-            f"{name} has dtype {found}, on numpy {dtype.name}. Where an array is made, say dtype=x.dtype, device=x.device")
+            f"{name} has dtype {found}, on numpy {dtype.name}. Where an array is made, say "
+            "dtype=x.dtype, device=x.device"
+        )
         actual = target.numpy(raw)
         assert actual.shape == wide.shape, f"{name} has shape {actual.shape}, on numpy {wide.shape}"
-        trial.tolerance.assert_near(actual, wide, name, narrowest([actual, *trial.subject.arrays], trial.precision), beside=" as on numpy in float64")
+        trial.tolerance.assert_near(
+            actual,
+            wide,
+            name,
+            narrowest([actual, *trial.subject.arrays], trial.precision),
+            beside=" as on numpy in float64",
+        )
 
 
 def gradient(trial: Trial) -> None:
-    """Each gradient has the library, dtype, shape and device of its argument, and the values of NumPy's in float64."""
+    """Each gradient has the library, dtype, shape and device of its argument, and the values of
+    NumPy's in float64.
+    """
     target = trial.target
 
     def attributes(found: Sequence[Any], leaves: Sequence[Any]) -> None:
         for name, g, x in zip(trial.names, found, leaves, strict=True):
             assert_gradient(target, g.array, x.array, f"the gradient of {name}")
 
-    trial.gradients = gradients(trial.subject, target, trial.subject.arrays, trial.reference.cotangents, attributes)
-    for name, g, expected in zip(trial.names, trial.gradients, trial.reference.gradients, strict=True):
-        trial.tolerance.assert_near(g, expected, f"the gradient of {name}", trial.digits, beside=" as on numpy in float64", scale=trial.scale)
+    trial.gradients = gradients(
+        trial.subject, target, trial.subject.arrays, trial.reference.cotangents, attributes
+    )
+    for name, g, expected in zip(
+        trial.names, trial.gradients, trial.reference.gradients, strict=True
+    ):
+        trial.tolerance.assert_near(
+            g,
+            expected,
+            f"the gradient of {name}",
+            trial.digits,
+            beside=" as on numpy in float64",
+            scale=trial.scale,
+        )
 
 
 def finite_differences(trial: Trial) -> None:
@@ -92,21 +154,36 @@ def finite_differences(trial: Trial) -> None:
     for name, y in reference.outputs if trial.names else ():
         if is_floating(y) and not np.all(np.isfinite(y)):
             at = worst(~np.isfinite(y))
-            raise AssertionError(f"{name}{_index(at)} is {y[at].item()!r} at these arguments, where there are no differences.{ADVICE}")
+            raise AssertionError(
+                f"{name}{_index(at)} is {y[at].item()!r} at these arguments, where there are no "
+                f"differences.{ADVICE}"
+            )
     for k, (name, g) in enumerate(zip(trial.names, trial.gradients, strict=True)):
-        limits = trial.tolerance.limits(g, trial.digits, differences=True, scale=trial.scale) + reference.noise
+        limits = (
+            trial.tolerance.limits(g, trial.digits, differences=True, scale=trial.scale)
+            + reference.noise
+        )
         excess = {at: _excess(trial, k, at, limits[at]) for at in chosen(g)}
         at = max(excess, key=excess.__getitem__, default=())
         if excess.get(at, 0) > 1:
             element = reference.partial(k)
             why = trouble(element.function, element.leaves, element.direction(at), 0, ())
-            raise AssertionError(f"the gradient of {name}{_index(at)} is {g[at].item()!r}, but finite differences give "
-                                 f"{reference.element(k, at).item()!r}.{why}{'' if why else lost(trial)}")
+            raise AssertionError(
+                f"the gradient of {name}{_index(at)} is {g[at].item()!r}, but finite "
+                "differences give "
+                f"{reference.element(k, at).item()!r}.{why}{'' if why else lost(trial)}"
+            )
 
 
 def _excess(trial: Trial, which: int, at: tuple[int, ...], limit: Any) -> float:
-    """How far an element of a gradient is from the differences, at the step that suits, in units of the limit."""
-    element, first, actual = trial.reference.partial(which), trial.reference.element(which, at), trial.gradients[which][at]
+    """How far an element of a gradient is from the differences, at the step that suits, in units of
+    the limit.
+    """
+    element, first, actual = (
+        trial.reference.partial(which),
+        trial.reference.element(which, at),
+        trial.gradients[which][at],
+    )
     best = first
     if over(actual, first, limit) > 1:
         best = settled(partial(element.at, at), element.steps(at), first, actual, limit)
@@ -120,8 +197,17 @@ def lost(trial: Trial) -> str:
     return "".join(f"\n  a gradient is lost at {place}" for place in report)
 
 
-def _along(trial: Trial, found: Sequence[Any], expected: Sequence[Any], names: Sequence[str], function: Any, factor: float = 1.0) -> None:
-    """Compare with the differences of a function along the tangents, `expected` those of the first step."""
+def _along(
+    trial: Trial,
+    found: Sequence[Any],
+    expected: Sequence[Any],
+    names: Sequence[str],
+    function: Any,
+    factor: float = 1.0,
+) -> None:
+    """Compare with the differences of a function along the tangents, `expected` those of the first
+    step.
+    """
     arrays, tangents = trial.reference.wide.arrays, trial.reference.tangents
 
     def estimate(step: float, j: int) -> Any:
@@ -129,78 +215,148 @@ def _along(trial: Trial, found: Sequence[Any], expected: Sequence[Any], names: S
 
     for j, (what, y, first) in enumerate(zip(names, found, expected, strict=True)):
         assert y.shape == first.shape, f"{what} has shape {y.shape}, expected {first.shape}"
-        limits = trial.tolerance.limits(y, trial.digits, differences=True, scale=trial.scale, factor=factor) + factor * trial.reference.noise
+        limits = (
+            trial.tolerance.limits(
+                y, trial.digits, differences=True, scale=trial.scale, factor=factor
+            )
+            + factor * trial.reference.noise
+        )
         best = settled(partial(estimate, j=j), STEPS, first, y, limits)
         try:
-            trial.tolerance.assert_near(y, best, what, trial.digits, limits=limits, beside=" by finite differences")
+            trial.tolerance.assert_near(
+                y, best, what, trial.digits, limits=limits, beside=" by finite differences"
+            )
         except AssertionError as error:
             why = trouble(function, arrays, tangents, j, worst(over(y, best, limits)))
             raise AssertionError(f"{error}.{why}") from None
 
 
 def jvp(trial: Trial) -> None:
-    """Forward mode: tangents are those of differences, and the adjoint of the gradients; they have the dtype and shape of their output."""
+    """Forward mode: tangents are those of differences, and the adjoint of the gradients; they have
+    the dtype and shape of their output.
+    """
     target, reference = trial.target, trial.reference
     if not trial.names or not reference.smooth:
         return
-    outs, moved = mg.func.jvp(trial.function(), tuple(trial.raws(trial.subject.arrays)), tuple(trial.cast(reference.tangents)))
+    outs, moved = mg.func.jvp(
+        trial.function(),
+        tuple(trial.raws(trial.subject.arrays)),
+        tuple(trial.cast(reference.tangents)),
+    )
     names = [f"the tangent of {name}" for name, y in reference.outputs if is_floating(y)]
     for what, m, y in zip(names, moved, outs, strict=True):
         assert target.is_raw(m), f"{what} is of {type(m).__name__}"
-        assert m.dtype == y.dtype, f"{what} has dtype {m.dtype}, but that of the result is {y.dtype}"
+        assert m.dtype == y.dtype, (
+            f"{what} has dtype {m.dtype}, but that of the result is {y.dtype}"
+        )
     found = [target.numpy(m) for m in moved]
     for what, m, y in zip(names, found, map(target.numpy, outs), strict=True):
-        assert m.shape == y.shape, f"{what} has shape {m.shape}, but that of the result is {y.shape}"
+        assert m.shape == y.shape, (
+            f"{what} has shape {m.shape}, but that of the result is {y.shape}"
+        )
     if trial.with_differences:
         _along(trial, found, reference.slopes, names, reference.results)
-    products = [np.real(np.conj(a) * b) for a, b in zip([*reference.cotangents, *trial.gradients], [*found, *reference.tangents], strict=True)]
+    products = [
+        np.real(np.conj(a) * b)
+        for a, b in zip(
+            [*reference.cotangents, *trial.gradients], [*found, *reference.tangents], strict=True
+        )
+    ]
     sums = [float(np.sum(p)) for p in products]
-    left, right = sum(sums[:len(found)]), sum(sums[len(found):])
+    left, right = sum(sums[: len(found)]), sum(sums[len(found) :])
     size = sum(float(np.sum(np.abs(p))) for p in products)
-    trial.tolerance.assert_near(np.asarray(left), np.asarray(right), "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>", trial.digits,
-                                beside=" = Re<vjp(g), t>", scale=size, factor=10)
+    trial.tolerance.assert_near(
+        np.asarray(left),
+        np.asarray(right),
+        "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>",
+        trial.digits,
+        beside=" = Re<vjp(g), t>",
+        scale=size,
+        factor=10,
+    )
 
 
 def second(trial: Trial) -> None:
-    """Second derivatives, by reverse mode twice and by forward mode over it: those of NumPy, and of differences of its gradients."""
+    """Second derivatives, by reverse mode twice and by forward mode over it: those of NumPy, and of
+    differences of its gradients.
+    """
     target, reference, subject = trial.target, trial.reference, trial.subject
     if not trial.names or not reference.smooth:
         return
-    twice = second_gradients(subject, target, subject.arrays, reference.cotangents, reference.tangents)
-    mixed = mg.func.jvp(trial.pullback(), tuple(trial.raws(subject.arrays)), tuple(trial.cast(reference.tangents)))[1]
+    twice = second_gradients(
+        subject, target, subject.arrays, reference.cotangents, reference.tangents
+    )
+    mixed = mg.func.jvp(
+        trial.pullback(), tuple(trial.raws(subject.arrays)), tuple(trial.cast(reference.tangents))
+    )[1]
     scale = max(trial.scale, greatest(reference.second))
-    for mode, found in (("reverse mode twice", twice), ("forward over reverse mode", [target.numpy(s) for s in mixed])):
+    for mode, found in (
+        ("reverse mode twice", twice),
+        ("forward over reverse mode", [target.numpy(s) for s in mixed]),
+    ):
         names = [f"the second derivative of {name}, {mode}" for name in trial.names]
-        for what, s, x, expected in zip(names, found, subject.arrays, reference.second, strict=True):
-            assert s.dtype == x.dtype, f"{what}, has dtype {s.dtype}, but that of the argument is {x.dtype}"
-            trial.tolerance.assert_near(s, expected, what, trial.digits, beside=" as on numpy in float64", factor=10, scale=scale)
+        for what, s, x, expected in zip(
+            names, found, subject.arrays, reference.second, strict=True
+        ):
+            assert s.dtype == x.dtype, (
+                f"{what}, has dtype {s.dtype}, but that of the argument is {x.dtype}"
+            )
+            trial.tolerance.assert_near(
+                s,
+                expected,
+                what,
+                trial.digits,
+                beside=" as on numpy in float64",
+                factor=10,
+                scale=scale,
+            )
         if trial.with_differences:
             _along(trial, found, reference.bends, names, reference.first, 10)
 
 
 def vmap(trial: Trial) -> None:
-    """What vmap computes of a batch, and the gradients of its examples, are what a loop computes. What is differentiated is batched."""
+    """What vmap computes of a batch, and the gradients of its examples, are what a loop computes.
+
+    What is differentiated is batched.
+    """
     if not trial.names:
         return
     batches = [_examples(x, EXAMPLES, "") for x in trial.subject.arrays]
-    results = [name for name, y in trial.reference.outputs if isinstance(y, (np.ndarray, np.generic))]
+    results = [
+        name for name, y in trial.reference.outputs if isinstance(y, (np.ndarray, np.generic))
+    ]
     _assert_looped(trial, trial.function(smooth=False), batches, results)
     if trial.reference.smooth:
-        _assert_looped(trial, trial.pullback(), batches, [f"the gradient of {name}" for name in trial.names])
+        _assert_looped(
+            trial, trial.pullback(), batches, [f"the gradient of {name}" for name in trial.names]
+        )
 
 
-def _assert_looped(trial: Trial, function: Callable[..., Any], batches: Sequence[Any], names: Sequence[str]) -> None:
+def _assert_looped(
+    trial: Trial, function: Callable[..., Any], batches: Sequence[Any], names: Sequence[str]
+) -> None:
     target = trial.target
     found = mg.func.vmap(function)(*trial.raws(batches))
     expected = [function(*trial.raws([b[k] for b in batches])) for k in range(EXAMPLES)]
     for j, (what, y) in enumerate(zip(names, found, strict=True)):
         rows = np.stack([target.numpy(e[j]) for e in expected])
-        assert y.dtype == expected[0][j].dtype, f"{what} of a batch has dtype {y.dtype}, that of one example {expected[0][j].dtype}"
-        trial.tolerance.assert_near(target.numpy(y), rows, f"{what} of a batch", trial.digits, beside=" as in a loop", scale=greatest([rows]))
+        assert y.dtype == expected[0][j].dtype, (
+            f"{what} of a batch has dtype {y.dtype}, that of one example {expected[0][j].dtype}"
+        )
+        trial.tolerance.assert_near(
+            target.numpy(y),
+            rows,
+            f"{what} of a batch",
+            trial.digits,
+            beside=" as in a loop",
+            scale=greatest([rows]),
+        )
 
 
 def jit(trial: Trial) -> None:
-    """Compiled, where the backend has a compiler, values and gradients are what they are without."""
+    """Compiled, where the backend has a compiler, values and gradients are what they are
+    without.
+    """
     for label, enter in trial.target.backend.variants.items():
         with enter() as compiler:
             if callable(compiler):
@@ -214,19 +370,46 @@ def _assert_compiled(trial: Trial, label: str, compiler: Callable[..., Any]) -> 
     def compute(arrays: Sequence[Any]) -> Any:
         leaves = [mg.asarray(x, requires_grad=True) for x in arrays]
         outputs = subject.call(target, leaves, constants)
-        grads = backward(outputs, target, leaves, reference.cotangents) if leaves and reference.smooth else []
-        return [getattr(y, "array", y) for _, y in outputs if is_array_of(target, y)], [g.array for g in grads]
+        grads = (
+            backward(outputs, target, leaves, reference.cotangents)
+            if leaves and reference.smooth
+            else []
+        )
+        return [getattr(y, "array", y) for _, y in outputs if is_array_of(target, y)], [
+            g.array for g in grads
+        ]
 
     outs, grads = compiler(compute)(trial.raws(subject.arrays))
     plain = [(name, target.numpy(y)) for name, y in trial.outputs if is_array_of(target, y)]
     for (name, y), z in zip(plain, outs, strict=True):
-        trial.tolerance.assert_near(target.numpy(z), y, f"under {label}, {name}", trial.digits, beside=" without", scale=greatest([y]))
+        trial.tolerance.assert_near(
+            target.numpy(z),
+            y,
+            f"under {label}, {name}",
+            trial.digits,
+            beside=" without",
+            scale=greatest([y]),
+        )
     for name, g, z in zip(trial.names if grads else (), trial.gradients, grads, strict=bool(grads)):
-        trial.tolerance.assert_near(target.numpy(z), g, f"under {label}, the gradient of {name}", trial.digits, beside=" without", scale=trial.scale)
+        trial.tolerance.assert_near(
+            target.numpy(z),
+            g,
+            f"under {label}, the gradient of {name}",
+            trial.digits,
+            beside=" without",
+            scale=trial.scale,
+        )
 
 
 CHECKS: dict[str, Callable[[Trial], None]] = {
-    "pure": pure, "values": values, "gradient": gradient, "differences": finite_differences, "jvp": jvp, "second": second, "vmap": vmap, "jit": jit,
+    "pure": pure,
+    "values": values,
+    "gradient": gradient,
+    "differences": finite_differences,
+    "jvp": jvp,
+    "second": second,
+    "vmap": vmap,
+    "jit": jit,
 }
 """By name, in the order in which they run."""
 
@@ -245,10 +428,14 @@ def _told(x: Any) -> str:
 
 def _assert_object(trial: Trial, y: Any, expected: Any, name: str) -> None:
     """Compare what is no array: numbers within the tolerance."""
-    if isinstance(expected, (bool, int, float, complex)) and isinstance(y, (bool, int, float, complex)):
+    if isinstance(expected, (bool, int, float, complex)) and isinstance(
+        y, (bool, int, float, complex)
+    ):
         trial.tolerance.assert_near(y, expected, name, trial.precision, beside=" as on numpy")
     else:
-        assert type(y) is type(expected) and (y == expected) is not False, f"{name} is {y!r}, on numpy {expected!r}"
+        assert type(y) is type(expected) and (y == expected) is not False, (
+            f"{name} is {y!r}, on numpy {expected!r}"
+        )
 
 
 def _article(x: Any) -> str:

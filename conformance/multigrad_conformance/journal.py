@@ -1,7 +1,9 @@
-"""The results of a run as they come, so that a process that ends before its time still tells what it had found, and where it was.
+"""The results of a run as they come, so that a process that ends before its time still tells what
+it had found, and where it was.
 
-The journal lies beside the certificate, as `PATH.part`, one JSON value to a line: first the certificate without results, then
-the name of each test as it begins and its result. It is removed when the certificate is written.
+The journal lies beside the certificate, as `PATH.part`, one JSON value to a line: first the
+certificate without results, then the name of each test as it begins and its result. It is removed
+when the certificate is written.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ class Journal:
 
 
 def recovered(path: Path, ending: str) -> Results | None:
-    """The certificate of a run that ended before its time, in the way that `ending` tells. None where it had not begun."""
+    """The certificate of a run that ended before its time, in the way that `ending` tells.
+
+    None where it had not begun.
+    """
     document: Results | None = None
     tests: Tests = {}
     last = ""
@@ -81,6 +86,13 @@ def with_results(document: Results, tests: Tests) -> Results:
     """A certificate with the results of its tests: {backend: {id: (state, reason)}}."""
     backends = {}
     for name, record in document["backends"].items():
-        of_backend = {i: [state, *([reason] if reason else [])] for i, (state, reason) in tests.get(name, {}).items()}
-        backends[name] = {**record, "tests": of_backend, "not run": [i for i in record["not run"] if i not in of_backend]}
+        of_backend = {
+            i: [state, *([reason] if reason else [])]
+            for i, (state, reason) in tests.get(name, {}).items()
+        }
+        backends[name] = {
+            **record,
+            "tests": of_backend,
+            "not run": [i for i in record["not run"] if i not in of_backend],
+        }
     return {**document, "backends": backends}

@@ -1,4 +1,6 @@
-"""The engine's kernels that a backend overrides, each against the default that uses only the standard."""
+"""The engine's kernels that a backend overrides, each against the default that uses only the
+standard.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,17 @@ def own(target: Target) -> None:
         g = target.xp.broadcast_to(target.raw(X[:1]), (2, 3))
         held = g
         result = target.kernel("own")(target.xp, g, like)
-        assert_close(target.numpy(result), target.numpy(KERNELS["own"](target.xp, held, like)), "own")
+        assert_close(
+            target.numpy(result), target.numpy(KERNELS["own"](target.xp, held, like)), "own"
+        )
         assert result.dtype == g.dtype
         if target.capabilities.mutable:
             result[...] = 7.0
-            assert_close(target.numpy(held), np.broadcast_to(X[:1], (2, 3)), "what was given is shared with what came back")
+            assert_close(
+                target.numpy(held),
+                np.broadcast_to(X[:1], (2, 3)),
+                "what was given is shared with what came back",
+            )
 
 
 def place(target: Target) -> None:
@@ -47,7 +55,9 @@ def constant(target: Target) -> None:
             found = target.kernel("constant")(target.xp, value, dtype, target.own_device())
             expected = KERNELS["constant"](target.xp, value, dtype, target.own_device())
             assert found.dtype == expected.dtype == dtype and tuple(found.shape) == ()
-            assert np.array_equal(np.signbit(target.numpy(found)), np.signbit(target.numpy(expected)))
+            assert np.array_equal(
+                np.signbit(target.numpy(found)), np.signbit(target.numpy(expected))
+            )
             assert_close(target.numpy(found), target.numpy(expected), f"constant {value!r}")
 
 
@@ -67,12 +77,17 @@ def devices(target: Target) -> None:
 def exportable(target: Target) -> None:
     """Memory that runs backwards is not said to be for everybody."""
     forwards = target.raw(X)
-    backwards = () if "negative_steps" in target.backend.lacks() else tuple(target.xp.getitem(forwards, key) for key in BACKWARDS)
+    backwards = (
+        ()
+        if "negative_steps" in target.backend.lacks()
+        else tuple(target.xp.getitem(forwards, key) for key in BACKWARDS)
+    )
     for x in (forwards, *backwards):
         if target.kernel("exportable")(target.xp, x):
             try:
                 strides = np.from_dlpack(x).strides
-            except (BufferError, RuntimeError, TypeError, AttributeError):  # memory that NumPy cannot look at
+            except (BufferError, RuntimeError, TypeError, AttributeError):
+                # memory that NumPy cannot look at
                 continue
             assert min(strides) > 0, f"strides {strides}, yet exportable"
 
@@ -82,7 +97,9 @@ def to_numpy(target: Target) -> None:
     for value in _values(target):
         x = target.raw(value)
         for found in (target.kernel("to_numpy")(target.xp, x), KERNELS["to_numpy"](target.xp, x)):
-            assert type(found) is np.ndarray, f"to_numpy gave {type(found).__name__}, no array of NumPy"
+            assert type(found) is np.ndarray, (
+                f"to_numpy gave {type(found).__name__}, no array of NumPy"
+            )
             got, expected = (found.shape, found.dtype), (value.shape, value.dtype)
             assert got == expected, f"to_numpy gave {got} for {expected}"
             assert_close(found, value, "to_numpy")
@@ -91,15 +108,27 @@ def to_numpy(target: Target) -> None:
 def from_numpy(target: Target) -> None:
     """Arrays of the library, of the dtype of that name, as the default makes them."""
     for value in _values(target):
-        for found in (target.kernel("from_numpy")(target.xp, value.copy()), KERNELS["from_numpy"](target.xp, value.copy())):
-            assert target.is_raw(found), f"from_numpy gave {type(found).__name__}, no array of the library"
-            got, expected = (tuple(found.shape), target.dtype_name(found.dtype)), (value.shape, value.dtype.name)
+        for found in (
+            target.kernel("from_numpy")(target.xp, value.copy()),
+            KERNELS["from_numpy"](target.xp, value.copy()),
+        ):
+            assert target.is_raw(found), (
+                f"from_numpy gave {type(found).__name__}, no array of the library"
+            )
+            got, expected = (
+                (tuple(found.shape), target.dtype_name(found.dtype)),
+                (value.shape, value.dtype.name),
+            )
             assert got == expected, f"from_numpy gave {got} for {expected}"
             assert_close(target.numpy(found), value, "from_numpy")
 
 
 def _values(target: Target) -> list[Any]:
-    return [target.cast(np.asarray(v)) for v in VALUES if v.dtype.kind != "c" or "complex" not in target.backend.lacks()]
+    return [
+        target.cast(np.asarray(v))
+        for v in VALUES
+        if v.dtype.kind != "c" or "complex" not in target.backend.lacks()
+    ]
 
 
 def write(target: Target) -> None:
@@ -113,7 +142,9 @@ def write(target: Target) -> None:
 
 
 def storage(target: Target) -> None:
-    """All on one memory have one holder, with the bytes of it; where a shape is all there is to tell, as many as the default says."""
+    """All on one memory have one holder, with the bytes of it; where a shape is all there is to
+    tell, as many as the default says.
+    """
     x = target.raw(X)
     find = target.kernel("storage")
     holder, nbytes = find(target.xp, x)
@@ -141,8 +172,10 @@ def truth(target: Target) -> None:
     for value in (True, False):
         found = target.kernel("truth")(target.xp, target.raw(np.asarray(value)))
         if found is None:
-            raise LookupError("the kernel `truth` does not know. If arrays are plans of what is to be computed, say so: "
-                              "Backend(capabilities=Capabilities(lazy=True))")
+            raise LookupError(
+                "the kernel `truth` does not know. If arrays are plans of what is to be "
+                "computed, say so: Backend(capabilities=Capabilities(lazy=True))"
+            )
         assert found is value, f"the truth of {value} is {found}"
 
 
@@ -151,7 +184,9 @@ def synchronize(target: Target) -> None:
 
 
 def function(target: Target) -> None:
-    """The function that comes back gives the operation's what it is given, and returns what that does."""
+    """The function that comes back gives the operation's what it is given, and returns what that
+    does.
+    """
     given = target.raw(X), target.raw(2 * X)
     seen: list[Any] = []
 
@@ -160,12 +195,16 @@ def function(target: Target) -> None:
         return x1 + x2
 
     found = target.kernel("function")(target.xp, "add", add)(*given)
-    assert all(a is b for a, b in zip(seen[-1], given, strict=True)), "the function of add was given something else than it was called with"
+    assert all(a is b for a, b in zip(seen[-1], given, strict=True)), (
+        "the function of add was given something else than it was called with"
+    )
     assert_close(target.numpy(found), 3 * X, "what the function of an operation computes")
 
 
 def rule(target: Target) -> None:
-    """The rule that comes back gives the rule itself what it is given, and returns what that does, one gradient or several."""
+    """The rule that comes back gives the rule itself what it is given, and returns what that does,
+    one gradient or several.
+    """
     given = target.raw(X), target.raw(2 * X), (2, 3)
     seen: list[Any] = []
 
@@ -177,12 +216,15 @@ def rule(target: Target) -> None:
         made = target.kernel("rule")(target.xp, name, vjp)
         for _ in range(2):  # it may find out more when it first runs
             found = made(target.xp, given[0], *saved)
-            assert len(seen[-1]) == 2 + len(saved) and all(a is b for a, b in zip(seen[-1], (target.xp, given[0], *saved), strict=True)), \
-                f"the rule of {name} was given something else than it was called with"
+            assert len(seen[-1]) == 2 + len(saved) and all(
+                a is b for a, b in zip(seen[-1], (target.xp, given[0], *saved), strict=True)
+            ), f"the rule of {name} was given something else than it was called with"
             if name == "multiply":
                 assert_close(target.numpy(found), 2 * X * X, "the gradient of a rule")
             else:
-                assert isinstance(found, tuple) and found[0] is given[0] and found[1] is None, f"of (gradient, None), {found!r} came back"
+                assert isinstance(found, tuple) and found[0] is given[0] and found[1] is None, (
+                    f"of (gradient, None), {found!r} came back"
+                )
 
 
 def admit(target: Target) -> None:
@@ -222,25 +264,37 @@ def order(target: Target) -> None:
     for x, strides in _with_strides(target):
         found = target.kernel("order")(target.xp, x)
         assert found in ("C", "F", None), f"order gave {found!r}"
-        assert found is None or (strides[-1] <= strides[-2]) == (found == "C"), f"strides {strides}, yet order {found!r}"
+        assert found is None or (strides[-1] <= strides[-2]) == (found == "C"), (
+            f"strides {strides}, yet order {found!r}"
+        )
 
 
 def dense(target: Target) -> None:
     for x, strides in _with_strides(target):
         size = target.numpy(x).itemsize
-        assert not target.kernel("dense")(target.xp, x) or strides == (size * x.shape[1], size), f"strides {strides}, yet dense"
+        assert not target.kernel("dense")(target.xp, x) or strides == (size * x.shape[1], size), (
+            f"strides {strides}, yet dense"
+        )
 
 
 def shared(target: Target) -> None:
     """Only what lies in the memory of another is said to."""
     x = target.raw(X)
-    assert not target.kernel("shared")(target.xp, x + 1, x) and not target.kernel("shared")(target.xp, target.raw(X), x), "shared with a new array"
+    assert not target.kernel("shared")(target.xp, x + 1, x) and not target.kernel("shared")(
+        target.xp, target.raw(X), x
+    ), "shared with a new array"
 
 
 def _with_strides(target: Target) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """Arrays by rows and by columns, and with gaps, with the strides that they have, where these can be seen."""
+    """Arrays by rows and by columns, and with gaps, with the strides that they have, where these
+    can be seen.
+    """
     x = target.raw(X)
-    for y in (x, target.xp.permute_dims(x, (1, 0)), target.xp.getitem(x, (slice(None), slice(None, None, 2)))):
+    for y in (
+        x,
+        target.xp.permute_dims(x, (1, 0)),
+        target.xp.getitem(x, (slice(None), slice(None, None, 2))),
+    ):
         try:
             yield y, np.from_dlpack(y).strides
         except (BufferError, RuntimeError, TypeError, AttributeError):
@@ -255,8 +309,34 @@ def accelerator(target: Target) -> None:
 BACKWARDS = (slice(None, None, -1), ...), (..., slice(None, None, -1))
 
 CHECKS: dict[str, Callable[[Target], None]] = {
-    f.__name__: f for f in (own, place, constant, device, devices, exportable, from_numpy, function, to_numpy, truth, write, synchronize, storage,
-                            mark, annotation, rule, admit, at_once, afresh, assign, order, dense, shared, accelerator)}
+    f.__name__: f
+    for f in (
+        own,
+        place,
+        constant,
+        device,
+        devices,
+        exportable,
+        from_numpy,
+        function,
+        to_numpy,
+        truth,
+        write,
+        synchronize,
+        storage,
+        mark,
+        annotation,
+        rule,
+        admit,
+        at_once,
+        afresh,
+        assign,
+        order,
+        dense,
+        shared,
+        accelerator,
+    )
+}
 
 
 def needs(kernel: str) -> frozenset[str]:

@@ -1,4 +1,7 @@
-"""A certificate as one HTML page that needs nothing else. Everything stands in it as text; the script only hides what a filter leaves out."""
+"""A certificate as one HTML page that needs nothing else.
+
+Everything stands in it as text; the script only hides what a filter leaves out.
+"""
 
 from __future__ import annotations
 
@@ -79,11 +82,20 @@ def html_of(results: Results) -> str:
     backends = results["backends"]
     title = f"multigrad conformance: {', '.join(backends)}"
     parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "<!doctype html>\n"
+        '<html lang="en">\n'
+        "<head>\n"
+        '<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
         """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">""",
-        f"<title>{html(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{html(title)}</h1>",
+        f"<title>{html(title)}</title>\n"
+        f"<style>{STYLE}</style>\n"
+        "</head>\n"
+        "<body>\n"
+        f"<h1>{html(title)}</h1>",
         f"<p>multigrad {html(results['multigrad'])}, {html(results['samples'])} samples.</p>",
-        *_overview(results), *_form(results),
+        *_overview(results),
+        *_form(results),
         *(line for number, name in enumerate(backends) for line in _section(results, name, number)),
         f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
     ]
@@ -92,21 +104,46 @@ def html_of(results: Results) -> str:
 
 def _overview(results: Results) -> Iterator[str]:
     """One row for each backend: its verdict and its counts."""
-    states = list(counts({f"{name} {i}": s for name, b in results["backends"].items() for i, s in b["tests"].items()}))
+    states = list(
+        counts(
+            {
+                f"{name} {i}": s
+                for name, b in results["backends"].items()
+                for i, s in b["tests"].items()
+            }
+        )
+    )
     rows = []
     for number, (name, backend) in enumerate(results["backends"].items()):
         word, why = verdict(results, name)
         found = counts(backend["tests"])
-        cells = "".join(f"<td>{n}</td>" for n in (*(found.get(s, 0) for s in states), len(backend.get("not run", ()))))
-        rows.append(f'<tr><th scope="row"><a href="#b{number}">{html(name)}</a></th><td class="{word}">{word}</td>'
-                    f"<td>{html(why)}</td>{cells}</tr>")
-    rows += [f'<tr><th scope="row">{html(name)}</th><td>not tested</td><td colspan="{len(states) + 2}">{html(why)}</td></tr>'
-             for name, why in results["left out"].items()]
-    yield from _table(["backend", "verdict", "why", *states, "not run"], rows, "Each backend, with the number of its tests in each state")
-    problems = [f"<tr><td>{html(test)}</td><td>{html(reason)}</td></tr>" for test, reason in results.get("problems", {}).items()]
+        cells = "".join(
+            f"<td>{n}</td>"
+            for n in (*(found.get(s, 0) for s in states), len(backend.get("not run", ())))
+        )
+        rows.append(
+            f'<tr><th scope="row"><a href="#b{number}">{html(name)}</a></th><td class="{word}">{word}</td>'
+            f"<td>{html(why)}</td>{cells}</tr>"
+        )
+    rows += [
+        f'<tr><th scope="row">{html(name)}</th><td>not tested</td><td '
+        f'colspan="{len(states) + 2}">{html(why)}</td></tr>'
+        for name, why in results["left out"].items()
+    ]
+    yield from _table(
+        ["backend", "verdict", "why", *states, "not run"],
+        rows,
+        "Each backend, with the number of its tests in each state",
+    )
+    problems = [
+        f"<tr><td>{html(test)}</td><td>{html(reason)}</td></tr>"
+        for test, reason in results.get("problems", {}).items()
+    ]
     if problems:
         yield '<h2 class="failed">Problems of the suite</h2>'
-        yield from _table(["test", "error"], problems, "Tests that concern no single operation of a backend")
+        yield from _table(
+            ["test", "error"], problems, "Tests that concern no single operation of a backend"
+        )
 
 
 def _form(results: Results) -> Iterator[str]:
@@ -119,10 +156,16 @@ def _form(results: Results) -> Iterator[str]:
         "backend": list(results["backends"]),
     }
     yield '<form id="filter" role="search" aria-label="Filter the rows of all tables" hidden>'
-    yield '<label>search<input name="text" type="search" placeholder="operation, test or reason" autocomplete="off"></label>'
+    yield (
+        '<label>search<input name="text" type="search" placeholder="operation, test or '
+        'reason" autocomplete="off"></label>'
+    )
     for name, values in choices.items():
         options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in values)
-        yield f'<label>{name}<select name="{name}"><option value="">all</option>{options}</select></label>'
+        yield (
+            f'<label>{name}<select name="{name}"><option '
+            f'value="">all</option>{options}</select></label>'
+        )
     yield '<button type="reset">show all</button><span id="told" role="status"></span></form>'
     yield "<noscript><p>Without JavaScript there is no filter; everything is shown.</p></noscript>"
 
@@ -132,33 +175,52 @@ def _section(results: Results, name: str, number: int) -> Iterator[str]:
     backend = results["backends"][name]
     word, why = verdict(results, name)
     yield f'<section data-backend="{html(name)}" id="b{number}" aria-labelledby="h{number}">'
-    yield f'<h2 id="h{number}">{html(name)}: <span class="{word}">{word}</span></h2>\n<p>{html(why)}</p>'
+    yield (
+        f'<h2 id="h{number}">{html(name)}: <span class="{word}">{word}</span></h2>\n'
+        f"<p>{html(why)}</p>"
+    )
     keys = [k for k in RUN if any(run.get(k) for run in backend.get("runs", []))]
     if keys:
-        rows = ["<tr>" + "".join(f"<td>{html(run.get(k, ''))}</td>" for k in keys) + "</tr>" for run in backend["runs"]]
+        rows = [
+            "<tr>" + "".join(f"<td>{html(run.get(k, ''))}</td>" for k in keys) + "</tr>"
+            for run in backend["runs"]
+        ]
         yield from _table(keys, rows, "Where, when and of what this was made")
-    lacks = [f'<tr><th scope="row">{html(c)}</th><td>{html(reason)}</td></tr>' for c, reason in lacking(backend).items()]
+    lacks = [
+        f'<tr><th scope="row">{html(c)}</th><td>{html(reason)}</td></tr>'
+        for c, reason in lacking(backend).items()
+    ]
     if lacks:
         yield "<h3>Missing capabilities</h3>"
         yield from _table(["capability", "reason"], lacks, "What the library cannot do")
     others = {i: s for i, s in backend["tests"].items() if s[0] != "passed"}
     if others:
         yield "<h3>Tests that did not pass, with reasons</h3>"
-        yield from _table(["test", "state", "dtype", "reason"], [_test(name, backend, i, s) for i, s in others.items()],
-                          "Failed tests, what the library lacks, and exemptions", "scroll")
+        yield from _table(
+            ["test", "state", "dtype", "reason"],
+            [_test(name, backend, i, s) for i, s in others.items()],
+            "Failed tests, what the library lacks, and exemptions",
+            "scroll",
+        )
     yield "<h3>Operations by checks and dtypes</h3>"
     yield from _grid(results, name)
     left = backend.get("not run")
     if left:
-        shown = ", ".join(map(html, left[:200])) + (f" and {len(left) - 200} more, which the JSON names" if len(left) > 200 else "")
+        shown = ", ".join(map(html, left[:200])) + (
+            f" and {len(left) - 200} more, which the JSON names" if len(left) > 200 else ""
+        )
         yield f"<details><summary>{len(left)} tests were not run</summary><p>{shown}</p></details>"
     yield "</section>"
 
 
 def _test(name: str, backend: Results, test_id: str, state: Sequence[str]) -> str:
     dtype, reason = dtype_of(backend, test_id), state[1] if len(state) > 1 else "no reason given"
-    return (f"<tr {_data(name, [state[0]], [test_id.split('/')[1]], dtype)}><td class=\"short\">{html(test_id)}</td>"
-            f'<td class="{_class(state[0])}">{html(state[0])}</td><td>{html(dtype)}</td><td class="reason">{html(reason)}</td></tr>')
+    return (
+        f"<tr {_data(name, [state[0]], [test_id.split('/')[1]], dtype)}><td "
+        f'class="short">{html(test_id)}</td><td '
+        f'class="{_class(state[0])}">{html(state[0])}</td><td>{html(dtype)}</td><td '
+        f'class="reason">{html(reason)}</td></tr>'
+    )
 
 
 def _grid(results: Results, name: str) -> Iterator[str]:
@@ -168,23 +230,43 @@ def _grid(results: Results, name: str) -> Iterator[str]:
     for test_id, state in backend["tests"].items():
         operation, check, _ = test_id.split("/", 2)
         chapter = results["operations"].get(operation, {}).get("chapter", "kernels of the engine")
-        cells.setdefault((chapter, operation, dtype_of(backend, test_id)), {}).setdefault(check, {})[test_id] = state
+        cells.setdefault((chapter, operation, dtype_of(backend, test_id)), {}).setdefault(
+            check, {}
+        )[test_id] = state
     checks = sorted({check for row in cells.values() for check in row})
     rows, last = [], ""
     for (chapter, operation, dtype), row in sorted(cells.items()):
         if chapter != last:
-            rows.append(f'<tr class="chapter"><th colspan="{len(checks) + 2}" scope="rowgroup">{html(chapter.replace("_", " "))}</th></tr>')
+            rows.append(
+                f'<tr class="chapter"><th colspan="{len(checks) + 2}" '
+                f'scope="rowgroup">{html(chapter.replace("_", " "))}</th></tr>'
+            )
             last = chapter
         states = sorted({s[0] for tests in row.values() for s in tests.values()})
-        tds = "".join(f'<td data-column="{html(check)}">{_counted(row.get(check, {}))}</td>' for check in checks)
-        rows.append(f'<tr {_data(name, states, list(row), dtype)}><th scope="row">{html(operation)}</th><td>{html(dtype)}</td>{tds}</tr>')
+        tds = "".join(
+            f'<td data-column="{html(check)}">{_counted(row.get(check, {}))}</td>'
+            for check in checks
+        )
+        rows.append(
+            f"<tr {_data(name, states, list(row), dtype)}><th "
+            f'scope="row">{html(operation)}</th><td>{html(dtype)}</td>{tds}</tr>'
+        )
     head = [("operation", ""), ("dtype", ""), *((check, check) for check in checks)]
-    yield from _table([h for h, _ in head], rows, "A number alone counts tests that passed", "scroll grid", columns=[c for _, c in head])
+    yield from _table(
+        [h for h, _ in head],
+        rows,
+        "A number alone counts tests that passed",
+        "scroll grid",
+        columns=[c for _, c in head],
+    )
 
 
 def _counted(tests: dict[str, Sequence[str]]) -> str:
     """What a cell says: a number alone is that of the tests that passed."""
-    return ", ".join(str(n) if s == "passed" else f'<span class="{_class(s)}">{n} {html(s)}</span>' for s, n in counts(tests).items())
+    return ", ".join(
+        str(n) if s == "passed" else f'<span class="{_class(s)}">{n} {html(s)}</span>'
+        for s, n in counts(tests).items()
+    )
 
 
 def _class(state: str) -> str:
@@ -193,14 +275,24 @@ def _class(state: str) -> str:
 
 def _data(backend: str, states: Sequence[str], checks: Sequence[str], dtype: str) -> str:
     """What the filters look at."""
-    return (f'data-backend="{html(backend)}" data-state="{html(" ".join(states))}" data-check="{html(" ".join(checks))}" '
-            f'data-dtype="{html(dtype)}"')
+    return (
+        f'data-backend="{html(backend)}" data-state="{html(" ".join(states))}" '
+        f'data-check="{html(" ".join(checks))}" data-dtype="{html(dtype)}"'
+    )
 
 
-def _table(head: Sequence[str], rows: Sequence[str], caption: str, kind: str = "", columns: Sequence[str] = ()) -> Iterator[str]:
+def _table(
+    head: Sequence[str],
+    rows: Sequence[str],
+    caption: str,
+    kind: str = "",
+    columns: Sequence[str] = (),
+) -> Iterator[str]:
     marked = columns or [""] * len(head)
-    cells = "".join(f'<th scope="col"{f" data-column={chr(34)}{html(c)}{chr(34)}" if c else ""}>{html(h)}</th>'
-                    for h, c in zip(head, marked, strict=True))
+    cells = "".join(
+        f'<th scope="col"{f" data-column={chr(34)}{html(c)}{chr(34)}" if c else ""}>{html(h)}</th>'
+        for h, c in zip(head, marked, strict=True)
+    )
     scrolls = kind.startswith("scroll")
     if scrolls:
         yield f'<div class="{kind}" role="region" aria-label="{html(caption)}" tabindex="0">'

@@ -1,4 +1,6 @@
-"""Texts of others made harmless where they are shown: ids, reasons, versions and errors may hold anything."""
+"""Texts of others made harmless where they are shown: ids, reasons, versions and errors may hold
+anything.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def markdown(text: object) -> str:
 
 
 def code(text: object) -> str:
-    """The same as code, which has no backslashes: a text that code or a table cannot hold is shown as text."""
+    """The same as code, which has no backslashes: a text that code or a table cannot hold is shown
+    as text.
+    """
     line = clean(text)
     return markdown(line) if set(line) & set("`|\\<>&") or not line else f"`{line}`"
 

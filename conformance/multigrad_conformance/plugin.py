@@ -1,7 +1,9 @@
-"""The pytest plugin: `pytest --pyargs multigrad_conformance --multigrad-backend NAME --multigrad-samples short|full`.
+"""The pytest plugin: `pytest --pyargs multigrad_conformance --multigrad-backend NAME
+--multigrad-samples short|full`.
 
-It is loaded in every run of pytest where it is installed, so it does nothing, and imports neither multigrad nor NumPy, until the tests of
-this package are collected, or a test asks for one of the fixtures (fixtures.py).
+It is loaded in every run of pytest where it is installed, so it does nothing, and imports neither
+multigrad nor NumPy, until the tests of this package are collected, or a test asks for one of the
+fixtures (fixtures.py).
 """
 
 from __future__ import annotations
@@ -33,28 +35,54 @@ pytest_plugins = ("multigrad_conformance.fixtures",)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("multigrad conformance")
-    group.addoption("--multigrad-backend", action="append", default=[], metavar="NAME",
-                    help="array library to test (repeatable); default: every installed one that works here")
-    group.addoption("--multigrad-usable", action="store_true",
-                    help="leave out the backends that do not work here, also those asked for, with the reason")
-    group.addoption("--multigrad-samples", choices=("short", "full", "random"), default="short",
-                    help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast; random: shapes and values "
-                         "that hypothesis draws")
-    group.addoption("--multigrad-seed", type=int, default=0, metavar="N", help="what the random level draws is the same for the same number")
-    group.addoption("--multigrad-json", metavar="PATH",
-                    help="write the results of each test as JSON, for the report and for comparing versions. Write =PATH: where it exists, "
-                         "pytest would look for its root there, since it does not know yet what belongs to an option")
+    group.addoption(
+        "--multigrad-backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="array library to test (repeatable); default: every installed one that works here",
+    )
+    group.addoption(
+        "--multigrad-usable",
+        action="store_true",
+        help="leave out the backends that do not work here, also those asked for, with the reason",
+    )
+    group.addoption(
+        "--multigrad-samples",
+        choices=("short", "full", "random"),
+        default="short",
+        help="short (default): a few canonical shapes; full: every sample, layout and way to "
+        "broadcast; random: shapes and values that hypothesis draws",
+    )
+    group.addoption(
+        "--multigrad-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="what the random level draws is the same for the same number",
+    )
+    group.addoption(
+        "--multigrad-json",
+        metavar="PATH",
+        help="write the results of each test as JSON, for the report and for comparing "
+        "versions. Write =PATH: where it exists, pytest would look for its root there, "
+        "since it does not know yet what belongs to an option",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = {}
-    if config.getoption("--multigrad-samples") == "random" and importlib.util.find_spec("hypothesis") is None:
+    if (
+        config.getoption("--multigrad-samples") == "random"
+        and importlib.util.find_spec("hypothesis") is None
+    ):
         from .randomly import NEEDED
 
         raise pytest.UsageError(NEEDED)
     path = config.getoption("--multigrad-json")
     if path and not hasattr(config, "workerinput"):
-        _journals[:] = [Journal(Path(path))]  # before the first import of a library, which may end the process
+        # before the first import of a library, which may end the process
+        _journals[:] = [Journal(Path(path))]
     if config.getoption("--multigrad-backend"):
         config.stash[_backends] = _find(config)
 
@@ -95,8 +123,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if _parameters not in config.stash:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            config.stash[_parameters] = metafunc.module.parameters(backends_of(config), config.getoption("--multigrad-samples"),
-                                                                         config.getoption("--multigrad-seed"))
+            config.stash[_parameters] = metafunc.module.parameters(
+                backends_of(config),
+                config.getoption("--multigrad-samples"),
+                config.getoption("--multigrad-seed"),
+            )
     for argument in metafunc.fixturenames:
         if argument in config.stash[_parameters]:
             values, ids = config.stash[_parameters][argument]
@@ -122,11 +153,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.when == "call" and hasattr(cell, "backend"):
         report = outcome.get_result()
         error = call.excinfo.value if call.excinfo else None
-        if report.skipped and not hasattr(report, "wasxfail"):  # all that the tests skip is what a library lacks
+        # all that the tests skip is what a library lacks
+        if report.skipped and not hasattr(report, "wasxfail"):
             state, reason = "missing", str(error).removeprefix("missing: ")
         else:
             state = "exempt" if hasattr(report, "wasxfail") else report.outcome
-            reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (_told(error) if error else "")
+            reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (
+                _told(error) if error else ""
+            )
         report.user_properties.append((PROPERTY, (cell.backend, cell.id, state, reason)))
 
 
@@ -150,7 +184,9 @@ def document(config: pytest.Config) -> Results:
     selected_by = list(facts.selection(config.invocation_params.args))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return facts.document(names, config.getoption("--multigrad-samples"), config.stash[_left_out], selected_by)
+        return facts.document(
+            names, config.getoption("--multigrad-samples"), config.stash[_left_out], selected_by
+        )
 
 
 def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
@@ -162,8 +198,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     # User properties, not the stash, since under xdist the tests run in other processes.
     properties: list[tuple[str, Any]] = report.user_properties
     results = [value for name, value in properties if name == PROPERTY and report.when == "call"]
-    if report.failed and not results and _test_of(report.nodeid).startswith(OPERATION):  # a worker of xdist that ended, what is around the test
-        backend, _, test_id = _test_of(report.nodeid).removeprefix(OPERATION).removesuffix("]").partition(":")
+    # a worker of xdist that ended, what is around the test
+    if report.failed and not results and _test_of(report.nodeid).startswith(OPERATION):
+        backend, _, test_id = (
+            _test_of(report.nodeid).removeprefix(OPERATION).removesuffix("]").partition(":")
+        )
         results = [(backend, test_id, "failed", _told_by(report))]
     for backend, test_id, state, reason in results:
         _collected.setdefault(backend, {})[test_id] = (state, reason)
@@ -193,7 +232,10 @@ _journals: list[Journal] = []
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if _document in config.stash:
-        write(with_results(config.stash[_document] | {"problems": _problems}, _collected), Path(config.getoption("--multigrad-json")))
+        write(
+            with_results(config.stash[_document] | {"problems": _problems}, _collected),
+            Path(config.getoption("--multigrad-json")),
+        )
     for journal in _journals:
         journal.close()
     _journals.clear()
@@ -205,13 +247,19 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("multigrad conformance")
     for name, tests in _collected.items():
         states = [state for state, _ in tests.values()]
-        counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing"))
-        terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {counts} "
-                              f"({config.getoption('--multigrad-samples')} samples)")
+        counts = ", ".join(
+            f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing")
+        )
+        terminalreporter.line(
+            f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {counts} "
+            f"({config.getoption('--multigrad-samples')} samples)"
+        )
         for i, (state, reason) in tests.items():
             if state == "exempt":
                 terminalreporter.line(f"  exempt {i}: {reason}")
-        for reason, n in Counter(reason for state, reason in tests.values() if state == "missing").items():
+        for reason, n in Counter(
+            reason for state, reason in tests.values() if state == "missing"
+        ).items():
             terminalreporter.line(f"  missing: {reason} ({n} tests)")
     for name, why in config.stash[_left_out].items():
         terminalreporter.line(f"{name}: not tested: {why}")

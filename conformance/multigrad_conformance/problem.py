@@ -1,7 +1,9 @@
-"""A sample made ready for one operation: which arrays to differentiate by, and what NumPy and differences say about it.
+"""A sample made ready for one operation: which arrays to differentiate by, and what NumPy and
+differences say about it.
 
-Differences are central ones of fourth order with a step of 1e-3: for values of order 1 both their error terms (h**4 and
-eps / h) are some 1e-12, so tolerances can be tight. Everything here is computed in float64 or complex128.
+Differences are central ones of fourth order with a step of 1e-3: for values of order 1 both their
+error terms (h**4 and eps / h) are some 1e-12, so tolerances can be tight. Everything here is
+computed in float64 or complex128.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ STENCIL = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
 
 @cache
 def bare() -> Any:
-    return extend.raw_namespace(mg.Backend("numpy", array_api_compat.numpy, (np.ndarray, np.generic)))
+    return extend.raw_namespace(
+        mg.Backend("numpy", array_api_compat.numpy, (np.ndarray, np.generic))
+    )
 
 
 @cache
@@ -35,11 +39,21 @@ def numpy_target() -> Target:
 
 
 class Problem:
-    """An operation with NumPy arguments for all of its parameters, in order. `project`, `finish` and `reference` are those of the sample."""
+    """An operation with NumPy arguments for all of its parameters, in order.
 
-    def __init__(self, op: Op, values: Sequence[Any], names: tuple[str, ...], label: str,
-                 project: Mapping[str, Callable[[Any], Any]] | None = None, finish: Callable[..., Any] | None = None,
-                 reference: Callable[..., Any] | None = None) -> None:
+    `project`, `finish` and `reference` are those of the sample.
+    """
+
+    def __init__(
+        self,
+        op: Op,
+        values: Sequence[Any],
+        names: tuple[str, ...],
+        label: str,
+        project: Mapping[str, Callable[[Any], Any]] | None = None,
+        finish: Callable[..., Any] | None = None,
+        reference: Callable[..., Any] | None = None,
+    ) -> None:
         self.op = op
         self.values = list(values)
         self.label = label
@@ -55,7 +69,11 @@ class Problem:
         bound = op.signature.bind(*sample.args, **sample.kwargs)
         bound.apply_defaults()
         values = [mapped(cast, v) for v in bound.arguments.values()]
-        names = sample.differentiable if sample.differentiable is not None else differentiable(op, values)
+        names = (
+            sample.differentiable
+            if sample.differentiable is not None
+            else differentiable(op, values)
+        )
         return cls(op, values, names, sample.label, sample.project, sample.finish, sample.reference)
 
     def _places(self, names: tuple[str, ...]) -> Iterator[tuple[int, int | None]]:
@@ -75,17 +93,24 @@ class Problem:
         """The values of all parameters, with other arrays in place of those to differentiate by."""
         result = list(self.values if values is None else values)
         for (i, j), a in zip(self.places, arrays, strict=True):
-            result[i] = a if j is None else type(result[i])((*result[i][:j], a, *result[i][j + 1:]))
+            result[i] = (
+                a if j is None else type(result[i])((*result[i][:j], a, *result[i][j + 1 :]))
+            )
         return result
 
     def at(self, values: Sequence[Any]) -> Problem:
         """The same problem with other values."""
-        return Problem(self.op, values, self.names, self.label, self.project, self.finish, self.reference)
+        return Problem(
+            self.op, values, self.names, self.label, self.project, self.finish, self.reference
+        )
 
     def projected(self, arrays: Sequence[Any]) -> list[Any]:
         """Arrays to differentiate by, brought to where the function is meant."""
         names = list(self.op.roles)
-        return [self.project[names[i]](a) if names[i] in self.project else a for (i, _), a in zip(self.places, arrays, strict=True)]
+        return [
+            self.project[names[i]](a) if names[i] in self.project else a
+            for (i, _), a in zip(self.places, arrays, strict=True)
+        ]
 
     @cached_property
     def wide(self) -> Problem:
@@ -138,7 +163,9 @@ class Problem:
 
     @cached_property
     def difference_gradients(self) -> list[Any]:
-        """The gradient of Re<cotangents, outputs> by each leaf, element by element. dL/da + i dL/db for z = a + ib."""
+        """The gradient of Re<cotangents, outputs> by each leaf, element by element. dL/da + i dL/db
+        for z = a + ib.
+        """
         return self._difference_gradients(slice(None))
 
     def gradients_of_output(self, i: int) -> list[Any]:
@@ -150,17 +177,33 @@ class Problem:
         apart = self._elements_apart()
 
         def loss(k: int, x: Any) -> Any:
-            results = self.results([*leaves[:k], x, *leaves[k + 1:]])[part]
+            results = self.results([*leaves[:k], x, *leaves[k + 1 :]])[part]
             if apart:
-                return sum((np.real(np.conj(g) * y) for g, y in zip(self.cotangents[part], results, strict=True)), start=np.zeros(x.shape))
+                return sum(
+                    (
+                        np.real(np.conj(g) * y)
+                        for g, y in zip(self.cotangents[part], results, strict=True)
+                    ),
+                    start=np.zeros(x.shape),
+                )
             return inner(self.cotangents[part], results)
 
-        return [(_gradient_apart if apart else _gradient)(partial(loss, k), leaf) for k, leaf in enumerate(leaves)]
+        return [
+            (_gradient_apart if apart else _gradient)(partial(loss, k), leaf)
+            for k, leaf in enumerate(leaves)
+        ]
 
     def _elements_apart(self) -> bool:
-        """Whether each element of the outputs depends on one element of each leaf, so that all can be moved at once."""
+        """Whether each element of the outputs depends on one element of each leaf, so that all can
+        be moved at once.
+        """
         shapes = {np.shape(x) for x in (*self.leaves(), *self.outputs)}
-        return self.op.batching == "elementwise" and self.finish is None and not self.project and len(shapes) == 1
+        return (
+            self.op.batching == "elementwise"
+            and self.finish is None
+            and not self.project
+            and len(shapes) == 1
+        )
 
     @cached_property
     def difference_tangents(self) -> list[Any]:
@@ -175,9 +218,14 @@ class Problem:
 
     @cached_property
     def difference_second(self) -> list[Any]:
-        """The gradient of Re<tangents, gradients> by each leaf: by symmetry the derivative of the gradients along the tangents."""
+        """The gradient of Re<tangents, gradients> by each leaf: by symmetry the derivative of the
+        gradients along the tangents.
+        """
+
         def first(arrays: Sequence[Any]) -> list[Any]:
-            return gradients(numpy_target(), self.at(self.replaced(self.projected(arrays))), self.cotangents)
+            return gradients(
+                numpy_target(), self.at(self.replaced(self.projected(arrays))), self.cotangents
+            )
 
         return along(first, self.leaves(), self.tangents)
 
@@ -194,7 +242,9 @@ def _bare_function(op: Op) -> Any:
 
 
 def _numpys_own(op: Op, values: Sequence[Any]) -> Any:
-    """What NumPy's function of that name gives, for an operation beyond the standard, which is not made of it; it is told of no default."""
+    """What NumPy's function of that name gives, for an operation beyond the standard, which is not
+    made of it; it is told of no default.
+    """
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for p, value in zip(op.signature.parameters.values(), values, strict=True):
@@ -212,7 +262,15 @@ def _numpys_own(op: Op, values: Sequence[Any]) -> Any:
 
 def _numpy_value(v: Any) -> Any:
     """An argument for NumPy; arrays are copied, since what is under test may change them."""
-    return np.array(v) if is_array(v) else getattr(bare(), v.name) if isinstance(v, DType) else "cpu" if v is OWN_DEVICE else v
+    return (
+        np.array(v)
+        if is_array(v)
+        else getattr(bare(), v.name)
+        if isinstance(v, DType)
+        else "cpu"
+        if v is OWN_DEVICE
+        else v
+    )
 
 
 def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
@@ -221,25 +279,37 @@ def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
         return ()
     ruled = op.arrays if op.kind == "composite" or isinstance(op.vjp, Rule) else tuple(op.vjp)
     given = dict(zip(op.roles, values, strict=True))
-    return tuple(a for a in op.arrays if a in ruled and
-                 (any(map(is_floating, given[a])) if op.roles[a] == "arrays" else is_floating(given[a])))
+    return tuple(
+        a
+        for a in op.arrays
+        if a in ruled
+        and (any(map(is_floating, given[a])) if op.roles[a] == "arrays" else is_floating(given[a]))
+    )
 
 
 def gradients(target: Target, problem: Problem, cotangents: Sequence[Any]) -> list[Any]:
-    """The gradients of Re<cotangents, outputs> by the leaves of a problem, through Tensors of a backend, as NumPy arrays."""
+    """The gradients of Re<cotangents, outputs> by the leaves of a problem, through Tensors of a
+    backend, as NumPy arrays.
+    """
     raws = [target.raw(x) for x in problem.leaves()]
     found = raw_gradients(target, problem, raws, [target.raw(g) for g in cotangents])
     return [target.numpy(g) for g in found]
 
 
-def raw_gradients(target: Target, problem: Problem, raws: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def raw_gradients(
+    target: Target, problem: Problem, raws: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
     """The same on raw arrays, as a function that a variant may transform."""
     values = [target.raw(v) for v in problem.values]
     function = target.function(problem.op)
 
     def compute(raws: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         leaves = [mg.asarray(x, requires_grad=True) for x in raws]
-        outs = tensors_of(problem.finished(target.bound, call(problem.op, function, problem.replaced(leaves, values))))
+        outs = tensors_of(
+            problem.finished(
+                target.bound, call(problem.op, function, problem.replaced(leaves, values))
+            )
+        )
         return [g.array for g in mg.autograd.grad(outs, leaves, grad_outputs=list(cotangents))]
 
     with np.errstate(all="ignore"):
@@ -252,12 +322,22 @@ def tensors_of(out: Any) -> list[Any]:
     return [y for y in outs if isinstance(y, mg.Tensor) and y.requires_grad]
 
 
-def along(f: Callable[[Sequence[Any]], list[Any]], leaves: Sequence[Any], tangents: Sequence[Any], step: float = STEP) -> list[Any]:
+def along(
+    f: Callable[[Sequence[Any]], list[Any]],
+    leaves: Sequence[Any],
+    tangents: Sequence[Any],
+    step: float = STEP,
+) -> list[Any]:
     """The derivative of each result of `f` along the tangents."""
     total: list[Any] = []
     for offset, weight in STENCIL:
-        parts = f([np.asarray(x + offset * step * t) for x, t in zip(leaves, tangents, strict=True)])
-        total = [weight / step * p if not total else total[i] + weight / step * p for i, p in enumerate(parts)]
+        parts = f(
+            [np.asarray(x + offset * step * t) for x, t in zip(leaves, tangents, strict=True)]
+        )
+        total = [
+            weight / step * p if not total else total[i] + weight / step * p
+            for i, p in enumerate(parts)
+        ]
     return total
 
 
@@ -274,7 +354,11 @@ def _gradient(f: Callable[[Any], float], x: Any) -> Any:
 
 def _gradient_apart(f: Callable[[Any], Any], x: Any) -> Any:
     """The same where `f` gives what each element of `x` contributes, and no other does."""
-    parts = [unit * weight / STEP * f(x + offset * STEP * unit) for unit in ((1, 1j) if x.dtype.kind == "c" else (1,)) for offset, weight in STENCIL]
+    parts = [
+        unit * weight / STEP * f(x + offset * STEP * unit)
+        for unit in ((1, 1j) if x.dtype.kind == "c" else (1,))
+        for offset, weight in STENCIL
+    ]
     return np.asarray(sum(parts), dtype=x.dtype)
 
 
@@ -298,15 +382,21 @@ def widened(value: Any) -> Any:
 
 
 def random_like(x: Any, seed: int) -> Any:
-    """A random array of the shape and dtype of `x`; the same for both precisions, up to rounding."""
+    """A random array of the shape and dtype of `x`; the same for both precisions, up to
+    rounding.
+    """
     random = np.random.default_rng([seed, *x.shape])
     y = random.uniform(-1, 1, x.shape)
-    return np.asarray(y + 1j * random.uniform(-1, 1, x.shape) if x.dtype.kind == "c" else y).astype(x.dtype)
+    return np.asarray(y + 1j * random.uniform(-1, 1, x.shape) if x.dtype.kind == "c" else y).astype(
+        x.dtype
+    )
 
 
 @cache
 def problem_of(name: str, sample: Sample, single: bool, has_long: bool) -> Problem:
-    """The problem of a sample, remembered: all backends and checks share what NumPy says about it."""
+    """The problem of a sample, remembered: all backends and checks share what NumPy says about
+    it.
+    """
     caster = Target.__new__(Target)
     caster.single, caster.has_long = single, has_long
     return Problem.of(OPS[name], sample, caster.cast)

@@ -1,9 +1,11 @@
-"""The random level: hypothesis draws shapes and values, and forward, vjp and jvp are checked on them.
+"""The random level: hypothesis draws shapes and values, and forward, vjp and jvp are checked on
+them.
 
-What is drawn keeps what a sample knows of its operation. Operands of elementwise operations have elements of the sample's, in any shape of up to
-three axes, broadcast in any way. Other operations keep the shapes of the sample, behind as many examples as are drawn where the leading axes are a
-batch. Floating values are scaled a little, but for whole numbers, which may be orders or degrees. Values next to a kink, where differences of two
-step sizes disagree, are left out.
+What is drawn keeps what a sample knows of its operation. Operands of elementwise operations have
+elements of the sample's, in any shape of up to three axes, broadcast in any way. Other operations
+keep the shapes of the sample, behind as many examples as are drawn where the leading axes are a
+batch. Floating values are scaled a little, but for whole numbers, which may be orders or degrees.
+Values next to a kink, where differences of two step sizes disagree, are left out.
 """
 
 from __future__ import annotations
@@ -22,12 +24,19 @@ from .samples import samples_of
 from .target import Target
 
 EXAMPLES = 10
-NEEDED = "--multigrad-samples random draws with hypothesis, which is not installed: pip install 'multigrad-conformance[random]'"
+NEEDED = (
+    "--multigrad-samples random draws with hypothesis, which is not installed: pip "
+    "install 'multigrad-conformance[random]'"
+)
 
 
 def sampled(op: Op) -> list[Sample]:
     """The samples that others are drawn from: the first real and the first complex one."""
-    usable = [s for s in samples_of(op.name) if not isinstance(s, Kink) and not s.checks and s.values and not s.needs and not s.backwards]
+    usable = [
+        s
+        for s in samples_of(op.name)
+        if not isinstance(s, Kink) and not s.checks and s.values and not s.needs and not s.backwards
+    ]
     firsts = {s.complex: s for s in reversed(usable)}
     return [s for s in usable if s in firsts.values()]
 
@@ -40,8 +49,14 @@ def check(sample: Sample, name: str, seed: int) -> Callable[[Target], None]:
         from hypothesis import strategies
 
         op = OPS[name]
-        settings = hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck),
-                                       phases=(hypothesis.Phase.generate,))  # a simpler example may take minutes to find
+        settings = hypothesis.settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            # a simpler example may take minutes to find
+            phases=(hypothesis.Phase.generate,),
+        )
 
         @hypothesis.seed(seed)
         @settings
@@ -64,20 +79,57 @@ def check(sample: Sample, name: str, seed: int) -> Callable[[Target], None]:
 def _drawn(op: Op, sample: Sample, draw: Callable[[Any], Any], strategies: Any) -> Sample:
     """A sample like that one, of other shapes and values."""
     problem = Problem.of(op, sample)
-    arrays = [name for name in op.roles if isinstance(dict(zip(op.roles, problem.values, strict=True))[name], np.ndarray)]
+    arrays = [
+        name
+        for name in op.roles
+        if isinstance(dict(zip(op.roles, problem.values, strict=True))[name], np.ndarray)
+    ]
     factor = 1.0 + draw(strategies.integers(-8, 8)) / 128
-    scaled = [mapped(lambda x: x * np.asarray(factor, x.real.dtype) if is_floating(x) and not _whole(x) else x, v) for v in problem.values]
+    scaled = [
+        mapped(
+            lambda x: (
+                x * np.asarray(factor, x.real.dtype) if is_floating(x) and not _whole(x) else x
+            ),
+            v,
+        )
+        for v in problem.values
+    ]
     values = dict(zip(op.roles, scaled, strict=True))
     if op.batching == "elementwise" and set(arrays) == set(op.arrays) and not sample.project:
         shape = tuple(draw(strategies.lists(strategies.integers(0, 3), max_size=3)))
         for name in arrays:
-            values[name] = _elements(values[name], _operand(shape, draw, strategies) if len(arrays) > 1 else shape, draw, strategies)
-    elif op.batching == "leading" and len(arrays) == 1 and sample.finish is None and not sample.project:
-        values[arrays[0]] = np.stack([values[arrays[0]] * (1 - 0.03 * i) for i in range(draw(strategies.integers(1, 3)))])
-    positional = [values.pop(n) for n, p in op.signature.parameters.items() if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_POSITIONAL]
+            values[name] = _elements(
+                values[name],
+                _operand(shape, draw, strategies) if len(arrays) > 1 else shape,
+                draw,
+                strategies,
+            )
+    elif (
+        op.batching == "leading"
+        and len(arrays) == 1
+        and sample.finish is None
+        and not sample.project
+    ):
+        values[arrays[0]] = np.stack(
+            [values[arrays[0]] * (1 - 0.03 * i) for i in range(draw(strategies.integers(1, 3)))]
+        )
+    positional = [
+        values.pop(n)
+        for n, p in op.signature.parameters.items()
+        if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_POSITIONAL
+    ]
     rest = next((n for n, p in op.signature.parameters.items() if p.kind is p.VAR_POSITIONAL), None)
-    return Sample("drawn", *positional, *(values.pop(rest) if rest else ()), differentiable=sample.differentiable, tolerance=10 * sample.tolerance,
-                  project=sample.project, finish=sample.finish, reference=sample.reference, **values)
+    return Sample(
+        "drawn",
+        *positional,
+        *(values.pop(rest) if rest else ()),
+        differentiable=sample.differentiable,
+        tolerance=10 * sample.tolerance,
+        project=sample.project,
+        finish=sample.finish,
+        reference=sample.reference,
+        **values,
+    )
 
 
 def _whole(x: Any) -> bool:
@@ -85,9 +137,11 @@ def _whole(x: Any) -> bool:
         return bool(np.all(x == np.round(x)))
 
 
-def _operand(shape: tuple[int, ...], draw: Callable[[Any], Any], strategies: Any) -> tuple[int, ...]:
+def _operand(
+    shape: tuple[int, ...], draw: Callable[[Any], Any], strategies: Any
+) -> tuple[int, ...]:
     """A shape that is broadcast to that one."""
-    shown = shape[draw(strategies.integers(0, len(shape))):]
+    shown = shape[draw(strategies.integers(0, len(shape))) :]
     return tuple(1 if draw(strategies.booleans()) else n for n in shown)
 
 
@@ -102,5 +156,8 @@ def _smooth(problem: Problem) -> bool:
     if not problem.places:
         return True
     tangents = problem.wide.tangents
-    pairs = (along(problem.wide.results, problem.wide.leaves(), tangents, step) for step in (STEP, 3 * STEP))
+    pairs = (
+        along(problem.wide.results, problem.wide.leaves(), tangents, step)
+        for step in (STEP, 3 * STEP)
+    )
     return all(bool(np.allclose(a, b, rtol=1e-6, atol=1e-7)) for a, b in zip(*pairs, strict=True))

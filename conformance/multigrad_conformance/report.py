@@ -1,4 +1,6 @@
-"""The report: a certificate as a table of operations by backends, for a terminal and in Markdown."""
+"""The report: a certificate as a table of operations by backends, for a terminal and in
+Markdown.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,19 @@ from .certificate import Results, lacking, verdict
 from .plain import clean, code
 
 BEGIN, END = "<!-- conformance: begin -->", "<!-- conformance: end -->"
-RUN = ("library", "plugin", "multigrad", "suite", "python", "platform", "device", "precision", "samples", "selected by", "date")
+RUN = (
+    "library",
+    "plugin",
+    "multigrad",
+    "suite",
+    "python",
+    "platform",
+    "device",
+    "precision",
+    "samples",
+    "selected by",
+    "date",
+)
 """What is told of each run, in this order."""
 
 
@@ -25,7 +39,10 @@ def grid(results: Results) -> tuple[list[str], list[tuple[str, list[list[str]]]]
     operations = results["operations"] | {o: {"chapter": "kernels of the engine"} for o in kernels}
     chapters: dict[str, list[list[str]]] = {}
     for operation, record in sorted(operations.items()):
-        row = [operation.removeprefix("kernels."), *(_cell(counts[name].get(operation)) for name in backends)]
+        row = [
+            operation.removeprefix("kernels."),
+            *(_cell(counts[name].get(operation)) for name in backends),
+        ]
         chapters.setdefault(record["chapter"], []).append(row)
     return ["operation", *backends], sorted(chapters.items())
 
@@ -42,7 +59,9 @@ def _cell(counts: dict[str, int] | None) -> str:
     if not counts:
         return "none"
     words = {"failed": "FAIL", "passed": "ok"}
-    order = [s for s in counts if s not in ("passed", "exempt", "missing")] + [s for s in ("passed", "exempt", "missing") if s in counts]
+    order = [s for s in counts if s not in ("passed", "exempt", "missing")] + [
+        s for s in ("passed", "exempt", "missing") if s in counts
+    ]
     return ", ".join(f"{counts[s]} {words.get(s, s)}" for s in order)
 
 
@@ -53,7 +72,10 @@ def by_check(results: Results) -> tuple[list[str], list[list[str]]]:
     for name in backends:
         for test_id, state in results["backends"][name]["tests"].items():
             tests.setdefault(test_id.split("/")[1], {}).setdefault(name, {})[test_id] = state
-    rows = [[check, *(_cell(certificate.counts(found.get(name, {}))) for name in backends)] for check, found in sorted(tests.items())]
+    rows = [
+        [check, *(_cell(certificate.counts(found.get(name, {}))) for name in backends)]
+        for check, found in sorted(tests.items())
+    ]
     return ["check", *backends], rows
 
 
@@ -68,7 +90,9 @@ def notes(results: Results) -> Iterator[str]:
         reasons: dict[tuple[str, str], list[str]] = {}
         for test_id, (state, *why) in tests.items():
             if state != "passed":
-                reasons.setdefault((state, why[0] if why else "no reason given"), []).append(test_id)
+                reasons.setdefault((state, why[0] if why else "no reason given"), []).append(
+                    test_id
+                )
         for (state, reason), ids in reasons.items():
             yield f"{name}, {state}: {', '.join(ids)}: {reason}"
         seen = {i.partition("/")[0] for i in tests}
@@ -76,21 +100,32 @@ def notes(results: Results) -> Iterator[str]:
         if absent and len(absent) < len(results["operations"]):
             left = {i.partition("/")[0] for i in backend.get("not run", ())}
             lacks = "" if set(absent) <= left else ", ".join(lacking(backend))
-            why = f"the backend lacks what they need: {lacks}" if lacks else "they were not selected in this run"
+            why = (
+                f"the backend lacks what they need: {lacks}"
+                if lacks
+                else "they were not selected in this run"
+            )
             yield f"{name}, none: {', '.join(absent)}: {why}"
     for name, why in results["left out"].items():
         yield f"{name}, not tested: {why}"
 
 
 def summary(results: Results) -> str:
-    """One line for each backend, which ends with its verdict where that is another than conformant."""
+    """One line for each backend, which ends with its verdict where that is another than
+    conformant.
+    """
     lines = []
     for name, backend in results["backends"].items():
         counts = certificate.counts(backend["tests"])
         known = {s: counts.get(s, 0) for s in ("passed", "failed", "exempt", "missing")}
         told = ", ".join(f"{n} {s}" for s, n in (known | counts).items())
         word, why = verdict(results, name)
-        lines.append(clean(f"{name}: {len(_counts(backend['tests']))} operations, {told}" + ("" if word == "conformant" else f"; {word}: {why}")))
+        lines.append(
+            clean(
+                f"{name}: {len(_counts(backend['tests']))} operations, {told}"
+                + ("" if word == "conformant" else f"; {word}: {why}")
+            )
+        )
     return "\n".join(lines)
 
 
@@ -104,7 +139,10 @@ def runs(results: Results) -> Iterator[tuple[str, dict[str, str]]]:
 def text(results: Results) -> str:
     """The table for a terminal."""
     head, chapters = grid(results)
-    head, chapters = [clean(h) for h in head], [(clean(chapter), [[clean(c) for c in row] for row in rows]) for chapter, rows in chapters]
+    head, chapters = (
+        [clean(h) for h in head],
+        [(clean(chapter), [[clean(c) for c in row] for row in rows]) for chapter, rows in chapters],
+    )
     rows = [row for _, found in chapters for row in found]
     widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
 
@@ -115,13 +153,25 @@ def text(results: Results) -> str:
     for chapter, found in chapters:
         lines += [f"{chapter}:", *(line(r) for r in found)]
     explained = [f"- {clean(n)}" for n in notes(results)]
-    return "\n".join([*lines, "", *explained, "" if explained else "no cell is empty, exempt, missing or failed", summary(results)])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            *explained,
+            "" if explained else "no cell is empty, exempt, missing or failed",
+            summary(results),
+        ]
+    )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], first: Callable[[object], str] = code) -> list[str]:
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], first: Callable[[object], str] = code
+) -> list[str]:
     """A table in Markdown."""
     lines = ["| " + " | ".join(plain.markdown(h) for h in head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join([first(r[0]), *(plain.markdown(c) for c in r[1:])]) + " |" for r in rows]
+    return lines + [
+        "| " + " | ".join([first(r[0]), *(plain.markdown(c) for c in r[1:])]) + " |" for r in rows
+    ]
 
 
 def markdown(results: Results) -> str:
@@ -131,23 +181,42 @@ def markdown(results: Results) -> str:
     lines = [f"{told}; each cell counts the tests of one operation on one backend.", ""]
     lines += _table(head, [])
     for chapter, found in chapters:
-        lines.append(f"| **{plain.markdown(chapter.replace('_', ' '))}** |" + " |" * (len(head) - 1))
+        lines.append(
+            f"| **{plain.markdown(chapter.replace('_', ' '))}** |" + " |" * (len(head) - 1)
+        )
         lines += _table([], found)[2:]
     lines += ["", *_table(*by_check(results)), ""]
     rows = [(name, run) for name, run in runs(results)]
     columns = [key for key in RUN if any(key in run for _, run in rows)]
     if rows:
-        lines += [*_table(["backend", *columns], [[name, *(run.get(key, "") for key in columns)] for name, run in rows], plain.markdown), ""]
+        lines += [
+            *_table(
+                ["backend", *columns],
+                [[name, *(run.get(key, "") for key in columns)] for name, run in rows],
+                plain.markdown,
+            ),
+            "",
+        ]
     for name, backend in results["backends"].items():
-        lines += [plain.markdown(f"- {name} lacks {capability}{': ' if why else ''}{why}") for capability, why in lacking(backend).items()]
+        lines += [
+            plain.markdown(f"- {name} lacks {capability}{': ' if why else ''}{why}")
+            for capability, why in lacking(backend).items()
+        ]
     explained = [f"- {plain.markdown(n)}" for n in notes(results)]
     lines += explained or ["No cell is empty, exempt, missing or failed."]
-    return "\n".join([*lines, "", *(f"{plain.markdown(line)}  " for line in summary(results).splitlines())]).rstrip()
+    return "\n".join(
+        [*lines, "", *(f"{plain.markdown(line)}  " for line in summary(results).splitlines())]
+    ).rstrip()
 
 
 def write(results: Results, path: Path) -> None:
     """Write the table to a file: between its markers where it has them, else as the whole of it."""
     body = f"{BEGIN}\n\n{markdown(results)}\n\n{END}"
-    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN) if path.is_file() else ("", "", "")
+    before, begin, rest = (
+        path.read_text(encoding="utf-8").partition(BEGIN) if path.is_file() else ("", "", "")
+    )
     after = rest.partition(END)[2]
-    path.write_text(f"{before}{body}{after}" if begin else f"# Operations by backends\n\n{body}\n", encoding="utf-8")
+    path.write_text(
+        f"{before}{body}{after}" if begin else f"# Operations by backends\n\n{body}\n",
+        encoding="utf-8",
+    )

@@ -1,4 +1,6 @@
-"""Run the suite: each backend in a process of its own, so that one that ends its process, or never ends, takes no other's results along."""
+"""Run the suite: each backend in a process of its own, so that one that ends its process, or never
+ends, takes no other's results along.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,19 @@ from .journal import beside, recovered
 
 NO_TESTS = 5  # pytest's exit status where nothing was selected
 LIMIT = 600.0
-"""The seconds that a backend has for each test, and for being imported. One that compiles may take a minute."""
+"""The seconds that a backend has for each test, and for being imported.
+
+One that compiles may take a minute.
+"""
 
 
 @dataclass
 class Outcome:
-    """What came of several backends. `status` is 0, 1 where something failed, or pytest's where one could not be run as it was asked for."""
+    """What came of several backends.
+
+    `status` is 0, 1 where something failed, or pytest's where one could not be run as it was asked
+    for.
+    """
 
     certificates: list[Results] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -36,8 +45,16 @@ class Outcome:
         return max(ran, default=NO_TESTS if self.statuses else 0)
 
 
-def run(backends: Sequence[str], samples: str, arguments: Sequence[str], folder: Path, limit: float = LIMIT) -> Outcome:
-    """Run the suite on the backends of these names, or on every one that works here. `arguments` are for pytest.
+def run(
+    backends: Sequence[str],
+    samples: str,
+    arguments: Sequence[str],
+    folder: Path,
+    limit: float = LIMIT,
+) -> Outcome:
+    """Run the suite on the backends of these names, or on every one that works here.
+
+    `arguments` are for pytest.
 
     A backend of which nothing is heard for `limit` seconds is ended; 0 waits for ever.
     """
@@ -50,15 +67,40 @@ def run(backends: Sequence[str], samples: str, arguments: Sequence[str], folder:
             elif listed.state != "operations":
                 outcome.left_out[listed.name] = listed.error or listed.state
     for number, name in enumerate(names):
-        _run_one(name, samples, [*([] if backends else ["--multigrad-usable"]), *arguments], folder / f"{number}.json", outcome, limit)
+        _run_one(
+            name,
+            samples,
+            [*([] if backends else ["--multigrad-usable"]), *arguments],
+            folder / f"{number}.json",
+            outcome,
+            limit,
+        )
     if outcome.certificates:
         outcome.certificates[0]["left out"] = outcome.left_out | outcome.certificates[0]["left out"]
     return outcome
 
 
-def _run_one(name: str, samples: str, arguments: Sequence[str], path: Path, outcome: Outcome, limit: float) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
-               "--pyargs", "multigrad_conformance", "--multigrad-samples", samples, "--multigrad-json", str(path), "--multigrad-backend", name]
+def _run_one(
+    name: str, samples: str, arguments: Sequence[str], path: Path, outcome: Outcome, limit: float
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "multigrad_conformance.plugin",
+        "--pyargs",
+        "multigrad_conformance",
+        "--multigrad-samples",
+        samples,
+        "--multigrad-json",
+        str(path),
+        "--multigrad-backend",
+        name,
+    ]
     status = _ended([*command, *arguments], path, limit)
     if path.is_file():
         outcome.certificates.append(certificate.read(path))
@@ -66,7 +108,9 @@ def _run_one(name: str, samples: str, arguments: Sequence[str], path: Path, outc
     elif beside(path).is_file():
         ending = _ending(status, limit)
         print(f"{name}: died {ending}", file=sys.stderr, flush=True)
-        outcome.certificates.append(recovered(beside(path), ending) or _stillborn(name, samples, ending))
+        outcome.certificates.append(
+            recovered(beside(path), ending) or _stillborn(name, samples, ending)
+        )
         outcome.statuses.append(1)
     else:  # pytest did not get as far as results, and has said why
         outcome.statuses.append(status or 1)
@@ -77,7 +121,9 @@ HUNG = -1000
 
 
 def _ended(command: Sequence[str], path: Path, limit: float) -> int:
-    """Run the process that writes the certificate, until it ends or its journal has not grown for `limit` seconds. Returns its status, or HUNG."""
+    """Run the process that writes the certificate, until it ends or its journal has not grown for
+    `limit` seconds. Returns its status, or HUNG.
+    """
     with subprocess.Popen(command, start_new_session=os.name == "posix") as process:
         heard, length = time.monotonic(), -1
         try:
@@ -126,5 +172,21 @@ def _ending(status: int, limit: float) -> str:
 
 def _stillborn(name: str, samples: str, ending: str) -> Results:
     """The certificate of a backend that ended its process when it was imported."""
-    return {"format": certificate.FORMAT, "multigrad": multigrad.__version__, "samples": samples, "operations": {}, "left out": {}, "problems": {},
-            "backends": {name: {"lacks": {}, "tests": {}, "not run": [], "dtypes": {}, "runs": [], "died": f"{ending}, before the first test"}}}
+    return {
+        "format": certificate.FORMAT,
+        "multigrad": multigrad.__version__,
+        "samples": samples,
+        "operations": {},
+        "left out": {},
+        "problems": {},
+        "backends": {
+            name: {
+                "lacks": {},
+                "tests": {},
+                "not run": [],
+                "dtypes": {},
+                "runs": [],
+                "died": f"{ending}, before the first test",
+            }
+        },
+    }

@@ -1,4 +1,6 @@
-"""What the backward pass keeps, read from the table of operations: it must be what PyTorch keeps (what may be modified later)."""
+"""What the backward pass keeps, read from the table of operations: it must be what PyTorch keeps
+(what may be modified later).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,73 @@ from collections.abc import Iterator
 from multigrad.registry import OPS, Op, Rule
 
 RESULT = {"exp", "expm1", "sqrt", "tanh", "reciprocal", "tan"}
-INPUT = {"sin", "cos", "log", "log1p", "log2", "log10", "square", "atan2", "maximum", "minimum", "clip", "var", "sinh", "cosh", "asin",
-         "acos", "atan", "asinh", "acosh", "atanh"}
+INPUT = {
+    "sin",
+    "cos",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "square",
+    "atan2",
+    "maximum",
+    "minimum",
+    "clip",
+    "var",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+}
 OTHER = {"multiply", "matmul", "tensordot", "vecdot"}
-NOTHING = {"add", "subtract", "negative", "positive", "sum", "mean", "cumulative_sum", "reshape", "permute_dims", "broadcast_to",
-           "expand_dims", "squeeze", "concat", "stack", "unstack", "flip", "roll", "tril", "triu", "floor", "ceil", "round", "trunc",
-           "real", "imag", "conj", "tile", "moveaxis", "matrix_transpose", "astype", "meshgrid", "broadcast_arrays", "linspace", "full"}
-STATED = {**{("divide", a): allowed for a, allowed in (("x1", {"x2"}), ("x2", {"x1", "x2"}))},
-          **{(name, a): {"condition"} for name in ("where",) for a in ("x1", "x2")},
-          ("remainder", "x1"): set(), ("take", "x"): {"indices"}, ("take_along_axis", "x"): {"indices"},
-          ("sort", "x"): {"order"}}
+NOTHING = {
+    "add",
+    "subtract",
+    "negative",
+    "positive",
+    "sum",
+    "mean",
+    "cumulative_sum",
+    "reshape",
+    "permute_dims",
+    "broadcast_to",
+    "expand_dims",
+    "squeeze",
+    "concat",
+    "stack",
+    "unstack",
+    "flip",
+    "roll",
+    "tril",
+    "triu",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "real",
+    "imag",
+    "conj",
+    "tile",
+    "moveaxis",
+    "matrix_transpose",
+    "astype",
+    "meshgrid",
+    "broadcast_arrays",
+    "linspace",
+    "full",
+}
+STATED = {
+    **{("divide", a): allowed for a, allowed in (("x1", {"x2"}), ("x2", {"x1", "x2"}))},
+    **{(name, a): {"condition"} for name in ("where",) for a in ("x1", "x2")},
+    ("remainder", "x1"): set(),
+    ("take", "x"): {"indices"},
+    ("take_along_axis", "x"): {"indices"},
+    ("sort", "x"): {"order"},
+}
 
 
 def allowed(op: Op, argument: str) -> set[str] | None:
@@ -34,7 +93,8 @@ def allowed(op: Op, argument: str) -> set[str] | None:
     if op.name in OTHER:
         return arrays - {argument}
     ruled = arrays if isinstance(op.vjp, Rule) else set(op.vjp)
-    if op.kind == "linear":  # a linear operation needs no argument that it is linear in, nor its own result
+    # a linear operation needs no argument that it is linear in, nor its own result
+    if op.kind == "linear":
         return arrays - ruled
     return None
 

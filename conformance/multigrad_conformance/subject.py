@@ -1,4 +1,6 @@
-"""A function of the user's own with its arguments, as it is called on any backend: what is differentiated, what is constant, what comes out."""
+"""A function of the user's own with its arguments, as it is called on any backend: what is
+differentiated, what is constant, what comes out.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,19 @@ from .problem import is_floating
 from .sample import is_array
 from .target import Target
 
-PRECISIONS = {"float64": {"f": "float64", "c": "complex128"}, "float32": {"f": "float32", "c": "complex64"}}
-"""The dtypes of floating arrays, real and complex, by the name that stands for them in messages and in `dtypes`."""
+PRECISIONS = {
+    "float64": {"f": "float64", "c": "complex128"},
+    "float32": {"f": "float32", "c": "complex64"},
+}
+"""The dtypes of floating arrays, real and complex, by the name that stands for them in messages and
+in `dtypes`.
+"""
 
 
 class Leaf(NamedTuple):
-    """One leaf of the arguments: where it stands, as a NumPy array where it is an array, and whether it is differentiated by."""
+    """One leaf of the arguments: where it stands, as a NumPy array where it is an array, and
+    whether it is differentiated by.
+    """
 
     name: str
     value: Any
@@ -34,7 +43,9 @@ Outputs = list[tuple[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A function, its arguments with their leaves taken out, and whether it asks for the namespace as `xp`."""
+    """A function, its arguments with their leaves taken out, and whether it asks for the namespace
+    as `xp`.
+    """
 
     function: Callable[..., Any]
     name: str
@@ -44,22 +55,47 @@ class Subject:
     takes_xp: bool
 
     @classmethod
-    def of(cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], constants: Iterable[str | int]) -> Subject:
-        """Raises TypeError where the function cannot be called with these arguments, or an argument is no array that can be differentiated."""
+    def of(
+        cls,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        constants: Iterable[str | int],
+    ) -> Subject:
+        """Raises TypeError where the function cannot be called with these arguments, or an argument
+        is no array that can be differentiated.
+        """
         if not callable(function):
-            raise TypeError(f"check_function: the first argument must be a function, not {type(function).__name__}")
-        name = getattr(function, "__name__", None) or getattr(getattr(function, "func", None), "__name__", None) or type(function).__name__
+            raise TypeError(
+                "check_function: the first argument must be a function, not "
+                f"{type(function).__name__}"
+            )
+        name = (
+            getattr(function, "__name__", None)
+            or getattr(getattr(function, "func", None), "__name__", None)
+            or type(function).__name__
+        )
         named, takes_xp = _named(function, name, args, kwargs)
         chosen = set(_chosen(constants, named, len(args)))
-        leaves = tuple(_leaf(f"{argument}{where}", value, argument not in chosen)
-                       for argument, tree in named for where, value in extend.named_leaves(tree))
+        leaves = tuple(
+            _leaf(f"{argument}{where}", value, argument not in chosen)
+            for argument, tree in named
+            for where, value in extend.named_leaves(tree)
+        )
         return cls(function, name, args, kwargs, leaves, takes_xp)
 
     def at(self, precision: str) -> Subject:
         """The same with all floating arrays cast to a precision."""
         names = PRECISIONS[precision]
-        return replace(self, leaves=tuple(leaf._replace(value=leaf.value.astype(names[leaf.value.dtype.kind])) if is_floating(leaf.value) else leaf
-                                          for leaf in self.leaves))
+        return replace(
+            self,
+            leaves=tuple(
+                leaf._replace(value=leaf.value.astype(names[leaf.value.dtype.kind]))
+                if is_floating(leaf.value)
+                else leaf
+                for leaf in self.leaves
+            ),
+        )
 
     @property
     def differentiated(self) -> list[Leaf]:
@@ -75,37 +111,68 @@ class Subject:
         return any(is_array(leaf.value) and leaf.value.dtype.kind == "c" for leaf in self.leaves)
 
     def constants(self, target: Target) -> list[Any]:
-        """The other leaves, arrays and dtypes as the library's own, the rest as it is. Arrays are copied."""
-        return [target.raw(target.cast(leaf.value)) for leaf in self.leaves if not leaf.differentiated]
+        """The other leaves, arrays and dtypes as the library's own, the rest as it is.
 
-    def call(self, target: Target, given: Sequence[Any], constants: Sequence[Any] | None = None) -> Outputs:
-        """Call the function with `given` in the place of what is differentiated, and with constant Tensors of the other arrays."""
-        moved, others = iter(given), iter(self.constants(target) if constants is None else constants)
-        leaves = iter([next(moved) if leaf.differentiated else _constant(target, next(others)) for leaf in self.leaves])
+        Arrays are copied.
+        """
+        return [
+            target.raw(target.cast(leaf.value)) for leaf in self.leaves if not leaf.differentiated
+        ]
+
+    def call(
+        self, target: Target, given: Sequence[Any], constants: Sequence[Any] | None = None
+    ) -> Outputs:
+        """Call the function with `given` in the place of what is differentiated, and with constant
+        Tensors of the other arrays.
+        """
+        moved, others = (
+            iter(given),
+            iter(self.constants(target) if constants is None else constants),
+        )
+        leaves = iter(
+            [
+                next(moved) if leaf.differentiated else _constant(target, next(others))
+                for leaf in self.leaves
+            ]
+        )
         args, kwargs = extend.tree_map(lambda _: next(leaves), (self.args, dict(self.kwargs)))
         if self.takes_xp:
             kwargs["xp"] = target.bound
-        return [(f"the result{where}", leaf) for where, leaf in extend.named_leaves(self.function(*args, **kwargs))]
+        return [
+            (f"the result{where}", leaf)
+            for where, leaf in extend.named_leaves(self.function(*args, **kwargs))
+        ]
 
 
-def _named(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], bool]:
-    """The arguments by the names of their parameters, and whether the function has a parameter `xp` that is not among them."""
+def _named(
+    function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[list[tuple[str, Any]], bool]:
+    """The arguments by the names of their parameters, and whether the function has a parameter `xp`
+    that is not among them.
+    """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions that are written in C have none
         return [*((f"args[{i}]", value) for i, value in enumerate(args)), *kwargs.items()], False
     parameter = signature.parameters.get("xp")
-    by_name = parameter is not None and parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    by_name = parameter is not None and parameter.kind in (
+        parameter.KEYWORD_ONLY,
+        parameter.POSITIONAL_OR_KEYWORD,
+    )
     takes_xp = by_name and "xp" not in signature.bind_partial(*args, **kwargs).arguments
     try:
         bound = signature.bind(*args, **kwargs, **({"xp": None} if takes_xp else {}))
     except TypeError as error:
-        raise TypeError(f"check_function: {name} cannot be called with these arguments: {error}") from None
+        raise TypeError(
+            f"check_function: {name} cannot be called with these arguments: {error}"
+        ) from None
     names = list(_spread(signature, bound.arguments, len(args)))
     return [*zip(names, args, strict=True), *kwargs.items()], takes_xp
 
 
-def _spread(signature: inspect.Signature, arguments: Mapping[str, Any], count: int) -> Iterator[str]:
+def _spread(
+    signature: inspect.Signature, arguments: Mapping[str, Any], count: int
+) -> Iterator[str]:
     """The names of the positional arguments; those of `*args` are numbered."""
     left = count
     for name, parameter in signature.parameters.items():
@@ -117,7 +184,9 @@ def _spread(signature: inspect.Signature, arguments: Mapping[str, Any], count: i
             left -= 1
 
 
-def _chosen(constants: Iterable[str | int], named: Sequence[tuple[str, Any]], count: int) -> Iterator[str]:
+def _chosen(
+    constants: Iterable[str | int], named: Sequence[tuple[str, Any]], count: int
+) -> Iterator[str]:
     """The names of the arguments that are not to be differentiated by."""
     names = [name for name, _ in named]
     for c in (constants,) if isinstance(constants, (str, int)) else constants:
@@ -126,16 +195,27 @@ def _chosen(constants: Iterable[str | int], named: Sequence[tuple[str, Any]], co
         elif c in names:
             yield str(c)
         else:
-            raise ValueError(f"check_function: constants names {c!r}, which is no argument of this call: there are {', '.join(names) or 'none'}")
+            raise ValueError(
+                f"check_function: constants names {c!r}, which is no argument of this call: "
+                f"there are {', '.join(names) or 'none'}"
+            )
 
 
 def _leaf(name: str, value: Any, may_move: bool) -> Leaf:
     """A leaf of the arguments; arrays of any library, and Tensors, become NumPy arrays."""
-    if not (extend.is_array(value) or isinstance(value, np.ndarray)) or type(value) in (bool, int, float, complex):
+    if not (extend.is_array(value) or isinstance(value, np.ndarray)) or type(value) in (
+        bool,
+        int,
+        float,
+        complex,
+    ):
         return Leaf(name, value, False)
     kind = getattr(getattr(value, "dtype", None), "kind", "f")
     if kind not in "biufc":
-        raise TypeError(f"check_function: the argument {name} is an array of dtype {value.dtype}, which the standard does not have")
+        raise TypeError(
+            f"check_function: the argument {name} is an array of dtype {value.dtype}, which the "
+            "standard does not have"
+        )
     tensor = mg.asarray(value)  # which refuses masked arrays and their kin
     array = np.array(mg.asarray(tensor.detach(), backend="numpy").array)
     return Leaf(name, array, may_move and is_floating(array))

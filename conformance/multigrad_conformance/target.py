@@ -16,14 +16,29 @@ from .sample import OWN_DEVICE, DType, mapped
 
 NARROW = {"float64": "float32", "complex128": "complex64"}
 NARROW_INTEGERS = {"int64": "int32", "uint64": "uint32"}
-DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 
 
 class Target:
     """One backend, in one variant (a device, a set of flags), in one precision.
 
-    `device` is None for the default one. `wrap` is what a variant may give instead of a device: a transformation of
-    functions on raw arrays, such as a compiler, which the backend promises not to change their results.
+    `device` is None for the default one. `wrap` is what a variant may give instead of a device: a
+    transformation of functions on raw arrays, such as a compiler, which the backend promises not to
+    change their results.
     """
 
     def __init__(self, name: str, device: Any = None, single: bool = False) -> None:
@@ -31,7 +46,9 @@ class Target:
         self.backend = extend.backend(name)
         self.xp = extend.raw_namespace(name)
         self.bound = mg.namespace(name)
-        self.wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = device if callable(device) else None
+        self.wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = (
+            device if callable(device) else None
+        )
         self.device = None if callable(device) else device
         self.capabilities = self.backend.capabilities
         self.has_double = self._makes("float64", np.float64)
@@ -39,7 +56,9 @@ class Target:
         self.single = single or not self.has_double
 
     def _makes(self, name: str, numpy_dtype: Any) -> bool:
-        """Whether an array of that dtype really comes out when one is asked for (JAX quietly narrows it)."""
+        """Whether an array of that dtype really comes out when one is asked for (JAX quietly
+        narrows it).
+        """
         if not hasattr(self.xp, name):
             return False
         try:
@@ -62,10 +81,16 @@ class Target:
         """An argument of a sample at this precision, still in NumPy."""
         if isinstance(value, DType):
             return DType(self.narrowed(value.name))
-        return value.astype(self.narrowed(value.dtype.name)) if isinstance(value, (np.ndarray, np.generic)) else value
+        return (
+            value.astype(self.narrowed(value.dtype.name))
+            if isinstance(value, (np.ndarray, np.generic))
+            else value
+        )
 
     def raw(self, value: Any) -> Any:
-        """An argument with its arrays, dtypes and devices replaced by the library's own; arrays are copied."""
+        """An argument with its arrays, dtypes and devices replaced by the library's own; arrays are
+        copied.
+        """
         return mapped(self._raw, value)
 
     def _raw(self, value: Any) -> Any:
@@ -104,16 +129,22 @@ class Target:
 
     def dtype_name(self, dtype: Any) -> str:
         """The name that the standard has for one of the library's dtypes."""
-        return next((n for n in DTYPES if hasattr(self.xp, n) and getattr(self.xp, n) == dtype), str(dtype))
+        return next(
+            (n for n in DTYPES if hasattr(self.xp, n) and getattr(self.xp, n) == dtype), str(dtype)
+        )
 
     # ----- what runs -----
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """What multigrad needs of the library beyond the standard, by name: the backend's own, or the default."""
+        """What multigrad needs of the library beyond the standard, by name: the backend's own, or
+        the default.
+        """
         return self.backend.kernel(name)
 
     def function(self, op: Op) -> Callable[..., Any]:
-        """The differentiable function of an operation, from the bound namespace, or from multigrad where that hides it."""
+        """The differentiable function of an operation, from the bound namespace, or from multigrad
+        where that hides it.
+        """
         hidden = op.beyond and self.capabilities.strict
         function: Callable[..., Any] = _attribute(mg if hidden else self.bound, op.name)
         return function
@@ -128,7 +159,9 @@ class Target:
 
 
 def shape_of(target: Target, x: Any) -> tuple[Any, ...]:
-    """The shape of a Tensor or a raw array; where a lazy library does not know it yet (None, or nan), that of the values."""
+    """The shape of a Tensor or a raw array; where a lazy library does not know it yet (None, or
+    nan), that of the values.
+    """
     shape = tuple(x.shape)
     return shape if all(isinstance(n, int) for n in shape) else np.shape(target.numpy(x))
 

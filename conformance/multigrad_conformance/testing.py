@@ -1,4 +1,6 @@
-"""Tests of one's own functions and operations, on every array library that is installed: check_function, check_rule."""
+"""Tests of one's own functions and operations, on every array library that is installed:
+check_function, check_rule.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ import pytest
 
 import multigrad as mg
 from multigrad import extend
-from multigrad.errors import BackendError, BatchingError, GradientError, MissingRuleError, MixedBackendsError
+from multigrad.errors import (
+    BackendError,
+    BatchingError,
+    GradientError,
+    MissingRuleError,
+    MixedBackendsError,
+)
 from multigrad.registry import OPS, Op
 
 from . import cells
@@ -37,31 +45,49 @@ class Failure:
     error: Exception
 
 
-def check_function(function: Callable[..., Any], /, *args: Any, backends: Names | None = None, dtypes: Names | None = None,
-                   rtol: float | Mapping[str, float] | None = None, atol: float | Mapping[str, float] | None = None,
-                   checks: Names | None = None, leave_out: Names = (), constants: Any = (), **kwargs: Any) -> None:
-    """Check that `function` computes the same, and has the right derivatives, on every array library.
+def check_function(
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    backends: Names | None = None,
+    dtypes: Names | None = None,
+    rtol: float | Mapping[str, float] | None = None,
+    atol: float | Mapping[str, float] | None = None,
+    checks: Names | None = None,
+    leave_out: Names = (),
+    constants: Any = (),
+    **kwargs: Any,
+) -> None:
+    """Check that `function` computes the same, and has the right derivatives, on every array
+    library.
 
-    function   array-agnostic: it calls functions of `x.__array_namespace__()`, of multigrad, and operators. Where it has a parameter `xp` that is
-               not given here, it gets the bound namespace of the backend as that
-    args, kwargs  its arguments: NumPy arrays, anything else, or nested structures of these. Arrays arrive as Tensors of the backend, those of
-               floating dtype are differentiated. Python numbers and all else arrive as they are, and are not
+    function   array-agnostic: it calls functions of `x.__array_namespace__()`, of multigrad, and
+               operators. Where it has a parameter `xp` that is not given here, it gets the bound
+               namespace of the backend as that
+    args, kwargs  its arguments: NumPy arrays, anything else, or nested structures of these. Arrays
+                  arrive as Tensors of the backend, those of
+               floating dtype are differentiated. Python numbers and all else arrive as they are,
+               and are not
     backends   names of backends; default: every installed one that works here
-    dtypes     "float64", "float32" or both, the default: what floating arrays are cast to, complex ones to complex128 and complex64. A backend
-               without float64 does float32 alone
-    rtol, atol  tolerances of values and derivatives; a number is meant of float64, and loosens float32 with it, a dictionary says each
+    dtypes     "float64", "float32" or both, the default: what floating arrays are cast to, complex
+               ones to complex128 and complex64. A backend without float64 does float32 alone
+    rtol, atol  tolerances of values and derivatives; a number is meant of float64, and loosens
+                float32 with it, a dictionary says each
     checks     names of the checks to make; default: all. See below
     leave_out  names of checks to leave out
-    constants  names or numbers of arguments with floating arrays that are not to be differentiated by
+    constants  names or numbers of arguments with floating arrays that are not to be differentiated
+               by
 
-    The checks, in order: `pure` (two calls agree, no argument changes), `values` (structure, shapes, dtypes and values are those of NumPy),
-    `gradient` (those of NumPy in float64), `differences` (gradients are those of finite differences; without it, jvp and second are not compared
-    with differences either), `jvp`, `second` (derivatives of gradients, in both modes), `vmap` (of function and gradient, against a loop), `jit`
-    (where a backend has a compiler).
+    The checks, in order: `pure` (two calls agree, no argument changes), `values` (structure,
+    shapes, dtypes and values are those of NumPy), `gradient` (those of NumPy in float64),
+    `differences` (gradients are those of finite differences; without it, jvp and second are not
+    compared with differences either), `jvp`, `second` (derivatives of gradients, in both modes),
+    `vmap` (of function and gradient, against a loop), `jit` (where a backend has a compiler).
 
-    Returns None. Raises AssertionError that names the function, and for each failure backend, dtype, check, argument, and the worst element with both
-    numbers; BackendError where a backend is named that cannot be used, TypeError where the function cannot be called so, ValueError for an unknown
-    name, RuntimeError under `python -O`. Complex gradients are PyTorch's: dL/da + i dL/db.
+    Returns None. Raises AssertionError that names the function, and for each failure backend,
+    dtype, check, argument, and the worst element with both numbers; BackendError where a backend is
+    named that cannot be used, TypeError where the function cannot be called so, ValueError for an
+    unknown name, RuntimeError under `python -O`. Complex gradients are PyTorch's: dL/da + i dL/db.
     """
     __tracebackhide__ = True
     _assert_asserts("check_function")
@@ -75,20 +101,37 @@ def check_function(function: Callable[..., Any], /, *args: Any, backends: Names 
     for name in _backends(backends):
         for precision in precisions:
             target = Target(name, single=precision == "float32")
-            if (precision == "float64" and not target.has_double) or (subject.complex and not target._makes("complex64", np.complex64)):
+            if (precision == "float64" and not target.has_double) or (
+                subject.complex and not target._makes("complex64", np.complex64)
+            ):
                 continue
             ran = True
-            trial = Trial(subject.at(precision), target, precision, references[precision], tolerance, "differences" in chosen)
-            failures += _run(trial, chosen, first=precision == precisions[0] or not target.has_double)
+            trial = Trial(
+                subject.at(precision),
+                target,
+                precision,
+                references[precision],
+                tolerance,
+                "differences" in chosen,
+            )
+            failures += _run(
+                trial, chosen, first=precision == precisions[0] or not target.has_double
+            )
     if not ran:
-        raise ValueError(f"check_function: no backend that was asked for has {' or '.join(precisions)}"
-                         f"{' and complex arrays' if subject.complex else ''}; on jax, JAX_ENABLE_X64=1 makes float64")
+        raise ValueError(
+            "check_function: no backend that was asked for has "
+            f"{' or '.join(precisions)}{' and complex arrays' if subject.complex else ''}; on "
+            "jax, JAX_ENABLE_X64=1 makes float64"
+        )
     if failures:
         raise AssertionError(_message(f"{subject.name} fails", failures)) from _cause(failures)
 
 
 def _run(trial: Trial, chosen: Sequence[str], first: bool) -> Iterator[Failure]:
-    """The failures of a function on one backend in one precision. Derivatives of what has the wrong values are not looked at."""
+    """The failures of a function on one backend in one precision.
+
+    Derivatives of what has the wrong values are not looked at.
+    """
     for check in chosen:
         if check == "jit" and not first:
             continue
@@ -97,7 +140,13 @@ def _run(trial: Trial, chosen: Sequence[str], first: bool) -> Iterator[Failure]:
             with np.errstate(all="ignore"):
                 CHECKS[check](trial)
         except Exception as error:
-            yield Failure(where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}{_explained(error, check)}", error)
+            yield Failure(
+                where,
+                str(error)
+                if _is_ours(error)
+                else f"{type(error).__name__}: {error}{_explained(error, check)}",
+                error,
+            )
         else:
             continue
         if check in ("pure", "values"):
@@ -114,10 +163,21 @@ def _is_ours(error: BaseException) -> bool:
 
 
 EXPLAINED: tuple[tuple[type[Exception], str], ...] = (
-    (BatchingError, "vmap cannot branch on a value, nor make a shape of one: let xp.where choose between both results, or pass "
-                    "leave_out=('vmap', 'jit')"),
-    (MixedBackendsError, "an array of another library than that of the arguments: make constants by xp.asarray, with xp = x.__array_namespace__()"),
-    (MissingRuleError, "pass the names of arguments that are no variables as constants=, or declare the derivative"),
+    (
+        BatchingError,
+        "vmap cannot branch on a value, nor make a shape of one: let xp.where choose between "
+        "both results, or pass leave_out=('vmap', 'jit')",
+    ),
+    (
+        MixedBackendsError,
+        "an array of another library than that of the arguments: make constants by xp.asarray, "
+        "with xp = x.__array_namespace__()",
+    ),
+    (
+        MissingRuleError,
+        "pass the names of arguments that are no variables as constants=, or declare the "
+        "derivative",
+    ),
 )
 
 
@@ -126,28 +186,47 @@ def _explained(error: Exception, check: str) -> str:
     text = next((text for kind, text in EXPLAINED if isinstance(error, kind)), "")
     message = str(error)
     if isinstance(error, GradientError) and "Can't call" in message:
-        text = "the function turns an array into one of NumPy, which has no derivative: call the functions of xp = x.__array_namespace__() instead"
+        text = (
+            "the function turns an array into one of NumPy, which has no derivative: call "
+            "the functions of xp = x.__array_namespace__() instead"
+        )
     elif isinstance(error, GradientError) and "in-place" in message:
-        text = "the function writes into its argument: let it work on a copy, xp.asarray(x, copy=True)"
+        text = (
+            "the function writes into its argument: let it work on a copy, xp.asarray(x, copy=True)"
+        )
     elif not text and check == "jit":
-        text = "a compiler traces the function without values: no branch, no Python number and no shape may depend on one; or pass leave_out='jit'"
+        text = (
+            "a compiler traces the function without values: no branch, no Python number and "
+            "no shape may depend on one; or pass leave_out='jit'"
+        )
     return f"\n  ({text})" if text else ""
 
 
-def check_rule(op: str | Op, samples: Any = None, *, backends: Names | None = None, level: str = "full", checks: Names | None = None,
-               leave_out: Names = ()) -> None:
-    """Run the conformance checks of one operation on every array library: values, gradients, both modes, second derivatives, vmap, layouts.
+def check_rule(
+    op: str | Op,
+    samples: Any = None,
+    *,
+    backends: Names | None = None,
+    level: str = "full",
+    checks: Names | None = None,
+    leave_out: Names = (),
+) -> None:
+    """Run the conformance checks of one operation on every array library: values, gradients, both
+    modes, second derivatives, vmap, layouts.
 
     op        the name of an operation, or its declaration in `multigrad.registry.OPS`
-    samples   what to try it on: `Sample` and `Kink` objects, tuples of arguments, or a function of a `Draw` that gives these; default: those
-              that are registered by the hook multigrad_samples
+    samples   what to try it on: `Sample` and `Kink` objects, tuples of arguments, or a function of
+              a `Draw` that gives these; default: those that are registered by the hook
+              multigrad_samples
     backends  names of backends; default: every installed one that works here
     level     "full", the default, or "short": a few samples
-    checks    names of the checks to make, as they stand in the ids of tests ("vjp", "second", "vmap", ...); default: all
+    checks    names of the checks to make, as they stand in the ids of tests ("vjp", "second",
+              "vmap", ...); default: all
     leave_out  names of checks to leave out
 
-    What a backend exempts, or says to be missing, is left out. Returns None. Raises AssertionError that names the operation, and for each
-    failure the backend and the id of the test; ValueError for an operation, a level or a check that there is none of, and where there are no samples.
+    What a backend exempts, or says to be missing, is left out. Returns None. Raises AssertionError
+    that names the operation, and for each failure the backend and the id of the test; ValueError
+    for an operation, a level or a check that there is none of, and where there are no samples.
     """
     __tracebackhide__ = True
     _assert_asserts("check_rule")
@@ -157,20 +236,27 @@ def check_rule(op: str | Op, samples: Any = None, *, backends: Names | None = No
     declared = _operation(op)
     given = None if samples is None else _samples(declared, samples)
     if not (samples_of(declared.name) if given is None else given):
-        raise ValueError(f"check_rule: the operation {declared.name!r} has no samples: pass samples=[(argument, ...)], or return them from the hook "
-                         "multigrad_samples")
+        raise ValueError(
+            f"check_rule: the operation {declared.name!r} has no samples: pass "
+            "samples=[(argument, ...)], or return them from the hook multigrad_samples"
+        )
     found = [cell for name in names for cell in _cells(name, declared, given, level)]
     known = {cell.check for cell in found}
     chosen = known if checks is None else set(_listed(checks))
     for name in (*chosen, *_listed(leave_out)):
         if name not in known:
-            raise ValueError(f"check_rule: there is no check {name!r} of {declared.name!r} here; there are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"check_rule: there is no check {name!r} of {declared.name!r} here; there are "
+                f"{', '.join(sorted(known))}"
+            )
     failures: list[Failure] = []
     for cell in found:
         if cell.check in chosen and cell.check not in _listed(leave_out):
             failures += _execute(cell)
     if failures:
-        raise AssertionError(_message(f"the operation {declared.name!r} fails", failures)) from _cause(failures)
+        raise AssertionError(
+            _message(f"the operation {declared.name!r} fails", failures)
+        ) from _cause(failures)
 
 
 def _execute(cell: cells.Cell) -> Iterator[Failure]:
@@ -188,7 +274,9 @@ def _execute(cell: cells.Cell) -> Iterator[Failure]:
     except pytest.fail.Exception as error:
         yield Failure(where, str(error), AssertionError(str(error)))
     except Exception as error:
-        yield Failure(where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}", error)
+        yield Failure(
+            where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}", error
+        )
 
 
 def _operation(op: str | Op) -> Op:
@@ -197,31 +285,44 @@ def _operation(op: str | Op) -> Op:
     name = op if isinstance(op, str) else getattr(op, "name", op)
     declared = OPS.get(name) if isinstance(name, str) else None
     if declared is None or (isinstance(op, Op) and declared is not op):
-        raise ValueError(f"check_rule: no operation {name!r} is declared (see `python -m multigrad ops`)" if declared is None else
-                         f"check_rule: this declaration of {name!r} has been replaced by another one")
+        raise ValueError(
+            f"check_rule: no operation {name!r} is declared (see `python -m multigrad ops`)"
+            if declared is None
+            else f"check_rule: this declaration of {name!r} has been replaced by another one"
+        )
     return declared
 
 
 def _samples(op: Op, given: Any) -> tuple[Sample, ...]:
-    """Samples, as they are or made of tuples of arguments; all belong to the short level, unless they say otherwise."""
+    """Samples, as they are or made of tuples of arguments; all belong to the short level, unless
+    they say otherwise.
+    """
     listed = given(Draw(op.name)) if callable(given) else given
     found = []
     for i, sample in enumerate(listed):
         if not isinstance(sample, (Sample, tuple)):
-            raise TypeError("check_rule: samples must be Sample objects or tuples of arguments (one argument alone is (x,)), not "
-                            f"{type(sample).__name__}")
+            raise TypeError(
+                "check_rule: samples must be Sample objects or tuples of arguments (one "
+                f"argument alone is (x,)), not {type(sample).__name__}"
+            )
         made = Sample(f"sample-{i}", *sample) if isinstance(sample, tuple) else sample
         made.short = True if made.short is None else made.short
         found.append(made)
     return tuple(found)
 
 
-def _cells(name: str, op: Op, samples: tuple[Sample, ...] | None, level: str) -> Iterator[cells.Cell]:
-    """The tests of an operation on a backend: all in its widest precision, values and gradients in the other one."""
+def _cells(
+    name: str, op: Op, samples: tuple[Sample, ...] | None, level: str
+) -> Iterator[cells.Cell]:
+    """The tests of an operation on a backend: all in its widest precision, values and gradients in
+    the other one.
+    """
     has_double = Target(name).has_double
     for cell in cells._of_operation(extend.backend(name), op, samples):
         narrow = cell.single and (not has_double or cell.check in ("forward", "vjp"))
-        if (level == "full" or cell.short) and (cell.variant or narrow or (has_double and not cell.single)):
+        if (level == "full" or cell.short) and (
+            cell.variant or narrow or (has_double and not cell.single)
+        ):
             yield cell
 
 
@@ -229,7 +330,10 @@ def _cells(name: str, op: Op, samples: tuple[Sample, ...] | None, level: str) ->
 
 
 def _backends(given: Names | None) -> list[str]:
-    """The backends to try, numpy first. One that is named must work; of the others, those that do not are left out."""
+    """The backends to try, numpy first.
+
+    One that is named must work; of the others, those that do not are left out.
+    """
     names = installed() if given is None else _listed(given)
     if not names:
         raise ValueError("backends names none")
@@ -273,30 +377,42 @@ def _selected(checks: Names | None, leave_out: Names) -> list[str]:
     chosen = list(CHECKS) if checks is None else _listed(checks)
     for name in (*chosen, *_listed(leave_out)):
         if name not in CHECKS:
-            raise ValueError(f"check_function: there is no check {name!r}; there are {', '.join(CHECKS)}")
+            raise ValueError(
+                f"check_function: there is no check {name!r}; there are {', '.join(CHECKS)}"
+            )
     return [name for name in CHECKS if name in chosen and name not in _listed(leave_out)]
 
 
 def _precisions(dtypes: Names | None) -> list[str]:
     if dtypes is None:
         return list(PRECISIONS)
-    given = [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Iterable) else list(dtypes)
+    given = (
+        [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Iterable) else list(dtypes)
+    )
     names = [getattr(d, "name", None) or getattr(d, "__name__", str(d)) for d in given]
     for name in names:
         if name not in PRECISIONS:
-            raise ValueError(f"check_function: dtypes are 'float64' and 'float32' (complex arrays become complex128 and complex64), not {name!r}")
+            raise ValueError(
+                "check_function: dtypes are 'float64' and 'float32' (complex arrays become "
+                f"complex128 and complex64), not {name!r}"
+            )
     return [name for name in PRECISIONS if name in names]
 
 
 def _cause(failures: Sequence[Failure]) -> Exception | None:
-    """What traceback to show: that of an error in the user's code; of a result that is wrong the message says all."""
+    """What traceback to show: that of an error in the user's code; of a result that is wrong the
+    message says all.
+    """
     return None if _is_ours(failures[0].error) else failures[0].error
 
 
 def _assert_asserts(name: str) -> None:
     """With `python -O` nothing would ever fail."""
     if not __debug__:
-        raise RuntimeError(f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: run it without")
+        raise RuntimeError(
+            f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: "
+            "run it without"
+        )
 
 
 def _message(title: str, failures: Sequence[Failure]) -> str:

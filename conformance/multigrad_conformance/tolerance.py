@@ -20,10 +20,12 @@ NOISE = {precision: 100 * float(np.finfo(precision).eps) for precision in PRECIS
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Tolerances by precision: the user's, else those of the suite (compare.py), the absolute ones scaled with what is compared.
+    """Tolerances by precision: the user's, else those of the suite (compare.py), the absolute ones
+    scaled with what is compared.
 
     rtol, atol  the user's, by precision; where there is none, the suite's hold
-    least       what the absolute tolerance is at least, where the user has said none of this precision
+    least       what the absolute tolerance is at least, where the user has said none of this
+                precision
     """
 
     rtol: Mapping[str, float] = field(default_factory=dict)
@@ -32,13 +34,28 @@ class Tolerance:
 
     @classmethod
     def of(cls, rtol: Any, atol: Any) -> Tolerance:
-        """One number loosens or tightens float64, and loosens float32; a dictionary says each. Raises ValueError for anything else."""
+        """One number loosens or tightens float64, and loosens float32; a dictionary says each.
+
+        Raises ValueError for anything else.
+        """
         tables = [_by_precision(given, name) for given, name in ((rtol, "rtol"), (atol, "atol"))]
         if tables[0] and not isinstance(rtol, Mapping):
             tables[0]["float32"] = max(tables[0]["float64"], EXACT["float32"][0])
-        return cls(tables[0], tables[1], 0.0 if isinstance(atol, Mapping) else tables[1].get("float64", 0.0))
+        return cls(
+            tables[0],
+            tables[1],
+            0.0 if isinstance(atol, Mapping) else tables[1].get("float64", 0.0),
+        )
 
-    def limits(self, expected: Any, precision: str, *, differences: bool = False, scale: float = 0.0, factor: float = 1.0) -> Any:
+    def limits(
+        self,
+        expected: Any,
+        precision: str,
+        *,
+        differences: bool = False,
+        scale: float = 0.0,
+        factor: float = 1.0,
+    ) -> Any:
         """The greatest distance from each element.
 
         differences  whether `expected` is made of differences, which have fewer digits
@@ -47,26 +64,57 @@ class Tolerance:
         exact, rough = EXACT[precision], DIFFERENCE[precision]
         rtol = self.rtol.get(precision, exact[0])
         size = greatest([expected])
-        atol = self.atol.get(precision, max(self.least, (rough if differences else exact)[1] * size + NOISE[precision] * scale))
+        atol = self.atol.get(
+            precision,
+            max(self.least, (rough if differences else exact)[1] * size + NOISE[precision] * scale),
+        )
         return factor * ((max(rtol, rough[0]) if differences else rtol) * np.abs(expected) + atol)
 
-    def assert_near(self, actual: Any, expected: Any, what: str, precision: str, *, beside: str = "", limits: Any = None, **how: Any) -> None:
-        """Raise AssertionError, with the worst element and both numbers, where NumPy arrays differ. inf and nan must agree."""
+    def assert_near(
+        self,
+        actual: Any,
+        expected: Any,
+        what: str,
+        precision: str,
+        *,
+        beside: str = "",
+        limits: Any = None,
+        **how: Any,
+    ) -> None:
+        """Raise AssertionError, with the worst element and both numbers, where NumPy arrays differ.
+        inf and nan must agree.
+        """
         actual, expected = np.asarray(actual), np.asarray(expected)
-        assert actual.shape == expected.shape, f"{what} has shape {actual.shape}, expected {expected.shape}{beside}"
+        assert actual.shape == expected.shape, (
+            f"{what} has shape {actual.shape}, expected {expected.shape}{beside}"
+        )
         if actual.dtype.kind not in "fc" and expected.dtype.kind not in "fc":
             excess = np.where(actual == expected, 0.0, np.inf)
         else:
-            excess = over(actual, expected, self.limits(expected, precision, **how) if limits is None else limits)
+            excess = over(
+                actual,
+                expected,
+                self.limits(expected, precision, **how) if limits is None else limits,
+            )
         wrong = excess > 1
         if wrong.any():
             at = worst(excess)
-            count = "" if actual.ndim == 0 else f"{int(wrong.sum())} of {actual.size} elements differ, the worst at {list(at)}: "
-            raise AssertionError(f"{what}: {count}{actual[at].item()!r}, expected {expected[at].item()!r}{beside}")
+            count = (
+                ""
+                if actual.ndim == 0
+                else f"{int(wrong.sum())} of {actual.size} elements differ, the worst at "
+                f"{list(at)}: "
+            )
+            raise AssertionError(
+                f"{what}: {count}{actual[at].item()!r}, expected {expected[at].item()!r}{beside}"
+            )
 
 
 def over(actual: Any, expected: Any, limits: Any) -> Any:
-    """The distance of each element in units of its limit: up to 1 is near. What is not finite is near to the same only."""
+    """The distance of each element in units of its limit: up to 1 is near.
+
+    What is not finite is near to the same only.
+    """
     with np.errstate(all="ignore"):
         distance = np.abs(actual - expected)
         ratio = np.where(distance == 0, 0.0, distance / limits)
@@ -81,12 +129,18 @@ def worst(excess: Any) -> tuple[int, ...]:
 
 def greatest(arrays: Iterable[Any]) -> float:
     """The greatest finite magnitude there is, 0 if there is none."""
-    return max((float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in arrays), default=0.0)
+    return max(
+        (float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in arrays), default=0.0
+    )
 
 
 def narrowest(arrays: Iterable[Any], precision: str) -> str:
     """The precision that digits can be expected in: that of the narrowest array that takes part."""
-    return "float32" if any(precision_of(x.dtype) == "float32" for x in arrays if x.dtype.kind in "fc") else precision
+    return (
+        "float32"
+        if any(precision_of(x.dtype) == "float32" for x in arrays if x.dtype.kind in "fc")
+        else precision
+    )
 
 
 def _by_precision(given: Any, name: str) -> dict[str, float]:
@@ -94,11 +148,20 @@ def _by_precision(given: Any, name: str) -> dict[str, float]:
         return {} if given is None else {"float64": _number(given, name)}
     for key in given:
         if key not in PRECISIONS:
-            raise ValueError(f"check_function: {name} has the keys 'float64' and 'float32', not {key!r}")
+            raise ValueError(
+                f"check_function: {name} has the keys 'float64' and 'float32', not {key!r}"
+            )
     return {key: _number(value, name) for key, value in given.items()}
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0 <= value < np.inf:
-        raise ValueError(f"check_function: {name} must be a number of 0 or more, or a dictionary of these by dtype, not {value!r}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.floating))
+        or not 0 <= value < np.inf
+    ):
+        raise ValueError(
+            f"check_function: {name} must be a number of 0 or more, or a dictionary of these by "
+            f"dtype, not {value!r}"
+        )
     return float(value)

@@ -1,6 +1,9 @@
-"""A user's function on one backend in one precision, and what NumPy says about it. Checks of it are in function_checks.py.
+"""A user's function on one backend in one precision, and what NumPy says about it.
 
-NumPy in float64 is the reference: its values, and the differences of these, depend on no rule of a derivative.
+Checks of it are in function_checks.py.
+
+NumPy in float64 is the reference: its values, and the differences of these, depend on no rule of a
+derivative.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from .tolerance import Tolerance, greatest, narrowest
 
 
 class Reference:
-    """What NumPy says of a function, at arguments of one precision: values and derivatives in float64, dtypes as they are."""
+    """What NumPy says of a function, at arguments of one precision: values and derivatives in
+    float64, dtypes as they are.
+    """
 
     def __init__(self, subject: Subject) -> None:
         self.exact = subject
@@ -39,7 +44,9 @@ class Reference:
     def outputs(self) -> Outputs:
         """The leaves of the result."""
         found = self.wide.call(numpy_target(), tensors(numpy_target(), self.wide.arrays))
-        return [(name, y) for (name, _), y in zip(found, to_numpy(numpy_target(), found), strict=True)]
+        return [
+            (name, y) for (name, _), y in zip(found, to_numpy(numpy_target(), found), strict=True)
+        ]
 
     @cached_property
     def smooth(self) -> list[Any]:
@@ -56,10 +63,18 @@ class Reference:
 
     def results(self, arrays: Sequence[Any]) -> list[Any]:
         """The floating outputs elsewhere."""
-        return [y for y in to_numpy(numpy_target(), self.wide.call(numpy_target(), tensors(numpy_target(), arrays))) if is_floating(y)]
+        return [
+            y
+            for y in to_numpy(
+                numpy_target(), self.wide.call(numpy_target(), tensors(numpy_target(), arrays))
+            )
+            if is_floating(y)
+        ]
 
     def loss(self, arrays: Sequence[Any]) -> Any:
-        """What is differentiated element by element: the real inner product of the floating outputs with the cotangents."""
+        """What is differentiated element by element: the real inner product of the floating outputs
+        with the cotangents.
+        """
         return inner(self.cotangents, self.results(arrays))
 
     def first(self, arrays: Sequence[Any]) -> list[Any]:
@@ -72,7 +87,9 @@ class Reference:
 
     @cached_property
     def second(self) -> list[Any]:
-        return second_gradients(self.wide, numpy_target(), self.wide.arrays, self.cotangents, self.tangents)
+        return second_gradients(
+            self.wide, numpy_target(), self.wide.arrays, self.cotangents, self.tangents
+        )
 
     @cached_property
     def noise(self) -> float:
@@ -122,7 +139,13 @@ class Trial:
     @cached_property
     def digits(self) -> str:
         """The precision that derivatives can be expected in."""
-        return narrowest([*self.subject.arrays, *(y for y in to_numpy(self.target, self.outputs) if is_floating(y))], self.precision)
+        return narrowest(
+            [
+                *self.subject.arrays,
+                *(y for y in to_numpy(self.target, self.outputs) if is_floating(y)),
+            ],
+            self.precision,
+        )
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -144,20 +167,33 @@ class Trial:
     def names(self) -> list[str]:
         return [leaf.name for leaf in self.subject.differentiated]
 
-    def function(self, constants: Sequence[Any] | None = None, smooth: bool = True) -> Callable[..., Any]:
-        """The function of the arrays to differentiate by; it returns its floating outputs, or all that are arrays, as a tuple."""
+    def function(
+        self, constants: Sequence[Any] | None = None, smooth: bool = True
+    ) -> Callable[..., Any]:
+        """The function of the arrays to differentiate by; it returns its floating outputs, or all
+        that are arrays, as a tuple.
+        """
         kept = is_floating_of if smooth else is_array_of
 
         def call(*xs: Any) -> Any:
             given = [mg.asarray(x) if self.target.is_raw(x) else x for x in xs]
-            return tuple([y for _, y in self.subject.call(self.target, given, constants) if kept(self.target, y)])
+            return tuple(
+                [
+                    y
+                    for _, y in self.subject.call(self.target, given, constants)
+                    if kept(self.target, y)
+                ]
+            )
 
         return call
 
     def pullback(self) -> Callable[..., Any]:
         """The gradients of the function as a function of the arrays to differentiate by."""
         smooth = [y for y in self.outputs if is_floating_of(self.target, y[1])]
-        cotangents = tuple(like(self.target, g, y) for g, (_, y) in zip(self.reference.cotangents, smooth, strict=True))
+        cotangents = tuple(
+            like(self.target, g, y)
+            for g, (_, y) in zip(self.reference.cotangents, smooth, strict=True)
+        )
 
         def pulled(*xs: Any) -> Any:
             return mg.func.vjp(self.function(), *xs)[1](cotangents)
@@ -184,8 +220,16 @@ def is_floating_of(target: Target, y: Any) -> bool:
     return is_array_of(target, y) and target.dtype_name(y.dtype).startswith(("float", "complex"))
 
 
-def gradients(subject: Subject, target: Target, arrays: Sequence[Any], cotangents: Sequence[Any], check: Any = None) -> list[Any]:
-    """The gradients of Re<cotangents, outputs> by each array, as NumPy arrays; zeros where there is no way to it."""
+def gradients(
+    subject: Subject,
+    target: Target,
+    arrays: Sequence[Any],
+    cotangents: Sequence[Any],
+    check: Any = None,
+) -> list[Any]:
+    """The gradients of Re<cotangents, outputs> by each array, as NumPy arrays; zeros where there is
+    no way to it.
+    """
     leaves = tensors(target, arrays, True)
     found = backward(subject.call(target, leaves), target, leaves, cotangents)
     if check is not None:
@@ -193,13 +237,32 @@ def gradients(subject: Subject, target: Target, arrays: Sequence[Any], cotangent
     return [target.numpy(g) for g in found]
 
 
-def backward(outputs: Outputs, target: Target, leaves: Sequence[Any], cotangents: Sequence[Any], recorded: bool = False) -> list[Any]:
+def backward(
+    outputs: Outputs,
+    target: Target,
+    leaves: Sequence[Any],
+    cotangents: Sequence[Any],
+    recorded: bool = False,
+) -> list[Any]:
     smooth = [y for _, y in outputs if is_floating_of(target, y)]
-    moved = [(y, g) for y, g in zip(smooth, cotangents, strict=True) if getattr(y, "requires_grad", False)]
+    moved = [
+        (y, g)
+        for y, g in zip(smooth, cotangents, strict=True)
+        if getattr(y, "requires_grad", False)
+    ]
     if not moved:
         return [mg.asarray(target.raw(np.zeros(x.shape, target.numpy(x).dtype))) for x in leaves]
     seeds = [like(target, g, y) for y, g in moved]
-    return list(mg.autograd.grad([y for y, _ in moved], leaves, grad_outputs=seeds, create_graph=recorded, allow_unused=True, materialize_grads=True))
+    return list(
+        mg.autograd.grad(
+            [y for y, _ in moved],
+            leaves,
+            grad_outputs=seeds,
+            create_graph=recorded,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+    )
 
 
 def like(target: Target, g: Any, y: Any) -> Any:
@@ -207,12 +270,28 @@ def like(target: Target, g: Any, y: Any) -> Any:
     return target.raw(g.astype(target.dtype_name(y.dtype)))
 
 
-def second_gradients(subject: Subject, target: Target, arrays: Sequence[Any], cotangents: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """The gradients of Re<tangents, gradients>: by symmetry the derivative of the gradients along the tangents. Reverse mode, twice."""
+def second_gradients(
+    subject: Subject,
+    target: Target,
+    arrays: Sequence[Any],
+    cotangents: Sequence[Any],
+    tangents: Sequence[Any],
+) -> list[Any]:
+    """The gradients of Re<tangents, gradients>: by symmetry the derivative of the gradients along
+    the tangents. Reverse mode, twice.
+    """
     leaves = tensors(target, arrays, True)
     first = backward(subject.call(target, leaves), target, leaves, cotangents, recorded=True)
-    kept = [(f, like(target, t, f)) for f, t in zip(first, tangents, strict=True) if f.requires_grad]
+    kept = [
+        (f, like(target, t, f)) for f, t in zip(first, tangents, strict=True) if f.requires_grad
+    ]
     if not kept:
         return [np.zeros(x.shape, x.dtype) for x in arrays]
-    found = mg.autograd.grad([f for f, _ in kept], leaves, grad_outputs=[t for _, t in kept], allow_unused=True, materialize_grads=True)
+    found = mg.autograd.grad(
+        [f for f, _ in kept],
+        leaves,
+        grad_outputs=[t for _, t in kept],
+        allow_unused=True,
+        materialize_grads=True,
+    )
     return [target.numpy(s) for s in found]

@@ -68,6 +68,9 @@ def __dir__() -> list[str]:
     return sorted({*__all__, "__all__", "__doc__"})
 
 
-def variable(*args: Any, **kwargs: Any) -> NoReturn:  # the module of this name is found by import, as in torch
+def variable(*args: Any, **kwargs: Any) -> NoReturn:
+    # the module of this name is found by import, as in torch
     """Deprecated."""
-    raise RuntimeError("multigrad.autograd.variable(...) is deprecated, use multigrad.tensor(...) instead")
+    raise RuntimeError(
+        "multigrad.autograd.variable(...) is deprecated, use multigrad.tensor(...) instead"
+    )

@@ -1,7 +1,8 @@
-"""Anomaly mode, as torch.autograd.anomaly_mode: which forward call made the node that fails, and which node makes nan.
+"""Anomaly mode, as torch.autograd.anomaly_mode: which forward call made the node that fails, and
+which node makes nan.
 
-The mode is an observer of the contexts that it was switched on in: this thread and task, tasks that it begins, and threads that run in a copy of
-its context. (PyTorch's belongs to the process.)
+The mode is an observer of the contexts that it was switched on in: this thread and task, tasks that
+it begins, and threads that run in a copy of its context. (PyTorch's belongs to the process.)
 """
 
 from __future__ import annotations
@@ -21,13 +22,21 @@ from ..engine.level import innermost
 from ..errors import OWN, program
 from ..observe import NODE, STEP, Call, Observer
 
-__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+__all__ = [
+    "detect_anomaly",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "set_detect_anomaly",
+]
 
 PARENT = "parent_"
 
 _check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
 _running: ContextVar[ref[Call] | None] = ContextVar("multigrad.running_step", default=None)
-"""The step whose rule runs: under create_graph, its node induces the nodes that are recorded. Known weakly: an interrupt may keep its end untold."""
+"""The step whose rule runs: under create_graph, its node induces the nodes that are recorded.
+
+Known weakly: an interrupt may keep its end untold.
+"""
 
 
 def is_anomaly_enabled() -> bool:
@@ -49,7 +58,10 @@ def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
     """Switch it on or off in this context. Returns the observer that was entered, if one was."""
     for value, name, position in ((enabled, "enabled", 1), (check_nan, "check_nan", 2)):
         if not isinstance(value, bool):
-            raise TypeError(f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}")
+            raise TypeError(
+                f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, "
+                f"not {type(value).__name__}"
+            )
     _check_nan.set(check_nan)
     if enabled and not is_anomaly_enabled():
         observer = _Anomaly()
@@ -61,7 +73,8 @@ def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
 
 
 class detect_anomaly:
-    """Context manager: a backward pass that fails tells which forward call made the failing node, and nan in a gradient is an error.
+    """Context manager: a backward pass that fails tells which forward call made the failing node,
+    and nan in a gradient is an error.
 
     check_nan  whether nan raises
 
@@ -72,8 +85,11 @@ class detect_anomaly:
         self.prev = is_anomaly_enabled()
         self.check_nan = check_nan
         self.prev_check_nan = is_anomaly_check_nan_enabled()
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
-                      stacklevel=2)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
+            stacklevel=2,
+        )
         self._entered: list[_Anomaly | None] = []
 
     def __enter__(self) -> None:
@@ -82,12 +98,16 @@ class detect_anomaly:
     def __exit__(self, *exc: object) -> None:
         observer = self._entered.pop()
         if observer is not None:
-            observer.ended = True  # also where this is another context than that of the beginning, as generators end theirs anywhere
+            # also where this is another context than that of the beginning, as generators end
+            # theirs anywhere
+            observer.ended = True
         _set_enabled(self.prev, self.prev_check_nan)
 
 
 class set_detect_anomaly:
-    """Switch anomaly mode on or off at once; as a context manager, restore the former state at the end. See `detect_anomaly`."""
+    """Switch anomaly mode on or off at once; as a context manager, restore the former state at the
+    end. See `detect_anomaly`.
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = is_anomaly_enabled()
@@ -102,7 +122,10 @@ class set_detect_anomaly:
 
 
 class Trace:
-    """The stack of the call that made a node, and the node that induced it. The text is made when it is read."""
+    """The stack of the call that made a node, and the node that induced it.
+
+    The text is made when it is read.
+    """
 
     __slots__ = ("frames", "parent")
 
@@ -117,8 +140,14 @@ class Trace:
     def lines(self) -> list[tuple[str, int, str]]:
         """File, line and function of each frame, outermost first, without our own at their end."""
         frames = self.frames
-        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(OWN)), len(frames))
-        return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(frames[inner:])]
+        inner = next(
+            (i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(OWN)),
+            len(frames),
+        )
+        return [
+            (code.co_filename, _line(code, at), code.co_name)
+            for code, at in reversed(frames[inner:])
+        ]
 
     def tell(self, metadata: dict[str, Any]) -> None:
         """Put it into the metadata of a node, under the names of PyTorch."""
@@ -130,11 +159,16 @@ class Trace:
 
 def _line(code: CodeType, at: int) -> int:
     """The line of an instruction."""
-    return next((line for start, end, line in code.co_lines() if start <= at < end and line is not None), code.co_firstlineno)
+    return next(
+        (line for start, end, line in code.co_lines() if start <= at < end and line is not None),
+        code.co_firstlineno,
+    )
 
 
 class _Anomaly(Observer):
-    """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass return."""
+    """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass
+    return.
+    """
 
     events = frozenset({NODE, STEP})
 
@@ -154,9 +188,16 @@ class _Anomaly(Observer):
         _running.set(token)
         if isinstance(call.result, Exception):
             error = call.result
-            error.args = tuple(a.replace(ENABLE, GOOD_LUCK) if isinstance(a, str) else a for a in error.args)
+            error.args = tuple(
+                a.replace(ENABLE, GOOD_LUCK) if isinstance(a, str) else a for a in error.args
+            )
             _tell(call.node)
-        elif _check_nan.get() and call.result is not STOP and call.result is not NotImplemented and not isinstance(call.result, BaseException):
+        elif (
+            _check_nan.get()
+            and call.result is not STOP
+            and call.result is not NotImplemented
+            and not isinstance(call.result, BaseException)
+        ):
             try:
                 _refuse_nan(call.node, call.result)
             except RuntimeError:
@@ -164,8 +205,10 @@ class _Anomaly(Observer):
                 raise
 
 
-GOOD_LUCK = ("Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
-             "there or anywhere later. Good luck!")
+GOOD_LUCK = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. "
+    "The variable in question was changed in there or anywhere later. Good luck!"
+)
 
 
 def _refuse_nan(node: Node, found: Any) -> None:
@@ -190,18 +233,40 @@ def _tell(node: Node) -> None:
     """Warn with the forward call that made `node`, and those of the nodes that induced it."""
     metadata = node.metadata
     if TRACEBACK not in metadata:
-        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass "
-                      "for more information.", UserWarning, stacklevel=program())
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable "
+            "detect anomaly during forward pass for more information.",
+            UserWarning,
+            stacklevel=program(),
+        )
         return
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(metadata[TRACEBACK])}",
-                  UserWarning, stacklevel=program())
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+        f"{''.join(metadata[TRACEBACK])}",
+        UserWarning,
+        stacklevel=program(),
+    )
     parent = metadata.get(PARENT)
     while parent is not None:
         metadata = parent.metadata
         if TRACEBACK not in metadata:
-            warnings.warn("\n\nNo forward pass information available of the previous calculation that was induced by "
-                          f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=program())
+            warnings.warn(
+                "\n"
+                "\n"
+                "No forward pass information available of the previous calculation that was "
+                f"induced by {parent.name()}. Enable detect anomaly during forward pass for "
+                "more information.",
+                UserWarning,
+                stacklevel=program(),
+            )
             return
-        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
-                      f"calculation:\n{''.join(metadata[TRACEBACK])}", UserWarning, stacklevel=program())
+        warnings.warn(
+            "\n"
+            "\n"
+            f"Previous calculation was induced by {parent.name()}. Traceback of forward call "
+            "that induced the previous calculation:\n"
+            f"{''.join(metadata[TRACEBACK])}",
+            UserWarning,
+            stacklevel=program(),
+        )
         parent = metadata.get(PARENT)

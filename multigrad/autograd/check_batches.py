@@ -1,4 +1,6 @@
-"""Checks that derivatives can be computed for several vectors at once: that a batched pass gives what single ones do."""
+"""Checks that derivatives can be computed for several vectors at once: that a batched pass gives
+what single ones do.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,13 @@ gradcheck or gradgradcheck failed while testing batched gradient computation.
 
 To leave this test out, call gradcheck or gradgradcheck with `check_batched_grad=False`.
 
-Gradients of a batch are what jacobian(vectorize=True), hessian(vectorize=True) and grad(is_grads_batched=True) compute: the backward pass runs once,
-on gradients that each stand for a batch, under vmap. Most often the backward of a Function, or a hook, does what vmap cannot: it asks for the
-value of a gradient (bool(), float(), item(), `if`), makes an array whose shape depends on one, writes one into an array from outside, or leaves
-the library. Write it with functions of the standard, such as where() for a branch. Or the results of a Function differ between examples in other
-ways than its backward says.
+Gradients of a batch are what jacobian(vectorize=True), hessian(vectorize=True) and
+grad(is_grads_batched=True) compute: the backward pass runs once, on gradients that each stand for a
+batch, under vmap. Most often the backward of a Function, or a hook, does what vmap cannot: it asks
+for the value of a gradient (bool(), float(), item(), `if`), makes an array whose shape depends on
+one, writes one into an array from outside, or leaves the library. Write it with functions of the
+standard, such as where() for a branch. Or the results of a Function differ between examples in
+other ways than its backward says.
 """.strip()
 
 FAILED_BATCHED_GRAD_MSG_FWD_AD = """
@@ -29,14 +33,25 @@ gradcheck failed while testing batched gradient computation with forward-mode AD
 
 To leave this test out, call gradcheck with `check_batched_forward_grad=False`.
 
-The function runs once, on Duals whose tangents each stand for a batch, as in jacobian(vectorize=True, strategy="forward-mode"). Most often the
-jvp of a Function does what vmap cannot: it asks for the value of a tangent, makes an array whose shape depends on one, or leaves the library.
+The function runs once, on Duals whose tangents each stand for a batch, as in
+jacobian(vectorize=True, strategy="forward-mode"). Most often the jvp of a Function does what vmap
+cannot: it asks for the value of a tangent, makes an array whose shape depends on one, or leaves the
+library.
 """.strip()
 
 
 def _message(output: int, number: int, found: Any, expected: Any, forward: bool = False) -> str:
-    return (f"For output {output} and input {number}:\n\n{FAILED_BATCHED_GRAD_MSG_FWD_AD if forward else FAILED_BATCHED_GRAD_MSG}\n\n"
-            f"Got:\n{found!r}\n\nExpected:\n{expected!r}")
+    return (
+        f"For output {output} and input {number}:\n"
+        "\n"
+        f"{FAILED_BATCHED_GRAD_MSG_FWD_AD if forward else FAILED_BATCHED_GRAD_MSG}\n"
+        "\n"
+        "Got:\n"
+        f"{found!r}\n"
+        "\n"
+        "Expected:\n"
+        f"{expected!r}"
+    )
 
 
 def _stacked(like: Tensor, parts: Sequence[Any]) -> Any:
@@ -52,9 +67,18 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
         vectors = [_random_like(out, source) for _ in range(2)]
         expected = [grad(out, checked, v, retain_graph=True, allow_unused=True) for v in vectors]
         try:
-            found = grad(out, checked, _stacked(out, vectors), retain_graph=True, allow_unused=True, is_grads_batched=True)
+            found = grad(
+                out,
+                checked,
+                _stacked(out, vectors),
+                retain_graph=True,
+                allow_unused=True,
+                is_grads_batched=True,
+            )
         except RuntimeError as error:
-            raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{FAILED_BATCHED_GRAD_MSG}") from error
+            raise GradcheckError(
+                f"While computing batched gradients, got: {error}\n\n{FAILED_BATCHED_GRAD_MSG}"
+            ) from error
         for j, (g, *single) in enumerate(zip(found, *expected, strict=True)):
             if g is None and all(s is None for s in single):
                 continue
@@ -69,7 +93,11 @@ def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> lis
     """The outputs of `func` and their tangents, or None, where the input `x` has `tangent`."""
     run = Run("gradcheck")
     dual = Dual._make(x.array, tangent, run, run.own_level)
-    return run.call(lambda: [taken_apart(t, run) for t in _outputs(func(*(dual if y is x else y for y in inputs)))])
+    return run.call(
+        lambda: [
+            taken_apart(t, run) for t in _outputs(func(*(dual if y is x else y for y in inputs)))
+        ]
+    )
 
 
 def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
@@ -87,7 +115,11 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
             pairs = moved(func, inputs, x, batch(x._elem.host.xp.stack(vectors), run))
             found = [None if t is None else examples(t, run, 2) for _, t in pairs]
         except RuntimeError as error:
-            raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{FAILED_BATCHED_GRAD_MSG_FWD_AD}") from error
+            raise GradcheckError(
+                f"While computing batched gradients, got: {error}\n"
+                "\n"
+                f"{FAILED_BATCHED_GRAD_MSG_FWD_AD}"
+            ) from error
         finally:
             run.finish()
         for i, (t, *single) in enumerate(zip(found, *expected, strict=True)):

@@ -1,4 +1,6 @@
-"""What the checks of gradients share: their exception, the Tensors among arguments and results, values as NumPy arrays, random ones."""
+"""What the checks of gradients share: their exception, the Tensors among arguments and results,
+values as NumPy arrays, random ones.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class GradcheckError(MultigradError, RuntimeError):
 class Mismatch(GradcheckError):
     """Two Jacobians differ.
 
-    numerical, analytical  both, as NumPy arrays: a row for each element of the input, a column for each of the output
+    numerical, analytical  both, as NumPy arrays: a row for each element of the input, a column for
+                           each of the output
     matrices               whether the message shows them whole
     """
 
@@ -34,7 +37,11 @@ class Mismatch(GradcheckError):
 
     def __str__(self) -> str:
         head, shown, worst = self.args
-        return f"{head}{shown}{worst}" if self.matrices else f"{head}{worst}The whole Jacobians are error.numerical and error.analytical.\n"
+        return (
+            f"{head}{shown}{worst}"
+            if self.matrices
+            else f"{head}{worst}The whole Jacobians are error.numerical and error.analytical.\n"
+        )
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:
@@ -49,7 +56,10 @@ def _outputs(x: Any) -> tuple[Any, ...]:
     found = _tuple(x)
     for i, t in enumerate(found):
         if not isinstance(t, Layer):
-            raise TypeError(f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must return a Tensor or a tuple of Tensors")
+            raise TypeError(
+                f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must "
+                "return a Tensor or a tuple of Tensors"
+            )
     return found
 
 
@@ -57,7 +67,9 @@ def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(t for t in outputs if t.requires_grad)
 
 
-# -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs, or wait for a device
+# -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs,
+# or wait for a device
+
 
 def _numbers(t: Any) -> Any:
     """A copy of the values of `t`, a layer or a raw array, as a NumPy array."""
@@ -96,7 +108,9 @@ def _zeros_like(t: Tensor) -> Any:
 def _random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
     """A leaf of the shape, dtype and device of `t` with elements drawn from [-1, 1]."""
     draw: Callable[[], Any] = lambda: source.uniform(-1, 1)
-    x = _like(t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))])
+    x = _like(
+        t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))]
+    )
     if strided and x.shape and prod(t.shape) > 1:
         x = t._elem.host.xp.repeat(x, 2, axis=-1)[..., ::2]
     return wrap(x).requires_grad_()

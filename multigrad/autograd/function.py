@@ -1,4 +1,7 @@
-"""Function: operations with a derivative of the user's own. The meaning is that of torch.autograd.function."""
+"""Function: operations with a derivative of the user's own.
+
+The meaning is that of torch.autograd.function.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,13 @@ from ..custom.function import Function, FunctionMeta, InplaceFunction, once_diff
 from ..custom.kept import FunctionCtx
 from ..custom.node import BackwardCFunction
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "once_differentiable",
+]
 
 _ContextMethodMixin = FunctionCtx

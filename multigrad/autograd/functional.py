@@ -1,13 +1,15 @@
-"""Jacobians, Hessians and their products with vectors, for functions of Tensors. The meaning is that of torch.autograd.functional.
+"""Jacobians, Hessians and their products with vectors, for functions of Tensors.
+
+The meaning is that of torch.autograd.functional.
 
 A function takes only the Tensors to differentiate with respect to; capture everything else:
-`jacobian(lambda x: f(x, constant, flag=flag), inputs)`. It is called with new Tensors on the memory of `inputs`, so the
-`.grad` of the caller's Tensors is never touched. `inputs`, `v` and what the function returns are each one Tensor or a
-*tuple* of Tensors; results mirror that. Raw arrays of a known library are taken for `inputs` and `v`, too, as constants;
-results are always Tensors.
+`jacobian(lambda x: f(x, constant, flag=flag), inputs)`. It is called with new Tensors on the memory
+of `inputs`, so the `.grad` of the caller's Tensors is never touched. `inputs`, `v` and what the
+function returns are each one Tensor or a *tuple* of Tensors; results mirror that. Raw arrays of a
+known library are taken for `inputs` and `v`, too, as constants; results are always Tensors.
 
-create_graph=True computes everything differentiably. strict=True raises RuntimeError where a result is zero because an
-output does not depend on an input; otherwise such results are zeros.
+create_graph=True computes everything differentiably. strict=True raises RuntimeError where a result
+is zero because an output does not depend on an input; otherwise such results are zeros.
 """
 
 from __future__ import annotations
@@ -40,15 +42,22 @@ OUTPUTS = "outputs of the user-provided function"
 
 # -- arguments
 
+
 def _tensors(x: Any, what: str, name: str, kind: type[Layer] = Tensor) -> tuple[bool, Tensors]:
-    """Whether `x` is a tuple, and it as a tuple of Tensors. Raw arrays are wrapped, but not outputs: they have lost their gradient."""
+    """Whether `x` is a tuple, and it as a tuple of Tensors.
+
+    Raw arrays are wrapped, but not outputs: they have lost their gradient.
+    """
     several = isinstance(x, tuple)
     found = []
     for i, element in enumerate(x if several else (x,)):
         if not isinstance(element, kind):
             if what == OUTPUTS or not is_array(element):
                 place = f"value at index {i}" if several else f"given {what}"
-                raise TypeError(f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the {place} has type {type(element)}.")
+                raise TypeError(
+                    f"The {what} given to {name} must be either a Tensor or a tuple of Tensors "
+                    f"but the {place} has type {type(element)}."
+                )
             element = wrap_new(element)
         found.append(element)
     if not found:
@@ -57,24 +66,42 @@ def _tensors(x: Any, what: str, name: str, kind: type[Layer] = Tensor) -> tuple[
 
 
 def _fresh(tensors: Tensors, create_graph: bool, leaves: bool) -> Tensors:
-    """New Tensors on the same memory, apart from those that the function may capture; with `leaves` they require grad."""
-    return tuple(t.__array_namespace__().reshape(t, t.shape) if create_graph and t.requires_grad else alias(t).requires_grad_(leaves)
-                 for t in tensors)
+    """New Tensors on the same memory, apart from those that the function may capture; with `leaves`
+    they require grad.
+    """
+    return tuple(
+        t.__array_namespace__().reshape(t, t.shape)
+        if create_graph and t.requires_grad
+        else alias(t).requires_grad_(leaves)
+        for t in tensors
+    )
 
 
-def _vector(v: Any, like: Tensors, several: bool, name: str, create_graph: bool, missing: str) -> Tensors | None:
-    """The vector of a product, of the shapes of `like`; None stands for 1 where `like` is a single element."""
+def _vector(
+    v: Any, like: Tensors, several: bool, name: str, create_graph: bool, missing: str
+) -> Tensors | None:
+    """The vector of a product, of the shapes of `like`; None stands for 1 where `like` is a single
+    element.
+    """
     if v is None:
         if len(like) != 1 or like[0].size != 1:
-            raise GradientError(f"The vector v can only be None if {missing} a single Tensor with a single element.")
+            raise GradientError(
+                f"The vector v can only be None if {missing} a single Tensor with a single element."
+            )
         return None
     _, found = _tensors(v, "v", name)
     if len(found) != len(like):
-        raise GradientError(f"v is a tuple of invalid length: should be {len(like)} but got {len(found)}." if several
-                            else "The given v should contain a single Tensor.")
+        raise GradientError(
+            f"v is a tuple of invalid length: should be {len(like)} but got {len(found)}."
+            if several
+            else "The given v should contain a single Tensor."
+        )
     for i, (given, t) in enumerate(zip(found, like, strict=True)):
         if tuple(given.shape) != tuple(t.shape):
-            raise GradientError(f"{f'Entry {i} in ' if several else ''}v has invalid size: should be {tuple(t.shape)} but got {tuple(given.shape)}.")
+            raise GradientError(
+                f"{f'Entry {i} in ' if several else ''}v has invalid size: should be "
+                f"{tuple(t.shape)} but got {tuple(given.shape)}."
+            )
     return _fresh(found, create_graph, leaves=False)
 
 
@@ -82,11 +109,17 @@ _OF_INPUTS = "the input to the user-provided function is"
 _OF_OUTPUTS = "the user-provided function returns"
 
 
-def _call(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) -> tuple[bool, Tensors]:
+def _call(
+    func: Callable[..., Any], inputs: Tensors, name: str, strict: bool
+) -> tuple[bool, Tensors]:
     several, outputs = _tensors(func(*inputs), OUTPUTS, name)
     if strict:
-        _require(outputs, "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable "
-                          "manner from the input when running in strict mode.")
+        _require(
+            outputs,
+            "Output {} of the user-provided function does not require gradients. The outputs "
+            "must be computed in a differentiable manner from the input when running in strict "
+            "mode.",
+        )
     return several, outputs
 
 
@@ -96,11 +129,14 @@ def _scalar(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) 
     if several:
         raise GradientError(f"The function given to {name} should return a single Tensor")
     if outputs[0].size != 1:
-        raise GradientError(f"The Tensor returned by the function given to {name} should contain a single element")
+        raise GradientError(
+            f"The Tensor returned by the function given to {name} should contain a single element"
+        )
     return outputs[0]
 
 
 # -- results
+
 
 def _unpack(x: tuple[T, ...], several: bool) -> T | tuple[T, ...]:
     return x if several else x[0]
@@ -111,26 +147,45 @@ def _finish(x: Tensors, create_graph: bool) -> Tensors:
 
 
 def _alone(t: Tensor) -> Tensor:
-    """The same without a history. Inside the forward of a Function it stays known that forward has computed it."""
+    """The same without a history.
+
+    Inside the forward of a Function it stays known that forward has computed it.
+    """
     return alias(t) if t._node is None else mark(alias(t))
 
 
-def _zeros(like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False) -> Tensor:
-    zeros = like._elem.host.xp.zeros(tuple(like.shape) if shape is None else shape, dtype=like.dtype, device=like.device)
+def _zeros(
+    like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False
+) -> Tensor:
+    zeros = like._elem.host.xp.zeros(
+        tuple(like.shape) if shape is None else shape, dtype=like.dtype, device=like.device
+    )
     return wrap_at(like, zeros).requires_grad_(requires_grad)
 
 
 # -- strict mode
 
-INDEPENDENT = "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
+INDEPENDENT = (
+    "The output of the user-provided function is independent of input {}. This is "
+    "not allowed in strict mode."
+)
 
-JACOBIAN = ("While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is independent of the "
-            "input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian "
-            "depends on the inputs (this would be violated by a linear function for example).")
+JACOBIAN = (
+    "While computing the hessian, found that the jacobian of the user-provided function with "
+    "respect to input {} is independent of the input. This is not allowed in strict mode. You "
+    "should ensure that your function is twice differentiable and that the jacobian depends on "
+    "the inputs (this would be violated by a linear function for example)."
+)
 
-GRADIENT = "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not allowed in strict mode."
+GRADIENT = (
+    "The gradient with respect to input {} is independent of the inputs of the "
+    "user-provided function. This is not allowed in strict mode."
+)
 
-CONSTANT = "The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when create_graph=True."
+CONSTANT = (
+    "The {what} of the user-provided function is independent of input {i}. This is not "
+    "allowed in strict mode when create_graph=True."
+)
 
 
 def _require(tensors: Sequence[Tensor | None], message: str) -> None:
@@ -140,8 +195,17 @@ def _require(tensors: Sequence[Tensor | None], message: str) -> None:
             raise GradientError((INDEPENDENT if t is None else message).format(i))
 
 
-def _fill(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_graph: bool, missing: str, what: str) -> Tensors:
-    """Zeros for what is None; in strict mode an error, `missing`, and another one for a `what` that should be differentiable and is constant."""
+def _fill(
+    grads: Sequence[Tensor | None],
+    like: Tensors,
+    strict: bool,
+    create_graph: bool,
+    missing: str,
+    what: str,
+) -> Tensors:
+    """Zeros for what is None; in strict mode an error, `missing`, and another one for a `what` that
+    should be differentiable and is constant.
+    """
     found = []
     for i, (g, t) in enumerate(zip(grads, like, strict=True)):
         if strict and g is None:
@@ -154,24 +218,47 @@ def _fill(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_gr
 
 # -- differentiation
 
-def _grad(outputs: Sequence[Tensor | None], inputs: Tensors, v: Sequence[Any] | None = None, create_graph: bool = False,
-          retain_graph: bool | None = None) -> tuple[Tensor | None, ...]:
-    """`grad` that passes over outputs without a gradient and gives None for inputs that no output depends on."""
-    pairs = [(t, g) for t, g in zip(outputs, v or (None,) * len(outputs), strict=True) if t is not None and t.requires_grad]
+
+def _grad(
+    outputs: Sequence[Tensor | None],
+    inputs: Tensors,
+    v: Sequence[Any] | None = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> tuple[Tensor | None, ...]:
+    """`grad` that passes over outputs without a gradient and gives None for inputs that no output
+    depends on.
+    """
+    pairs = [
+        (t, g)
+        for t, g in zip(outputs, v or (None,) * len(outputs), strict=True)
+        if t is not None and t.requires_grad
+    ]
     if not pairs:
         return (None,) * len(inputs)
-    found: tuple[Tensor | None, ...] = grad([t for t, _ in pairs], inputs, [g for _, g in pairs], retain_graph, create_graph, allow_unused=True)
+    found: tuple[Tensor | None, ...] = grad(
+        [t for t, _ in pairs],
+        inputs,
+        [g for _, g in pairs],
+        retain_graph,
+        create_graph,
+        allow_unused=True,
+    )
     return found
 
 
 def _size(t: Tensor) -> int:
     if t.size is None:
-        raise GradientError(f"a Tensor of unknown shape {t.shape} has no basis; compute the array first")
+        raise GradientError(
+            f"a Tensor of unknown shape {t.shape} has no basis; compute the array first"
+        )
     return t.size
 
 
 def _basis(t: Tensor) -> Iterator[Any]:
-    """The standard basis of the space of `t`, in the order of its elements: raw arrays of its shape and dtype."""
+    """The standard basis of the space of `t`, in the order of its elements: raw arrays of its shape
+    and dtype.
+    """
     xp, n = t._elem.host.xp, _size(t)
     places = xp.reshape(xp.arange(n, device=t.device), t.shape)
     for k in range(n):
@@ -179,7 +266,9 @@ def _basis(t: Tensor) -> Iterator[Any]:
 
 
 def _bases(tensors: Sequence[Tensor]) -> list[Any]:
-    """The standard basis of the space of all of these together: for each, what the vectors have there, with their number as the first axis."""
+    """The standard basis of the space of all of these together: for each, what the vectors have
+    there, with their number as the first axis.
+    """
     sizes = [_size(t) for t in tensors]
     found = []
     for i, (t, n) in enumerate(zip(tensors, sizes, strict=True)):
@@ -190,7 +279,8 @@ def _bases(tensors: Sequence[Tensor]) -> list[Any]:
 
 
 def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tensor | None, ...]]:
-    """Cotangents u, and the gradients that they give as differentiable functions of u: differentiated once more, they push vectors forward.
+    """Cotangents u, and the gradients that they give as differentiable functions of u:
+    differentiated once more, they push vectors forward.
 
     The gradient is linear in u, so its value is of no importance.
     """
@@ -199,14 +289,31 @@ def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tenso
 
 
 @overload
-def vjp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, Tensor]: ...
+def vjp(
+    func: Callable[[Tensor], R],
+    inputs: Array,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, Tensor]: ...
 @overload
-def vjp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, Tensors]: ...
+def vjp(
+    func: Callable[..., R],
+    inputs: tuple[Array, ...],
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, Tensors]: ...
 @entry
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The output of `func` and the product of `v` with its Jacobian, in the structure and the shapes of `inputs`.
+def vjp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The output of `func` and the product of `v` with its Jacobian, in the structure and the
+    shapes of `inputs`.
 
     v  shaped as the output; may be left out where that has one element, for 1
     """
@@ -215,19 +322,45 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         inputs = _fresh(inputs, create_graph, leaves=True)
         several_out, outputs = _call(func, inputs, "vjp", strict)
         vector = _vector(v, outputs, several_out, "vjp", create_graph, _OF_OUTPUTS)
-        found = _fill(_grad(outputs, inputs, vector, create_graph), inputs, strict, create_graph, INDEPENDENT, "jacobian")
-        return _unpack(_finish(outputs, create_graph), several_out), _unpack(_finish(found, create_graph), several_in)
+        found = _fill(
+            _grad(outputs, inputs, vector, create_graph),
+            inputs,
+            strict,
+            create_graph,
+            INDEPENDENT,
+            "jacobian",
+        )
+        return _unpack(_finish(outputs, create_graph), several_out), _unpack(
+            _finish(found, create_graph), several_in
+        )
 
 
 @overload
-def jvp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, R]: ...
+def jvp(
+    func: Callable[[Tensor], R],
+    inputs: Array,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, R]: ...
 @overload
-def jvp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, R]: ...
+def jvp(
+    func: Callable[..., R],
+    inputs: tuple[Array, ...],
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, R]: ...
 @entry
-def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The output of `func` and the product of its Jacobian with `v`, in the structure and the shapes of the output.
+def jvp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The output of `func` and the product of its Jacobian with `v`, in the structure and the
+    shapes of the output.
 
     v  shaped as `inputs`; may be left out where that has one element, for 1
 
@@ -241,38 +374,77 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         cotangents, gradients = _transposed(outputs, inputs)
         if strict:
             _require(gradients, GRADIENT)
-        found = _fill(_grad(gradients, cotangents, vector, create_graph), outputs, strict, create_graph,
-                      "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward "
-                      "trick to compute forward mode gradients. This is not allowed in strict mode.", "jacobian")
-        return _unpack(_finish(outputs, create_graph), several_out), _unpack(_finish(found, create_graph), several_out)
+        found = _fill(
+            _grad(gradients, cotangents, vector, create_graph),
+            outputs,
+            strict,
+            create_graph,
+            "The gradient with respect to the input is independent of entry {} in the "
+            "grad_outputs when using the double backward trick to compute forward mode "
+            "gradients. This is not allowed in strict mode.",
+            "jacobian",
+        )
+        return _unpack(_finish(outputs, create_graph), several_out), _unpack(
+            _finish(found, create_graph), several_out
+        )
 
 
 @overload
-def jacobian(func: Callable[[Tensor], R], inputs: Array, create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, strategy: str = "reverse-mode") -> R: ...
+def jacobian(
+    func: Callable[[Tensor], R],
+    inputs: Array,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> R: ...
 @overload
-def jacobian(func: Callable[..., Tensor], inputs: tuple[Array, ...], create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, strategy: str = "reverse-mode") -> Tensors: ...
+def jacobian(
+    func: Callable[..., Tensor],
+    inputs: tuple[Array, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Tensors: ...
 @overload
-def jacobian(func: Callable[..., Tensors], inputs: tuple[Array, ...], create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, strategy: str = "reverse-mode") -> tuple[Tensors, ...]: ...
+def jacobian(
+    func: Callable[..., Tensors],
+    inputs: tuple[Array, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> tuple[Tensors, ...]: ...
 @entry
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-             strategy: str = "reverse-mode") -> Any:
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The Jacobian of `func` at `inputs`.
 
-    vectorize  compute all of it in one batched pass; allows complex outputs and "forward-mode", but not `strict`
-    strategy   "reverse-mode": a backward pass for the elements of the output; "forward-mode": a forward pass for those of the inputs, for
-               which `func` gets Duals in the place of Tensors
+    vectorize  compute all of it in one batched pass; allows complex outputs and "forward-mode", but
+               not `strict`
+    strategy   "reverse-mode": a backward pass for the elements of the output; "forward-mode": a
+               forward pass for those of the inputs, for which `func` gets Duals in the place of
+               Tensors
 
-    Returns one Tensor of shape `output.shape + input.shape`; a tuple over the inputs, or over the outputs, where those are a
-    tuple; where both are, a tuple of tuples with `[i][j]` for output i and input j. In reverse mode dtypes and devices are
-    those of the inputs, else those of the outputs. Complex outputs follow the convention of gradients, the conjugate of the derivative, in
+    Returns one Tensor of shape `output.shape + input.shape`; a tuple over the inputs, or over the
+    outputs, where those are a tuple; where both are, a tuple of tuples with `[i][j]` for output i
+    and input j. In reverse mode dtypes and devices are those of the inputs, else those of the
+    outputs. Complex outputs follow the convention of gradients, the conjugate of the derivative, in
     reverse mode only.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than '
-                             'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
+            'function has more outputs than inputs, "forward-mode" tends to be more performant. '
+            'Otherwise, prefer to use "reverse-mode".'
+        )
     if strategy == "forward-mode":
         _check_forward(create_graph, strict, vectorize)
         return _by_tangents(func, inputs)
@@ -281,30 +453,45 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
         inputs = _fresh(inputs, create_graph, leaves=True)
         several_out, outputs = _call(func, inputs, "jacobian", strict)
         if vectorize and strict:
-            raise GradientError("multigrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
-                                "either set `strict=False` or `vectorize=False`.")
+            raise GradientError(
+                "multigrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` "
+                "are not supported together. Please either set `strict=False` or "
+                "`vectorize=False`."
+            )
         if vectorize:
             found = _by_batch(outputs, inputs, create_graph)
         else:
-            found = tuple(_by_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs))
-        return _unpack(tuple(_unpack(_finish(row, create_graph), several_in) for row in found), several_out)
+            found = tuple(
+                _by_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)
+            )
+        return _unpack(
+            tuple(_unpack(_finish(row, create_graph), several_in) for row in found), several_out
+        )
 
 
 def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
     def refuse(option: str, kind: type[Exception]) -> NoReturn:
-        raise kind(f'multigrad.autograd.functional.jacobian: `{option}=True` and `strategy="forward-mode"` are not supported together (yet). Please '
-                   f'either set `{option}=False` or `strategy="reverse-mode"`.')
+        raise kind(
+            f"multigrad.autograd.functional.jacobian: `{option}=True` and "
+            '`strategy="forward-mode"` are not supported together (yet). Please either set '
+            f'`{option}=False` or `strategy="reverse-mode"`.'
+        )
 
     if create_graph:
         refuse("create_graph", NotImplementedError)
     if strict:
         refuse("strict", GradientError)
     if not vectorize:
-        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
+            "implemented for `vectorize=True`."
+        )
 
 
 def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
-    """The Jacobians of output number i with respect to each input, by a backward pass for each of its elements."""
+    """The Jacobians of output number i with respect to each input, by a backward pass for each of
+    its elements.
+    """
     shapes = [tuple(out.shape) + tuple(t.shape) for t in inputs]
     if not out.requires_grad or out.size == 0:
         return tuple(_zeros(t, shape) for t, shape in zip(inputs, shapes, strict=True))
@@ -312,8 +499,15 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
         raise GradientError(f"{NOT_SCALAR.replace('scalar', 'real scalar')} but got {out.dtype}")
     rows: list[list[Tensor]] = [[] for _ in inputs]
     for vector in _basis(out):
-        found = _fill(_grad((out,), inputs, (vector,), create_graph, retain_graph=True), inputs, strict, create_graph,
-                      f"Output {i} of the user-provided function is independent of input {{}}. This is not allowed in strict mode.", "jacobian")
+        found = _fill(
+            _grad((out,), inputs, (vector,), create_graph, retain_graph=True),
+            inputs,
+            strict,
+            create_graph,
+            f"Output {i} of the user-provided function is independent of input {{}}. This is "
+            "not allowed in strict mode.",
+            "jacobian",
+        )
         for row, g in zip(rows, found, strict=True):
             row.append(g)
     xp = out.__array_namespace__()
@@ -321,11 +515,20 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
 
 
 def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
-    """The Jacobians of each output with respect to each input, by one backward pass for the elements of all outputs."""
+    """The Jacobians of each output with respect to each input, by one backward pass for the
+    elements of all outputs.
+    """
     recorded = [t for t in outputs if t.requires_grad and _size(t)]
     found: Sequence[Tensor | None] = (None,) * len(inputs)
     if recorded:
-        found = grad(recorded, inputs, _bases(recorded), create_graph=create_graph, allow_unused=True, is_grads_batched=True)
+        found = grad(
+            recorded,
+            inputs,
+            _bases(recorded),
+            create_graph=create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
     table: list[list[Tensor]] = [[] for _ in outputs]
     for t, g in zip(inputs, found, strict=True):
         start = 0
@@ -334,22 +537,31 @@ def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Te
             if g is None or not out.requires_grad or not n:
                 row.append(_zeros(t, shape))
                 continue
-            part = g if len(recorded) == 1 else g[start:start + n, ...]
+            part = g if len(recorded) == 1 else g[start : start + n, ...]
             row.append(part.__array_namespace__().reshape(part, shape))
             start += n
     return tuple(map(tuple, table))
 
 
 def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
-    """The Jacobians by one forward pass, on Duals whose tangents are batches: those along each element of all inputs."""
+    """The Jacobians by one forward pass, on Duals whose tangents are batches: those along each
+    element of all inputs.
+    """
     several_in, inputs = _tensors(inputs, "inputs", "jacobian")
     inputs = _fresh(inputs, create_graph=False, leaves=False)
     total = sum(map(_size, inputs))
     vectors = Run("jacobian")
     try:
         run = Run("jacobian")
-        duals = [Dual._make(strip(t), check_tangent(t, batch(e, vectors), run.own_level, "jacobian"), run, run.own_level)
-                 for t, e in zip(inputs, _bases(inputs), strict=True)]
+        duals = [
+            Dual._make(
+                strip(t),
+                check_tangent(t, batch(e, vectors), run.own_level, "jacobian"),
+                run,
+                run.own_level,
+            )
+            for t, e in zip(inputs, _bases(inputs), strict=True)
+        ]
 
         def called() -> tuple[bool, list[tuple[Any, Any]]]:
             several, outputs = _tensors(func(*duals), OUTPUTS, "jacobian", Layer)
@@ -366,7 +578,10 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
 
 
 def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
-    """The Jacobians of `x` with respect to each input. `columns`: the derivatives of `x`, with their numbers as the first axis."""
+    """The Jacobians of `x` with respect to each input.
+
+    `columns`: the derivatives of `x`, with their numbers as the first axis.
+    """
     host = element_of(x).host
     found = []
     start = 0
@@ -376,7 +591,7 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
             block = host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
         else:
             xp = host.bound
-            part = columns if len(inputs) == 1 else columns[start:start + n, ...]
+            part = columns if len(inputs) == 1 else columns[start : start + n, ...]
             block = owned([strip(xp.reshape(xp.moveaxis(part, 0, -1), shape))], None)
         found.append(_alone(block if isinstance(block, Tensor) else wrap_new(block)))
         start += n
@@ -384,20 +599,39 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
 
 
 @overload
-def hessian(func: Callable[[Tensor], Any], inputs: Array, create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Tensor: ...
+def hessian(
+    func: Callable[[Tensor], Any],
+    inputs: Array,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Tensor: ...
 @overload
-def hessian(func: Callable[..., Any], inputs: tuple[Array, ...], create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> tuple[Tensors, ...]: ...
+def hessian(
+    func: Callable[..., Any],
+    inputs: tuple[Array, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> tuple[Tensors, ...]: ...
 @entry
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-            outer_jacobian_strategy: str = "reverse-mode") -> Any:
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The Hessian of `func`, which returns one Tensor with one element.
 
-    vectorize, outer_jacobian_strategy  as `vectorize` and `strategy` of `jacobian`, for the Jacobian of the gradient
+    vectorize, outer_jacobian_strategy  as `vectorize` and `strategy` of `jacobian`, for the
+    Jacobian of the gradient
 
-    Returns one Tensor of shape `input.shape + input.shape`; for a tuple of inputs a tuple of tuples with `[i][j]` of shape
-    `inputs[i].shape + inputs[j].shape`.
+    Returns one Tensor of shape `input.shape + input.shape`; for a tuple of inputs a tuple of tuples
+    with `[i][j]` of shape `inputs[i].shape + inputs[j].shape`.
     """
     several_in, inputs = _tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
@@ -417,9 +651,12 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     return found if several_in else found[0][0]
 
 
-def _first_derivatives(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool,
-                       strict: bool) -> tuple[bool, Any, Tensors | None, Tensor, Any]:
-    """What products with a Hessian begin with: whether there are several inputs, these, `v`, the output and its gradients, recorded."""
+def _first_derivatives(
+    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[bool, Any, Tensors | None, Tensor, Any]:
+    """What products with a Hessian begin with: whether there are several inputs, these, `v`, the
+    output and its gradients, recorded.
+    """
     several, inputs = _tensors(inputs, "inputs", name)
     inputs = _fresh(inputs, create_graph, leaves=True)
     vector = _vector(v, inputs, several, name, create_graph, _OF_INPUTS)
@@ -431,43 +668,96 @@ def _first_derivatives(name: str, func: Callable[..., Any], inputs: Any, v: Any,
 
 
 @overload
-def vhp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, Tensor]: ...
+def vhp(
+    func: Callable[[Tensor], R],
+    inputs: Array,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, Tensor]: ...
 @overload
-def vhp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, Tensors]: ...
+def vhp(
+    func: Callable[..., R],
+    inputs: tuple[Array, ...],
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, Tensors]: ...
 @entry
-def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The output of `func`, which returns one Tensor with one element, and the product of `v` with its Hessian, shaped as `inputs`.
+def vhp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The output of `func`, which returns one Tensor with one element, and the product of `v` with
+    its Hessian, shaped as `inputs`.
 
     v  shaped as `inputs`; may be left out where that has one element, for 1
     """
     with enable_grad():
-        several, inputs, vector, out, gradients = _first_derivatives("vhp", func, inputs, v, create_graph, strict)
-        found = _fill(_grad(gradients, inputs, vector, create_graph), inputs, strict, create_graph,
-                      "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.", "hessian")
+        several, inputs, vector, out, gradients = _first_derivatives(
+            "vhp", func, inputs, v, create_graph, strict
+        )
+        found = _fill(
+            _grad(gradients, inputs, vector, create_graph),
+            inputs,
+            strict,
+            create_graph,
+            "The jacobian of the user-provided function is independent of input {}. This is not "
+            "allowed in strict mode.",
+            "hessian",
+        )
         return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)
 
 
 @overload
-def hvp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, Tensor]: ...
+def hvp(
+    func: Callable[[Tensor], R],
+    inputs: Array,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, Tensor]: ...
 @overload
-def hvp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
-        ) -> tuple[R, Tensors]: ...
+def hvp(
+    func: Callable[..., R],
+    inputs: tuple[Array, ...],
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[R, Tensors]: ...
 @entry
-def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The output of `func`, which returns one Tensor with one element, and the product of its Hessian with `v`, shaped as `inputs`.
+def hvp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The output of `func`, which returns one Tensor with one element, and the product of its
+    Hessian with `v`, shaped as `inputs`.
 
     v  shaped as `inputs`; may be left out where that has one element, for 1
 
-    Slower than `vhp` by one backward pass; the same for twice continuously differentiable functions, whose Hessian is symmetric.
+    Slower than `vhp` by one backward pass; the same for twice continuously differentiable
+    functions, whose Hessian is symmetric.
     """
     with enable_grad():
-        several, inputs, vector, out, gradients = _first_derivatives("hvp", func, inputs, v, create_graph, strict)
+        several, inputs, vector, out, gradients = _first_derivatives(
+            "hvp", func, inputs, v, create_graph, strict
+        )
         cotangents = tuple(_zeros(t, requires_grad=True) for t in inputs)
         transposed = _grad(gradients, inputs, cotangents, create_graph=True)
-        found = _fill(_grad(transposed, cotangents, vector, create_graph), inputs, strict, create_graph,
-                      "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in strict "
-                      "mode as it prevents from using the double backward trick to replace forward mode AD.", "hessian")
+        found = _fill(
+            _grad(transposed, cotangents, vector, create_graph),
+            inputs,
+            strict,
+            create_graph,
+            "The hessian of the user-provided function is independent of entry {} in the "
+            "grad_jacobian. This is not allowed in strict mode as it prevents from using the "
+            "double backward trick to replace forward mode AD.",
+            "hessian",
+        )
         return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)

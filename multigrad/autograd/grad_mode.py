@@ -1,4 +1,7 @@
-"""Whether operations are recorded, as torch.autograd.grad_mode. The modes themselves are the engine's."""
+"""Whether operations are recorded, as torch.autograd.grad_mode.
+
+The modes themselves are the engine's.
+"""
 
 from __future__ import annotations
 

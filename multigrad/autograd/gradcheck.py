@@ -1,9 +1,10 @@
 """Checks of gradients against finite differences. The meaning is that of torch.autograd.gradcheck.
 
-Jacobians are matrices here, transposed: a row for each element of an input, a column for each element of an output. For
-a complex input they hold the gradient by the conjugate convention; complex outputs are checked twice, their imaginary and
-their real part. As in PyTorch the function sees the caller's own Tensors, whose values are exchanged while it runs and
-put back: a function that captures its inputs is checked as well as one that takes them.
+Jacobians are matrices here, transposed: a row for each element of an input, a column for each
+element of an output. For a complex input they hold the gradient by the conjugate convention;
+complex outputs are checked twice, their imaginary and their real part. As in PyTorch the function
+sees the caller's own Tensors, whose values are exchanged while it runs and put back: a function
+that captures its inputs is checked as well as one that takes them.
 """
 
 from __future__ import annotations
@@ -45,39 +46,78 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 @entry
-def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
-              nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
-              fast_mode: bool = False, masked: bool | None = None) -> bool:
-    """Compare the gradients of `func` with central differences, with respect to each of `inputs` that requires grad.
+def gradcheck(
+    func: Function,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare the gradients of `func` with central differences, with respect to each of `inputs`
+    that requires grad.
 
-    func      takes the inputs, returns a Tensor or a tuple of Tensors; outputs that do not require grad must not depend on the inputs
-              if no output does, and are not looked at otherwise
-    inputs    one argument or a tuple of them, Tensors or not; Tensors to check should be float64 or complex128
+    func      takes the inputs, returns a Tensor or a tuple of Tensors; outputs that do not require
+              grad must not depend on the inputs if no output does, and are not looked at otherwise
+    inputs    one argument or a tuple of them, Tensors or not; Tensors to check should be float64 or
+              complex128
     eps       the step of the differences
-    atol, rtol            tolerances: abs(analytical - numerical) <= atol + rtol * abs(numerical), element by element
-    raise_exception       raise GradcheckError, with both Jacobians and the worst entry, where a check fails; else return False
+    atol, rtol            tolerances: abs(analytical - numerical) <= atol + rtol * abs(numerical),
+                          element by element
+    raise_exception       raise GradcheckError, with both Jacobians and the worst entry, where a
+                          check fails; else return False
     nondet_tol            by how much the same backward pass, run twice, may differ
-    check_undefined_grad  whether outputs without a gradient must count as if their gradient were zero
+    check_undefined_grad  whether outputs without a gradient must count as if their gradient were
+                          zero
     check_grad_dtypes     whether gradients must have their inputs' dtype
-    fast_mode             compare random projections, v @ J @ u, instead of whole Jacobians; the seed is fixed
-    masked                accepted for PyTorch's sake: it concerns sparse arrays, which the standard does not have
+    fast_mode             compare random projections, v @ J @ u, instead of whole Jacobians; the
+                          seed is fixed
+    masked                accepted for PyTorch's sake: it concerns sparse arrays, which the standard
+                          does not have
 
-    check_forward_ad      whether tangents are compared with the differences, too; the function then gets Duals in the place of Tensors
+    check_forward_ad      whether tangents are compared with the differences, too; the function then
+                          gets Duals in the place of Tensors
     check_backward_ad     whether gradients are
 
-    check_batched_grad          whether a batched pass, grad(is_grads_batched=True), gives what single ones do
+    check_batched_grad          whether a batched pass, grad(is_grads_batched=True), gives what
+                                single ones do
     check_batched_forward_grad  whether a batch of tangents does
-    Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose elements share memory.
+    Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose
+    elements share memory.
     """
     if not (check_forward_ad or check_backward_ad):
-        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
     if check_batched_grad and not check_backward_ad:
-        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
     if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, check_backward_ad, check_forward_ad, check_batched_grad,
-                        check_batched_forward_grad)
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
+    settings = Settings(
+        eps,
+        atol,
+        rtol,
+        nondet_tol,
+        check_grad_dtypes,
+        check_backward_ad,
+        check_forward_ad,
+        check_batched_grad,
+        check_batched_forward_grad,
+    )
     try:
         return _check(func, _tuple(inputs), settings, fast_mode, check_undefined_grad)
     except GradcheckError:
@@ -87,27 +127,54 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
 
 
 @entry
-def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-                  gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
-                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-                  check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False) -> bool:
-    """Compare second derivatives with differences of first ones: `gradcheck` of the gradients, with respect to `inputs` and `grad_outputs`.
+def gradgradcheck(
+    func: Function,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compare second derivatives with differences of first ones: `gradcheck` of the gradients, with
+    respect to `inputs` and `grad_outputs`.
 
-    grad_outputs                 gradients of the outputs, one Tensor or a tuple; drawn uniformly from [-1, 1], with a fixed seed, if None
-    gen_non_contig_grad_outputs  draw them as every second element of an array, where the library has such views
+    grad_outputs                 gradients of the outputs, one Tensor or a tuple; drawn uniformly
+                                 from [-1, 1], with a fixed seed, if None
+    gen_non_contig_grad_outputs  draw them as every second element of an array, where the library
+                                 has such views
 
     The other arguments as for `gradcheck`.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
-        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+        raise AssertionError(
+            "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+        )
     if check_undefined_grad and not check_rev_over_rev:
-        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+        raise AssertionError(
+            "Setting check_undefined_grad=True requires check_rev_over_rev to be True"
+        )
     if check_batched_grad and not check_rev_over_rev:
-        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_rev_over_rev to be True"
+        )
     arguments = _tuple(inputs)
     if grad_outputs is None:
         source = _random()
-        given = tuple(_random_like(t, source, gen_non_contig_grad_outputs) for t in _differentiable(_outputs(func(*arguments))))
+        given = tuple(
+            _random_like(t, source, gen_non_contig_grad_outputs)
+            for t in _differentiable(_outputs(func(*arguments)))
+        )
     else:
         given = _tuple(grad_outputs)
 
@@ -115,16 +182,36 @@ def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps:
 
     def gradients(*args: Any) -> tuple[Tensor, ...]:
         if any(isinstance(x, Dual) for x in args):  # Tensors over them, to differentiate by
-            args = tuple(wrap_new(x if isinstance(x, Dual) else x.array).requires_grad_() if c else x for x, c in zip(args, checked, strict=True))
-        args, cotangents = args[:len(arguments)], args[len(arguments):]
+            args = tuple(
+                wrap_new(x if isinstance(x, Dual) else x.array).requires_grad_() if c else x
+                for x, c in zip(args, checked, strict=True)
+            )
+        args, cotangents = args[: len(arguments)], args[len(arguments) :]
         outputs = _differentiable(_outputs(func(*args)))
-        found = grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True) if outputs else ()
+        found = (
+            grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True)
+            if outputs
+            else ()
+        )
         return tuple(g for g in found if g is not None)
 
     try:
-        return gradcheck(gradients, arguments + given, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
-                         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
-                         check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
+        return gradcheck(
+            gradients,
+            arguments + given,
+            eps=eps,
+            atol=atol,
+            rtol=rtol,
+            raise_exception=raise_exception,
+            nondet_tol=nondet_tol,
+            check_undefined_grad=check_undefined_grad,
+            check_grad_dtypes=check_grad_dtypes,
+            check_batched_grad=check_batched_grad,
+            check_forward_ad=check_fwd_over_rev,
+            check_backward_ad=check_rev_over_rev,
+            fast_mode=fast_mode,
+            masked=masked,
+        )
     except Mismatch as error:
         error.matrices = False  # of second derivatives they are large
         raise
@@ -144,20 +231,34 @@ class Settings(NamedTuple):
 
 # -- what is checked
 
+
 def _check_inputs(inputs: Sequence[Any]) -> None:
     for i, x in enumerate(inputs):
         if not isinstance(x, Tensor) or not x.requires_grad:
             continue
         if not _double(x):
-            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail if "
-                          "all the inputs are not of double precision floating point or complex. ", UserWarning, stacklevel=program())
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or "
+                "complex. This check will likely fail if all the inputs are not of double "
+                "precision floating point or complex. ",
+                UserWarning,
+                stacklevel=program(),
+            )
         strides = getattr(x.array, "strides", None)  # of NumPy and CuPy; others do not tell
-        if type(strides) is tuple and any(step == 0 and n > 1 for step, n in zip(strides, x.shape, strict=True)):
-            raise GradientError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
-                                "to compute the numerical gradients correctly. You should make a copy of the input, x.clone().detach(), before "
-                                "passing it to gradcheck.")
+        if type(strides) is tuple and any(
+            step == 0 and n > 1 for step, n in zip(strides, x.shape, strict=True)
+        ):
+            raise GradientError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
+                "that are non-overlapping to be able to compute the numerical gradients "
+                "correctly. You should make a copy of the input, x.clone().detach(), before "
+                "passing it to gradcheck."
+            )
     if not _checked(inputs):
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
+            "have requires_grad=True."
+        )
 
 
 def _double(x: Tensor) -> bool:
@@ -166,7 +267,9 @@ def _double(x: Tensor) -> bool:
     return bool(x.dtype == getattr(xp, wanted, None))
 
 
-def _check(func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bool, undefined: bool) -> bool:
+def _check(
+    func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bool, undefined: bool
+) -> bool:
     _check_inputs(inputs)
     outputs = _outputs(func(*inputs))
     complex_ones = {i for i, t in enumerate(_differentiable(outputs)) if t._elem.complex}
@@ -190,38 +293,77 @@ def _check(func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bo
 
 def _part(func: Function, part: str) -> Function:
     def of_part(*inputs: Any) -> tuple[Tensor, ...]:
-        return tuple(getattr(t.__array_namespace__(), part)(t) if t._elem.complex else t for t in _outputs(func(*inputs)))
+        return tuple(
+            getattr(t.__array_namespace__(), part)(t) if t._elem.complex else t
+            for t in _outputs(func(*inputs))
+        )
+
     return of_part
 
 
 class _Problem:
-    """A function with real outputs at a point: its Tensors, and what is to be said where they disagree."""
+    """A function with real outputs at a point: its Tensors, and what is to be said where they
+    disagree.
+    """
 
-    def __init__(self, func: Function, inputs: tuple[Any, ...], settings: Settings, part: str, complex_ones: set[int]) -> None:
-        self.func, self.inputs, self.settings, self.part, self.complex_ones = func, inputs, settings, part, complex_ones
+    def __init__(
+        self,
+        func: Function,
+        inputs: tuple[Any, ...],
+        settings: Settings,
+        part: str,
+        complex_ones: set[int],
+    ) -> None:
+        self.func, self.inputs, self.settings, self.part, self.complex_ones = (
+            func,
+            inputs,
+            settings,
+            part,
+            complex_ones,
+        )
         self.all_outputs = _outputs(func(*inputs))
         self.numbered = [(k, t) for k, t in enumerate(self.all_outputs) if t.requires_grad]
         self.outputs = [t for _, t in self.numbered]
         self.checked = _checked(inputs)
 
-    def mismatch(self, output: int, number: int, numerical: Any, analytical: Any, forward: bool = False,
-                 projections: tuple[Any, Any] | None = None) -> Mismatch:
+    def mismatch(
+        self,
+        output: int,
+        number: int,
+        numerical: Any,
+        analytical: Any,
+        forward: bool = False,
+        projections: tuple[Any, Any] | None = None,
+    ) -> Mismatch:
         """What to raise where two Jacobians, or their projections, differ."""
         prefix = ""
         if output in self.complex_ones:
-            prefix = f"While considering the {'imaginary' if self.part == 'imag' else 'real'} part of complex outputs only, "
-        head = f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output {output} with respect to input {number},\n"
-        shown = "numerical:{!r}\nanalytical:{!r}\n".format(*(projections or (numerical, analytical)))
+            prefix = (
+                f"While considering the {'imaginary' if self.part == 'imag' else 'real'} "
+                "part of complex outputs only, "
+            )
+        head = (
+            f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output "
+            f"{output} with respect to input {number},\n"
+        )
+        shown = "numerical:{!r}\nanalytical:{!r}\n".format(
+            *(projections or (numerical, analytical))
+        )
         if projections:
             shown += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
-        worst = _worst(numerical, analytical, self.checked[number], self.numbered[output][1], self.settings)
+        worst = _worst(
+            numerical, analytical, self.checked[number], self.numbered[output][1], self.settings
+        )
         return Mismatch(head, shown, worst, numerical, analytical)
 
 
 # -- finite differences
 
+
 def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
-    """Central differences of every output, as vectors, when `step` is added to `x` and subtracted from it."""
+    """Central differences of every output, as vectors, when `step` is added to `x` and subtracted
+    from it.
+    """
     before, values, eps = x.array, _numbers(x), p.settings.eps
     try:
         x.data = _like(x, values - step)
@@ -233,15 +375,29 @@ def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
     finally:
         x.data = before
     for a, b in zip(below, above, strict=True):
-        for what, of_a, of_b in (("shape", tuple(a.shape), tuple(b.shape)), ("dtype", a.dtype, b.dtype)):
+        for what, of_a, of_b in (
+            ("shape", tuple(a.shape), tuple(b.shape)),
+            ("dtype", a.dtype, b.dtype),
+        ):
             if of_a != of_b:
-                raise AssertionError(f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
-                                     f"{'' if where is None else f'on index {where} '}by {eps}, but got: {what}s {of_a} and {of_b}.")
-    return [((b - a) / (2 * eps)).reshape(-1) if t._elem.floating else None for t, a, b in zip(above, low, high, strict=True)]
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are "
+                    f"perturbed {'' if where is None else f'on index {where} '}by {eps}, but "
+                    f"got: {what}s {of_a} and {of_b}."
+                )
+    return [
+        ((b - a) / (2 * eps)).reshape(-1) if t._elem.floating else None
+        for t, a, b in zip(above, low, high, strict=True)
+    ]
 
 
-def _directional(p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None, forward: bool = False) -> list[Any]:
-    """The derivative of every output along `real`; for a complex `x`, 1j times that along `1j * imaginary` is added."""
+def _directional(
+    p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None, forward: bool = False
+) -> list[Any]:
+    """The derivative of every output along `real`; for a complex `x`, 1j times that along `1j *
+    imaginary` is added.
+    """
+
     def derivative(v: Any) -> list[Any]:
         return _tangents(p, x, v) if forward else _difference(p, x, v * p.settings.eps, where)
 
@@ -257,32 +413,52 @@ def _tangents(p: _Problem, x: Tensor, v: Any) -> list[Any]:
     import numpy as np
 
     found = moved(p.func, p.inputs, x, _like(x, v))
-    return [None if not element_of(t).floating else np.zeros(prod(t.shape)) if tangent is None else _numbers(tangent).reshape(-1)
-            for t, tangent in found]
+    return [
+        None
+        if not element_of(t).floating
+        else np.zeros(prod(t.shape))
+        if tangent is None
+        else _numbers(tangent).reshape(-1)
+        for t, tangent in found
+    ]
 
 
 def _numerical(p: _Problem, x: Tensor, forward: bool = False) -> list[Any]:
-    """The Jacobians of every output with respect to `x`, by a difference for each element, or in forward mode by a tangent.
+    """The Jacobians of every output with respect to `x`, by a difference for each element, or in
+    forward mode by a tangent.
 
     None for outputs that are not floating.
     """
     import numpy as np
 
-    rows = [_directional(p, x, e, e, tuple(int(k) for k in np.unravel_index(i, x.shape)), forward) for i, e in enumerate(_basis(x))]
-    return [np.asarray([row[i] for row in rows]).reshape(len(rows), prod(t.shape)) if t._elem.floating else None
-            for i, t in enumerate(p.all_outputs)]
+    rows = [
+        _directional(p, x, e, e, tuple(int(k) for k in np.unravel_index(i, x.shape)), forward)
+        for i, e in enumerate(_basis(x))
+    ]
+    return [
+        np.asarray([row[i] for row in rows]).reshape(len(rows), prod(t.shape))
+        if t._elem.floating
+        else None
+        for i, t in enumerate(p.all_outputs)
+    ]
 
 
 # -- backward passes
 
 NONDETERMINISTIC = (
-    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although analytical "
-    "gradient matches numerical gradient.The tolerance for nondeterminism was {}.\n\nIf the function relies on operations whose result is not "
-    "deterministic, pass nondet_tol=<tolerance>.")
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
+    "times gives different values, although analytical gradient matches numerical gradient.The "
+    "tolerance for nondeterminism was {}.\n"
+    "\n"
+    "If the function relies on operations whose result is not deterministic, pass "
+    "nondet_tol=<tolerance>."
+)
 
 
 def _analytical(p: _Problem, out: Tensor, vectors: Sequence[Any]) -> list[Any]:
-    """The products of the vectors with the Jacobian of `out`, as columns, one matrix for each input; all is done twice and compared."""
+    """The products of the vectors with the Jacobian of `out`, as columns, one matrix for each
+    input; all is done twice and compared.
+    """
     found, again = (_passes(p, out, vectors) for _ in range(2))
     for first, second in zip(found, again, strict=True):
         if (abs(first - second) > p.settings.nondet_tol).any():
@@ -302,10 +478,14 @@ def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
             if g is not None and tuple(g.shape) != tuple(x.shape):
                 raise GradcheckError("Analytical gradient has incorrect size")
             column.append(np.zeros(prod(x.shape)) if g is None else _numbers(g).reshape(-1))
-    return [np.asarray(column).reshape(len(column), prod(x.shape)).T for column, x in zip(columns, p.checked, strict=True)]
+    return [
+        np.asarray(column).reshape(len(column), prod(x.shape)).T
+        for column, x in zip(columns, p.checked, strict=True)
+    ]
 
 
 # -- comparing whole Jacobians
+
 
 def _close(analytical: Any, numerical: Any, settings: Settings) -> bool:
     import numpy as np
@@ -335,12 +515,17 @@ def _compare_jacobians(p: _Problem) -> None:
 
 # -- comparing random projections: v @ J @ u
 
+
 def _direction(t: Tensor, source: Random) -> Any:
     """Positive random numbers of norm 1, in the shape of `t`."""
     import numpy as np
 
     numbers = np.asarray([source.random() for _ in range(prod(t.shape))])
-    return (numbers / np.sqrt((numbers**2).sum())).reshape(t.shape) if numbers.size else numbers.reshape(t.shape)
+    return (
+        (numbers / np.sqrt((numbers**2).sum())).reshape(t.shape)
+        if numbers.size
+        else numbers.reshape(t.shape)
+    )
 
 
 def _compare_projections(p: _Problem) -> None:
@@ -348,16 +533,23 @@ def _compare_projections(p: _Problem) -> None:
     real = [_direction(x, source) for x in p.checked]
     imaginary = [_direction(x, source) if x._elem.complex else None for x in p.checked]
     left = [_direction(t, source) for t in p.outputs]
-    analytical = [_analytical(p, out, [v]) for out, v in zip(p.outputs, left, strict=True)] if p.settings.backward else []
+    analytical = (
+        [_analytical(p, out, [v]) for out, v in zip(p.outputs, left, strict=True)]
+        if p.settings.backward
+        else []
+    )
     for j, (x, u, w) in enumerate(zip(p.checked, real, imaginary, strict=True)):
         along = _directional(p, x, u, w)
-        if not p.outputs and any(n is not None and (abs(n) > p.settings.nondet_tol).any() for n in along):
+        if not p.outputs and any(
+            n is not None and (abs(n) > p.settings.nondet_tol).any() for n in along
+        ):
             raise GradcheckError(EXPECTED_ZERO)
         tangents = _directional(p, x, u, w, forward=True) if p.settings.forward else []
         for i, (v, (number, _)) in enumerate(zip(left, p.numbered, strict=True)):
             numerical = (v.reshape(-1) * along[number]).sum()
             total = (u.sum() + (0 if w is None else w.sum())) * v.sum()
-            # Every element may be off by atol, so their projection may be by the projection of a matrix of atol.
+            # Every element may be off by atol, so their projection may be by the projection of a
+            # matrix of atol.
             settings = p.settings._replace(atol=p.settings.atol * total)
             if p.settings.backward:
                 column = analytical[i][j][:, 0]
@@ -366,19 +558,36 @@ def _compare_projections(p: _Problem) -> None:
                     found = found + 1j * (column.imag * w.reshape(-1)).sum()
                 if not _close(found, numerical, settings):
                     raise _slowly(p, i, j, (numerical.item(), found.item()))
-            if tangents and not _close(found := (v.reshape(-1) * tangents[number]).sum(), numerical, settings):
+            if tangents and not _close(
+                found := (v.reshape(-1) * tangents[number]).sum(), numerical, settings
+            ):
                 raise _slowly(p, i, j, (numerical.item(), found.item()), forward=True)
 
 
-SLOWLY = ("\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: they are projections on random vectors. "
-          "Below, the jacobians are computed in slow mode:\n\nNumerical:\n {!r}\nAnalytical:\n{!r}\n\n"
-          "The max per-element difference (slow mode) is: {}.\n")
+SLOWLY = (
+    "\n"
+    "The above quantities relating the numerical and analytical jacobians are computed in fast "
+    "mode: they are projections on random vectors. Below, the jacobians are computed in slow "
+    "mode:\n"
+    "\n"
+    "Numerical:\n"
+    " {!r}\n"
+    "Analytical:\n"
+    "{!r}\n"
+    "\n"
+    "The max per-element difference (slow mode) is: {}.\n"
+)
 
 
-def _slowly(p: _Problem, i: int, j: int, projections: tuple[Any, Any], forward: bool = False) -> Mismatch:
+def _slowly(
+    p: _Problem, i: int, j: int, projections: tuple[Any, Any], forward: bool = False
+) -> Mismatch:
     """Whole Jacobians, to say more about projections that differ."""
     number, out = p.numbered[i]
-    n, a = _numerical(p, p.checked[j])[number], _numerical(p, p.checked[j], True)[number] if forward else _passes(p, out, _basis(out))[j]
+    n, a = (
+        _numerical(p, p.checked[j])[number],
+        _numerical(p, p.checked[j], True)[number] if forward else _passes(p, out, _basis(out))[j],
+    )
     return p.mismatch(i, j, n, a, forward, projections)
 
 
@@ -389,19 +598,35 @@ def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Se
     tolerance = settings.atol + settings.rtol * abs(numerical)
     beyond = np.nan_to_num(abs(analytical - numerical) - tolerance, nan=np.inf)
     if not (beyond > 0).any():
-        return "Fast gradcheck failed but element-wise differences are small. With fast_mode=False the check passes.\n"
+        return (
+            "Fast gradcheck failed but element-wise differences are small. With "
+            "fast_mode=False the check passes.\n"
+        )
     k, m = np.unravel_index(beyond.argmax(), beyond.shape)
-    at, of = (tuple(int(i) for i in np.unravel_index(flat, shape)) for flat, shape in ((k, x.shape), (m, out.shape)))
-    return (f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is the derivative of output element {of} by input "
-            f"element {at}: {numerical[k, m]} numerically, {analytical[k, m]} analytically.\n")
+    at, of = (
+        tuple(int(i) for i in np.unravel_index(flat, shape))
+        for flat, shape in ((k, x.shape), (m, out.shape))
+    )
+    return (
+        f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is "
+        f"the derivative of output element {of} by input element {at}: {numerical[k, m]} "
+        f"numerically, {analytical[k, m]} analytically.\n"
+    )
 
 
 # -- further properties of a backward pass
 
+
 def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
-    """Zero gradients of the outputs must give zero gradients of the inputs, of their dtype and device."""
+    """Zero gradients of the outputs must give zero gradients of the inputs, of their dtype and
+    device.
+    """
     checked = _checked(inputs)
-    for g, x in zip(grad(outputs, checked, [_zeros_like(t) for t in outputs], allow_unused=True), checked, strict=True):
+    for g, x in zip(
+        grad(outputs, checked, [_zeros_like(t) for t in outputs], allow_unused=True),
+        checked,
+        strict=True,
+    ):
         if g is None:
             continue
         if not g._elem.host.xp.all(innermost(g) == 0):
@@ -415,24 +640,34 @@ def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> Non
 
 
 def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
-    """An output without a gradient must count as one whose gradient is zero: all of them, and each by itself."""
+    """An output without a gradient must count as one whose gradient is zero: all of them, and each
+    by itself.
+    """
     checked = _checked(inputs)
     count = len(_differentiable(_outputs(func(*inputs))))
     for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
         try:
             found = _undefined(_differentiable(_outputs(func(*inputs))), checked, missing)
         except RuntimeError as error:
-            raise GradcheckError("Expected backward function to handle undefined output grads: a Function's backward, or a rule of several outputs, "
-                                 "receives None for an output without a gradient. check_undefined_grad=False leaves this out.") from error
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads: a Function's "
+                "backward, or a rule of several outputs, receives None for an output without a "
+                "gradient. check_undefined_grad=False leaves this out."
+            ) from error
         if any(g is not None and not g._elem.host.xp.all(innermost(g) == 0) for g in found):
-            raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
-                                 "check_undefined_grad=False leaves this out.")
+            raise GradcheckError(
+                "Expected all input grads to be undefined or zero when all output grads are "
+                "undefined or zero. check_undefined_grad=False leaves this out."
+            )
 
 
-def _undefined(outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: set[int]) -> list[Tensor | None]:
+def _undefined(
+    outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: set[int]
+) -> list[Tensor | None]:
     """The gradients where those of the `missing` outputs are None and the others zero.
 
-    Only a Function is run for the sake of outputs without a gradient; other rules are not asked then.
+    Only a Function is run for the sake of outputs without a gradient; other rules are not asked
+    then.
     """
     roots: dict[Node, Any] = {}
     for i, t in enumerate(outputs):

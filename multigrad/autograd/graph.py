@@ -46,12 +46,21 @@ __all__ = [
 ]
 
 
-_TOOLS = {"GraphPicture": "drawing", "MemoryReport": "memory", "draw": "drawing", "label": "noting", "memory_report": "memory",
-          "print_graph": "text", "record_lines": "noting"}
+_TOOLS = {
+    "GraphPicture": "drawing",
+    "MemoryReport": "memory",
+    "draw": "drawing",
+    "label": "noting",
+    "memory_report": "memory",
+    "print_graph": "text",
+    "record_lines": "noting",
+}
 
 
 def _tool(name: str) -> Any:
-    """The tools that look at graphs, imported when they are first asked for: most programs never do."""
+    """The tools that look at graphs, imported when they are first asked for: most programs never
+    do.
+    """
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"multigrad.tools.graphs.{_TOOLS[name]}"), name)
@@ -67,16 +76,23 @@ def __dir__() -> list[str]:
 
 
 class Node(ABC):
-    """What `grad_fn` is: a recorded operation, or the ctx of a Function. For isinstance, and to say what all of them have."""
+    """What `grad_fn` is: a recorded operation, or the ctx of a Function.
+
+    For isinstance, and to say what all of them have.
+    """
 
     @abstractmethod
     def name(self) -> str:
-        """`SinBackward` for the node of `sin`, `<Function>Backward` for that of a Function, `AccumulateGrad` for that of a leaf."""
+        """`SinBackward` for the node of `sin`, `<Function>Backward` for that of a Function,
+        `AccumulateGrad` for that of a leaf.
+        """
 
     @property
     @abstractmethod
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes that made the operands, each with the number of its output; (None, 0) for a constant."""
+        """The nodes that made the operands, each with the number of its output; (None, 0) for a
+        constant.
+        """
 
     @property
     @abstractmethod
@@ -85,11 +101,15 @@ class Node(ABC):
 
     @abstractmethod
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`."""
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns
+        replaces `grad_inputs`.
+        """
 
     @abstractmethod
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces `grad_outputs`."""
+        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces
+        `grad_outputs`.
+        """
 
 
 Node.register(_Node)
@@ -97,17 +117,23 @@ Node.register(BackwardCFunction)
 
 
 class saved_tensors_hooks:
-    """Within this context, keep `pack_hook(tensor)` in place of each array that is saved; `unpack_hook` of that gives a Tensor back.
+    """Within this context, keep `pack_hook(tensor)` in place of each array that is saved;
+    `unpack_hook` of that gives a Tensor back.
 
-    pack_hook    called when an operation saves an array, with a Tensor that has the array's history; must not modify it
+    pack_hook    called when an operation saves an array, with a Tensor that has the array's
+                 history; must not modify it
     unpack_hook  called whenever the array is needed; must return a Tensor equal to the packed one
 
-    The innermost pair is in force, on the thread or task that entered it; others pay nothing for it. What is entered inside a transformation, a
-    backward pass or a Function, and not left there, ends with it. Versions of packed arrays are not checked. Inside a transformation
-    of multigrad.func the hooks see the raw arrays, each as a constant Tensor; unlike PyTorch's, they may be used there.
+    The innermost pair is in force, on the thread or task that entered it; others pay nothing for
+    it. What is entered inside a transformation, a backward pass or a Function, and not left there,
+    ends with it. Versions of packed arrays are not checked. Inside a transformation of
+    multigrad.func the hooks see the raw arrays, each as a constant Tensor; unlike PyTorch's, they
+    may be used there.
     """
 
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         if not callable(pack_hook) or not callable(unpack_hook):
             raise TypeError("saved_tensors_hooks takes two functions, pack_hook and unpack_hook")
         self.pack_hook = pack_hook
@@ -124,11 +150,14 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within this context, keep saved arrays in the host's memory, and bring them back to their device when they are needed.
+    """Within this context, keep saved arrays in the host's memory, and bring them back to their
+    device when they are needed.
 
-    pin_memory, device_type  as in PyTorch, accepted for its sake: the standard knows no pinned memory, and where an array was is remembered
+    pin_memory, device_type  as in PyTorch, accepted for its sake: the standard knows no pinned
+                             memory, and where an array was is remembered
 
-    Arrays of a backend whose memory is the host's stay as they are, as do the tracers of a running trace.
+    Arrays of a backend whose memory is the host's stay as they are, as do the tracers of a running
+    trace.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -166,11 +195,13 @@ _copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=Fals
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
-    """Within this context, arrays that an operation saved may be modified afterwards: the graph keeps them as they were.
+    """Within this context, arrays that an operation saved may be modified afterwards: the graph
+    keeps them as they were.
 
-    The write makes the copies, of those arrays of its memory that the graph has saved in this context, so saving costs no more than the note
-    that it happened. Libraries of immutable arrays need none. The graph may be differentiated after the context, too, with the values that it
-    kept; a write that comes after it, or on another thread, is refused in the pass as ever.
+    The write makes the copies, of those arrays of its memory that the graph has saved in this
+    context, so saving costs no more than the note that it happened. Libraries of immutable arrays
+    need none. The graph may be differentiated after the context, too, with the values that it kept;
+    a write that comes after it, or on another thread, is refused in the pass as ever.
     """
     if _copying.get():
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
@@ -185,9 +216,15 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Where the gradient of `tensor` arrives in the graph. `backward` and `grad` take it in place of the Tensor."""
+    """Where the gradient of `tensor` arrives in the graph.
+
+    `backward` and `grad` take it in place of the Tensor.
+    """
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
+        )
     node = tensor._node
     assert node is not None
     saved.note_output(tensor)
@@ -195,12 +232,16 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Tell the graph that the memory of a Tensor (or of several) was written without its knowledge."""
+    """Tell the graph that the memory of a Tensor (or of several) was written without its
+    knowledge.
+    """
     if not isinstance(tensor, (Tensor, Iterable)):
         raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for t in [tensor] if isinstance(tensor, Tensor) else tensor:
         if not isinstance(t, Tensor):
-            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
+            raise RuntimeError(
+                "increment_version expects each element of the iterable to be a tensor"
+            )
         written(t)
 
 
@@ -213,11 +254,13 @@ class _MultiHandle(RemovableHandle):
             handle.remove()
 
 
-def register_multi_grad_hook(tensors: Tensor | Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(
+    tensors: Tensor | Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
     """Call `fn` once in each backward pass that reaches some of `tensors`.
 
-    mode  "all": after the last of their gradients was computed, with a list of them, None for those that the pass does not reach;
-          "any": after the first, with that gradient
+    mode  "all": after the last of their gradients was computed, with a list of them, None for those
+          that the pass does not reach; "any": after the first, with that gradient
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -226,4 +269,6 @@ def register_multi_grad_hook(tensors: Tensor | Sequence[Tensor], fn: Callable[[A
         t._check()
         if t._node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    return _MultiHandle(Group([t._node for t in given if t._node is not None], fn, mode == "all").handles)
+    return _MultiHandle(
+        Group([t._node for t in given if t._node is not None], fn, mode == "all").handles
+    )

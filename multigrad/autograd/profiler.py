@@ -6,7 +6,16 @@ from ..tools.profiler.nvtx import emit_nvtx
 from ..tools.profiler.profile import profile, record_function
 from ..tools.profiler.recorder import MEMORY_EVENT_NAME
 
-__all__ = ["EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile",
-           "record_function"]
+__all__ = [
+    "EnforceUnique",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "emit_nvtx",
+    "load_nvprof",
+    "parse_nvprof_trace",
+    "profile",
+    "record_function",
+]
 
 assert MEMORY_EVENT_NAME

@@ -1,4 +1,7 @@
-"""Variable: the array with a gradient of PyTorch 0.3. Every Tensor is one; the class makes them as it did then."""
+"""Variable: the array with a gradient of PyTorch 0.3.
+
+Every Tensor is one; the class makes them as it did then.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ class VariableMeta(type):
     def __instancecheck__(cls, other: object) -> bool:
         return isinstance(other, Tensor)
 
-    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+    def __call__(
+        cls, data: Any = None, requires_grad: bool = False, volatile: bool = False
+    ) -> Tensor:
         for name, flag in (("requires_grad", requires_grad), ("volatile", volatile)):
             if flag is None or not isinstance(flag, (bool, int)):
                 raise TypeError(f"Variable: {name} must be a bool, not {type(flag).__name__}")
@@ -40,7 +45,8 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """Deprecated: `Variable(data, requires_grad=False)` is a new Tensor on the memory of `data`, without its history.
+    """Deprecated: `Variable(data, requires_grad=False)` is a new Tensor on the memory of `data`,
+    without its history.
 
     data      a Tensor or a raw array; None: an empty Tensor
     volatile  has no effect any more; use no_grad
@@ -51,7 +57,9 @@ class Variable(metaclass=VariableMeta):
 
 def _volatile(t: Tensor) -> bool:
     """Deprecated: always False."""
-    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    warnings.warn(
+        "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
+    )
     return False
 
 

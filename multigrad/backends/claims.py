@@ -1,4 +1,7 @@
-"""What a backend may call its own: a module, array types, names of operations. One plugin must not take what is another's."""
+"""What a backend may call its own: a module, array types, names of operations.
+
+One plugin must not take what is another's.
+"""
 
 from __future__ import annotations
 
@@ -43,22 +46,29 @@ def full_name(t: type) -> str:
 
 
 def may_be_virtual(t: type, module: str) -> bool:
-    """Whether a type may have subclasses that do not inherit from it, or is from another library than the backend's."""
+    """Whether a type may have subclasses that do not inherit from it, or is from another library
+    than the backend's.
+    """
     return type(t) is not type or not is_from(t, module)
 
 
 def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
     """Whose arrays a type already stands for, None where a backend of that module may claim it.
 
-    A class of the backend's own library may inherit from another library's arrays, and others from it: the class of an
-    array decides by its own order of bases. What reaches arrays of others in any other way is theirs: `object`, a class
-    of their library, an abstract class or a protocol that they are registered with.
+    A class of the backend's own library may inherit from another library's arrays, and others from
+    it: the class of an array decides by its own order of bases. What reaches arrays of others in
+    any other way is theirs: `object`, a class of their library, an abstract class or a protocol
+    that they are registered with.
     """
     if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
         return "one of Python's own"
     theirs: list[tuple[type, str]] = [(p, f"Python's {p.__name__}") for p in PYTHONS]
     theirs += [(p, "multigrad's own arrays") for p in own.array_classes()]
-    theirs += [(a, f"{full_name(a)}, that of the backend {b.name!r}") for b in others for a in b.array_types]
+    theirs += [
+        (a, f"{full_name(a)}, that of the backend {b.name!r}")
+        for b in others
+        for a in b.array_types
+    ]
     for a, name in theirs:
         inherits = is_from(t, module) and t in a.__mro__
         if not inherits and _is_subclass(a, t):
@@ -90,20 +100,26 @@ def is_instance(x: Any, types: tuple[type, ...]) -> bool:
 def check_operations(backend: Backend) -> None:
     """Refuse functions and rules for operations that do not exist; they would never be used.
 
-    A prefix that no operation has is that of a plugin that is not here: what is said about its operations waits for it.
+    A prefix that no operation has is that of a plugin that is not here: what is said about its
+    operations waits for it.
     """
     for label, given in (("functions", backend.functions), ("rules", backend.rules)):
         unknown = sorted(_unknown_of_all(given)) if _unknown(given) else []
         if unknown:
-            raise RegistrationError(f"backend {backend.name!r} gives {label} for unknown operations: {', '.join(unknown)}."
-                                    f"{nearest(unknown[0], registry.OPS)} `python -m multigrad ops` lists them.")
+            raise RegistrationError(
+                f"backend {backend.name!r} gives {label} for unknown operations: "
+                f"{', '.join(unknown)}.{nearest(unknown[0], registry.OPS)} `python -m multigrad "
+                "ops` lists them."
+            )
     for name, rules in backend.rules.items():
         if name in registry.OPS:
             _check_rules(backend, registry.OPS[name], rules)
 
 
 def _unknown_of_all(names: Collection[str]) -> set[str]:
-    """The unknown names, once the table has the operations of all plugins; none while a plugin is declaring some."""
+    """The unknown names, once the table has the operations of all plugins; none while a plugin is
+    declaring some.
+    """
     from .hooks import operations_loaded
 
     registry.fill()
@@ -112,7 +128,9 @@ def _unknown_of_all(names: Collection[str]) -> set[str]:
 
 def _unknown(names: Collection[str]) -> set[str]:
     missing = {name for name in names if name not in registry.OPS}
-    prefixes = {name.partition(".")[0] for name in list(registry.OPS) if "." in name} if missing else set()
+    prefixes = (
+        {name.partition(".")[0] for name in list(registry.OPS) if "." in name} if missing else set()
+    )
     return {name for name in missing if "." not in name or name.partition(".")[0] in prefixes}
 
 
@@ -120,18 +138,32 @@ def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) ->
     takes = op.arrays if op.kind not in ("nondifferentiable", "composite") else ()
     for argument, rule in given.items():
         if argument not in takes:
-            has = f"its rules are for {', '.join(takes)}" if takes else f"a {op.kind} operation has none"
-            raise RegistrationError(f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument {argument!r}: {has}.")
-        registry._rule(op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise")
+            has = (
+                f"its rules are for {', '.join(takes)}"
+                if takes
+                else f"a {op.kind} operation has none"
+            )
+            raise RegistrationError(
+                f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument "
+                f"{argument!r}: {has}."
+            )
+        registry._rule(
+            op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise"
+        )
 
 
 # ----- Attributes -----
 
 
 def check_attributes(backend: Backend) -> None:
-    """Refuse attributes that Tensors have on every backend: what they mean does not depend on the library."""
+    """Refuse attributes that Tensors have on every backend: what they mean does not depend on the
+    library.
+    """
     if backend.attributes:
         registry.fill()  # methods are attributes, too
         taken = [name for name in sorted(backend.attributes) if own.has_attribute(name)]
         if taken:
-            raise RegistrationError(f"backend {backend.name!r} gives attributes that Tensors of all backends have: {', '.join(taken)}.")
+            raise RegistrationError(
+                f"backend {backend.name!r} gives attributes that Tensors of all backends have: "
+                f"{', '.join(taken)}."
+            )

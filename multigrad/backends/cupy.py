@@ -1,7 +1,9 @@
-"""CuPy: the standard through array-api-compat, atomic scatters, ownership by reference count, arrays kept on their device.
+"""CuPy: the standard through array-api-compat, atomic scatters, ownership by reference count,
+arrays kept on their device.
 
-An index out of bounds wraps around in CuPy, when reading and when adding alike, so that the two stay adjoint. Atomic adds
-come in no fixed order: the last bits of a sum over repeated indices may differ from run to run.
+An index out of bounds wraps around in CuPy, when reading and when adding alike, so that the two
+stay adjoint. Atomic adds come in no fixed order: the last bits of a sum over repeated indices may
+differ from run to run.
 """
 
 from __future__ import annotations
@@ -25,8 +27,14 @@ xp: Any
 
 @hookimpl
 def multigrad_backends() -> list[BackendSpec]:
-    return [BackendSpec("cupy", "cupy", "multigrad.backends.cupy:make", "pip install 'multigrad-array[cupy]' (CUDA 12) or "
-                        "'multigrad-array[cupy-cuda13]'")]
+    return [
+        BackendSpec(
+            "cupy",
+            "cupy",
+            "multigrad.backends.cupy:make",
+            "pip install 'multigrad-array[cupy]' (CUDA 12) or 'multigrad-array[cupy-cuda13]'",
+        )
+    ]
 
 
 def make() -> Backend:
@@ -38,35 +46,66 @@ def make() -> Backend:
     import array_api_compat.cupy as xp
     import cupyx
 
-    operators = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "negative": "neg", "abs": "abs",
-                 "matmul": "matmul", "pow": "pow"}
+    operators = {
+        "add": "add",
+        "subtract": "sub",
+        "multiply": "mul",
+        "divide": "truediv",
+        "negative": "neg",
+        "abs": "abs",
+        "matmul": "matmul",
+        "pow": "pow",
+    }
     return Backend(
         "cupy",
         xp,
         (cp.ndarray,),
-        functions={name: getattr(operator, stem) for name, stem in operators.items()} | {
+        functions={name: getattr(operator, stem) for name, stem in operators.items()}
+        | {
             "isdtype": lru_cache(maxsize=1024)(xp.isdtype),
             "scatter_add": scatter_add,
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "place": place, "constant": constant, "dense": dense, "shared": shared, "synchronize": synchronize,
-                 "accelerator": accelerator, "mark": mark, "elapsed": elapsed, "storage": storage,
-                 "to_numpy": to_numpy, "from_numpy": lambda xp, x: cp.asarray(x),
-                 "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count))},
+        kernels={
+            "own": own,
+            "place": place,
+            "constant": constant,
+            "dense": dense,
+            "shared": shared,
+            "synchronize": synchronize,
+            "accelerator": accelerator,
+            "mark": mark,
+            "elapsed": elapsed,
+            "storage": storage,
+            "to_numpy": to_numpy,
+            "from_numpy": lambda xp, x: cp.asarray(x),
+            "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count)),
+        },
         variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
     )
 
 
 def _count_devices() -> int:
-    """How many CUDA devices there are. CuPy imports without any; then even an empty array raises."""
-    advice = "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES hides no device."
+    """How many CUDA devices there are.
+
+    CuPy imports without any; then even an empty array raises.
+    """
+    advice = (
+        "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES "
+        "hides no device."
+    )
     try:
         count = int(cp.cuda.runtime.getDeviceCount())
     except cp.cuda.runtime.CUDARuntimeError as error:
-        raise NoDeviceError(f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device ({error}). {advice}") from error
+        raise NoDeviceError(
+            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device "
+            f"({error}). {advice}"
+        ) from error
     if count == 0:
-        raise NoDeviceError(f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device. {advice}")
+        raise NoDeviceError(
+            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device. {advice}"
+        )
     return count
 
 
@@ -81,7 +120,8 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of that shape with `values` added at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
-    if all(not hasattr(k, "dtype") or k.dtype.kind == "b" for k in entries):  # no element is selected twice
+    # no element is selected twice
+    if all(not hasattr(k, "dtype") or k.dtype.kind == "b" for k in entries):
         with values.device:
             result = cp.zeros(shape, values.dtype)
             result[key] = values
@@ -96,7 +136,8 @@ def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
             result = cp.zeros(shape, dtype)
             cupyx.scatter_add(result, key, values)
             return result
-        # The hardware adds no other types. Integers wrap around alike as unsigned ones, and narrow ones fit into these.
+        # The hardware adds no other types. Integers wrap around alike as unsigned ones, and narrow
+        # ones fit into these.
         result = cp.zeros(shape, cp.uint64)
         cupyx.scatter_add(result, key, values.astype(cp.int64).view(cp.uint64))
         return (result != 0) if dtype.kind == "b" else result.view(cp.int64).astype(dtype)
@@ -132,11 +173,17 @@ def place(xp: Any, g: Any, like: Any) -> Any:
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself where it is provably the caller's alone (see numpy.own), else a dense copy of it, on the device of `like`."""
+    """`g` itself where it is provably the caller's alone (see numpy.own), else a dense copy of it,
+    on the device of `like`.
+    """
     fits = like is None or g.shape != like.shape or g.strides == like.strides
     if fits and type(g) is cp.ndarray and g.base is None and sys.getrefcount(g) <= SOLE_OWNER:
         flags = g.flags
-        if flags.owndata and (flags.c_contiguous or flags.f_contiguous) and (like is None or g.device == like.device):
+        if (
+            flags.owndata
+            and (flags.c_contiguous or flags.f_contiguous)
+            and (like is None or g.device == like.device)
+        ):
             return g
     with (g if like is None else like).device:
         if like is None or g.shape != like.shape:
@@ -166,7 +213,10 @@ def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
     """A copy in the host's memory: CuPy refuses implicit ones."""
     if copy is False:
-        raise ValueError("to_numpy(copy=False): the memory of a device cannot become NumPy's without a copy. Leave out copy=False.")
+        raise ValueError(
+            "to_numpy(copy=False): the memory of a device cannot become NumPy's without a copy. "
+            "Leave out copy=False."
+        )
     return x.get()
 
 
@@ -190,7 +240,9 @@ def mark(xp: Any, x: Any) -> Any:
 
 
 def elapsed(xp: Any, start: Any, end: Any) -> float:
-    """The time between two events, which CuPy has in milliseconds; none where an array went from one device to another."""
+    """The time between two events, which CuPy has in milliseconds; none where an array went from
+    one device to another.
+    """
     (first, device), (last, other) = start, end
     last.synchronize()
     return float(cp.cuda.get_elapsed_time(first, last)) * 1000 if device == other else 0.0
@@ -208,4 +260,3 @@ def _on_device(number: int) -> Iterator[Any]:
     """Make a device the current one: CuPy launches there, whatever its operands' device."""
     with cp.cuda.Device(number) as device:
         yield device
-

@@ -1,12 +1,14 @@
 """Which backends there are, and to which of them an array belongs.
 
-Nothing is read at import. The first question reads the entry points (`plugins.py`); a library is imported only when its
-backend is asked for by name, or looked at when an unknown array turns up while the library is in `sys.modules` already.
-On the hot path `backend_of` is one lookup in a dict keyed by the type of the array.
+Nothing is read at import. The first question reads the entry points (`plugins.py`); a library is
+imported only when its backend is asked for by name, or looked at when an unknown array turns up
+while the library is in `sys.modules` already. On the hot path `backend_of` is one lookup in a dict
+keyed by the type of the array.
 
-Of an array of a new type the classes decide, in their own order: the first that a backend has claimed, or whose module
-a backend has. Only where none has are all backends asked with `isinstance`. So what one plugin claims never takes the
-arrays of another, and what is wrong with a backend is an error only for those who ask for it by its name.
+Of an array of a new type the classes decide, in their own order: the first that a backend has
+claimed, or whose module a backend has. Only where none has are all backends asked with
+`isinstance`. So what one plugin claims never takes the arrays of another, and what is wrong with a
+backend is an error only for those who ask for it by its name.
 """
 
 from __future__ import annotations
@@ -24,7 +26,18 @@ from .. import registry, tracebacks
 from ..errors import BackendError, NoDeviceError, RegistrationError, nearest
 from ..provided import provide
 from . import claims, hooks, installed
-from .plugins import Plugin, deferred, imported, lock, manager, plugins, told, wake, warn_of_failed, watched
+from .plugins import (
+    Plugin,
+    deferred,
+    imported,
+    lock,
+    manager,
+    plugins,
+    told,
+    wake,
+    warn_of_failed,
+    watched,
+)
 from .raw import resolve
 from .spec import Backend, BackendSpec
 
@@ -36,11 +49,13 @@ class Known:
     spec: BackendSpec
     plugin: Plugin | None  # None: registered by a call
     backend: Backend | None = None
-    error: BackendError | None = None  # why it could not be loaded; kept, and raised again whenever it is asked for
+    # why it could not be loaded; kept, and raised again whenever it is asked for
+    error: BackendError | None = None
     traceback: str = ""
     has_module: bool = True  # False where its module is another backend's, or it was made by hand
     loading: int = 0  # the thread that loads it
-    set_aside: bool = False  # no array is asked about: a KeyboardInterrupt ended its loading, or its error has been told
+    # no array is asked about: a KeyboardInterrupt ended its loading, or its error has been told
+    set_aside: bool = False
 
     @property
     def origin(self) -> str:
@@ -52,9 +67,15 @@ class Known:
 
     @property
     def rank(self) -> tuple[bool, bool, str, str]:
-        """The order in which backends have a right to a module: the built-in ones, then plugins by name, then those of calls."""
+        """The order in which backends have a right to a module: the built-in ones, then plugins by
+        name, then those of calls.
+        """
         plugin = self.plugin
-        return (plugin is None, True, "", "") if plugin is None else (False, not plugin.built_in, plugin.name, plugin.distribution)
+        return (
+            (plugin is None, True, "", "")
+            if plugin is None
+            else (False, not plugin.built_in, plugin.name, plugin.distribution)
+        )
 
     @property
     def blocked(self) -> bool:
@@ -69,7 +90,9 @@ class BackendInfo:
     name: str
     distribution: str
     version: str
-    state: str  # "loaded", "available", "deferred" (see plugins.py), "not installed", "no device", "broken", "blocked", or "operations": no backend
+    # "loaded", "available", "deferred" (see plugins.py), "not installed", "no device", "broken",
+    # "blocked", or "operations": no backend
+    state: str
     error: str = ""
     module: str = ""
     library_version: str = ""
@@ -79,23 +102,41 @@ class BackendInfo:
     traceback: str = field(default="", repr=False)
 
 
-_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
-           "complex128")
+_DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 
 _known: dict[str, Known] = {}
 _by_root: dict[str, list[Known]] = {}  # by the top-level module of their libraries
 _discovered = False
 _adding = False
 
-# What is exactly of these types is no array, whoever asks; other misses are not kept, since the library may come later.
-_by_type: dict[type, Backend | None] = dict.fromkeys((bool, int, float, complex, str, type(None), list, tuple, dict, slice))
+# What is exactly of these types is no array, whoever asks; other misses are not kept, since the
+# library may come later.
+_by_type: dict[type, Backend | None] = dict.fromkeys(
+    (bool, int, float, complex, str, type(None), list, tuple, dict, slice)
+)
 
 
 def backend_of(x: Any) -> Backend | None:
-    """Return the backend of the array `x`, None where it is an array of no known library (Python scalars, for instance).
+    """Return the backend of the array `x`, None where it is an array of no known library (Python
+    scalars, for instance).
 
-    Raises BackendError if `x` is of a type that its library's backend refuses (numpy.matrix). Arrays of a library whose
-    backend is broken or has no device are those of an unknown one, and a warning says so once.
+    Raises BackendError if `x` is of a type that its library's backend refuses (numpy.matrix).
+    Arrays of a library whose backend is broken or has no device are those of an unknown one, and a
+    warning says so once.
     """
     try:
         return _by_type[type(x)]
@@ -106,8 +147,8 @@ def backend_of(x: Any) -> Backend | None:
 def get(name: str) -> Backend:
     """Return the backend of that name, its library imported.
 
-    Raises BackendError that says what to do where it is unknown, blocked, not installed or broken, and NoDeviceError
-    where the library finds no device.
+    Raises BackendError that says what to do where it is unknown, blocked, not installed or broken,
+    and NoDeviceError where the library finds no device.
     """
     entry = _all().get(name) if isinstance(name, str) else None
     if entry is None and isinstance(name, str):
@@ -120,7 +161,10 @@ def get(name: str) -> Backend:
     if entry.backend is not None:
         return entry.backend
     if entry.blocked:
-        raise BackendError(f"backend {name!r} is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not block it.")
+        raise BackendError(
+            f"backend {name!r} is blocked: remove it from the environment variable "
+            "MULTIGRAD_BLOCK, or do not block it."
+        )
     return _load(entry)
 
 
@@ -136,14 +180,19 @@ def load_plugins() -> None:
 
 
 def register(item: BackendSpec | Backend) -> None:
-    """Make a backend known by a call instead of a plugin. Raises RegistrationError where its name, module or array types are taken."""
+    """Make a backend known by a call instead of a plugin.
+
+    Raises RegistrationError where its name, module or array types are taken.
+    """
     if not isinstance(item, (Backend, BackendSpec)):
         raise RegistrationError(f"register() takes a Backend or a BackendSpec, not {item!r}.")
     _all()
     with lock:
         if item.name in _known:
-            raise RegistrationError(f"the backend {item.name!r} of a call of register() is already that of {_known[item.name].origin}. "
-                                    "Choose another name.")
+            raise RegistrationError(
+                f"the backend {item.name!r} of a call of register() is already that of "
+                f"{_known[item.name].origin}. Choose another name."
+            )
         if isinstance(item, BackendSpec):
             entry = Known(item, None)
             _know(entry)
@@ -166,32 +215,59 @@ def loaded() -> list[Backend]:
 
 
 def names() -> list[str]:
-    """The names of all known backends, blocked and broken ones included, and of the deferred plugins, which have not said theirs."""
+    """The names of all known backends, blocked and broken ones included, and of the deferred
+    plugins, which have not said theirs.
+    """
     return sorted({*_all(), *(plugin.name for plugin in deferred())})
 
 
 def load_operations() -> None:
-    """Let every plugin declare its operations, once. The engine calls it before the table is first used."""
+    """Let every plugin declare its operations, once.
+
+    The engine calls it before the table is first used.
+    """
     hooks.load_operations()
 
 
 def listing(probe: bool = False) -> list[BackendInfo]:
-    """What is known about each backend, and each broken plugin. Imports no array library, unless `probe` is true."""
+    """What is known about each backend, and each broken plugin.
+
+    Imports no array library, unless `probe` is true.
+    """
     registry.fill()  # plugins may replace operations
     known = _all()
     if probe:
         load_plugins()
         for entry in list(known.values()):
-            with contextlib.suppress(BackendError):  # it is kept with the entry, or found again below
+            # it is kept with the entry, or found again below
+            with contextlib.suppress(BackendError):
                 get(entry.spec.name)
     lines = [_line(entry, probe) for entry in list(known.values())]
     brought = {entry.plugin for entry in known.values()}
     for plugin in plugins():
-        state = "broken" if plugin.error else "blocked" if plugin.blocked else "deferred" if plugin.deferred else "operations"
+        state = (
+            "broken"
+            if plugin.error
+            else "blocked"
+            if plugin.blocked
+            else "deferred"
+            if plugin.deferred
+            else "operations"
+        )
         if plugin not in brought and (state != "operations" or plugin.overrides):
             module = plugin.name if plugin.deferred else ""
-            lines.append(BackendInfo(plugin.name, plugin.distribution, plugin.version, state, plugin.error, module,
-                                     overrides=plugin.overrides, traceback=plugin.traceback))
+            lines.append(
+                BackendInfo(
+                    plugin.name,
+                    plugin.distribution,
+                    plugin.version,
+                    state,
+                    plugin.error,
+                    module,
+                    overrides=plugin.overrides,
+                    traceback=plugin.traceback,
+                )
+            )
     return lines
 
 
@@ -200,7 +276,8 @@ def _all() -> dict[str, Known]:
     if not _discovered:
         found = plugins()
         with lock:
-            if not _discovered and not _adding:  # a plugin's hook may ask again; other threads wait until all are there
+            # a plugin's hook may ask again; other threads wait until all are there
+            if not _discovered and not _adding:
                 _adding = True
                 try:
                     for plugin in found:
@@ -228,25 +305,44 @@ def _add(plugin: Plugin) -> None:
             if other is None:
                 _know(Known(spec, plugin))
             else:
-                plugin.fail(f"the backend {spec.name!r} of {plugin.origin} is already that of {other.origin}. Choose another name.")
+                plugin.fail(
+                    f"the backend {spec.name!r} of {plugin.origin} is already that of "
+                    f"{other.origin}. Choose another name."
+                )
 
 
 def _know(entry: Known) -> None:
-    """Keep a new backend, and settle whose its module is: of those not in use yet, the first by rank has it."""
+    """Keep a new backend, and settle whose its module is: of those not in use yet, the first by
+    rank has it.
+    """
     global _by_root
     _known[entry.spec.name] = entry
     for other in list(_known.values()):
-        if other is entry or not other.has_module or other.blocked or entry.blocked or (entry.plugin and other.plugin is entry.plugin):
+        if (
+            other is entry
+            or not other.has_module
+            or other.blocked
+            or entry.blocked
+            or (entry.plugin and other.plugin is entry.plugin)
+        ):
             continue
-        first, second = (other, entry) if other.backend is not None or other.rank <= entry.rank else (entry, other)
+        first, second = (
+            (other, entry)
+            if other.backend is not None or other.rank <= entry.rank
+            else (entry, other)
+        )
         if claims.covers(first.spec.module, second.spec.module):
             second.has_module = False
             second.error = BackendError(
-                f"backend {second.spec.name!r} of {second.origin} is refused: its module {second.spec.module!r} is that of the backend "
-                f"{first.spec.name!r} of {first.origin}. Name the module of a library in BackendSpec that no other backend is for.")
+                f"backend {second.spec.name!r} of {second.origin} is refused: its module "
+                f"{second.spec.module!r} is that of the backend {first.spec.name!r} of "
+                f"{first.origin}. Name the module of a library in BackendSpec that no other "
+                "backend is for."
+            )
             if second is entry:
                 break
-    by_root: dict[str, list[Known]] = {}  # exchanged as one, since other threads look up arrays meanwhile
+    # exchanged as one, since other threads look up arrays meanwhile
+    by_root: dict[str, list[Known]] = {}
     for known in _known.values():
         if known.has_module:
             by_root.setdefault(known.spec.module.partition(".")[0], []).append(known)
@@ -258,19 +354,33 @@ def _unknown(name: object) -> str:
         if plugin.name == name and plugin.error:
             return f"backend {name!r} is broken: {plugin.error}"
         if plugin.name == name and plugin.blocked:
-            return f"backend {name!r} is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not block it."
+            return (
+                f"backend {name!r} is blocked: remove it from the environment variable "
+                "MULTIGRAD_BLOCK, or do not block it."
+            )
     if not isinstance(name, str):
         return f"a backend is asked for by its name, a string, not {name!r}."
-    known = ", ".join(f"{p.name} of {p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}" for p in plugins())
-    return (f"unknown backend {name!r}.{nearest(name, _known)} Known backends: {', '.join(sorted(_known))}. "
-            f"Installed plugins: {known}. A backend for another library comes with a plugin.")
+    known = ", ".join(
+        f"{p.name} of "
+        f"{p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}"
+        for p in plugins()
+    )
+    return (
+        f"unknown backend {name!r}.{nearest(name, _known)} Known backends: "
+        f"{', '.join(sorted(_known))}. Installed plugins: {known}. A backend for another "
+        "library comes with a plugin."
+    )
 
 
 def _load(entry: Known) -> Backend:
-    """Import the library and make the backend, once; a failure is kept, unless the library is only not installed."""
+    """Import the library and make the backend, once; a failure is kept, unless the library is only
+    not installed.
+    """
     spec = entry.spec
     if not entry.built_in:
-        registry.fill()  # the backend may have functions for any operation; not with the lock held, which plugins need for theirs
+        # the backend may have functions for any operation; not with the lock held, which plugins
+        # need for theirs
+        registry.fill()
     _await_imports(spec)
     with lock:
         if entry.backend is not None:
@@ -278,9 +388,15 @@ def _load(entry: Known) -> Backend:
         if entry.error is not None:
             raise entry.error.with_traceback(None)
         if not installed.is_installed(spec.module):
-            raise BackendError(f"backend {spec.name!r} is known but its library {spec.module!r} is not installed: {_how_to_install(spec)}")
+            raise BackendError(
+                f"backend {spec.name!r} is known but its library {spec.module!r} is not "
+                f"installed: {_how_to_install(spec)}"
+            )
         if entry.loading:
-            raise BackendError(f"backend {spec.name!r} of {entry.origin} was asked for by the function that makes it, {spec.load!r}.")
+            raise BackendError(
+                f"backend {spec.name!r} of {entry.origin} was asked for by the function that "
+                f"makes it, {spec.load!r}."
+            )
         entry.loading = threading.get_ident()
         try:
             return _accept(entry, resolve(spec.load)())
@@ -290,9 +406,12 @@ def _load(entry: Known) -> Backend:
         except KeyboardInterrupt:
             entry.set_aside = not entry.built_in
             raise
-        except BaseException as error:  # SystemExit too: it may be an array of another library that was asked about
-            entry.error = BackendError(f"backend {spec.name!r} of {entry.origin} is broken: "
-                                       f"{error if isinstance(error, BackendError) else told(error)}")
+        except BaseException as error:
+            # SystemExit too: it may be an array of another library that was asked about
+            entry.error = BackendError(
+                f"backend {spec.name!r} of {entry.origin} is broken: "
+                f"{error if isinstance(error, BackendError) else told(error)}"
+            )
             entry.traceback = traceback.format_exc()
             raise entry.error from error
         finally:
@@ -300,7 +419,9 @@ def _load(entry: Known) -> Backend:
 
 
 def _await_imports(spec: BackendSpec) -> None:
-    """Wait for a thread that imports the library, or the module of the backend: with the lock held, both would wait if that thread asks, too."""
+    """Wait for a thread that imports the library, or the module of the backend: with the lock held,
+    both would wait if that thread asks, too.
+    """
     for module in (spec.module, spec.load.partition(":")[0]):
         if sys.modules.get(module) is not None:
             with contextlib.suppress(Exception):
@@ -317,11 +438,17 @@ def _accept(entry: Known, backend: Any) -> Backend:
     if not isinstance(backend, Backend):
         raise BackendError(f"{spec.load} returned {backend!r}: return a multigrad.Backend")
     if backend.name != spec.name:
-        raise BackendError(f"{spec.load} returned a Backend named {backend.name!r}: name it as the BackendSpec does, {spec.name!r}")
+        raise BackendError(
+            f"{spec.load} returned a Backend named {backend.name!r}: name it as the BackendSpec "
+            f"does, {spec.name!r}"
+        )
     for t in backend.array_types:
         owner = _owner(t, entry)
         if owner is not None:
-            raise BackendError(f"the array type {claims.full_name(t)} is {owner}: a backend may not claim it as well")
+            raise BackendError(
+                f"the array type {claims.full_name(t)} is {owner}: a backend may not claim it "
+                "as well"
+            )
     entry.backend = backend
     for t in backend.array_types:
         _by_type[t] = backend
@@ -329,26 +456,41 @@ def _accept(entry: Known, backend: Any) -> Backend:
 
 
 def _owner(t: type, entry: Known) -> str | None:
-    """Whose the array type is already: of a library with a backend of its own, or of a backend that is loaded."""
+    """Whose the array type is already: of a library with a backend of its own, or of a backend that
+    is loaded.
+    """
     taken = _by_type.get(t)
     if taken is not None:
         return f"that of the backend {taken.name!r}"
-    other = next((k for k in _of_module(claims.module_of(t)) if k is not entry and not (k.plugin and k.plugin is entry.plugin)), None)
+    other = next(
+        (
+            k
+            for k in _of_module(claims.module_of(t))
+            if k is not entry and not (k.plugin and k.plugin is entry.plugin)
+        ),
+        None,
+    )
     if other is not None:
         return f"that of the backend {other.spec.name!r}"
     if entry.built_in:
         return None
-    if claims.may_be_virtual(t, entry.spec.module):  # it may be anybody's: those who are here have to be asked
+    # it may be anybody's: those who are here have to be asked
+    if claims.may_be_virtual(t, entry.spec.module):
         _load_imported()
     return claims.whose(t, entry.spec.module, loaded())
 
 
 def _of_module(module: str) -> list[Known]:
-    """The backends whose libraries that module belongs to, those for a part of a library before those for all of it."""
+    """The backends whose libraries that module belongs to, those for a part of a library before
+    those for all of it.
+    """
     known = _by_root.get(module.partition(".")[0])
     if known is None:
         return []
-    return sorted((k for k in known if claims.covers(k.spec.module, module) and not k.blocked), key=lambda k: -len(k.spec.module))
+    return sorted(
+        (k for k in known if claims.covers(k.spec.module, module) and not k.blocked),
+        key=lambda k: -len(k.spec.module),
+    )
 
 
 def _look_up(x: Any) -> Backend | None:
@@ -359,21 +501,29 @@ def _look_up(x: Any) -> Backend | None:
     if backend is None and _load_imported():
         backend = _inherited(x, cls)
     if backend is None:
-        # A class that answers `isinstance` itself may say so. (Another thread may have taken a backend into use meanwhile, too.)
+        # A class that answers `isinstance` itself may say so. (Another thread may have taken a
+        # backend into use meanwhile, too.)
         backend = next((b for b in loaded() if claims.is_instance(x, b.array_types)), None)
     if backend is None:
         if any(plugin.error for plugin in plugins()):
-            warn_of_failed({claims.module_of(c).partition(".")[0] for c in cls.__mro__}, {entry.plugin for entry in _known.values()})
+            warn_of_failed(
+                {claims.module_of(c).partition(".")[0] for c in cls.__mro__},
+                {entry.plugin for entry in _known.values()},
+            )
         return None
     if backend.refused_types and claims.is_instance(x, backend.refused_types):
-        raise BackendError(f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "
-                           f"and are refused by the backend {backend.name!r}: convert it to a plain array first.")
+        raise BackendError(
+            f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "
+            f"and are refused by the backend {backend.name!r}: convert it to a plain array first."
+        )
     _by_type[cls] = backend
     return backend
 
 
 def _inherited(x: Any, cls: type) -> Backend | None:
-    """The backend of the first class that `cls` inherits from and that is a backend's, by its array types or by its module."""
+    """The backend of the first class that `cls` inherits from and that is a backend's, by its array
+    types or by its module.
+    """
     for c in cls.__mro__:
         found = _by_type.get(c)
         if found is not None:
@@ -384,27 +534,52 @@ def _inherited(x: Any, cls: type) -> Backend | None:
                 return _by_type.get(c) or found
             if entry.error is not None and not entry.set_aside and entry.spec.module in sys.modules:
                 entry.set_aside = True
-                warnings.warn(f"{str(entry.error).rstrip('.')}. Its arrays are taken for those of an unknown library.", UserWarning, stacklevel=2)
+                warnings.warn(
+                    f"{str(entry.error).rstrip('.')}. Its arrays are taken for those of an "
+                    "unknown library.",
+                    UserWarning,
+                    stacklevel=2,
+                )
     return None
 
 
 def _usable(entry: Known) -> Backend | None:
-    """The backend of a library that is imported, None where it does not work: that is an error for those who ask for it by name."""
+    """The backend of a library that is imported, None where it does not work: that is an error for
+    those who ask for it by name.
+    """
     if entry.backend is not None:
         return entry.backend
-    if entry.error is not None or entry.set_aside or entry.blocked or sys.modules.get(entry.spec.module) is None:
+    if (
+        entry.error is not None
+        or entry.set_aside
+        or entry.blocked
+        or sys.modules.get(entry.spec.module) is None
+    ):
         return None
-    # It is being loaded: its own functions may ask, and so may the library while this thread imports it. All others wait.
-    if entry.loading and (entry.loading == threading.get_ident() or not imported(entry.spec.module)):
+    # It is being loaded: its own functions may ask, and so may the library while this thread
+    # imports it. All others wait.
+    if entry.loading and (
+        entry.loading == threading.get_ident() or not imported(entry.spec.module)
+    ):
         return None
-    with contextlib.suppress(BackendError), watched(entry.plugin) if entry.plugin else contextlib.nullcontext():
+    with (
+        contextlib.suppress(BackendError),
+        watched(entry.plugin) if entry.plugin else contextlib.nullcontext(),
+    ):
         return _load(entry)
     return None
 
 
 def _load_imported() -> bool:
-    """Take into use the backends of all libraries that are imported. Whether there were any left to take."""
-    waiting = [k for k in list(_known.values()) if k.backend is None and k.error is None and k.spec.module in sys.modules]
+    """Take into use the backends of all libraries that are imported.
+
+    Whether there were any left to take.
+    """
+    waiting = [
+        k
+        for k in list(_known.values())
+        if k.backend is None and k.error is None and k.spec.module in sys.modules
+    ]
     usable = [_usable(entry) for entry in waiting]
     return any(usable)
 
@@ -427,13 +602,25 @@ def _line(entry: Known, probe: bool) -> BackendInfo:
         state = "available" if installed.is_installed(spec.module) else "not installed"
         if state == "not installed":
             error = error or _how_to_install(spec)
-    return BackendInfo(spec.name, plugin.distribution if plugin else "", plugin.version if plugin else "", state, error, spec.module,
-                       "" if state == "not installed" else installed.version_of(spec.module), devices, dtypes, plugin.overrides if plugin else (),
-                       traceback=entry.traceback or (plugin.traceback if plugin else ""))
+    return BackendInfo(
+        spec.name,
+        plugin.distribution if plugin else "",
+        plugin.version if plugin else "",
+        state,
+        error,
+        spec.module,
+        "" if state == "not installed" else installed.version_of(spec.module),
+        devices,
+        dtypes,
+        plugin.overrides if plugin else (),
+        traceback=entry.traceback or (plugin.traceback if plugin else ""),
+    )
 
 
 def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """The devices of a backend and the dtypes on its default device; a failure is told and harms nothing."""
+    """The devices of a backend and the dtypes on its default device; a failure is told and harms
+    nothing.
+    """
     try:
         devices = tuple(str(d) for d in backend.kernel("devices")(backend.namespace))
         found = backend.namespace.__array_namespace_info__().dtypes()

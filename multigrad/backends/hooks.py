@@ -1,17 +1,20 @@
 """The hooks that a plugin implements, and what calls them.
 
-A plugin is a light module, named by an entry point of the group `multigrad`, that imports no array library:
+A plugin is a light module, named by an entry point of the group `multigrad`, that imports no array
+library:
 
     import multigrad as mg
 
     @mg.hookimpl
     def multigrad_backends():
-        return [mg.BackendSpec("strict", module="array_api_strict", load="multigrad_strict.backend:make")]
+        load = "multigrad_strict.backend:make"
+        return [mg.BackendSpec("strict", module="array_api_strict", load=load)]
 
-It may say, by `MULTIGRAD_API = 1`, which version of multigrad's API it needs; one that needs a newer one is refused (plugins.py).
+It may say, by `MULTIGRAD_API = 1`, which version of multigrad's API it needs; one that needs a
+newer one is refused (plugins.py).
 
-Each plugin is called by itself: what goes wrong is kept with that plugin and never takes the others down. How plugins
-are found is written in `plugins.py`.
+Each plugin is called by itself: what goes wrong is kept with that plugin and never takes the others
+down. How plugins are found is written in `plugins.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +28,30 @@ from typing import Any
 import pluggy
 
 from .. import registry
-from .plugins import Plugin, lock, manager, note_overrides, noting, plugin_manager, plugins, shown, told, watched
+from .plugins import (
+    Plugin,
+    lock,
+    manager,
+    note_overrides,
+    noting,
+    plugin_manager,
+    plugins,
+    shown,
+    told,
+    watched,
+)
 from .spec import BackendSpec
 
-__all__ = ["call", "failures", "hookimpl", "items_of", "load_operations", "load_samples", "manager", "plugins"]
+__all__ = [
+    "call",
+    "failures",
+    "hookimpl",
+    "items_of",
+    "load_operations",
+    "load_samples",
+    "manager",
+    "plugins",
+]
 
 hookspec = pluggy.HookspecMarker("multigrad")
 hookimpl = pluggy.HookimplMarker("multigrad")
@@ -41,12 +64,16 @@ def multigrad_backends() -> Iterable[BackendSpec]:  # type: ignore[empty-body]
 
 @hookspec
 def multigrad_operations() -> Iterable[registry.Op]:  # type: ignore[empty-body]
-    """Declare operations with the functions of `multigrad.registry`, and return what they returned."""
+    """Declare operations with the functions of `multigrad.registry`, and return what they
+    returned.
+    """
 
 
 @hookspec
 def multigrad_samples() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """Return the conformance samples of the plugin's operations: {operation: generator function, or "module:name"}."""
+    """Return the conformance samples of the plugin's operations: {operation: generator function, or
+    "module:name"}.
+    """
 
 
 plugin_manager.add_hookspecs(sys.modules[__name__])
@@ -55,7 +82,9 @@ _declaring = False
 
 
 def call(plugin: Plugin, hook: str) -> Any:
-    """What one plugin's hook returns, or None: it has none, or it failed and the failure is kept with the plugin."""
+    """What one plugin's hook returns, or None: it has none, or it failed and the failure is kept
+    with the plugin.
+    """
     if plugin.module is None or plugin_manager.get_plugin(plugin.name) is not plugin.module:
         return None
     caller: Any = getattr(plugin_manager.hook, hook)
@@ -77,7 +106,9 @@ def call(plugin: Plugin, hook: str) -> Any:
 
 
 def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
-    """The items that a hook of one plugin returns; whatever is not of that kind is reported and left out."""
+    """The items that a hook of one plugin returns; whatever is not of that kind is reported and
+    left out.
+    """
     result = call(plugin, hook)
     if result is None:
         return []
@@ -87,7 +118,10 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
         with watched(plugin) if isinstance(result, Iterator) else nullcontext():
             listed = list(result)
     except TypeError:
-        plugin.fail(f"{plugin.origin} returned {shown(result)} from {hook}: return a list of {kind.__name__}.")
+        plugin.fail(
+            f"{plugin.origin} returned {shown(result)} from {hook}: return a list of "
+            f"{kind.__name__}."
+        )
         return []
     except BaseException as error:  # a hook may be a generator
         plugin.fail(f"{plugin.origin} failed in {hook}: {told(error)}", error)
@@ -96,12 +130,18 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
         return []
     for item in listed:
         if not isinstance(item, kind):
-            plugin.fail(f"{plugin.origin} returned {shown(item)} from {hook}: return a list of {kind.__name__}.")
+            plugin.fail(
+                f"{plugin.origin} returned {shown(item)} from {hook}: return a list of "
+                f"{kind.__name__}."
+            )
     return [item for item in listed if isinstance(item, kind)]
 
 
 def load_operations() -> None:
-    """Let every plugin declare its operations, once. Of a plugin that fails on the way, no operation stays."""
+    """Let every plugin declare its operations, once.
+
+    Of a plugin that fails on the way, no operation stays.
+    """
     if not _operations_loaded:
         found = plugins()
         with lock:
@@ -116,7 +156,8 @@ def operations_loaded() -> bool:
 
 def _declare(found: list[Plugin]) -> None:
     global _declaring, _operations_loaded
-    if _operations_loaded or _declaring:  # a plugin's hook may call multigrad, which asks again; other threads wait for the lock
+    # a plugin's hook may call multigrad, which asks again; other threads wait for the lock
+    if _operations_loaded or _declaring:
         return
     _declaring = True
     try:
@@ -128,7 +169,9 @@ def _declare(found: list[Plugin]) -> None:
 
 
 def declare(plugin: Plugin) -> None:
-    """Let one plugin declare its operations; of one that is loaded before the table is needed, that is done later."""
+    """Let one plugin declare its operations; of one that is loaded before the table is needed, that
+    is done later.
+    """
     with lock:
         if plugin.declared or plugin.deferred or not (_operations_loaded or _declaring):
             return
@@ -139,8 +182,10 @@ def declare(plugin: Plugin) -> None:
             with noting() as own:
                 for op in items_of(plugin, "multigrad_operations", registry.Op):
                     if registry.OPS.get(op.name) is not op:
-                        plugin.fail(f"{plugin.origin} returned the operation {op.name!r}, which is not in the table: "
-                                    "declare it with the functions of multigrad.registry.")
+                        plugin.fail(
+                            f"{plugin.origin} returned the operation {op.name!r}, which is not "
+                            "in the table: declare it with the functions of multigrad.registry."
+                        )
         finally:
             if plugin.error != failed:
                 registry.restore(before, own)
@@ -153,16 +198,25 @@ _warned: set[Plugin] = set()
 
 
 def warn_overrides(found: Iterable[Plugin]) -> None:
-    """Say once of each plugin which operations of the standard it replaces: they are then others for the whole program."""
+    """Say once of each plugin which operations of the standard it replaces: they are then others
+    for the whole program.
+    """
     for plugin in found:
         if plugin.overrides and plugin not in _warned:
             _warned.add(plugin)
-            warnings.warn(f"{plugin.origin} replaces operations of the standard, by override=True: {', '.join(plugin.overrides)}. "
-                          f"The environment variable MULTIGRAD_BLOCK={plugin.name} keeps it out.", UserWarning, stacklevel=2)
+            warnings.warn(
+                f"{plugin.origin} replaces operations of the standard, by override=True: "
+                f"{', '.join(plugin.overrides)}. The environment variable "
+                f"MULTIGRAD_BLOCK={plugin.name} keeps it out.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def load_samples() -> dict[str, Any]:
-    """The conformance samples of all plugins that are loaded: {operation: generator function, or "module:name"}."""
+    """The conformance samples of all plugins that are loaded: {operation: generator function, or
+    "module:name"}.
+    """
     samples: dict[str, Any] = {}
     owners: dict[str, Plugin] = {}
     for plugin in plugins():
@@ -171,13 +225,24 @@ def load_samples() -> dict[str, Any]:
         if result is None:
             continue
         if not isinstance(result, Mapping):
-            plugin.fail(f"{plugin.origin} returned {shown(result)} from multigrad_samples: return {{operation: generator}}.")
+            plugin.fail(
+                f"{plugin.origin} returned {shown(result)} from multigrad_samples: return "
+                "{operation: generator}."
+            )
             continue
         for name, target in result.items():
-            if not isinstance(name, str) or not (callable(target) or (isinstance(target, str) and ":" in target)):
-                plugin.fail(f"{plugin.origin} returned the sample {name!r}: {target!r}; a sample is a function or 'module:name'.")
+            if not isinstance(name, str) or not (
+                callable(target) or (isinstance(target, str) and ":" in target)
+            ):
+                plugin.fail(
+                    f"{plugin.origin} returned the sample {name!r}: {target!r}; a sample is a "
+                    "function or 'module:name'."
+                )
             elif name in samples:
-                plugin.fail(f"{plugin.origin} returned samples for {name!r}, which already has those of {owners[name].origin}.")
+                plugin.fail(
+                    f"{plugin.origin} returned samples for {name!r}, which already has those of "
+                    f"{owners[name].origin}."
+                )
             else:
                 samples[name], owners[name] = target, plugin
     return samples

@@ -1,4 +1,6 @@
-"""What is installed, found in the metadata of distributions and on the path, without importing any library."""
+"""What is installed, found in the metadata of distributions and on the path, without importing any
+library.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,17 @@ def version_of(module: str) -> str:
         return metadata.version(module)
     except metadata.PackageNotFoundError:
         pass
-    # The distribution may have another name than the module (cupy-cuda12x): a slower search, by the files of each.
+    # The distribution may have another name than the module (cupy-cuda12x): a slower search, by the
+    # files of each.
     for distribution in metadata.packages_distributions().get(module, ()):
         return metadata.version(distribution)
     return ""
 
 
 def foreign_distribution() -> str | None:
-    """Say so if the unrelated package `multigrad` of PyPI is installed, or has overwritten files of this one."""
+    """Say so if the unrelated package `multigrad` of PyPI is installed, or has overwritten files of
+    this one.
+    """
     from importlib import metadata
 
     advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
@@ -47,11 +52,17 @@ def foreign_distribution() -> str | None:
     except metadata.PackageNotFoundError:
         foreign = None
     if foreign is not None:
-        return (f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in {foreign.locate_file('')}: it and "
-                f"{DISTRIBUTION} import under one name and overwrite each other's files. {advice}")
+        return (
+            f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in "
+            f"{foreign.locate_file('')}: it and {DISTRIBUTION} import under one name and "
+            f"overwrite each other's files. {advice}"
+        )
     changed = _overwritten(DISTRIBUTION)
     if changed:
-        return f"{changed} is not the file that {DISTRIBUTION} installed: another package has overwritten it. {advice}"
+        return (
+            f"{changed} is not the file that {DISTRIBUTION} installed: another package has "
+            f"overwritten it. {advice}"
+        )
     return None
 
 

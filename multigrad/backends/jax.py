@@ -1,13 +1,15 @@
 """JAX: eager, under `jax.jit` and `jax.vmap`, and on sharded arrays.
 
-Its own namespace, mended where it departs from the standard or where its habits would spoil a gradient:
+Its own namespace, mended where it departs from the standard or where its habits would spoil a
+gradient:
 
-- An index that is out of bounds raises where it is a Python integer or a NumPy array. Where it is a JAX array, reading
-  gives nan (JAX would read the last element) and writing does nothing, so that each is the other's adjoint.
-- A NumPy array is copied at once. JAX copies it later, or uses its memory for good if it is aligned, so that a change of
-  the source would reach the "immutable" array.
-- Creating an array on the default device leaves it free to go where its operands are. JAX would tie it to that device,
-  and a constant in a rule could not meet a sharded array.
+- An index that is out of bounds raises where it is a Python integer or a NumPy array. Where it is a
+  JAX array, reading gives nan (JAX would read the last element) and writing does nothing, so that
+  each is the other's adjoint.
+- A NumPy array is copied at once. JAX copies it later, or uses its memory for good if it is
+  aligned, so that a change of the source would reach the "immutable" array.
+- Creating an array on the default device leaves it free to go where its operands are. JAX would tie
+  it to that device, and a constant in a rule could not meet a sharded array.
 - A Python scalar becomes an array of a definite dtype, not a weakly typed one.
 
 float64 exists only when the user has set `jax_enable_x64`; nothing here touches that.
@@ -38,7 +40,11 @@ _backend: Backend
 
 @hookimpl
 def multigrad_backends() -> list[BackendSpec]:
-    return [BackendSpec("jax", "jax", "multigrad.backends.jax:make", "pip install 'multigrad-array[jax]'")]
+    return [
+        BackendSpec(
+            "jax", "jax", "multigrad.backends.jax:make", "pip install 'multigrad-array[jax]'"
+        )
+    ]
 
 
 def make() -> Backend:
@@ -48,26 +54,52 @@ def make() -> Backend:
     import jax.numpy as jnp
     import numpy as np
 
-    created = ("arange", "empty", "eye", "linspace", "ones", "zeros", "empty_like", "full_like", "ones_like", "zeros_like")
+    created = (
+        "arange",
+        "empty",
+        "eye",
+        "linspace",
+        "ones",
+        "zeros",
+        "empty_like",
+        "full_like",
+        "ones_like",
+        "zeros_like",
+    )
     _backend = Backend(
         "jax",
         jnp,
         (jax.Array,),
-        capabilities=Capabilities(mutable=False, data_dependent=True,  # of eager arrays; JAX tells what holds under jit
-                                  missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"}),
-        functions={name: _left_free(getattr(jnp, name)) for name in created} | {
-            **{f"fft.{name}": _over_several(getattr(jnp.fft, name)) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
-            **{f"fft.{name}": _left_free(getattr(jnp.fft, name)) for name in ("fftfreq", "rfftfreq")},
+        # of eager arrays; JAX tells what holds under jit
+        capabilities=Capabilities(
+            mutable=False,
+            data_dependent=True,
+            missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"},
+        ),
+        functions={name: _left_free(getattr(jnp, name)) for name in created}
+        | {
+            **{
+                f"fft.{name}": _over_several(getattr(jnp.fft, name))
+                for name in ("fftn", "ifftn", "rfftn", "irfftn")
+            },
+            **{
+                f"fft.{name}": _left_free(getattr(jnp.fft, name))
+                for name in ("fftfreq", "rfftfreq")
+            },
             "asarray": asarray,
             "broadcast_arrays": lambda *arrays: tuple(jnp.broadcast_arrays(*arrays)),
-            "can_cast": lambda from_, to, /: jnp.can_cast(from_.dtype if isinstance(from_, jax.Array) else from_, to),
+            "can_cast": lambda from_, to, /: jnp.can_cast(
+                from_.dtype if isinstance(from_, jax.Array) else from_, to
+            ),
             "cumulative_prod": cumulative_prod,
             "expand_dims": expand_dims,
             "from_dlpack": from_dlpack,
             "full": full,
             "getitem": getitem,
             "isdtype": lru_cache(maxsize=1024)(jnp.isdtype),
-            "meshgrid": lambda *arrays, indexing="xy": tuple(jnp.meshgrid(*arrays, indexing=indexing)),
+            "meshgrid": lambda *arrays, indexing="xy": tuple(
+                jnp.meshgrid(*arrays, indexing=indexing)
+            ),
             "permute_dims": permute_dims,
             "pow": power,
             "scatter_add": scatter_add,
@@ -76,13 +108,36 @@ def make() -> Backend:
             "sum": add_up,
             "unindex": unindex,
         },
-        kernels={"own": own, "place": place, "compile": compile, "afresh": afresh, "at_once": at_once, "constant": constant,
-                 "control": control, "device": device, "devices": devices,
-                 "write": write, "synchronize": synchronize, "truth": truth, "accelerator": accelerator, "mark": mark, "elapsed": elapsed,
-                 "annotation": annotation, "storage": storage, "from_numpy": lambda xp, x: asarray(x),
-                 "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy)},
-        variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
-        exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
+        kernels={
+            "own": own,
+            "place": place,
+            "compile": compile,
+            "afresh": afresh,
+            "at_once": at_once,
+            "constant": constant,
+            "control": control,
+            "device": device,
+            "devices": devices,
+            "write": write,
+            "synchronize": synchronize,
+            "truth": truth,
+            "accelerator": accelerator,
+            "mark": mark,
+            "elapsed": elapsed,
+            "annotation": annotation,
+            "storage": storage,
+            "from_numpy": lambda xp, x: asarray(x),
+            "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
+        },
+        variants={
+            "x64": lambda: _precision(True),
+            "x32": lambda: _precision(False),
+            "jit": lambda: contextlib.nullcontext(jax.jit),
+        },
+        exemptions=dict.fromkeys(
+            ("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"),
+            "under jax.jit no shape may depend on values",
+        ),
     )
     _register_pytree()
     return _backend
@@ -110,9 +165,14 @@ def _left_free(create: Callable[..., Any]) -> Callable[..., Any]:
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """An array of `obj`; of a NumPy array or a buffer, always on memory of its own."""
-    if isinstance(obj, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(obj, "__array_interface__"):
+    if isinstance(obj, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(
+        obj, "__array_interface__"
+    ):
         if copy is False:
-            raise ValueError("JAX cannot use the memory of a NumPy array and stay immutable: leave out copy=False, or call from_dlpack.")
+            raise ValueError(
+                "JAX cannot use the memory of a NumPy array and stay immutable: leave out "
+                "copy=False, or call from_dlpack."
+            )
         obj, copy = np.array(obj), None
     elif dtype is None and type(obj) in (bool, int, float, complex):
         dtype = type(obj)
@@ -130,11 +190,14 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array on the memory of `x`, or on a copy where `copy` is true (which jax.numpy forgets) or JAX cannot use the memory."""
+    """An array on the memory of `x`, or on a copy where `copy` is true (which jax.numpy forgets) or
+    JAX cannot use the memory.
+    """
     if device is not None and device == _default_device():
         device = None
     if copy:
-        with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):  # of memory that NumPy cannot read
+        # of memory that NumPy cannot read
+        with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):
             return asarray(x if isinstance(x, np.ndarray) else np.from_dlpack(x), device=device)
     try:
         result = jnp.from_dlpack(x, device=device, copy=copy)
@@ -164,29 +227,47 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 
 def power(x1: Any, x2: Any, /) -> Any:
-    """JAX takes an integer exponent without axes for a plain parameter, whose dtype does not count."""
+    """JAX takes an integer exponent without axes for a plain parameter, whose dtype does not
+    count.
+    """
     if isinstance(x2, jax.Array) and not x2.ndim and jnp.isdtype(x2.dtype, "integral"):
         x1 = jnp.asarray(x1, dtype=jnp.result_type(x1, x2))
     return jnp.pow(x1, x2)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    if jnp.isdtype(x.dtype, "real floating") and x.dtype.itemsize < 4 and dtype in (None, x.dtype):  # in float32, as its sums
-        return jnp.cumulative_prod(x.astype(jnp.float32), axis=axis, include_initial=include_initial).astype(x.dtype)
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    # in float32, as its sums
+    if jnp.isdtype(x.dtype, "real floating") and x.dtype.itemsize < 4 and dtype in (None, x.dtype):
+        return jnp.cumulative_prod(
+            x.astype(jnp.float32), axis=axis, include_initial=include_initial
+        ).astype(x.dtype)
     if dtype is None:  # that of the sum: small integers become the default integer
-        dtype = jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype if jnp.isdtype(x.dtype, "integral") else None
+        dtype = (
+            jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype
+            if jnp.isdtype(x.dtype, "integral")
+            else None
+        )
     return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 def add_up(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum. JAX adds up narrow dtypes in float32, but not where it is told their dtype."""
-    return jnp.sum(x, axis=axis, dtype=None if dtype == x.dtype and _wide(dtype) is not None else dtype, keepdims=keepdims)
+    return jnp.sum(
+        x,
+        axis=axis,
+        dtype=None if dtype == x.dtype and _wide(dtype) is not None else dtype,
+        keepdims=keepdims,
+    )
 
 
 @lru_cache(maxsize=256)
 def _wide(dtype: Any) -> Any:
     """The dtype to add up values of `dtype` in: float32 for narrower ones, None for itself."""
-    return jnp.float32 if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32 else None
+    return (
+        jnp.float32 if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32 else None
+    )
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
@@ -194,7 +275,9 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 def _over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A Fourier transform over several axes that knows -1, the length that an axis would have without `s`."""
+    """A Fourier transform over several axes that knows -1, the length that an axis would have
+    without `s`.
+    """
 
     @wraps(transform)
     def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
@@ -246,7 +329,10 @@ def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros with `values` added at `key`, which may repeat. JAX would add up narrow dtypes as they are: in bfloat16, 256 + 1 is 256."""
+    """Zeros with `values` added at `key`, which may repeat.
+
+    JAX would add up narrow dtypes as they are: in bfloat16, 256 + 1 is 256.
+    """
     dtype = values.dtype
     wide = _wide(dtype)
     if wide is None:
@@ -272,7 +358,7 @@ def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         if k is None:
             continue
         if k is Ellipsis:
-            axis = len(shape) - sum(_width(rest) for rest in entries[i + 1:])
+            axis = len(shape) - sum(_width(rest) for rest in entries[i + 1 :])
             continue
         if axis < len(shape):
             n = shape[axis]
@@ -283,7 +369,10 @@ def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
             else:
                 low = high = 0
             if low < -n or (high >= n and kind in (int, np.ndarray)):
-                raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")
+                raise IndexError(
+                    f"index {low if low < -n else high} is out of bounds for axis {axis} with "
+                    f"size {n}"
+                )
         axis += _width(k)
 
 
@@ -302,9 +391,11 @@ def _width(entry: Any) -> int:
 
 
 def device(xp: Any, x: Any) -> Any:
-    """Where `x` is: a device or, for an array on several, a sharding that puts a whole copy on each; None under a trace.
+    """Where `x` is: a device or, for an array on several, a sharding that puts a whole copy on
+    each; None under a trace.
 
-    It can be given to the functions that make arrays, for any shape. (The sharding of `x` itself fits its shape only.)
+    It can be given to the functions that make arrays, for any shape. (The sharding of `x` itself
+    fits its shape only.)
     """
     if isinstance(x, jax.core.Tracer):
         return None
@@ -320,8 +411,16 @@ def devices(xp: Any) -> tuple[Any, ...]:
 
 
 def place(xp: Any, g: Any, like: Any) -> Any:
-    """`g` sharded as `like`. Under a trace the compiler decides; an array that was never placed binds nothing."""
-    if like is None or isinstance(g, jax.core.Tracer) or isinstance(like, jax.core.Tracer) or not isinstance(like, jax.Array):
+    """`g` sharded as `like`.
+
+    Under a trace the compiler decides; an array that was never placed binds nothing.
+    """
+    if (
+        like is None
+        or isinstance(g, jax.core.Tracer)
+        or isinstance(like, jax.core.Tracer)
+        or not isinstance(like, jax.Array)
+    ):
         return g
     if g.sharding == like.sharding or g.shape != like.shape or not like.committed:
         return g
@@ -329,11 +428,21 @@ def place(xp: Any, g: Any, like: Any) -> Any:
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself, placed: it cannot change. A tracer must not be kept by a Tensor that requires grad, and may outlive the trace."""
-    if isinstance(g, jax.core.Tracer) and isinstance(like, jax.Array) and not isinstance(like, jax.core.Tracer):
-        raise GradientError("under a JAX transformation, this would write a tracer into the .grad of a Tensor from outside it, or into that Tensor "
-                            "itself, which requires grad. Pass it as an argument of the transformed function, or go on with what "
-                            "multigrad.autograd.grad gives, and write nothing in place.")
+    """`g` itself, placed: it cannot change.
+
+    A tracer must not be kept by a Tensor that requires grad, and may outlive the trace.
+    """
+    if (
+        isinstance(g, jax.core.Tracer)
+        and isinstance(like, jax.Array)
+        and not isinstance(like, jax.core.Tracer)
+    ):
+        raise GradientError(
+            "under a JAX transformation, this would write a tracer into the .grad of a Tensor "
+            "from outside it, or into that Tensor itself, which requires grad. Pass it as an "
+            "argument of the transformed function, or go on with what multigrad.autograd.grad "
+            "gives, and write nothing in place."
+        )
     return place(xp, g, like)
 
 
@@ -354,14 +463,24 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Arrays cannot change: `value`, placed as `x`, takes its place. A tracer must not take that of an array from outside its trace.
+    """Arrays cannot change: `value`, placed as `x`, takes its place.
 
-    While JAX compiles, any array that is made is a tracer, so others are from outside. Its other transformations, as grad and vmap, make
-    tracers of their arguments alone: there is no telling then, and JAX raises when a tracer is used that has outlived its trace.
+    A tracer must not take that of an array from outside its trace.
+
+    While JAX compiles, any array that is made is a tracer, so others are from outside. Its other
+    transformations, as grad and vmap, make tracers of their arguments alone: there is no telling
+    then, and JAX raises when a tracer is used that has outlived its trace.
     """
-    if isinstance(value, jax.core.Tracer) and not isinstance(x, jax.core.Tracer) and isinstance(jnp.zeros(()), jax.core.Tracer):
-        raise GradientError("this write in place, where JAX compiles, would put a tracer into a Tensor with an array from outside. Write into one "
-                            "that is made inside, as clone() does, or pass that Tensor as an argument and return it.")
+    if (
+        isinstance(value, jax.core.Tracer)
+        and not isinstance(x, jax.core.Tracer)
+        and isinstance(jnp.zeros(()), jax.core.Tracer)
+    ):
+        raise GradientError(
+            "this write in place, where JAX compiles, would put a tracer into a Tensor with an "
+            "array from outside. Write into one that is made inside, as clone() does, or pass "
+            "that Tensor as an argument and return it."
+        )
     return place(xp, value, x)
 
 
@@ -405,8 +524,15 @@ class _Lax:
 
 
 def control(xp: Any, arrays: Any) -> Any:
-    """Those of jax.lax where an array is a tracer, or JAX compiles, so that all that is made is one."""
-    return _Lax if any(isinstance(x, jax.core.Tracer) for x in arrays) or isinstance(jnp.zeros(()), jax.core.Tracer) else None
+    """Those of jax.lax where an array is a tracer, or JAX compiles, so that all that is made is
+    one.
+    """
+    return (
+        _Lax
+        if any(isinstance(x, jax.core.Tracer) for x in arrays)
+        or isinstance(jnp.zeros(()), jax.core.Tracer)
+        else None
+    )
 
 
 def synchronize(xp: Any, x: Any) -> None:
@@ -417,7 +543,10 @@ _PLATFORMS = {"cpu": None, "gpu": "cuda"}
 
 
 def accelerator(xp: Any, x: Any) -> str | None:
-    """The platform of the devices that `x` is on. JAX calls the GPUs of CUDA "gpu", those of ROCm "rocm"."""
+    """The platform of the devices that `x` is on.
+
+    JAX calls the GPUs of CUDA "gpu", those of ROCm "rocm".
+    """
     if isinstance(x, jax.core.Tracer):
         return None
     found = next(iter(x.devices())).platform if hasattr(x, "devices") else jax.default_backend()
@@ -449,7 +578,11 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
 def _precision(x64: bool) -> Iterator[None]:
     """Turn float64 on or off for a run of the conformance suite, as the user would."""
     # Older versions have it elsewhere.
-    switch = jax.enable_x64 if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental").enable_x64
+    switch = (
+        jax.enable_x64
+        if hasattr(jax, "enable_x64")
+        else importlib.import_module("jax.experimental").enable_x64
+    )
     with switch(x64):
         yield None
 
@@ -461,18 +594,29 @@ _registered = False
 
 
 def _register_pytree() -> None:
-    """A leaf Tensor has one child, its array, and nothing else, so that `jit` retraces for nothing but shapes and dtypes."""
+    """A leaf Tensor has one child, its array, and nothing else, so that `jit` retraces for nothing
+    but shapes and dtypes.
+    """
     global _registered
     if _registered:
         return
     for kind in (*own_arrays.tensor_classes(), *own_arrays.stand_ins()):
-        jax.tree_util.register_pytree_node(kind, lambda t: ((own_arrays.opened(t, "a JAX transformation"),), None),
-                                           lambda _, children: own_arrays.closed(children[0], "jax"))
-    for kind in own_arrays.tensor_classes():  # where JAX keeps what it asks of arguments: newer versions may not have it
-        getattr(importlib.import_module("jax._src.core"), "pytype_aval_mappings", {})[kind] = _no_jax_type
+        jax.tree_util.register_pytree_node(
+            kind,
+            lambda t: ((own_arrays.opened(t, "a JAX transformation"),), None),
+            lambda _, children: own_arrays.closed(children[0], "jax"),
+        )
+    # where JAX keeps what it asks of arguments: newer versions may not have it
+    for kind in own_arrays.tensor_classes():
+        getattr(importlib.import_module("jax._src.core"), "pytype_aval_mappings", {})[kind] = (
+            _no_jax_type
+        )
     _registered = True
 
 
 def _no_jax_type(t: Any) -> NoReturn:
-    raise TypeError("a Tensor is no JAX type. Functions of multigrad return Tensors, of JAX arrays too: return y.array from a function that jax.grad "
-                    "differentiates, or use multigrad.func.grad, which takes JAX arrays and returns them.")
+    raise TypeError(
+        "a Tensor is no JAX type. Functions of multigrad return Tensors, of JAX arrays too: "
+        "return y.array from a function that jax.grad differentiates, or use "
+        "multigrad.func.grad, which takes JAX arrays and returns them."
+    )

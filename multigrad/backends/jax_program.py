@@ -1,8 +1,10 @@
 """JAX: programs under `jax.jit`.
 
-The operations are called one by one while JAX traces them, in pieces: XLA takes more than linear time for long code. What guards are told comes out
-with the results, and is looked at before any result is given away. Arithmetic of Python numbers is Python's own, and so is what becomes of them as
-arrays, since a trace has not their precision. Where the operations need values, as those whose shapes depend on them, they are called one by one.
+The operations are called one by one while JAX traces them, in pieces: XLA takes more than linear
+time for long code. What guards are told comes out with the results, and is looked at before any
+result is given away. Arithmetic of Python numbers is Python's own, and so is what becomes of them
+as arrays, since a trace has not their precision. Where the operations need values, as those whose
+shapes depend on them, they are called one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +16,19 @@ import jax
 import numpy as np
 
 from .. import optimizing
-from ..program import Call, Guard, Missed, Program, Ref, Write, compatible, function_of, got, is_on_numbers, refs
+from ..program import (
+    Call,
+    Guard,
+    Missed,
+    Program,
+    Ref,
+    Write,
+    compatible,
+    function_of,
+    got,
+    is_on_numbers,
+    refs,
+)
 from .straight import compiled as one_by_one
 
 PIECE = 500
@@ -22,10 +36,17 @@ PIECE = 500
 
 
 def compiled(xp: Any, program: Program, *, arena: int) -> Callable[..., Any]:
-    """What runs `program` on JAX arrays. See `multigrad/program.py`; JAX has an arena of its own."""
+    """What runs `program` on JAX arrays.
+
+    See `multigrad/program.py`; JAX has an arena of its own.
+    """
     program = optimizing.optimized(program)
-    if any(step.op.name in optimizing.CHECKS if isinstance(step, Call) else not isinstance(step, Guard) or step.kind == "shape"
-           for step in program.steps):
+    if any(
+        step.op.name in optimizing.CHECKS
+        if isinstance(step, Call)
+        else not isinstance(step, Guard) or step.kind == "shape"
+        for step in program.steps
+    ):
         return one_by_one(xp, program)
     return Jitted(xp, program)
 
@@ -57,7 +78,10 @@ class Jitted:
         """Whether a step is about Python numbers alone."""
         specs = self._program.specs
         if isinstance(step, Call):
-            return is_on_numbers(self._program, step) or (step.op.name == "asarray" and all(specs[n].number is not None for n in refs(step.args)))
+            return is_on_numbers(self._program, step) or (
+                step.op.name == "asarray"
+                and all(specs[n].number is not None for n in refs(step.args))
+            )
         return isinstance(step, Guard) and specs[step.value].number is not None
 
     @property
@@ -92,7 +116,9 @@ class Jitted:
                 if not compatible(step.kind, step.expected, got(step.kind, values[step.value])):
                     return False
             elif is_on_numbers(self._program, step):
-                values[step.outs[0]] = function_of(self._xp, self._program, step)(*_given(step.args, values))
+                values[step.outs[0]] = function_of(self._xp, self._program, step)(
+                    *_given(step.args, values)
+                )
             else:
                 x, dtype = _given(step.args[:1], values)[0], step.args[1]
                 values[step.outs[0]] = np.asarray(x, dtype=dtype)
@@ -106,31 +132,47 @@ class Jitted:
 
 
 def _given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
-    return tuple(values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x for x in args)
+    return tuple(
+        values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x
+        for x in args
+    )
 
 
-def _pieces(xp: Any, program: Program, calls: Sequence[Call], wanted: Sequence[int]) -> Iterator[tuple[Any, list[int], list[int]]]:
+def _pieces(
+    xp: Any, program: Program, calls: Sequence[Call], wanted: Sequence[int]
+) -> Iterator[tuple[Any, list[int], list[int]]]:
     """Functions of values, with the numbers of those that they take and of those that they give."""
     last = dict.fromkeys(wanted, len(calls))
     for i, call in enumerate(calls):
         for n in refs(call.args):
             last[n] = max(last.get(n, -1), i)
     for start in range(0, len(calls), PIECE):
-        piece = calls[start:start + PIECE]
+        piece = calls[start : start + PIECE]
         made = {n for call in piece for n in call.outs if n >= 0}
-        taken = [n for n in dict.fromkeys(n for call in piece for n in refs(call.args)) if n not in made]
-        given = [n for call in piece for n in call.outs if n >= 0 and last.get(n, -1) >= start + len(piece)]
+        taken = [
+            n for n in dict.fromkeys(n for call in piece for n in refs(call.args)) if n not in made
+        ]
+        given = [
+            n
+            for call in piece
+            for n in call.outs
+            if n >= 0 and last.get(n, -1) >= start + len(piece)
+        ]
         yield jax.jit(_function(xp, program, piece, taken, given)), taken, given
 
 
-def _function(xp: Any, program: Program, calls: Sequence[Call], taken: Sequence[int], given: Sequence[int]) -> Callable[..., Any]:
+def _function(
+    xp: Any, program: Program, calls: Sequence[Call], taken: Sequence[int], given: Sequence[int]
+) -> Callable[..., Any]:
     functions = [function_of(xp, program, call) for call in calls]
 
     def piece(*arrays: Any) -> tuple[Any, ...]:
         values = dict(zip(taken, arrays, strict=True))
         for call, function in zip(calls, functions, strict=True):
             found = function(*_given(call.args, values))
-            values.update(zip(call.outs, (found,) if call.op.outputs == () else tuple(found), strict=True))
+            values.update(
+                zip(call.outs, (found,) if call.op.outputs == () else tuple(found), strict=True)
+            )
         return tuple(values[n] for n in given)
 
     return piece

@@ -1,6 +1,8 @@
-"""NumPy: operators and ufunc methods in place of its slower Python wrappers, native scatters, ownership by reference count.
+"""NumPy: operators and ufunc methods in place of its slower Python wrappers, native scatters,
+ownership by reference count.
 
-Every number in a comment was measured with NumPy 2.4 on Python 3.11, one thread, side by side, for ten elements unless said.
+Every number in a comment was measured with NumPy 2.4 on Python 3.11, one thread, side by side, for
+ten elements unless said.
 """
 
 from __future__ import annotations
@@ -26,11 +28,17 @@ _seen_modes: tuple[Any, Any] = None, None
 
 @hookimpl
 def multigrad_backends() -> list[BackendSpec]:
-    return [BackendSpec("numpy", "numpy", "multigrad.backends.numpy:make", "pip install multigrad-array")]
+    return [
+        BackendSpec(
+            "numpy", "numpy", "multigrad.backends.numpy:make", "pip install multigrad-array"
+        )
+    ]
 
 
 def make() -> Backend:
-    """The backend of NumPy arrays and of NumPy scalars, which NumPy returns where the standard has 0-d arrays."""
+    """The backend of NumPy arrays and of NumPy scalars, which NumPy returns where the standard has
+    0-d arrays.
+    """
     global np
     import array_api_compat.numpy as xp
     import numpy as np
@@ -42,25 +50,56 @@ def make() -> Backend:
         xp,
         (np.ndarray, np.generic),
         scalar_types=(np.generic,),
-        refused_types=(np.matrix, np.ma.MaskedArray),  # `*` is a matrix product there; masks do not reach a derivative
-        functions=_operators() | _reductions() | {"linalg.vector_norm": _vector_norm(xp)} | _shapes(xp) | _elementwise(xp)
-        | numpy_beyond.functions(lambda: backend) | {
-            # NumPy's own have every parameter of the standard since 2.1, at half the time of the wrappers.
-            **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "full", "ones", "ones_like", "zeros", "zeros_like")},
+        # `*` is a matrix product there; masks do not reach a derivative
+        refused_types=(np.matrix, np.ma.MaskedArray),
+        functions=_operators()
+        | _reductions()
+        | {"linalg.vector_norm": _vector_norm(xp)}
+        | _shapes(xp)
+        | _elementwise(xp)
+        | numpy_beyond.functions(lambda: backend)
+        | {
+            # NumPy's own have every parameter of the standard since 2.1, at half the time of the
+            # wrappers.
+            **{
+                name: getattr(np, name)
+                for name in (
+                    "asarray",
+                    "empty",
+                    "empty_like",
+                    "full",
+                    "ones",
+                    "ones_like",
+                    "zeros",
+                    "zeros_like",
+                )
+            },
             "astype": astype,
             "fft.irfftn": irfftn,
             "from_dlpack": from_dlpack,
             "getitem": getitem,
             "linalg.diagonal": diagonal,
-            "isdtype": lru_cache(maxsize=1024)(np.isdtype),  # 1.5 us without; rules ask it all the time
+            # 1.5 us without; rules ask it all the time
+            "isdtype": lru_cache(maxsize=1024)(np.isdtype),
             "scaled": scaled,
             "scatter_add": scatter_add,
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "compile": compile, "constant": constant, "dense": dense, "device": device, "from_numpy": lambda xp, x: x,
-                 "modes": modes, "order": order, "shared": shared, "storage": storage,
-                 "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy), "write": write},
+        kernels={
+            "own": own,
+            "compile": compile,
+            "constant": constant,
+            "dense": dense,
+            "device": device,
+            "from_numpy": lambda xp, x: x,
+            "modes": modes,
+            "order": order,
+            "shared": shared,
+            "storage": storage,
+            "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
+            "write": write,
+        },
     )
     return backend
 
@@ -69,9 +108,23 @@ def make() -> Backend:
 
 
 def _operators() -> dict[str, Callable[..., Any]]:
-    """Python operators: as fast as ufuncs on arrays, 8 times as fast on NumPy scalars (0.1 us instead of 0.9)."""
-    names = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "negative": "neg", "abs": "abs", "equal": "eq",
-             "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+    """Python operators: as fast as ufuncs on arrays, 8 times as fast on NumPy scalars (0.1 us
+    instead of 0.9).
+    """
+    names = {
+        "add": "add",
+        "subtract": "sub",
+        "multiply": "mul",
+        "divide": "truediv",
+        "negative": "neg",
+        "abs": "abs",
+        "equal": "eq",
+        "not_equal": "ne",
+        "less": "lt",
+        "less_equal": "le",
+        "greater": "gt",
+        "greater_equal": "ge",
+    }
     return {name: getattr(operator, stem) for name, stem in names.items()} | {"matmul": np.matmul}
 
 
@@ -81,17 +134,26 @@ def _reductions() -> dict[str, Callable[..., Any]]:
     multiply: Any
     largest: Any
     smallest: Any
-    average: Any  # the stubs of NumPy 2.5 have no overload for a keepdims that is known at run time only
-    add, multiply, largest, smallest, average = np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.mean
+    # the stubs of NumPy 2.5 have no overload for a keepdims that is known at run time only
+    average: Any
+    add, multiply, largest, smallest, average = (
+        np.add.reduce,
+        np.multiply.reduce,
+        np.maximum.reduce,
+        np.minimum.reduce,
+        np.mean,
+    )
 
     def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
-            # NumPy adds up float16 in float32 along a contiguous axis only: along others 2048 + 1 is 2048.
+            # NumPy adds up float16 in float32 along a contiguous axis only: along others 2048 + 1
+            # is 2048.
             return add(x, axis, np.float32, None, keepdims).astype(x.dtype)
         return add(x, axis, dtype, None, keepdims)
 
     def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):  # 1000 * 1000 is infinite, whatever follows
+        # 1000 * 1000 is infinite, whatever follows
+        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
             return multiply(x, axis, np.float32, None, keepdims).astype(x.dtype)
         return multiply(x, axis, dtype, None, keepdims)
 
@@ -106,7 +168,11 @@ def _reductions() -> dict[str, Callable[..., Any]]:
             return average(x, axis=axis, keepdims=keepdims)  # of float16, NumPy adds up in float32
         total = add(x, axis, None, None, keepdims)
         # As np.mean, a sum divided by a count: 1.8 us instead of 5.6.
-        return total / (x.size // total.size if total.size else math.prod(x.shape[a] for a in _axes(axis, x.ndim)))
+        return total / (
+            x.size // total.size
+            if total.size
+            else math.prod(x.shape[a] for a in _axes(axis, x.ndim))
+        )
 
     return {f.__name__: f for f in (sum, prod, max, min, mean)}
 
@@ -116,8 +182,11 @@ def _vector_norm(xp: Any) -> Callable[..., Any]:
 
     def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
         if x.itemsize == 2 and x.dtype.char == "e":  # as sum: the squares of ten 200s are infinite
-            return theirs(x.astype(np.float32), axis=axis, keepdims=keepdims, ord=ord).astype(x.dtype)
-        if axis is None and not keepdims and ord == 2 and x.dtype.kind == "f":  # 1.4 us instead of 4.3
+            return theirs(x.astype(np.float32), axis=axis, keepdims=keepdims, ord=ord).astype(
+                x.dtype
+            )
+        # 1.4 us instead of 4.3
+        if axis is None and not keepdims and ord == 2 and x.dtype.kind == "f":
             x = x.ravel()
             return np.sqrt(x.dot(x))
         return theirs(x, axis=axis, keepdims=keepdims, ord=ord)
@@ -150,7 +219,8 @@ def _shapes(xp: Any) -> dict[str, Callable[..., Any]]:
         return x.reshape((*shape[:axis], 1, *shape[axis:]))
 
     def broadcast_to(x: Any, /, shape: Any) -> Any:
-        # Of one element: the gradient of every full sum. 0.9 us instead of 3.7; read-only, as NumPy's result.
+        # Of one element: the gradient of every full sum. 0.9 us instead of 3.7; read-only, as
+        # NumPy's result.
         if x.ndim or type(shape) is not tuple or x.dtype.kind not in "fciub":
             return np.broadcast_to(x, shape)
         result: Any = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
@@ -160,45 +230,68 @@ def _shapes(xp: Any) -> dict[str, Callable[..., Any]]:
     def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
         return x.take(indices, axis)
 
-    return {f.__name__: f for f in (reshape, permute_dims, squeeze, expand_dims, broadcast_to, take)} | {
-        "matrix_transpose": operator.attrgetter("mT"), "real": operator.attrgetter("real")}
+    return {
+        f.__name__: f for f in (reshape, permute_dims, squeeze, expand_dims, broadcast_to, take)
+    } | {"matrix_transpose": operator.attrgetter("mT"), "real": operator.attrgetter("real")}
 
 
 def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
     def sign(x: Any, /) -> Any:
-        # The wrapper mends other libraries' nan and older NumPys' complex signs: 2.8 us instead of 0.6.
+        # The wrapper mends other libraries' nan and older NumPys' complex signs: 2.8 us instead of
+        # 0.6.
         return xp.sign(x) if x.dtype.kind == "c" else np.sign(x)
 
     def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
         # 1.5 us instead of 16.6, where no dtype has to be thought about.
-        if x.dtype.kind != "f" or not all(type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)):
-            if x.dtype.kind in "iu" and any(type(b) is float or getattr(getattr(b, "dtype", None), "kind", "") == "f" for b in (min, max)):
+        if x.dtype.kind != "f" or not all(
+            type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)
+        ):
+            if x.dtype.kind in "iu" and any(
+                type(b) is float or getattr(getattr(b, "dtype", None), "kind", "") == "f"
+                for b in (min, max)
+            ):
                 # the wrapper cuts the bounds, and gradients with them
-                raise TypeError(f"clip: the bounds must be integers where x is one ({x.dtype}); convert x first, x.astype(float)")
+                raise TypeError(
+                    f"clip: the bounds must be integers where x is one ({x.dtype}); convert x "
+                    "first, x.astype(float)"
+                )
             return xp.clip(x, min, max)
         return np.minimum(np.maximum(x, min), max)
 
     return {f.__name__: f for f in (sign, clip, pow)} | {
-        "cumulative_prod": _scan(xp.cumulative_prod, np.multiply, 1), "cumulative_sum": _scan(xp.cumulative_sum, np.add, 0)}
+        "cumulative_prod": _scan(xp.cumulative_prod, np.multiply, 1),
+        "cumulative_sum": _scan(xp.cumulative_sum, np.add, 0),
+    }
 
 
 def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[..., Any]:
-    """A scan by the ufunc's own: 0.9 us instead of 3.5, and 2 instead of 6 with the initial element, which the rule of cumulative_prod asks for."""
+    """A scan by the ufunc's own: 0.9 us instead of 3.5, and 2 instead of 6 with the initial
+    element, which the rule of cumulative_prod asks for.
+    """
 
-    def scan(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):  # as sum
-            return scan(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(x.dtype)
+    def scan(
+        x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Any:
+        # as sum
+        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
+            return scan(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(
+                x.dtype
+            )
         if axis is None:
             if x.ndim != 1:
                 return theirs(x, axis=axis, dtype=dtype, include_initial=include_initial)
             axis = 0
         if not include_initial:
             return ufunc.accumulate(x, axis, dtype)
-        if x.dtype.kind not in "fc" or (dtype is not None and dtype != x.dtype) or not -x.ndim <= axis < x.ndim:
+        if (
+            x.dtype.kind not in "fc"
+            or (dtype is not None and dtype != x.dtype)
+            or not -x.ndim <= axis < x.ndim
+        ):
             return theirs(x, axis=axis, dtype=dtype, include_initial=True)
         axis %= x.ndim
         before = x.shape[:axis]
-        result = np.empty((*before, x.shape[axis] + 1, *x.shape[axis + 1:]), x.dtype)
+        result = np.empty((*before, x.shape[axis] + 1, *x.shape[axis + 1 :]), x.dtype)
         result[(slice(None),) * axis + (0,)] = initial
         ufunc.accumulate(x, axis, out=result[(slice(None),) * axis + (slice(1, None),)])
         return result
@@ -207,13 +300,20 @@ def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[...,
 
 
 def pow(x1: Any, x2: Any, /) -> Any:
-    """Powers. NumPy is fast where the exponent is a Python number, and takes 58 ns an element for the exponent 3 or 4.
+    """Powers. NumPy is fast where the exponent is a Python number, and takes 58 ns an element for
+    the exponent 3 or 4.
 
-    As products these take 0.5 ns, and are as exact for float32 and wider (at most one rounding more, of 1.5 ulp in all).
+    As products these take 0.5 ns, and are as exact for float32 and wider (at most one rounding
+    more, of 1.5 ulp in all).
     """
     kind = type(x2)
     if kind is not float and kind is not int:
-        if type(x1) is not np.ndarray or getattr(x2, "ndim", None) != 0 or x1.dtype != x2.dtype or x2.dtype.kind != "f":
+        if (
+            type(x1) is not np.ndarray
+            or getattr(x2, "ndim", None) != 0
+            or x1.dtype != x2.dtype
+            or x2.dtype.kind != "f"
+        ):
             return x1**x2
         x2 = x2.item()
     if x2 == 3 and type(x1) is np.ndarray and x1.dtype.kind in "fc" and x1.dtype.itemsize > 2:
@@ -224,7 +324,9 @@ def pow(x1: Any, x2: Any, /) -> Any:
 
 
 def getitem(x: Any, /, key: Any) -> Any:
-    """`x[key]`, of no dimensions too as an array on the memory of x, where NumPy gives a scalar that does not follow it."""
+    """`x[key]`, of no dimensions too as an array on the memory of x, where NumPy gives a scalar
+    that does not follow it.
+    """
     found = x[key]
     if type(found) is np.ndarray or isinstance(x, np.generic):
         return found
@@ -236,7 +338,9 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     rows, columns = x.shape[-2:]
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     start = max(-offset, 0), max(offset, 0)
-    return np.einsum("...ii->...i", x[..., start[0]:start[0] + length, start[1]:start[1] + length])
+    return np.einsum(
+        "...ii->...i", x[..., start[0] : start[0] + length, start[1] : start[1] + length]
+    )
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -247,13 +351,18 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array on the memory of `x`; a copy can be written to, which NumPy forbids where `x` cannot."""
+    """An array on the memory of `x`; a copy can be written to, which NumPy forbids where `x`
+    cannot.
+    """
     found = np.from_dlpack(x, device=device, copy=copy)
     return found.copy() if copy and not found.flags.writeable else found
 
 
 def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The inverse of rfftn. NumPy takes a last length of -1 for that of the half spectrum; it is that of the whole."""
+    """The inverse of rfftn.
+
+    NumPy takes a last length of -1 for that of the half spectrum; it is that of the whole.
+    """
     if s is not None and s[-1] == -1:
         s = (*s[:-1], 2 * (x.shape[-1 if axes is None else axes[-1]] - 1))
     return np.fft.irfftn(x, s=s, axes=axes, norm=norm)
@@ -269,16 +378,23 @@ def scaled(x: Any, /, by: Any) -> Any:
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
     """Add rows by index. See `ops/kernels.py`; an index out of bounds raises IndexError.
 
-    bincount adds in float64 and takes, for 1e5 values, 0.15 ms where add.at takes 0.2; for 1e4 rows of 64, on
-    flattened indices, 2.6 ms instead of 10. Rows of 256 and more are better added one by one.
+    bincount adds in float64 and takes, for 1e5 values, 0.15 ms where add.at takes 0.2; for 1e4 rows
+    of 64, on flattened indices, 2.6 ms instead of 10. Rows of 256 and more are better added one by
+    one.
     """
-    if values.dtype.kind not in "fc" or values.dtype.itemsize > 16 or (values.dtype.itemsize > 8 and values.dtype.kind == "f"):
+    if (
+        values.dtype.kind not in "fc"
+        or values.dtype.itemsize > 16
+        or (values.dtype.itemsize > 8 and values.dtype.kind == "f")
+    ):
         result = np.zeros((n, *values.shape[1:]), values.dtype)
         np.add.at(result, indices, values)
         return result
     k = math.prod(values.shape[1:])
     if k >= 256 and indices.size:
-        total = np.zeros((n, *values.shape[1:]), np.float32 if values.dtype.itemsize == 2 else values.dtype)
+        total = np.zeros(
+            (n, *values.shape[1:]), np.float32 if values.dtype.itemsize == 2 else values.dtype
+        )
         for i, row in zip(indices.tolist(), values, strict=True):
             total[i] += row
         return total.astype(values.dtype, copy=False)
@@ -301,7 +417,9 @@ def _sums(places: Any, weights: Any, n: int, k: int) -> Any:
         sums = np.bincount(places, weights, size)
     except ValueError:  # a negative index: counted from the end
         if places.size and places.min() < -size:
-            raise IndexError(f"index {places.min() // k} is out of bounds for axis 0 with size {n}") from None
+            raise IndexError(
+                f"index {places.min() // k} is out of bounds for axis 0 with size {n}"
+            ) from None
         sums = np.bincount(np.where(places < 0, places + size, places), weights, size)
     if len(sums) > size:
         raise IndexError(f"index {(len(sums) - 1) // k} is out of bounds for axis 0 with size {n}")
@@ -312,16 +430,23 @@ def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of that shape with `values` added at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     result: Any
-    if all(isinstance(k, (int, np.integer, slice)) or k is None or k is Ellipsis or _is_mask(k) for k in entries):
+    if all(
+        isinstance(k, (int, np.integer, slice)) or k is None or k is Ellipsis or _is_mask(k)
+        for k in entries
+    ):
         result = np.zeros(shape, values.dtype)
         result[key] = values
         return result
-    if len(entries) <= len(shape) and all(isinstance(k, np.ndarray) and k.dtype.kind in "iu" for k in entries):
+    if len(entries) <= len(shape) and all(
+        isinstance(k, np.ndarray) and k.dtype.kind in "iu" for k in entries
+    ):
         places: Any = 0
         for k, length in zip(entries, shape, strict=False):
             places = places * length + np.where(k < 0, k + length, k).astype(np.intp, copy=False)
-        rows = values.reshape((places.size, *shape[len(entries):]))
-        return scatter_add(rows, places.reshape(-1), math.prod(shape[: len(entries)])).reshape(shape)
+        rows = values.reshape((places.size, *shape[len(entries) :]))
+        return scatter_add(rows, places.reshape(-1), math.prod(shape[: len(entries)])).reshape(
+            shape
+        )
     result = np.zeros(shape, values.dtype)
     np.add.at(result, key, values)
     return result
@@ -360,7 +485,9 @@ def device(xp: Any, x: Any) -> str:
 
 
 def modes(xp: Any) -> Any:
-    """What `np.errstate` sets, as `np.geterr()` has it, which is asked only where another setting is in force than when it was asked last."""
+    """What `np.errstate` sets, as `np.geterr()` has it, which is asked only where another setting
+    is in force than when it was asked last.
+    """
     global _seen_modes
     setting = _setting()
     if setting is None:
@@ -375,7 +502,10 @@ def modes(xp: Any) -> Any:
 
 @cache
 def _setting() -> ContextVar[Any] | None:
-    """The context variable that `np.errstate` sets, which is none of NumPy's public names; None where there is none, as before NumPy 2."""
+    """The context variable that `np.errstate` sets, which is none of NumPy's public names; None
+    where there is none, as before NumPy 2.
+    """
+
     def entered() -> ContextVar[Any] | None:
         before = set(copy_context())
         with np.errstate():
@@ -393,7 +523,9 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Give `x` the values of `value`; a NumPy scalar, which cannot change, is replaced by an array."""
+    """Give `x` the values of `value`; a NumPy scalar, which cannot change, is replaced by an
+    array.
+    """
     if type(x) is not np.ndarray and isinstance(x, np.generic):
         return np.array(value, x.dtype)
     x[...] = value
@@ -404,9 +536,12 @@ _constants: dict[Any, Any] = {}
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """`value` as a 0-d array, remembered: 0.15 us instead of 1.5, and 0.28 us less than a Python scalar in the operation."""
+    """`value` as a 0-d array, remembered: 0.15 us instead of 1.5, and 0.28 us less than a Python
+    scalar in the operation.
+    """
     kind = type(value)
-    # 0.0 and -0.0 are equal, and so are 1, 1.0 and True; a complex number may have a -0.0 in either part.
+    # 0.0 and -0.0 are equal, and so are 1, 1.0 and True; a complex number may have a -0.0 in either
+    # part.
     key = (repr(value) if kind is complex or value == 0 else value, kind, dtype)
     found = _constants.get(key)
     if found is None:
@@ -436,20 +571,24 @@ def order(xp: Any, x: Any) -> str | None:
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself where it is provably the caller's alone, else a dense copy of it in the memory order of `like`.
+    """`g` itself where it is provably the caller's alone, else a dense copy of it in the memory
+    order of `like`.
 
-    The proof is the reference count: whatever could still use the memory of `g` (a saved value, a second cotangent, a
-    Tensor, a view, an exported buffer) holds a reference to it. An array that owns its memory is dense; so is all of
-    one, transposed.
+    The proof is the reference count: whatever could still use the memory of `g` (a saved value, a
+    second cotangent, a Tensor, a view, an exported buffer) holds a reference to it. An array that
+    owns its memory is dense; so is all of one, transposed.
     """
     if type(g) is not np.ndarray:
         return np.array(g)
-    if sys.getrefcount(g) <= SOLE_OWNER and (like is None or g.strides == like.strides or _same_order(g, like)):
+    if sys.getrefcount(g) <= SOLE_OWNER and (
+        like is None or g.strides == like.strides or _same_order(g, like)
+    ):
         flags = g.flags
         if flags.writeable and (flags.owndata or (flags.forc and _is_all_of_its_base(g))):
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
-        return np.array(g, order="C" if 0 in g.strides else "K")  # "K" would lay out a broadcast row by columns
+        # "K" would lay out a broadcast row by columns
+        return np.array(g, order="C" if 0 in g.strides else "K")
     dense = like.flags.forc or _is_dense(like)
     result = np.empty_like(like, dtype=g.dtype, order="K" if dense else "C", subok=False)
     result[...] = g
@@ -464,9 +603,15 @@ def _is_all_of_its_base(g: Any) -> bool:
 
 
 def _same_order(g: Any, like: Any) -> bool:
-    """Whether both are row-major, or both column-major (strides of axes of length 1 may differ), or `g` is row-major and `like` has gaps."""
+    """Whether both are row-major, or both column-major (strides of axes of length 1 may differ), or
+    `g` is row-major and `like` has gaps.
+    """
     a, b = g.flags, like.flags
-    return bool((a.c_contiguous and b.c_contiguous) or (a.f_contiguous and b.f_contiguous) or (a.c_contiguous and not b.forc and not _is_dense(like)))
+    return bool(
+        (a.c_contiguous and b.c_contiguous)
+        or (a.f_contiguous and b.f_contiguous)
+        or (a.c_contiguous and not b.forc and not _is_dense(like))
+    )
 
 
 def _is_dense(x: Any) -> bool:

@@ -1,6 +1,9 @@
-"""NumPy: names beyond the standard. Each step is written over the last, since an array of a megabyte costs as much to get as to compute.
+"""NumPy: names beyond the standard.
 
-That serves arrays of real floats of 32 bits and more; any other, and whatever a function returns None for, goes the way of all backends.
+Each step is written over the last, since an array of a megabyte costs as much to get as to compute.
+
+That serves arrays of real floats of 32 bits and more; any other, and whatever a function returns
+None for, goes the way of all backends.
 """
 
 from __future__ import annotations
@@ -24,7 +27,13 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
 
         @wraps(function)
         def chosen(x: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if type(x) is np.ndarray and x.dtype.kind == "f" and x.size and x.ndim and x.itemsize > 2:
+            if (
+                type(x) is np.ndarray
+                and x.dtype.kind == "f"
+                and x.size
+                and x.ndim
+                and x.itemsize > 2
+            ):
                 found = function(x, *args, **kwargs)
                 if found is not None:
                     return found
@@ -36,8 +45,21 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
 
         return chosen
 
-    own = (logistic, silu, silu_slope, softplus, softmax, log_softmax, log_sum_exp, order_statistics, places_of)
-    return {f.__name__: of_floats(f) for f in own} | {"relu": relu, "sigmoid": of_floats(_named("sigmoid", logistic))}
+    own = (
+        logistic,
+        silu,
+        silu_slope,
+        softplus,
+        softmax,
+        log_softmax,
+        log_sum_exp,
+        order_statistics,
+        places_of,
+    )
+    return {f.__name__: of_floats(f) for f in own} | {
+        "relu": relu,
+        "sigmoid": of_floats(_named("sigmoid", logistic)),
+    }
 
 
 def _named(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -128,7 +150,9 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     others = np.add.reduce(powers, 1)
     powers[number, place] = 1
     powers /= (1 + others)[:, None]
-    value = (np.log1p(others) + peak).reshape(shape if keepdims else tuple(x.shape[i] for i in rest))
+    value = (np.log1p(others) + peak).reshape(
+        shape if keepdims else tuple(x.shape[i] for i in rest)
+    )
     order = rest + axis
     back = tuple(order.index(i) for i in range(x.ndim))
     return value, powers.reshape([x.shape[i] for i in order]).transpose(back)

@@ -1,8 +1,10 @@
 """NumPy: programs as straight-line code.
 
-The first call with inputs of given strides runs the operations one by one and notes what each result is (numpy_program_trial.py). Then Python code
-is written for those strides: ufuncs with `out=`, in an arena planned by liveness, on views that were made once (numpy_program_code.py). It is run
-beside that first call, and used from then on if its results are the same to the last bit; else the operations run one by one for good.
+The first call with inputs of given strides runs the operations one by one and notes what each
+result is (numpy_program_trial.py). Then Python code is written for those strides: ufuncs with
+`out=`, in an arena planned by liveness, on views that were made once (numpy_program_code.py). It is
+run beside that first call, and used from then on if its results are the same to the last bit; else
+the operations run one by one for good.
 """
 
 from __future__ import annotations
@@ -22,14 +24,22 @@ from .numpy_program_frame import Text
 from .numpy_program_trial import Seen, Trial, copied, same_bits, seen, store
 
 STRIDES = 8
-"""For how many strides of its inputs a program has code. With others the operations run one by one."""
+"""For how many strides of its inputs a program has code.
+
+With others the operations run one by one.
+"""
+
 
 def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
-    """What runs `program` on NumPy arrays; for inputs of given strides at most `arena` bytes are kept. See `multigrad/program.py`."""
+    """What runs `program` on NumPy arrays; for inputs of given strides at most `arena` bytes are
+    kept. See `multigrad/program.py`.
+    """
     return Replay(xp, optimizing.live(program), arena)
 
 
-def _evaluator(xp: Any, program: Program) -> Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]:
+def _evaluator(
+    xp: Any, program: Program
+) -> Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]:
     def evaluate(call: Call, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         with np.errstate(all="raise"):  # what warns is to warn at each call
             found = function_of(xp, program, call)(*args)
@@ -44,12 +54,18 @@ def uniform(x: Any) -> Any:
     if x.size == 0 or x.size > optimizing.LARGEST:
         return None
     first = x[(0,) * x.ndim]
-    if x.dtype.kind not in "fiu" or not (x == first).all() or (x.dtype.kind == "f" and (np.signbit(x) != np.signbit(first)).any()):
+    if (
+        x.dtype.kind not in "fiu"
+        or not (x == first).all()
+        or (x.dtype.kind == "f" and (np.signbit(x) != np.signbit(first)).any())
+    ):
         return None
     return first.item()
 
 
-def text_of(xp: Any, trial: Trial, facts: dict[int, Seen], arena: int, poison: bool = False) -> Text:
+def text_of(
+    xp: Any, trial: Trial, facts: dict[int, Seen], arena: int, poison: bool = False
+) -> Text:
     """The code of what is left of a program, once it is known what its values are like."""
 
     def alike(n: int, m: int) -> bool:
@@ -57,15 +73,26 @@ def text_of(xp: Any, trial: Trial, facts: dict[int, Seen], arena: int, poison: b
 
     library = optimizing.Library(_evaluator(xp, trial.program), uniform, alike)
     program, names, new = optimizing.renamed(trial.program, library)
-    known = {n: Seen(s.kind, s.root, s.shape, s.dtype, s.strides, s.nbytes) for n, s in facts.items()}
-    known |= {n: Seen("array", n, known[m].shape, known[m].dtype, known[m].strides, known[m].nbytes) for n, m in new.items()}
+    known = {
+        n: Seen(s.kind, s.root, s.shape, s.dtype, s.strides, s.nbytes) for n, s in facts.items()
+    }
+    known |= {
+        n: Seen("array", n, known[m].shape, known[m].dtype, known[m].strides, known[m].nbytes)
+        for n, m in new.items()
+    }
     known |= {n: seen(n, x) for n, x in program.constants.items()}
     for s in known.values():
         while s.root in names:
             s.root = known[names[s.root]].root
     functions = dict(zip(map(id, trial.program.steps), trial.functions, strict=True))
-    left = [functions[id(step)] if id(step) in functions else function_of(xp, program, step) if isinstance(step, Call) else None
-            for step in program.steps]
+    left = [
+        functions[id(step)]
+        if id(step) in functions
+        else function_of(xp, program, step)
+        if isinstance(step, Call)
+        else None
+        for step in program.steps
+    ]
     return written(xp, program, left, known, arena, poison)
 
 
@@ -98,11 +125,14 @@ class Replay:
         return outputs
 
     def steady(self, *inputs: Any) -> Callable[..., tuple[Any, ...]] | None:
-        """What runs the program for inputs that always lie in memory as these do, one call at a time, if there is code for them.
+        """What runs the program for inputs that always lie in memory as these do, one call at a
+        time, if there is code for them.
 
         It does not look at their strides, and has a frame of its own.
         """
-        code = self._codes.get(tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs]))
+        code = self._codes.get(
+            tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
+        )
         return None if code is None else code.steady(self)
 
     def _first(self, key: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -126,22 +156,33 @@ class Replay:
     @property
     def memory(self) -> int:
         """The bytes that frames hold between calls."""
-        return sum(code.text.nbytes * len(code.frames) for code in self._codes.values() if code is not None)
+        return sum(
+            code.text.nbytes * len(code.frames) for code in self._codes.values() if code is not None
+        )
 
 
-def _holds(code: Code, inputs: Sequence[Any], outputs: Sequence[Any], writes: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether the code gives the outputs, and writes what is to be written, as the operations one by one did."""
+def _holds(
+    code: Code, inputs: Sequence[Any], outputs: Sequence[Any], writes: Sequence[tuple[Any, Any]]
+) -> bool:
+    """Whether the code gives the outputs, and writes what is to be written, as the operations one
+    by one did.
+    """
     targets = {id(target): copied(target) for target, _ in writes}
     try:
         with np.errstate(all="ignore"):
             results = code(tuple(targets.get(id(x), x) for x in inputs))
     except Exception:  # whatever it is: the operations one by one did not raise it
         return False
-    return all(map(same_bits, results, outputs)) and all(same_bits(targets[id(target)], copied(np.asarray(x))) for target, x in writes)
+    return all(map(same_bits, results, outputs)) and all(
+        same_bits(targets[id(target)], copied(np.asarray(x))) for target, x in writes
+    )
 
 
 class Code:
-    """Code for inputs of given strides, and frames for its callers: the arrays that it computes in. As many are kept as the arena has room for."""
+    """Code for inputs of given strides, and frames for its callers: the arrays that it computes in.
+
+    As many are kept as the arena has room for.
+    """
 
     __slots__ = ("frames", "function", "most", "text")
 
@@ -179,7 +220,9 @@ class Code:
             raise Torn(error) from error
 
     def steady(self, otherwise: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-        """The code with a frame of its own, for one caller; `otherwise` is called where a result is laid out in another way than in the trial."""
+        """The code with a frame of its own, for one caller; `otherwise` is called where a result is
+        laid out in another way than in the trial.
+        """
         function, frame, torn = self.function, self.text.frame(), self.torn
 
         def run(*inputs: Any) -> tuple[Any, ...]:

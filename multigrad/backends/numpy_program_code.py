@@ -1,4 +1,5 @@
-"""From a program, and what its values were like in a trial, to the text of a Python function and the arrays that it computes in.
+"""From a program, and what its values were like in a trial, to the text of a Python function and
+the arrays that it computes in.
 
     def program(frame, a0, a1):
         b1, b2, v3 = frame
@@ -6,8 +7,8 @@
         ...
         return t9,
 
-Names: `a` an input, `k` a constant, `b` an array in the arena, `v` a view of one, `s` a place for one of NumPy's scalars that arrays are to meet, `t`
-what is made at each call.
+Names: `a` an input, `k` a constant, `b` an array in the arena, `v` a view of one, `s` a place for
+one of NumPy's scalars that arrays are to meet, `t` what is made at each call.
 """
 
 from __future__ import annotations
@@ -20,7 +21,20 @@ import numpy as np
 
 from ..program import ON_NUMBERS, Call, Guard, Missed, Program, Ref, compatible, is_on_numbers, refs
 from .numpy_program_forms import INFIX, VIEWS, Form, form, plain
-from .numpy_program_frame import LINE, Memory, Name, Slot, Text, aligned, buffer_in, by_rows, dense, place, seen_of, slot_size
+from .numpy_program_frame import (
+    LINE,
+    Memory,
+    Name,
+    Slot,
+    Text,
+    aligned,
+    buffer_in,
+    by_rows,
+    dense,
+    place,
+    seen_of,
+    slot_size,
+)
 from .numpy_program_plan import STATIC, Plan
 from .numpy_program_trial import Seen
 
@@ -35,8 +49,18 @@ class Changed(Exception):
     """A result is not laid out as it was in the trial."""
 
 
-def written(xp: Any, program: Program, functions: Sequence[Any], facts: dict[int, Seen], arena: int, poison: bool = False) -> Text:
-    """The code of a program. Where an arena for all of it would take more than `arena` bytes, the largest arrays are made at each call.
+def written(
+    xp: Any,
+    program: Program,
+    functions: Sequence[Any],
+    facts: dict[int, Seen],
+    arena: int,
+    poison: bool = False,
+) -> Text:
+    """The code of a program.
+
+    Where an arena for all of it would take more than `arena` bytes, the largest arrays are made at
+    each call.
 
     poison  fill memory with nonsense once nothing is to be read there, so that a test can tell
     """
@@ -53,10 +77,25 @@ class Code:
     """The code while it is written."""
 
     def __init__(self, plan: Plan, functions: Sequence[Any], limit: int, poison: bool) -> None:
-        self.life, self.program, self.facts, self.own, self.raw = plan, plan.program, plan.facts, plan.own, plan.raw
+        self.life, self.program, self.facts, self.own, self.raw = (
+            plan,
+            plan.program,
+            plan.facts,
+            plan.own,
+            plan.raw,
+        )
         self.functions, self.limit, self.poison = functions, limit, poison
-        self.out = Text(scope={"changed": Changed, "missed": Missed, "compatible": compatible, "array": np.array, "empty": np.empty,
-                               "zeros": np.zeros, "ndarray": np.ndarray})
+        self.out = Text(
+            scope={
+                "changed": Changed,
+                "missed": Missed,
+                "compatible": compatible,
+                "array": np.array,
+                "empty": np.empty,
+                "zeros": np.zeros,
+                "ndarray": np.ndarray,
+            }
+        )
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.memory: dict[int, Memory] = {}
@@ -96,7 +135,11 @@ class Code:
         if x is None or kind in (bool, int, str) or (kind is float and math.isfinite(x)):
             return f"({x!r})" if kind in (int, float) and (x < 0 or x != x) else repr(x)
         if kind is slice:
-            return self.const(x) if any(isinstance(v, Ref) for v in (x.start, x.stop, x.step)) else self.slice_(x)
+            return (
+                self.const(x)
+                if any(isinstance(v, Ref) for v in (x.start, x.stop, x.step))
+                else self.slice_(x)
+            )
         return "..." if x is Ellipsis else self.const(x)
 
     def slice_(self, x: slice) -> str:
@@ -114,12 +157,19 @@ class Code:
         return name
 
     def array(self, x: Any, dtype: Any) -> str:
-        """An operand that a ufunc need not convert: numbers are arrays without axes, where that changes neither value nor dtype of the result."""
+        """An operand that a ufunc need not convert: numbers are arrays without axes, where that
+        changes neither value nor dtype of the result.
+        """
         if type(x) is Ref:
             seen = self.facts[x.number]
             if seen.kind == "scalar":
                 return self.use(self.box(x.number))
-            if seen.kind != "number" or dtype is None or dtype.kind not in "fc" or self.program.specs[x.number].number not in (int, float):
+            if (
+                seen.kind != "number"
+                or dtype is None
+                or dtype.kind not in "fc"
+                or self.program.specs[x.number].number not in (int, float)
+            ):
                 return self.text(x)
             number = x.number, dtype
             if number not in self.cast:
@@ -142,7 +192,9 @@ class Code:
             self.add(f"{self.use(name)}[()] = {self.names[n]}")
         return self.boxes[n]
 
-    def recipe(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], made: Any = None) -> str:
+    def recipe(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], made: Any = None
+    ) -> str:
         self.made[name] = function(*args) if made is None else made
         self.out.recipes.append((name, function, args))
         self.framed.add(name)
@@ -175,38 +227,63 @@ class Code:
             self.plainly(step)
         elif seen.kind != "array":
             self.scalar(step)
-        elif (name in STATIC and self.static(step, seen)) or (name in VIEWS and self.known(name) and self.view(step, seen)):
+        elif (name in STATIC and self.static(step, seen)) or (
+            name in VIEWS and self.known(name) and self.view(step, seen)
+        ):
             pass
-        elif seen.root != n or (way := form(self, step, self.raw[self.at], self.own)) is None or not self.place(step, way, seen):
+        elif (
+            seen.root != n
+            or (way := form(self, step, self.raw[self.at], self.own)) is None
+            or not self.place(step, way, seen)
+        ):
             self.plainly(step)
 
     def known(self, name: str) -> bool:
-        """Whether the function of an operation is the backend's or NumPy's, whose views are known."""
+        """Whether the function of an operation is the backend's or NumPy's, whose views are
+        known.
+        """
         function = self.raw[self.at]
         library = str(getattr(function, "__module__", "")).partition(".")[0]
-        return self.own.get(name) is function or library in ("numpy", "array_api_compat", "_operator")
+        return self.own.get(name) is function or library in (
+            "numpy",
+            "array_api_compat",
+            "_operator",
+        )
 
     def guard(self, step: Guard) -> None:
         x, k = self.text(Ref(step.value)), self.const(step)
         if step.kind == "bool":
-            self.add(f"if {'not ' if step.expected else ''}{x}: raise missed({k}, {not step.expected})")
+            self.add(
+                f"if {'not ' if step.expected else ''}{x}: raise missed({k}, {not step.expected})"
+            )
         elif step.kind == "int":
             self.add(f"if int({x}) != {step.expected!r}: raise missed({k}, int({x}))")
         elif step.kind == "shape":
             self.add(f"if {x}.shape != {tuple(step.expected)!r}: raise missed({k}, {x}.shape)")
         else:
-            self.add(f"if not compatible({step.kind!r}, {self.const(step.expected)}, {x}): raise missed({k}, {x})")
+            self.add(
+                f"if not compatible({step.kind!r}, {self.const(step.expected)}, {x}): raise "
+                f"missed({k}, {x})"
+            )
 
     def scalar(self, step: Call) -> None:
-        """A result that is one of NumPy's scalars, or a number: as Python's operators make it, where the backend has these."""
+        """A result that is one of NumPy's scalars, or a number: as Python's operators make it,
+        where the backend has these.
+        """
         n, function = step.outs[0], self.raw[self.at]
         if is_on_numbers(self.program, step):
             function = ON_NUMBERS[step.op.name]
         self.names[n] = f"t{n}"
         if function in INFIX and len(step.args) == 2:
-            self.add(f"t{n} = {self.text(step.args[0])} {INFIX[function]} {self.text(step.args[1])}")
+            self.add(
+                f"t{n} = {self.text(step.args[0])} {INFIX[function]} {self.text(step.args[1])}"
+            )
             return
-        way = form(self, step, function, self.own) if step.op.name in SCALARS and self.facts[n].kind == "scalar" else None
+        way = (
+            form(self, step, function, self.own)
+            if step.op.name in SCALARS and self.facts[n].kind == "scalar"
+            else None
+        )
         if way is not None and way.fresh:
             self.add(f"t{n} = {way.fresh}")
         else:
@@ -215,11 +292,18 @@ class Code:
     def static(self, step: Call, seen: Seen) -> bool:
         """A result that depends on the shape of an operand alone is a constant."""
         x, n = step.args[0], step.outs[0]
-        if type(x) is not Ref or any(True for _ in refs(step.args[1:])) or seen.nbytes > self.limit or not dense(seen):
+        if (
+            type(x) is not Ref
+            or any(True for _ in refs(step.args[1:]))
+            or seen.nbytes > self.limit
+            or not dense(seen)
+        ):
             return False
         like = np.ones((1,) * len(self.facts[x.number].shape), self.facts[x.number].dtype)
         value = self.functions[self.at](like, *step.args[1:])
-        made = buffer_in(np.empty(max(seen.nbytes, 1), np.uint8), seen.shape, seen.dtype, seen.strides)
+        made = buffer_in(
+            np.empty(max(seen.nbytes, 1), np.uint8), seen.shape, seen.dtype, seen.strides
+        )
         made[...] = value.reshape(-1)[0]
         self.names[n], self.memory[n] = self.const(made), Memory("constant")
         return True
@@ -248,7 +332,11 @@ class Code:
         else:
             return self.each_call(step, seen)
         found = function(self.made[base], *step.args[1:])
-        if type(found) is not np.ndarray or not seen.alike(seen_of(found)) or not np.may_share_memory(found, self.made[base]):
+        if (
+            type(found) is not np.ndarray
+            or not seen.alike(seen_of(found))
+            or not np.may_share_memory(found, self.made[base])
+        ):
             return False
         self.names[n] = self.recipe(f"v{n}", function, (Name(base), *step.args[1:]), found)
         if before.kind == "scalar":
@@ -266,7 +354,9 @@ class Code:
         elif name in ("reshape", "expand_dims"):
             made = f"{x}.reshape({seen.shape})"
         elif name in METHODS:
-            made = f"{x}.{METHODS[name]}" + (f"({self.text(step.args[1])})" if len(step.args) > 1 else "")
+            made = f"{x}.{METHODS[name]}" + (
+                f"({self.text(step.args[1])})" if len(step.args) > 1 else ""
+            )
         else:
             return False
         self.add(f"t{n} = {made}")
@@ -277,7 +367,9 @@ class Code:
     def plainly(self, step: Call) -> None:
         """A call of the backend's function."""
         outs = [f"t{n}" if n >= 0 else "_" for n in step.outs]
-        left = outs[0] if step.op.outputs == () else ", ".join(outs) + ("," if len(outs) == 1 else "")
+        left = (
+            outs[0] if step.op.outputs == () else ", ".join(outs) + ("," if len(outs) == 1 else "")
+        )
         self.add(f"{left} = {self.called(step)}")
         for n in step.outs:
             if n < 0:
@@ -286,11 +378,16 @@ class Code:
             self.names[n] = f"t{n}"
             if seen.kind == "array":
                 if seen.root == n:
-                    self.memory[n] = Memory("kept" if step.op.name in VIEWS else "theirs", name=f"t{n}")
+                    self.memory[n] = Memory(
+                        "kept" if step.op.name in VIEWS else "theirs", name=f"t{n}"
+                    )
                 else:
                     self.views.setdefault(seen.root, []).append(f"t{n}")
                 if step.op.name not in VIEWS:
-                    self.add(f"if t{n}.strides != {seen.strides} or t{n}.shape != {seen.shape}: raise changed")
+                    self.add(
+                        f"if t{n}.strides != {seen.strides} or t{n}.shape != {seen.shape}: "
+                        "raise changed"
+                    )
 
     def called(self, step: Call) -> str:
         args = step.args
@@ -302,8 +399,14 @@ class Code:
             if parameter.kind is parameter.VAR_POSITIONAL:
                 texts += map(self.text, x)
             else:
-                texts.append(f"{parameter.name}={self.text(x)}" if parameter.kind is parameter.KEYWORD_ONLY else self.text(x))
-        function = ON_NUMBERS[step.op.name] if is_on_numbers(self.program, step) else self.raw[self.at]
+                texts.append(
+                    f"{parameter.name}={self.text(x)}"
+                    if parameter.kind is parameter.KEYWORD_ONLY
+                    else self.text(x)
+                )
+        function = (
+            ON_NUMBERS[step.op.name] if is_on_numbers(self.program, step) else self.raw[self.at]
+        )
         return f"{self.const(function, step.op.name.replace('.', '_'))}({', '.join(texts)})"
 
     # ----- Where results stand -----
@@ -350,7 +453,9 @@ class Code:
         if way.fresh:
             self.add(f"{name} = {way.fresh}")
         elif seen.strides == by_rows(seen):
-            self.add(f"{name} = {way.start}({seen.shape}, {self.const(seen.dtype, seen.dtype.name)})")
+            self.add(
+                f"{name} = {way.start}({seen.shape}, {self.const(seen.dtype, seen.dtype.name)})"
+            )
             for line in way.into(name):
                 self.add(line)
         else:
@@ -372,7 +477,12 @@ class Code:
         key = slot, seen.shape, seen.dtype, seen.strides
         if key not in self.buffers:
             made = buffer_in(self.slots[slot], seen.shape, seen.dtype, seen.strides)
-            self.buffers[key] = self.recipe(f"b{len(self.buffers)}", buffer_in, (Slot(slot), seen.shape, seen.dtype, seen.strides), made)
+            self.buffers[key] = self.recipe(
+                f"b{len(self.buffers)}",
+                buffer_in,
+                (Slot(slot), seen.shape, seen.dtype, seen.strides),
+                made,
+            )
         return self.buffers[key], Memory("arena", slot)
 
     def release(self, root: int) -> None:
@@ -382,13 +492,23 @@ class Code:
         if memory.kind == "arena":
             self.free.setdefault(self.out.slots[memory.slot], []).append(memory.slot)
             if self.poison:
-                name, seen = f"z{memory.slot}", Seen("array", -1, (self.out.slots[memory.slot],), np.dtype(np.uint8), (1,))
+                name, seen = (
+                    f"z{memory.slot}",
+                    Seen("array", -1, (self.out.slots[memory.slot],), np.dtype(np.uint8), (1,)),
+                )
                 if name not in self.framed:
                     args = seen.shape, seen.dtype, seen.strides
-                    self.recipe(name, buffer_in, (Slot(memory.slot), *args), buffer_in(self.slots[memory.slot], *args))
+                    self.recipe(
+                        name,
+                        buffer_in,
+                        (Slot(memory.slot), *args),
+                        buffer_in(self.slots[memory.slot], *args),
+                    )
                 self.add(f"{self.use(name)}.fill(255)")
         elif memory.kind in ("call", "theirs") and self.facts[root].nbytes >= FREED:
-            self.add(" = ".join(dict.fromkeys((memory.name, *self.views.get(root, ())))) + " = None")
+            self.add(
+                " = ".join(dict.fromkeys((memory.name, *self.views.get(root, ())))) + " = None"
+            )
 
     # ----- The end -----
 
@@ -411,28 +531,44 @@ class Code:
             self.add(f"{self.names[target]}[...] = {x}")
         self.add(f"return {''.join(results[n] + ', ' for n in self.program.outputs) or '()'}")
         used = list(self.out.used)
-        unpacked = ", ".join(used) + ("," if len(used) == 1 else "") + " = frame" if used else "pass"
+        unpacked = (
+            ", ".join(used) + ("," if len(used) == 1 else "") + " = frame" if used else "pass"
+        )
         arguments = "".join(f", {self.names[n]}" for n in self.program.inputs)
-        self.out.source = "\n".join([f"def program(frame{arguments}):", f"    {unpacked}", *self.lines, ""])
+        self.out.source = "\n".join(
+            [f"def program(frame{arguments}):", f"    {unpacked}", *self.lines, ""]
+        )
         self.out.first = tuple(self.made[name] for name in used)
 
     def result(self, n: int) -> str:
         seen, x = self.facts[n], self.text(Ref(n))
-        if seen.kind != "array" or (self.memory[seen.root].kind in ("call", "theirs") and seen.root in self.life.fresh):
+        if seen.kind != "array" or (
+            self.memory[seen.root].kind in ("call", "theirs") and seen.root in self.life.fresh
+        ):
             return x
         self.add(f"r{n} = array({x}{', order=' + repr('C') if 0 in seen.strides else ''})")
         return f"r{n}"
 
 
-SAME = frozenset(("broadcast_to", "matrix_transpose", "moveaxis", "permute_dims", "reshape", "squeeze"))
+SAME = frozenset(
+    ("broadcast_to", "matrix_transpose", "moveaxis", "permute_dims", "reshape", "squeeze")
+)
 """Views that are their argument itself where strides and shape are the same."""
 
-METHODS = {"imag": "imag", "matrix_transpose": "mT", "permute_dims": "transpose", "real": "real", "squeeze": "squeeze"}
+METHODS = {
+    "imag": "imag",
+    "matrix_transpose": "mT",
+    "permute_dims": "transpose",
+    "real": "real",
+    "squeeze": "squeeze",
+}
 """Views by methods and attributes of arrays."""
 
 
 def _constant(x: Any, dtype: Any) -> Any:
-    """The number `x` as the array without axes that a ufunc on arrays of `dtype` makes of it; None where it may make another one."""
+    """The number `x` as the array without axes that a ufunc on arrays of `dtype` makes of it; None
+    where it may make another one.
+    """
     kind = type(x)
     if dtype is None or kind is bool or not plain(x):
         return None

@@ -1,7 +1,8 @@
 """How operations on NumPy arrays are written into a given array.
 
-A form is for the backend's own functions alone: where a plugin has exchanged one, the operation is called. What a form computes is what that function
-computes, by the same ufuncs on the same dtypes, so that the results are equal to the last bit.
+A form is for the backend's own functions alone: where a plugin has exchanged one, the operation is
+called. What a form computes is what that function computes, by the same ufuncs on the same dtypes,
+so that the results are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -18,20 +19,56 @@ from ..program import Call, Ref
 from .numpy_program_trial import Seen
 
 UFUNCS: dict[Any, Any] = {
-    operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.divide, operator.neg: np.negative,
-    operator.abs: np.absolute, operator.eq: np.equal, operator.ne: np.not_equal, operator.lt: np.less, operator.le: np.less_equal,
-    operator.gt: np.greater, operator.ge: np.greater_equal,
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.divide,
+    operator.neg: np.negative,
+    operator.abs: np.absolute,
+    operator.eq: np.equal,
+    operator.ne: np.not_equal,
+    operator.lt: np.less,
+    operator.le: np.less_equal,
+    operator.gt: np.greater,
+    operator.ge: np.greater_equal,
 }
 """The ufuncs that Python's operators are on arrays."""
 
 INFIX: dict[Any, str] = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.eq: "==", operator.ne: "!=", operator.lt: "<",
-    operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.floordiv: "//", operator.mod: "%", operator.pow: "**",
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
 }
 
-VIEWS = frozenset(("broadcast_to", "expand_dims", "flip", "getitem", "linalg.diagonal", "matrix_transpose", "moveaxis", "permute_dims", "real",
-                   "imag", "reshape", "squeeze"))
-"""Operations whose result, where it lies in the memory of the argument, depends on the memory alone and not on what stands there."""
+VIEWS = frozenset(
+    (
+        "broadcast_to",
+        "expand_dims",
+        "flip",
+        "getitem",
+        "linalg.diagonal",
+        "matrix_transpose",
+        "moveaxis",
+        "permute_dims",
+        "real",
+        "imag",
+        "reshape",
+        "squeeze",
+    )
+)
+"""Operations whose result, where it lies in the memory of the argument, depends on the memory alone
+and not on what stands there.
+"""
 
 
 @dataclass(slots=True)
@@ -65,7 +102,9 @@ class Writer(Protocol):
         """The object that a constant is, None for another value."""
 
     def array(self, x: Any, dtype: Any) -> str:
-        """An operand of a ufunc that computes in `dtype`, if that is an array of it, or a number that becomes one."""
+        """An operand of a ufunc that computes in `dtype`, if that is an array of it, or a number
+        that becomes one.
+        """
 
 
 def plain(x: Any) -> bool:
@@ -73,7 +112,11 @@ def plain(x: Any) -> bool:
 
 
 def _dtypes(w: Writer, args: Sequence[Any]) -> list[Any]:
-    return [w.facts[x.number].dtype for x in args if type(x) is Ref and w.facts[x.number].dtype is not None]
+    return [
+        w.facts[x.number].dtype
+        for x in args
+        if type(x) is Ref and w.facts[x.number].dtype is not None
+    ]
 
 
 def _common(w: Writer, args: Sequence[Any]) -> Any:
@@ -94,7 +137,12 @@ def ufunc(w: Writer, call: Call, function: Any, args: Sequence[Any] | None = Non
             seen = facts[x.number]
             if seen.kind == "other":
                 return None
-            mixed = mixed or (dtype is not None and seen.dtype is not None and seen.dtype is not dtype and seen.dtype != dtype)
+            mixed = mixed or (
+                dtype is not None
+                and seen.dtype is not None
+                and seen.dtype is not dtype
+                and seen.dtype != dtype
+            )
             dtype = dtype or seen.dtype
         elif not plain(x):
             return None
@@ -102,7 +150,8 @@ def ufunc(w: Writer, call: Call, function: Any, args: Sequence[Any] | None = Non
         dtype = _common(w, args)
     texts = ", ".join(w.array(x, dtype) for x in args)
     name = w.const(function, function.__name__)
-    out = "out=" if function in (np.maximum, np.minimum) else ""  # a third argument that is no keyword is deprecated there
+    # a third argument that is no keyword is deprecated there
+    out = "out=" if function in (np.maximum, np.minimum) else ""
     return Form(lambda to: (f"{name}({texts}, {out}{to})",), f"{name}({texts})", tuple(args))
 
 
@@ -118,7 +167,10 @@ def _reduction(function: Any) -> Callable[[Writer, Call], Form | None]:
             return None
         name = w.const(function, f"{function.__self__.__name__}_reduce")
         head = f"{name}({w.text(x)}, {w.text(given['axis'])}, {w.text(given.get('dtype'))}"
-        return Form(lambda to: (f"{head}, {to}, {given['keepdims']})",), f"{head}, None, {given['keepdims']})")
+        return Form(
+            lambda to: (f"{head}, {to}, {given['keepdims']})",),
+            f"{head}, None, {given['keepdims']})",
+        )
 
     return form
 
@@ -128,7 +180,13 @@ def _mean(w: Writer, call: Call) -> Form | None:
     seen, out = w.facts[x.number], w.facts[call.outs[0]]
     if seen.dtype.kind != "f" or _narrow(w, x):
         return None
-    axes = tuple(range(len(seen.shape))) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = (
+        tuple(range(len(seen.shape)))
+        if axis is None
+        else axis
+        if isinstance(axis, tuple)
+        else (axis,)
+    )
     size, results = math.prod(seen.shape), math.prod(out.shape)
     number = size // results if results else math.prod(seen.shape[a] for a in axes)
     add, divide = w.const(np.add.reduce, "add_reduce"), w.const(np.divide, "divide")
@@ -159,7 +217,9 @@ def _matmul(w: Writer, call: Call) -> Form | None:
 def _all_of(w: Writer, call: Call, *args: Any) -> bool:
     """Whether the operands have the dtype of the result, numbers that become it counted in."""
     out = w.facts[call.outs[0]].dtype
-    return _operands(args) and all(w.facts[x.number].dtype == out if type(x) is Ref else _becomes(x, out) for x in args)
+    return _operands(args) and all(
+        w.facts[x.number].dtype == out if type(x) is Ref else _becomes(x, out) for x in args
+    )
 
 
 def _becomes(x: Any, dtype: Any) -> bool:
@@ -191,10 +251,12 @@ def _where(w: Writer, call: Call) -> Form | None:
 def _astype(w: Writer, call: Call) -> Form | None:
     x = call.args[0]
     before, after = w.facts[x.number], w.facts[call.outs[0]]
-    if before.kind != "array" or (before.dtype.kind == "c" and after.dtype.kind != "c"):  # which warns
+    # which warns
+    if before.kind != "array" or (before.dtype.kind == "c" and after.dtype.kind != "c"):
         return None
     dtype = w.const(after.dtype, str(after.dtype))
-    if before.dtype.kind in "fc" and after.dtype.kind in "iu":  # nan and numbers that are too large warn by their own words
+    # nan and numbers that are too large warn by their own words
+    if before.dtype.kind in "fc" and after.dtype.kind in "iu":
         return None
     return Form(lambda to: (f"{to}[...] = {w.text(x)}",), f"{w.text(x)}.astype({dtype})")
 
@@ -202,7 +264,12 @@ def _astype(w: Writer, call: Call) -> Form | None:
 def _pow(w: Writer, call: Call) -> Form | None:
     x, by = call.args
     constant = w.value(by)
-    if constant is not None and constant.ndim == 0 and constant.dtype == w.facts[x.number].dtype and constant.dtype.kind == "f":
+    if (
+        constant is not None
+        and constant.ndim == 0
+        and constant.dtype == w.facts[x.number].dtype
+        and constant.dtype.kind == "f"
+    ):
         by = constant.item()
     if type(by) not in (int, float):
         return None
@@ -212,10 +279,21 @@ def _pow(w: Writer, call: Call) -> Form | None:
         if known is not None:
             return ufunc(w, call, known, (x,))
         if by in (3, 4) and w.facts[x.number].dtype.itemsize > 2:
-            multiply, square, text = w.const(np.multiply, "multiply"), w.const(np.square, "square"), w.text(x)
+            multiply, square, text = (
+                w.const(np.multiply, "multiply"),
+                w.const(np.square, "square"),
+                w.text(x),
+            )
             if by == 3:
-                return Form(lambda to: (f"{multiply}({text}, {text}, {to})", f"{multiply}({to}, {text}, {to})"))
-            return Form(lambda to: (f"{multiply}({text}, {text}, {to})", f"{square}({to}, {to})"), "", (x,))
+                return Form(
+                    lambda to: (
+                        f"{multiply}({text}, {text}, {to})",
+                        f"{multiply}({to}, {text}, {to})",
+                    )
+                )
+            return Form(
+                lambda to: (f"{multiply}({text}, {text}, {to})", f"{square}({to}, {to})"), "", (x,)
+            )
         return ufunc(w, call, np.power, (x, by)) if by not in (0, 1) else None
     return None
 
@@ -223,14 +301,22 @@ def _pow(w: Writer, call: Call) -> Form | None:
 def _clip(w: Writer, call: Call) -> Form | None:
     x, low, high = call.args
     dtype = w.facts[x.number].dtype
-    if dtype.kind != "f" or not all(type(b) is float or (type(b) is Ref and w.facts[b.number].dtype == dtype) for b in (low, high)):
+    if dtype.kind != "f" or not all(
+        type(b) is float or (type(b) is Ref and w.facts[b.number].dtype == dtype)
+        for b in (low, high)
+    ):
         return None
-    if w.facts[x.number].shape != w.facts[call.outs[0]].shape:  # the larger of two is of the shape of the result, or it is two arrays
+    # the larger of two is of the shape of the result, or it is two arrays
+    if w.facts[x.number].shape != w.facts[call.outs[0]].shape:
         return None
     maximum, minimum = w.const(np.maximum, "maximum"), w.const(np.minimum, "minimum")
     a, b, c = (w.array(v, dtype) for v in (x, low, high))
     reuse = () if x in (low, high) else (x,)  # which the first statement writes over
-    return Form(lambda to: (f"{maximum}({a}, {b}, out={to})", f"{minimum}({to}, {c}, out={to})"), f"{minimum}({maximum}({a}, {b}), {c})", reuse)
+    return Form(
+        lambda to: (f"{maximum}({a}, {b}, out={to})", f"{minimum}({to}, {c}, out={to})"),
+        f"{minimum}({maximum}({a}, {b}), {c})",
+        reuse,
+    )
 
 
 def _concat(w: Writer, call: Call) -> Form | None:
@@ -238,47 +324,85 @@ def _concat(w: Writer, call: Call) -> Form | None:
     if axis is None or not all(type(x) is Ref for x in arrays) or len(set(_dtypes(w, arrays))) != 1:
         return None
     name = w.const(np.concatenate, "concatenate")
-    return Form(lambda to: (f"{name}({w.text(arrays)}, {axis}, {to})",), f"{name}({w.text(arrays)}, {axis})")
+    return Form(
+        lambda to: (f"{name}({w.text(arrays)}, {axis}, {to})",), f"{name}({w.text(arrays)}, {axis})"
+    )
 
 
 def _stack(w: Writer, call: Call) -> Form | None:
     arrays, axis = call.args
     out = w.facts[call.outs[0]]
-    if type(axis) is not int or not all(type(x) is Ref for x in arrays) or set(_dtypes(w, arrays)) != {out.dtype}:
+    if (
+        type(axis) is not int
+        or not all(type(x) is Ref for x in arrays)
+        or set(_dtypes(w, arrays)) != {out.dtype}
+    ):
         return None
     before = (slice(None),) * (axis % len(out.shape))
-    return Form(lambda to: [f"{to}[{w.text((*before, i))}] = {w.text(x)}" for i, x in enumerate(arrays)])
+    return Form(
+        lambda to: [f"{to}[{w.text((*before, i))}] = {w.text(x)}" for i, x in enumerate(arrays)]
+    )
 
 
 def _asarray(w: Writer, call: Call) -> Form | None:
     """A number that arrays are to meet."""
     x, (dtype, _, copy) = call.args[0], call.args[1:]
     out = w.facts[call.outs[0]]
-    if w.facts[x.number].kind != "number" or out.kind != "array" or dtype != out.dtype or out.dtype.kind not in "fc" or copy is not None:
+    if (
+        w.facts[x.number].kind != "number"
+        or out.kind != "array"
+        or dtype != out.dtype
+        or out.dtype.kind not in "fc"
+        or copy is not None
+    ):
         return None
-    return Form(lambda to: (f"{to}[()] = {w.text(x)}",), f"{w.const(np.array, 'array')}({w.text(x)}, {w.const(out.dtype, out.dtype.name)})")
+    return Form(
+        lambda to: (f"{to}[()] = {w.text(x)}",),
+        f"{w.const(np.array, 'array')}({w.text(x)}, {w.const(out.dtype, out.dtype.name)})",
+    )
 
 
 def _basic(key: Any) -> bool:
-    return all(type(k) in (int, slice) or k is None or k is Ellipsis for k in (key if type(key) is tuple else (key,)))
+    return all(
+        type(k) in (int, slice) or k is None or k is Ellipsis
+        for k in (key if type(key) is tuple else (key,))
+    )
 
 
 def _unindex(w: Writer, call: Call) -> Form | None:
     values, key, _ = call.args
     if not _basic(key) or type(values) is not Ref:
         return None
-    if w.facts[values.number].kind == "array" and w.facts[values.number].nbytes == w.facts[call.outs[0]].nbytes:
+    if (
+        w.facts[values.number].kind == "array"
+        and w.facts[values.number].nbytes == w.facts[call.outs[0]].nbytes
+    ):
         return Form(lambda to: (f"{to}[{w.text(key)}] = {w.text(values)}",))  # all of it is written
-    return Form(lambda to: ([] if to.startswith("t") else [f"{to}.fill(0)"]) + [f"{to}[{w.text(key)}] = {w.text(values)}"], start="zeros")
+    return Form(
+        lambda to: (
+            ([] if to.startswith("t") else [f"{to}.fill(0)"])
+            + [f"{to}[{w.text(key)}] = {w.text(values)}"]
+        ),
+        start="zeros",
+    )
 
 
 def _setitem(w: Writer, call: Call) -> Form | None:
     x, key, value = call.args
-    if w.facts[x.number].kind != "array" or not _basic(key) or not (plain(value) or type(value) is Ref):
+    if (
+        w.facts[x.number].kind != "array"
+        or not _basic(key)
+        or not (plain(value) or type(value) is Ref)
+    ):
         return None
     entries = key if type(key) is tuple else (key,)
-    ndim = len(w.facts[x.number].shape) - sum(type(k) is int for k in entries) + sum(k is None for k in entries)
-    if type(value) is Ref and len(w.facts[value.number].shape) > ndim:  # NumPy takes no value with more axes than the part has
+    ndim = (
+        len(w.facts[x.number].shape)
+        - sum(type(k) is int for k in entries)
+        + sum(k is None for k in entries)
+    )
+    # NumPy takes no value with more axes than the part has
+    if type(value) is Ref and len(w.facts[value.number].shape) > ndim:
         return None
     text = w.text(x)
 
@@ -295,11 +419,18 @@ def _copied_reshape(w: Writer, call: Call) -> Form | None:
     if w.facts[x.number].kind != "array" or call.args[2] is not None:
         return None
     shape = w.facts[x.number].shape
-    return Form(lambda to: (f"{to}.reshape({shape})[...] = {w.text(x)}",), f"{w.text(x)}.reshape({out.shape})")
+    return Form(
+        lambda to: (f"{to}.reshape({shape})[...] = {w.text(x)}",),
+        f"{w.text(x)}.reshape({out.shape})",
+    )
 
 
 def _relu(w: Writer, call: Call) -> Form | None:
-    return ufunc(w, call, np.maximum, (call.args[0], 0)) if w.facts[call.args[0].number].dtype.kind == "f" else None
+    return (
+        ufunc(w, call, np.maximum, (call.args[0], 0))
+        if w.facts[call.args[0].number].dtype.kind == "f"
+        else None
+    )
 
 
 def _scaled(w: Writer, call: Call) -> Form | None:
@@ -311,26 +442,50 @@ def _sign(w: Writer, call: Call) -> Form | None:
 
 
 OWN: dict[str, Callable[[Writer, Call], Form | None]] = {
-    "asarray": _asarray, "astype": _astype, "clip": _clip, "cumulative_prod": _scan(np.multiply), "cumulative_sum": _scan(np.add),
-    "max": _reduction(np.maximum.reduce), "mean": _mean, "min": _reduction(np.minimum.reduce), "pow": _pow,
-    "prod": _reduction(np.multiply.reduce), "relu": _relu, "reshape": _copied_reshape, "scaled": _scaled, "setitem": _setitem, "sign": _sign,
-    "sum": _reduction(np.add.reduce), "unindex": _unindex,
+    "asarray": _asarray,
+    "astype": _astype,
+    "clip": _clip,
+    "cumulative_prod": _scan(np.multiply),
+    "cumulative_sum": _scan(np.add),
+    "max": _reduction(np.maximum.reduce),
+    "mean": _mean,
+    "min": _reduction(np.minimum.reduce),
+    "pow": _pow,
+    "prod": _reduction(np.multiply.reduce),
+    "relu": _relu,
+    "reshape": _copied_reshape,
+    "scaled": _scaled,
+    "setitem": _setitem,
+    "sign": _sign,
+    "sum": _reduction(np.add.reduce),
+    "unindex": _unindex,
 }
 """Forms of functions that the backend of NumPy has written itself."""
 
 THEIRS: dict[str, tuple[Any, Callable[[Writer, Call], Form | None]]] = {
-    "concat": (np.concatenate, _concat), "matmul": (np.matmul, _matmul), "stack": (np.stack, _stack), "where": (np.where, _where),
+    "concat": (np.concatenate, _concat),
+    "matmul": (np.matmul, _matmul),
+    "stack": (np.stack, _stack),
+    "where": (np.where, _where),
 }
 """Forms of NumPy's functions."""
 
 
 def form(w: Writer, call: Call, function: Any, own: Any) -> Form | None:
-    """How a call whose function of the raw namespace is `function` is written; `own` are the functions of the backend."""
+    """How a call whose function of the raw namespace is `function` is written; `own` are the
+    functions of the backend.
+    """
     name = call.op.name
     if function in UFUNCS:
         return ufunc(w, call, UFUNCS[function])
     if name in THEIRS:
         return THEIRS[name][1](w, call) if function is THEIRS[name][0] else None
     if isinstance(function, np.ufunc):
-        return ufunc(w, call, function) if function.signature is None and function.nout == 1 else None
-    return OWN[name](w, call) if name in OWN and own.get(name) is function and type(call.args[0]) is Ref else None
+        return (
+            ufunc(w, call, function) if function.signature is None and function.nout == 1 else None
+        )
+    return (
+        OWN[name](w, call)
+        if name in OWN and own.get(name) is function and type(call.args[0]) is Ref
+        else None
+    )

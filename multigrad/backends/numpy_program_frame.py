@@ -1,7 +1,8 @@
 """The arrays that the code of a program computes in: a frame for each simultaneous call.
 
-The arena of a frame is a list of slots. A value has one from the step that computes it to the last that reads its memory, or takes over that of an
-operand which is not needed any more; so an array of the frame serves many values.
+The arena of a frame is a list of slots. A value has one from the step that computes it to the last
+that reads its memory, or takes over that of an operand which is not needed any more; so an array of
+the frame serves many values.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Text:
     nbytes  the memory of a frame
     slots   the bytes of each slot
     first   a frame
-    recipes how the arrays of a frame are made, in order: name, function, arguments; an argument that is a Name is an array made before
+    recipes how the arrays of a frame are made, in order: name, function, arguments; an argument
+    that is a Name is an array made before
     used    those that the function is given
     """
 
@@ -46,7 +48,12 @@ class Text:
         made: dict[str, Any] = {}
         slots = [aligned(n) for n in self.slots]
         for name, function, args in self.recipes:
-            made[name] = function(*(made[x] if type(x) is Name else slots[x.number] if type(x) is Slot else x for x in args))
+            made[name] = function(
+                *(
+                    made[x] if type(x) is Name else slots[x.number] if type(x) is Slot else x
+                    for x in args
+                )
+            )
         return tuple(made[name] for name in self.used)
 
 
@@ -64,7 +71,7 @@ class Slot:
 def aligned(n: int) -> Any:
     memory = np.empty(n + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
-    return memory[start:start + n]
+    return memory[start : start + n]
 
 
 def buffer_in(memory: Any, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
@@ -77,8 +84,9 @@ def place(dtype: Any) -> Any:
 
 @dataclass(slots=True)
 class Memory:
-    """Where the array of a root lies: "input" (`slot` is its number), "constant", "arena" (in a slot), "kept" (of a scalar), "call" (made at each
-    call, here), or "theirs" (made by a function)."""
+    """Where the array of a root lies: "input" (`slot` is its number), "constant", "arena" (in a
+    slot), "kept" (of a scalar), "call" (made at each call, here), or "theirs" (made by a function).
+    """
 
     kind: str
     slot: int = -1
@@ -100,7 +108,9 @@ def by_rows(seen: Seen) -> tuple[int, ...]:
 def dense(seen: Seen) -> bool:
     """Whether the elements lie side by side, in some order of the axes."""
     expected = seen.dtype.itemsize
-    for stride, n in sorted((s, n) for s, n in zip(seen.strides, seen.shape, strict=True) if n != 1):
+    for stride, n in sorted(
+        (s, n) for s, n in zip(seen.strides, seen.shape, strict=True) if n != 1
+    ):
         if stride != expected:
             return False
         expected *= n

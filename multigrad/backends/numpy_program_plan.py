@@ -1,4 +1,6 @@
-"""What is known of a program before its code is written: how long memory is needed, what is made anew, what is computed into an argument."""
+"""What is known of a program before its code is written: how long memory is needed, what is made
+anew, what is computed into an argument.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ class Plan:
     """The lives of the values of a program.
 
     last    the step after which the memory of a root is not read
-    fresh   roots that are made anew at each call: an output is all of it, as it is or as another view. Any other output is copied
+    fresh   roots that are made anew at each call: an output is all of it, as it is or as another
+            view. Any other output is copied
     direct  the targets that a value is computed into: {value: target}
     filled  the step at which that is: {target: step}
     barrier the last step that may raise, or miss: nothing is written before
@@ -46,7 +49,13 @@ class Plan:
                 self.last[facts[step.value].root] = i
         outputs = set(program.outputs)
         roots = Counter(facts[n].root for n in outputs)
-        self.fresh = {r for n in outputs if roots[r := facts[n].root] == 1 and facts[n].kind == "array" and facts[n].nbytes == facts[r].nbytes}
+        self.fresh = {
+            r
+            for n in outputs
+            if roots[r := facts[n].root] == 1
+            and facts[n].kind == "array"
+            and facts[n].nbytes == facts[r].nbytes
+        }
         self.fresh |= {n for n in outputs if facts[n].root == n}
         for n in outputs:
             self.last[facts[n].root] = end
@@ -62,22 +71,40 @@ class Plan:
     def direct_writes(self) -> dict[int, int]:
         """The targets that a value is computed into: {value: target}.
 
-        From the first such statement on nothing may raise or miss, and the old values of the target are not read any more.
+        From the first such statement on nothing may raise or miss, and the old values of the target
+        are not read any more.
         """
         steps, facts = self.program.steps, self.facts
-        targets, values = Counter(w.target for w in self.writes), Counter(w.value for w in self.writes)
+        targets, values = (
+            Counter(w.target for w in self.writes),
+            Counter(w.value for w in self.writes),
+        )
         read = {facts[v].root for v in values}
         if not targets:
             return {}
-        risky = (i for i, step in enumerate(steps) if isinstance(step, Guard) or (isinstance(step, Call) and not self.safe(i, step)))
+        risky = (
+            i
+            for i, step in enumerate(steps)
+            if isinstance(step, Guard) or (isinstance(step, Call) and not self.safe(i, step))
+        )
         barrier = self.barrier = max(risky, default=-1)
         made = {n: i for i, step in enumerate(steps) if isinstance(step, Call) for n in step.outs}
         found = {}
         for w in self.writes:
             i = made.get(w.value, -1)
-            if i <= barrier or targets[w.target] > 1 or values[w.value] > 1 or facts[w.value].root != w.value or facts[w.value].kind != "array":
+            if (
+                i <= barrier
+                or targets[w.target] > 1
+                or values[w.value] > 1
+                or facts[w.value].root != w.value
+                or facts[w.value].kind != "array"
+            ):
                 continue
-            if w.value in self.fresh or not facts[w.value].alike(facts[w.target]) or self.last.get(w.target, -1) > i:
+            if (
+                w.value in self.fresh
+                or not facts[w.value].alike(facts[w.target])
+                or self.last.get(w.target, -1) > i
+            ):
                 continue
             call = steps[i]
             assert isinstance(call, Call)
@@ -88,7 +115,9 @@ class Plan:
         return found
 
     def may_lie_in(self, n: int, target: int, at: int) -> bool:
-        """Whether a value computed at a step may stand in an argument that is written later: it is not read any more when it is, or as an operand."""
+        """Whether a value computed at a step may stand in an argument that is written later: it is
+        not read any more when it is, or as an operand.
+        """
         until, last = self.filled.get(target, -1), self.last.get(n, at)
         if at <= self.barrier or n in self.fresh or last > until:
             return False
@@ -101,24 +130,40 @@ class Plan:
 
     def safe(self, i: int, call: Call) -> bool:
         """Whether a call raises nothing."""
-        if is_on_numbers(self.program, call) or self.raw[i] in INFIX or self.dry(i, call) is not None:
+        if (
+            is_on_numbers(self.program, call)
+            or self.raw[i] in INFIX
+            or self.dry(i, call) is not None
+        ):
             return True
-        return call.op.name in STATIC or (call.op.name in VIEWS and self.facts[call.outs[0]].root != call.outs[0])
+        return call.op.name in STATIC or (
+            call.op.name in VIEWS and self.facts[call.outs[0]].root != call.outs[0]
+        )
 
     def dry(self, i: int, call: Call) -> Form | None:
         """The form of a call, asked for before its operands have names."""
-        return form(_Dry(self.facts, self.program), call, self.raw[i], self.own) if call.op.outputs == () else None
+        return (
+            form(_Dry(self.facts, self.program), call, self.raw[i], self.own)
+            if call.op.outputs == ()
+            else None
+        )
 
     def may_reuse(self, call: Call, made: Form, root: int) -> bool:
-        """Whether the result may be written over the memory of `root`: the call reads it not at all, or as an operand at the same places."""
+        """Whether the result may be written over the memory of `root`: the call reads it not at
+        all, or as an operand at the same places.
+        """
         facts = self.facts
         read = {n for n in self.reads[id(call)] if facts[n].root == root}
         if not read:
             return True
         n = read.pop()
-        return not read and any(type(x) is Ref and x.number == n for x in made.reuse) and facts[n].kind == "array" \
-            and facts[n].alike(facts[call.outs[0]]) and facts[n].nbytes == facts[root].nbytes
-
+        return (
+            not read
+            and any(type(x) is Ref and x.number == n for x in made.reuse)
+            and facts[n].kind == "array"
+            and facts[n].alike(facts[call.outs[0]])
+            and facts[n].nbytes == facts[root].nbytes
+        )
 
 
 class _Dry:

@@ -1,6 +1,8 @@
-"""A program run one operation after the other on NumPy arrays, and what is noted meanwhile of every value.
+"""A program run one operation after the other on NumPy arrays, and what is noted meanwhile of every
+value.
 
-Strides and sharing of memory follow from those of the inputs, so what is seen once holds for all inputs of the same strides.
+Strides and sharing of memory follow from those of the inputs, so what is seen once holds for all
+inputs of the same strides.
 """
 
 from __future__ import annotations
@@ -11,7 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Call, Guard, Missed, Program, Ref, Torn, Write, compatible, functions_of, got, refs
+from ..program import (
+    Call,
+    Guard,
+    Missed,
+    Program,
+    Ref,
+    Torn,
+    Write,
+    compatible,
+    functions_of,
+    got,
+    refs,
+)
 
 
 @dataclass(slots=True)
@@ -30,13 +44,19 @@ class Seen:
 
     def alike(self, other: Seen) -> bool:
         """Whether two arrays have the same elements at the same places of their memory."""
-        return self.shape == other.shape and self.dtype == other.dtype and self.strides == other.strides
+        return (
+            self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.strides == other.strides
+        )
 
 
 def seen(number: int, x: Any, root: int | None = None) -> Seen:
     kind = type(x)
     if kind is np.ndarray:
-        return Seen("array", number if root is None else root, x.shape, x.dtype, x.strides, x.nbytes)
+        return Seen(
+            "array", number if root is None else root, x.shape, x.dtype, x.strides, x.nbytes
+        )
     if isinstance(x, np.generic):
         return Seen("scalar", number, (), x.dtype)
     return Seen("number" if kind in (int, float, complex, bool) else "other", number)
@@ -49,11 +69,17 @@ def copied(x: Any) -> Any:
 
 def given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
     """Arguments with the values that they refer to."""
-    return tuple(values[x.number] if type(x) is Ref else given(x, values) if type(x) is tuple else x for x in args)
+    return tuple(
+        values[x.number] if type(x) is Ref else given(x, values) if type(x) is tuple else x
+        for x in args
+    )
 
 
 class Trial:
-    """What runs a program one by one. `last` is the number of the step after which a value is not needed."""
+    """What runs a program one by one.
+
+    `last` is the number of the step after which a value is not needed.
+    """
 
     def __init__(self, xp: Any, program: Program) -> None:
         self.program = program
@@ -74,8 +100,13 @@ class Trial:
         for n, i in self.last.items():
             self.dying[i].append(n)
 
-    def run(self, inputs: Sequence[Any], facts: dict[int, Seen] | None = None) -> tuple[tuple[Any, ...], list[tuple[Any, Any]]]:
-        """Outputs, and pairs of a target and the values that it is to hold; nothing is written yet. What values are like is noted in `facts`."""
+    def run(
+        self, inputs: Sequence[Any], facts: dict[int, Seen] | None = None
+    ) -> tuple[tuple[Any, ...], list[tuple[Any, Any]]]:
+        """Outputs, and pairs of a target and the values that it is to hold; nothing is written yet.
+
+        What values are like is noted in `facts`.
+        """
         program = self.program
         values = dict(program.constants)
         targets = dict(zip(program.inputs, inputs, strict=True))
@@ -102,7 +133,9 @@ class Trial:
                 held.add(id(outputs[n]))
         return tuple(outputs[n] for n in program.outputs), writes
 
-    def call(self, step: Call, function: Any, values: dict[int, Any], facts: dict[int, Seen] | None) -> None:
+    def call(
+        self, step: Call, function: Any, values: dict[int, Any], facts: dict[int, Seen] | None
+    ) -> None:
         found = function(*given(step.args, values))
         outs = (found,) if step.op.outputs == () else tuple(found)
         for n, x in zip(step.outs, outs, strict=True):
@@ -123,7 +156,9 @@ def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) ->
         return None
     for n in refs(step.args):
         v = values[n]
-        if type(v) is np.ndarray and (v is x or ((x.base is not None or v.base is not None) and np.may_share_memory(x, v))):
+        if type(v) is np.ndarray and (
+            v is x or ((x.base is not None or v.base is not None) and np.may_share_memory(x, v))
+        ):
             return facts[n].root
     return None
 
@@ -131,7 +166,12 @@ def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) ->
 def store(writes: Sequence[tuple[Any, Any]]) -> None:
     """Write, what is given being read before."""
     targets = [target for target, _ in writes]
-    taken = [copied(x) if type(x) is np.ndarray and any(np.may_share_memory(x, t) for t in targets) else x for _, x in writes]
+    taken = [
+        copied(x)
+        if type(x) is np.ndarray and any(np.may_share_memory(x, t) for t in targets)
+        else x
+        for _, x in writes
+    ]
     begun = False
     for target, x in zip(targets, taken, strict=True):
         try:
@@ -144,7 +184,9 @@ def store(writes: Sequence[tuple[Any, Any]]) -> None:
 
 
 def same_bits(a: Any, b: Any) -> bool:
-    """Whether two results are equal to the last bit, in dtype, shape and kind; of a nan the payload does not count."""
+    """Whether two results are equal to the last bit, in dtype, shape and kind; of a nan the payload
+    does not count.
+    """
     if type(a) is not type(b):
         return False
     if not isinstance(a, (np.ndarray, np.generic)):
@@ -153,7 +195,11 @@ def same_bits(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
         return all(_same_floats(x, y) for x, y in _parts(a, b))
-    return bool(np.array_equal(a, b)) if a.dtype.kind not in "fc" else all(_same_floats(np.asarray(x), np.asarray(y)) for x, y in _parts(a, b))
+    return (
+        bool(np.array_equal(a, b))
+        if a.dtype.kind not in "fc"
+        else all(_same_floats(np.asarray(x), np.asarray(y)) for x, y in _parts(a, b))
+    )
 
 
 def _parts(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:

@@ -1,14 +1,17 @@
-"""The plugins that are installed: found by their entry points, imported one by one, each apart from all others.
+"""The plugins that are installed: found by their entry points, imported one by one, each apart from
+all others.
 
-Nothing is read before the first need. What goes wrong is kept with the plugin and never takes the others down. The
-plugins of this distribution come first, then the others by name, and the first to claim a name keeps it.
-`MULTIGRAD_BLOCK=name,name` (or `manager().set_blocked(name)`) keeps a plugin from being imported at all. Where the
-metadata of this distribution cannot be seen (a source tree that is not installed), its own plugins are taken from the
-list below, so that the tree works as it stands.
+Nothing is read before the first need. What goes wrong is kept with the plugin and never takes the
+others down. The plugins of this distribution come first, then the others by name, and the first to
+claim a name keeps it. `MULTIGRAD_BLOCK=name,name` (or `manager().set_blocked(name)`) keeps a plugin
+from being imported at all. Where the metadata of this distribution cannot be seen (a source tree
+that is not installed), its own plugins are taken from the list below, so that the tree works as it
+stands.
 
-A plugin that is its distribution's only one, and has the name of a library that is not imported yet, is deferred: it is
-loaded when that library is imported, or when the plugin is asked for by its name. So a plugin that takes long costs
-nothing to those who do not use its library; any other that takes more than five seconds is named in a warning.
+A plugin that is its distribution's only one, and has the name of a library that is not imported
+yet, is deferred: it is loaded when that library is imported, or when the plugin is asked for by its
+name. So a plugin that takes long costs nothing to those who do not use its library; any other that
+takes more than five seconds is named in a warning.
 """
 
 from __future__ import annotations
@@ -32,13 +35,17 @@ import pluggy
 from .. import registry
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint  # imported where it is needed: it costs as much as all of multigrad
+    # imported where it is needed: it costs as much as all of multigrad
+    from importlib.metadata import EntryPoint
 
 GROUP = "multigrad"
 DISTRIBUTION = "multigrad-array"
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
 API = 1
-"""The version of what plugins are written against, `multigrad.extend.API`. It grows when something is added that a plugin may need."""
+"""The version of what plugins are written against, `multigrad.extend.API`.
+
+It grows when something is added that a plugin may need.
+"""
 SLOW = 5.0
 """Seconds after which a plugin that is still being loaded is named in a warning."""
 
@@ -79,10 +86,13 @@ class Plugin:
 
 plugin_manager = pluggy.PluginManager("multigrad")
 lock = threading.RLock()
-"""Held while plugins and the backends that they bring are taken into use: one lock, so that no two threads wait for each other."""
+"""Held while plugins and the backends that they bring are taken into use: one lock, so that no two
+threads wait for each other.
+"""
 _plugins: list[Plugin] = []
 _deferred: list[Plugin] = []
-_interrupted: dict[tuple[str, str, str], str] = {}  # the plugins whose import ended in a KeyboardInterrupt, with their errors
+# the plugins whose import ended in a KeyboardInterrupt, with their errors
+_interrupted: dict[tuple[str, str, str], str] = {}
 _waking: set[tuple[int, Plugin]] = set()
 _slow: set[tuple[str, str]] = set()  # the plugins that a warning has named
 _registered: list[Plugin] = []
@@ -107,10 +117,11 @@ def plugins() -> list[Plugin]:
 def _discover() -> None:
     global _found
     manager()
-    # A plugin that declares operations when it is imported has to meet the built-in ones, not to be met by them.
+    # A plugin that declares operations when it is imported has to meet the built-in ones, not to be
+    # met by them.
     importlib.import_module("multigrad.ops")
-    # Imports run outside the lock: a thread that imports a plugin itself, and from there asks for a backend, would
-    # hold that module's import lock and wait for ours while we wait for its.
+    # Imports run outside the lock: a thread that imports a plugin itself, and from there asks for a
+    # backend, would hold that module's import lock and wait for ours while we wait for its.
     candidates = _candidates()
     for plugin in candidates:
         if not plugin.deferred:
@@ -127,12 +138,16 @@ def _discover() -> None:
 
 
 def _candidates() -> list[Plugin]:
-    """What the installed distributions offer, not imported yet: the plugins of this one, then the others by name."""
+    """What the installed distributions offer, not imported yet: the plugins of this one, then the
+    others by name.
+    """
     points = [(point, *_origin(point)) for point in _entry_points()]
     built_in = []
     for name, target in BUILTIN.items():
         said = [(d, v) for point, d, v in points if (point.name, point.value) == (name, target)]
-        distribution, version = min(said, key=lambda s: s[0] != DISTRIBUTION, default=(DISTRIBUTION, "(not installed)"))
+        distribution, version = min(
+            said, key=lambda s: s[0] != DISTRIBUTION, default=(DISTRIBUTION, "(not installed)")
+        )
         built_in.append(Plugin(name, target, distribution, version, built_in=True))
     of_distribution = Counter(id(point.dist) for point, _, _ in points)
     others = []
@@ -146,7 +161,11 @@ def _candidates() -> list[Plugin]:
         elif interrupted:
             plugin.deferred, plugin.error = True, interrupted
         else:
-            plugin.deferred = of_distribution[id(point.dist)] == 1 and not plugin.blocked and _can_wait(point.name)
+            plugin.deferred = (
+                of_distribution[id(point.dist)] == 1
+                and not plugin.blocked
+                and _can_wait(point.name)
+            )
         others.append(plugin)
     return built_in + sorted(others, key=lambda p: (p.name, p.distribution, p.target))
 
@@ -166,7 +185,9 @@ def _entry_points() -> list[EntryPoint]:
 
 
 def _origin(point: EntryPoint) -> tuple[str, str]:
-    """The name and the version of the distribution of an entry point, as far as its metadata tells."""
+    """The name and the version of the distribution of an entry point, as far as its metadata
+    tells.
+    """
     try:
         return (point.dist.name or "?", point.dist.version or "") if point.dist else ("?", "")
     except Exception:
@@ -174,7 +195,9 @@ def _origin(point: EntryPoint) -> tuple[str, str]:
 
 
 def _can_wait(name: str) -> bool:
-    """Whether `name` is a module that could be imported but has not been, to its end: not a mere folder of that name."""
+    """Whether `name` is a module that could be imported but has not been, to its end: not a mere
+    folder of that name.
+    """
     if not name.isidentifier() or imported(name):
         return False
     try:
@@ -187,7 +210,9 @@ def _can_wait(name: str) -> bool:
 def imported(name: str) -> bool:
     """Whether the module of that name is there, to its end."""
     module = sys.modules.get(name)
-    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return module is not None and not getattr(
+        getattr(module, "__spec__", None), "_initializing", False
+    )
 
 
 def deferred() -> list[Plugin]:
@@ -195,8 +220,11 @@ def deferred() -> list[Plugin]:
     return [plugin for plugin in plugins() if plugin.deferred]
 
 
-def wake(bring: Callable[[Plugin], None], name: str | None = None, *, everything: bool = False) -> bool:
-    """Load deferred plugins: those whose libraries are imported by now, those of that name, or all; `bring` takes each into use.
+def wake(
+    bring: Callable[[Plugin], None], name: str | None = None, *, everything: bool = False
+) -> bool:
+    """Load deferred plugins: those whose libraries are imported by now, those of that name, or all;
+    `bring` takes each into use.
 
     Whether there were any. Another thread that asks meanwhile comes back when they are in use.
     """
@@ -236,24 +264,38 @@ def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
 
 
 def warn_of_failed(libraries: set[str], brought: set[Plugin | None]) -> None:
-    """Warn, once, who has an array of a library whose plugin, by its name, failed before it was one of those that brought a backend."""
+    """Warn, once, who has an array of a library whose plugin, by its name, failed before it was one
+    of those that brought a backend.
+    """
     for plugin in plugins():
-        if plugin.error and not (plugin.error_told or plugin.deferred or plugin.built_in) and plugin.name in libraries and plugin not in brought:
+        if (
+            plugin.error
+            and not (plugin.error_told or plugin.deferred or plugin.built_in)
+            and plugin.name in libraries
+            and plugin not in brought
+        ):
             plugin.error_told = True
-            warnings.warn(f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} are taken for those of an unknown library.", UserWarning,
-                          stacklevel=2)
+            warnings.warn(
+                f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} are taken for those of "
+                "an unknown library.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 @contextlib.contextmanager
 def watched(plugin: Plugin) -> Iterator[None]:
-    """Name the plugin in a warning as soon as what runs inside takes too long: what hangs may never come to an end."""
+    """Name the plugin in a warning as soon as what runs inside takes too long: what hangs may never
+    come to an end.
+    """
     if plugin.built_in or (plugin.name, plugin.target) in _slow:
         yield
         return
     done = _thread.allocate_lock()
     done.acquire()
     with contextlib.suppress(RuntimeError):  # no threads here (WebAssembly)
-        _thread.start_new_thread(_watch, (plugin, done))  # 2 ms less than threading.Timer, which waits until its thread runs
+        # 2 ms less than threading.Timer, which waits until its thread runs
+        _thread.start_new_thread(_watch, (plugin, done))
     try:
         yield
     finally:
@@ -266,8 +308,13 @@ def _watch(plugin: Plugin, done: _thread.LockType) -> None:
     if (plugin.name, plugin.target) in _slow:  # another thread waits for it, too
         return
     _slow.add((plugin.name, plugin.target))
-    warnings.warn(f"multigrad has waited for {SLOW:g} seconds for {plugin.origin} (entry point {plugin.name} = {plugin.target}), which is still "
-                  f"being loaded. The environment variable MULTIGRAD_BLOCK={plugin.name} keeps it out.", UserWarning, stacklevel=2)
+    warnings.warn(
+        f"multigrad has waited for {SLOW:g} seconds for {plugin.origin} (entry point "
+        f"{plugin.name} = {plugin.target}), which is still being loaded. The environment "
+        f"variable MULTIGRAD_BLOCK={plugin.name} keeps it out.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def told(error: BaseException) -> str:
@@ -292,8 +339,14 @@ def _import(plugin: Plugin) -> None:
     except BaseException as error:  # SystemExit too: a plugin may not end the program
         registry.restore(before, own)
         refusal = _other_api(plugin, error)
-        plugin.fail(f"{refusal} Its import failed: {told(error)}" if refusal else f"{plugin.origin} could not be imported: {told(error)}", error)
-        if isinstance(error, KeyboardInterrupt):  # the user's, most likely; the next call does without this plugin
+        plugin.fail(
+            f"{refusal} Its import failed: {told(error)}"
+            if refusal
+            else f"{plugin.origin} could not be imported: {told(error)}",
+            error,
+        )
+        # the user's, most likely; the next call does without this plugin
+        if isinstance(error, KeyboardInterrupt):
             _interrupted[plugin.name, plugin.target, plugin.distribution] = plugin.error
             raise
         return
@@ -304,15 +357,23 @@ def _import(plugin: Plugin) -> None:
         return
     note_overrides(plugin, own)
     if plugin.module is None:
-        plugin.fail(f"{plugin.origin} names None: the entry point {plugin.target!r} must name a module or an object with hooks.")
+        plugin.fail(
+            f"{plugin.origin} names None: the entry point {plugin.target!r} must name a module "
+            "or an object with hooks."
+        )
     if getattr(getattr(plugin.module, "__spec__", None), "_initializing", False):
-        plugin.fail(f"{plugin.origin} asked for a backend while it was still being imported: do that inside its functions.")
+        plugin.fail(
+            f"{plugin.origin} asked for a backend while it was still being imported: do that "
+            "inside its functions."
+        )
 
 
 def _other_api(plugin: Plugin, error: BaseException | None = None) -> str:
-    """Why a plugin is refused that says in its module, by MULTIGRAD_API, that it needs another API than this one; "" if it fits.
+    """Why a plugin is refused that says in its module, by MULTIGRAD_API, that it needs another API
+    than this one; "" if it fits.
 
-    `error` ended the import of the module: what it said before that is read where the error passed through.
+    `error` ended the import of the module: what it said before that is read where the error passed
+    through.
     """
     name = plugin.target.partition(":")[0].strip()
     scopes = [getattr(sys.modules.get(name), "__dict__", {})]
@@ -320,13 +381,22 @@ def _other_api(plugin: Plugin, error: BaseException | None = None) -> str:
     while step is not None:
         scopes.append(step.tb_frame.f_globals)
         step = step.tb_next
-    version = next((s["MULTIGRAD_API"] for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s), 1)
+    version = next(
+        (s["MULTIGRAD_API"] for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s),
+        1,
+    )
     if type(version) is not int or version < 1:
-        return (f"{plugin.origin} is refused: MULTIGRAD_API in {name} must be an int, the version of multigrad's API for plugins that it is written "
-                f"against, as {API}; it is {shown(version)}.")
+        return (
+            f"{plugin.origin} is refused: MULTIGRAD_API in {name} must be an int, the version "
+            f"of multigrad's API for plugins that it is written against, as {API}; it is "
+            f"{shown(version)}."
+        )
     if version > API:
-        return (f"{plugin.origin} is refused: it needs version {version} of multigrad's API for plugins (MULTIGRAD_API in {name}), and this one has "
-                f"version {API}. Upgrade multigrad: pip install --upgrade {DISTRIBUTION}.")
+        return (
+            f"{plugin.origin} is refused: it needs version {version} of multigrad's API for "
+            f"plugins (MULTIGRAD_API in {name}), and this one has version {API}. Upgrade "
+            f"multigrad: pip install --upgrade {DISTRIBUTION}."
+        )
     return ""
 
 
@@ -342,7 +412,9 @@ def shown(x: object) -> str:
 def _register(plugin: Plugin) -> None:
     if plugin.blocked or plugin.error:
         return
-    other = next((p for p in _registered if p.name == plugin.name or p.module is plugin.module), None)
+    other = next(
+        (p for p in _registered if p.name == plugin.name or p.module is plugin.module), None
+    )
     if other is not None:
         _refuse_name(plugin, other)
         return
@@ -358,16 +430,27 @@ def _register(plugin: Plugin) -> None:
         return
     _registered.append(plugin)
     callers = plugin_manager.get_hookcallers(plugin.module) or []
-    unknown = [c.name for c in callers if c.spec is None and not all(i.optionalhook for i in c.get_hookimpls())]
+    unknown = [
+        c.name
+        for c in callers
+        if c.spec is None and not all(i.optionalhook for i in c.get_hookimpls())
+    ]
     if not callers or unknown:
         known = "multigrad_backends, multigrad_operations, multigrad_samples"
-        what = f"unknown hooks: {', '.join(unknown)}" if unknown else "no hooks: mark its functions with @multigrad.hookimpl"
+        what = (
+            f"unknown hooks: {', '.join(unknown)}"
+            if unknown
+            else "no hooks: mark its functions with @multigrad.hookimpl"
+        )
         plugin.fail(f"{plugin.origin} implements {what}. Known: {known}.")
         _unregister(plugin)
 
 
 def _refuse_name(plugin: Plugin, other: Plugin) -> None:
-    plugin.fail(f"{plugin.origin} cannot be registered: its name or its module is already that of {other.origin}. Rename the entry point.")
+    plugin.fail(
+        f"{plugin.origin} cannot be registered: its name or its module is already that of "
+        f"{other.origin}. Rename the entry point."
+    )
 
 
 def _unregister(plugin: Plugin) -> None:
@@ -380,7 +463,9 @@ _noted = threading.local()
 
 @contextlib.contextmanager
 def noting() -> Iterator[list[registry.Op]]:
-    """The operations that are declared inside, but for those that are somebody else's: a plugin may ask for all plugins while it is imported."""
+    """The operations that are declared inside, but for those that are somebody else's: a plugin may
+    ask for all plugins while it is imported.
+    """
     own: list[registry.Op] = []
     stack = vars(_noted).setdefault("stack", [])
     stack.append(own)
@@ -400,12 +485,19 @@ registry.on_declaration(_note)
 
 
 def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
-    """Keep which operations of the standard the plugin has replaced: by `own`, or when its module was imported before."""
+    """Keep which operations of the standard the plugin has replaced: by `own`, or when its module
+    was imported before.
+    """
     root = plugin.target.partition(":")[0].partition(".")[0]
     mine = {op.name for op in own}
     replaced = set()
     for name, first in registry.OVERRIDDEN.items():
         op = registry.OPS.get(name)
-        if op is not None and op.module != first and first.startswith("multigrad.") and (name in mine or op.module.partition(".")[0] == root):
+        if (
+            op is not None
+            and op.module != first
+            and first.startswith("multigrad.")
+            and (name in mine or op.module.partition(".")[0] == root)
+        ):
             replaced.add(name)
     plugin.overrides = tuple(sorted({*plugin.overrides, *replaced}))

@@ -1,4 +1,6 @@
-"""The raw rule namespace of a backend: the standard plus the kernels, on the library's own arrays, at full speed."""
+"""The raw rule namespace of a backend: the standard plus the kernels, on the library's own arrays,
+at full speed.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,26 @@ from .. import registry
 from ..errors import BackendError
 from .spec import Backend
 
-WIDENED = frozenset(("cumulative_prod", "cumulative_sum", "linalg.matrix_norm", "linalg.vector_norm", "std", "var"))
-"""Reductions and scans that libraries compute in float16 or bfloat16 as they are, where the sum of ten squares of 200 is infinite: they are computed
-in float32 here. Plain sums, means and products are widened by the libraries themselves. A backend that gives a function of its own widens there."""
+WIDENED = frozenset(
+    ("cumulative_prod", "cumulative_sum", "linalg.matrix_norm", "linalg.vector_norm", "std", "var")
+)
+"""Reductions and scans that libraries compute in float16 or bfloat16 as they are, where the sum of
+ten squares of 200 is infinite: they are computed in float32 here. Plain sums, means and products
+are widened by the libraries themselves. A backend that gives a function of its own widens there."""
 
 
 class RawNamespace:
     """What rules receive as `xp` in an ordinary backward pass.
 
-    A name is looked for in the backend's own `functions`, among the forwards declared with the operation for this
-    backend, in the library's namespace, and last in the declaration's standard-only form; what is found is kept as an
-    attribute. `linalg`, `fft` and the prefixes of third parties (`special`) are namespaces of the same kind.
+    A name is looked for in the backend's own `functions`, among the forwards declared with the
+    operation for this backend, in the library's namespace, and last in the declaration's
+    standard-only form; what is found is kept as an attribute. `linalg`, `fft` and the prefixes of
+    third parties (`special`) are namespaces of the same kind.
     """
 
-    def __init__(self, backend: Backend, prefix: str = "", root: RawNamespace | None = None) -> None:
+    def __init__(
+        self, backend: Backend, prefix: str = "", root: RawNamespace | None = None
+    ) -> None:
         self.__name__ = f"multigrad.raw.{backend.name}"
         self._backend = backend
         self._prefix = prefix
@@ -46,13 +54,18 @@ class RawNamespace:
         return found
 
     def _forget(self) -> None:
-        """Drop what was found, after an operation was replaced. Whoever holds this namespace gets the new one from here."""
+        """Drop what was found, after an operation was replaced.
+
+        Whoever holds this namespace gets the new one from here.
+        """
         with registry.keeping:
             for name in [n for n in vars(self) if not n.startswith("_")]:
                 delattr(self, name)
 
     def device_of(self, x: Any) -> Any:
-        """The device on which to make a constant that is to meet `x`, None where the library places it by itself."""
+        """The device on which to make a constant that is to meet `x`, None where the library places
+        it by itself.
+        """
         return self._backend.kernel("device")(self, x)
 
     def truth(self, x: Any) -> bool | None:
@@ -74,16 +87,25 @@ class RawNamespace:
             return RawNamespace(self._backend, f"{name}.", self._root)
         if op is None and arrives(full):
             return self._find(name)
-        # A forward declared as a function is the meaning of the operation, and the names of kernels are multigrad's own (torch has another
-        # scatter_add, and another convolution); one under "*" is for libraries that have no function of that name.
+        # A forward declared as a function is the meaning of the operation, and the names of kernels
+        # are multigrad's own (torch has another scatter_add, and another convolution); one under
+        # "*" is for libraries that have no function of that name.
         generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
-        ours = op is not None and generic is not None and (op.chapter == "kernels" or not isinstance(op.forward, dict))
+        ours = (
+            op is not None
+            and generic is not None
+            and (op.chapter == "kernels" or not isinstance(op.forward, dict))
+        )
         found = None if ours else _lookup(self._backend.namespace, full)
         if found is not None:
             return found
         if op is None or generic is None:
             known = "" if op is None else " function for the operation"
-            advice = "" if op is None else ": give one in Backend.functions, or declare the operation with forward=."
+            advice = (
+                ""
+                if op is None
+                else ": give one in Backend.functions, or declare the operation with forward=."
+            )
             raise AttributeError(f"backend {self._backend.name!r} has no{known} {full!r}{advice}")
         return _bound_forward(op, resolve(generic), self._root)
 
@@ -97,8 +119,11 @@ def _is_narrow(xp: RawNamespace, dtype: Any) -> bool:
 
 
 def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., Any]:
-    """A function of one array that computes with narrow dtypes in float32, and returns the dtype that it would have returned."""
-    wide: Any = None  # the dtype that was seen last, if it was no narrow one: most programs have one
+    """A function of one array that computes with narrow dtypes in float32, and returns the dtype
+    that it would have returned.
+    """
+    # the dtype that was seen last, if it was no narrow one: most programs have one
+    wide: Any = None
 
     def widened(x: Any, /, **kwargs: Any) -> Any:
         nonlocal wide
@@ -120,7 +145,9 @@ def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., An
 
 
 def arrives(name: str) -> bool:
-    """Whether an operation, or a prefix, is there after all: of a plugin that has been deferred, or that another thread is loading."""
+    """Whether an operation, or a prefix, is there after all: of a plugin that has been deferred, or
+    that another thread is loading.
+    """
     from . import discovery  # which needs this module
 
     discovery.want(name.partition(".")[0])
@@ -135,15 +162,23 @@ def _lookup(namespace: Any, dotted: str) -> Any:
     return namespace
 
 
-def _bound_forward(op: registry.Op, forward: Callable[..., Any], xp: RawNamespace) -> Callable[..., Any]:
+def _bound_forward(
+    op: registry.Op, forward: Callable[..., Any], xp: RawNamespace
+) -> Callable[..., Any]:
     """Give `forward(xp, *arguments)` the calling convention of the operation itself."""
     signature = op.signature
     kinds = {p.kind for p in signature.parameters.values()}
-    variadic = inspect.Parameter.VAR_POSITIONAL in kinds and op.kind != "composite"  # which takes them as one argument, a tuple
-    complete = -1 if kinds & {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL} else len(signature.parameters)
+    # which takes them as one argument, a tuple
+    variadic = inspect.Parameter.VAR_POSITIONAL in kinds and op.kind != "composite"
+    complete = (
+        -1
+        if kinds & {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL}
+        else len(signature.parameters)
+    )
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if variadic or (len(args) == complete and not kwargs):  # binding costs more than most of these functions
+        # binding costs more than most of these functions
+        if variadic or (len(args) == complete and not kwargs):
             return forward(xp, *args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()

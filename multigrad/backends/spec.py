@@ -1,4 +1,7 @@
-"""What a backend is: a frozen record. Everything in it but the name, the namespace and the array types is optional."""
+"""What a backend is: a frozen record.
+
+Everything in it but the name, the namespace and the array types is optional.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,35 @@ from . import kernels as _kernels
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the arrays of a library can do, where libraries differ. The conformance suite holds a backend to it, both ways.
+    """What the arrays of a library can do, where libraries differ.
 
-    Where a field may be None, that means what `__array_namespace_info__` of the library tells, and True where that does not tell. A declaration
-    comes before it: JAX tells what holds under `jax.jit`, and its eager arrays can do more.
+    The conformance suite holds a backend to it, both ways.
 
-    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`. A library whose arrays are never written, or one where a write is
-                    not seen by the views of an array, says False. Then an in-place operation gives the Tensor a new array, views of it are computed
-                    anew, and the kernel `write` (by default the new value itself) only has to return an array with the new values
-    defers          the operators return NotImplemented for a foreign right operand that has reflected operators,
-                    so that `raw * tensor` is a Tensor
+    Where a field may be None, that means what `__array_namespace_info__` of the library tells, and
+    True where that does not tell. A declaration comes before it: JAX tells what holds under
+    `jax.jit`, and its eager arrays can do more.
+
+    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`. A library whose
+                    arrays are never written, or one where a write is not seen by the views of an
+                    array, says False. Then an in-place operation gives the Tensor a new array,
+                    views of it are computed anew, and the kernel `write` (by default the new value
+                    itself) only has to return an array with the new values
+    defers          the operators return NotImplemented for a foreign right operand that has
+                    reflected operators, so that `raw * tensor` is a Tensor
     data_dependent  nonzero, unique_* and repeat by an array work (shapes may depend on values)
     complex         complex dtypes exist
-    strict          its namespace has the names of the standard alone, so that of multigrad hides those beyond it (`Op.beyond`)
-    boolean_indexing  `x[mask]` and `x[mask] = v` work. None: as `data_dependent`, if that is declared, else as the library tells
+    strict          its namespace has the names of the standard alone, so that of multigrad hides
+                    those beyond it (`Op.beyond`)
+    boolean_indexing  `x[mask]` and `x[mask] = v` work. None: as `data_dependent`, if that is
+                      declared, else as the library tells
     negative_steps  `x[::-1]` works; PyTorch has `flip` only
-    lazy            an array is a plan of its values, computed when they are asked for. Then the kernel `truth` is by default one that never
-                    knows, so that multigrad takes no decision on values: a wrong argument that only its values tell gives nan instead of an error
-    missing         what else the library cannot do, with the reason: {"linalg.svd*": "no svd"}. A key is the name of an operation or the id
-                    of a conformance test, where `*` matches anything. Only that the suite expects an error there follows from it
+    lazy            an array is a plan of its values, computed when they are asked for. Then the
+                    kernel `truth` is by default one that never knows, so that multigrad takes no
+                    decision on values: a wrong argument that only its values tell gives nan instead
+                    of an error
+    missing         what else the library cannot do, with the reason: {"linalg.svd*": "no svd"}. A
+                    key is the name of an operation or the id of a conformance test, where `*`
+                    matches anything. Only that the suite expects an error there follows from it
 
     Raises RegistrationError where `missing` is no mapping of names to reasons.
     """
@@ -49,15 +62,24 @@ class Capabilities:
 
     def __post_init__(self) -> None:
         if not isinstance(self.missing, Mapping):
-            raise RegistrationError(f"Capabilities.missing must be a mapping of names to reasons, not {self.missing!r}.")
+            raise RegistrationError(
+                f"Capabilities.missing must be a mapping of names to reasons, not {self.missing!r}."
+            )
         for name, reason in self.missing.items():
             if not isinstance(name, str) or not isinstance(reason, str) or not reason:
-                raise RegistrationError("Capabilities.missing must give a reason for each name, {'linalg.svd': 'no svd'}, "
-                                        f"not {{{name!r}: {reason!r}}}.")
+                raise RegistrationError(
+                    "Capabilities.missing must give a reason for each name, {'linalg.svd': "
+                    f"'no svd'}}, not {{{name!r}: {reason!r}}}."
+                )
 
 
-LACKS = {"complex": "no complex", "data_dependent": "no data-dependent shapes", "boolean_indexing": "no boolean indexing",
-         "negative_steps": "no negative steps", "truth": "lazy"}
+LACKS = {
+    "complex": "no complex",
+    "data_dependent": "no data-dependent shapes",
+    "boolean_indexing": "no boolean indexing",
+    "negative_steps": "no negative steps",
+    "truth": "lazy",
+}
 """What a test or a sample may need of a library, and what is said where it is missing."""
 
 
@@ -67,20 +89,28 @@ class Backend:
 
     name           unique, lower case
     namespace      its raw Array API namespace, as far as it conforms
-    array_types    the types of its arrays (their subclasses, too). They may be no other backend's, nor superclasses of those
-    scalar_types   those of array_types that are immutable scalars, and Python scalars to every other library (np.generic)
-    refused_types  subclasses of those that do not follow the standard, refused by name rather than computed with wrongly
+    array_types    the types of its arrays (their subclasses, too). They may be no other backend's,
+                   nor superclasses of those
+    scalar_types   those of array_types that are immutable scalars, and Python scalars to every
+                   other library (np.generic)
+    refused_types  subclasses of those that do not follow the standard, refused by name rather than
+                   computed with wrongly
     capabilities   see Capabilities
-    functions      faster or mended forwards by operation name, kernels of `ops/kernels.py` included: {"scatter_add": f}.
-                   Each is called exactly like the operation: f(x, /, *, axis=...). Unknown names are refused
-    kernels        overrides of what the engine needs beyond the standard, by name: see `backends/kernels.py`
-    rules          faster derivative rules for this library: {operation: {argument: rule}}. Unknown names are refused
-    attributes     attributes that its Tensors have and those of other backends have not: {name: f}, where f(t) is the value of the attribute
-                   for the Tensor `t`, or for another layer (f raises AttributeError where such has none). What Tensors of all backends have
+    functions      faster or mended forwards by operation name, kernels of `ops/kernels.py`
+                   included: {"scatter_add": f}. Each is called exactly like the operation: f(x, /,
+                   *, axis=...). Unknown names are refused
+    kernels        overrides of what the engine needs beyond the standard, by name: see
+                   `backends/kernels.py`
+    rules          faster derivative rules for this library: {operation: {argument: rule}}. Unknown
+                   names are refused
+    attributes     attributes that its Tensors have and those of other backends have not: {name: f},
+                   where f(t) is the value of the attribute for the Tensor `t`, or for another layer
+                   (f raises AttributeError where such has none). What Tensors of all backends have
                    is refused
-    variants       other devices, flags or precisions for the conformance suite to run on: {label: f}, where `with f() as
-                   device:` enters the variant and gives the device to make arrays on (None: the default one), or a
-                   transformation of functions on raw arrays that must not change their results (a compiler)
+    variants       other devices, flags or precisions for the conformance suite to run on: {label:
+                   f}, where `with f() as device:` enters the variant and gives the device to make
+                   arrays on (None: the default one), or a transformation of functions on raw arrays
+                   that must not change their results (a compiler)
     exemptions     conformance tests this backend cannot pass: {test id: reason}
     """
 
@@ -102,51 +132,84 @@ class Backend:
             raise RegistrationError(f"Backend.name must be a non-empty string, not {self.name!r}.")
         unknown = sorted(set(self.kernels) - set(_kernels.DEFAULTS))
         if unknown:
-            raise RegistrationError(f"backend {self.name!r} overrides unknown kernels: {', '.join(unknown)}. "
-                                    f"Known: {', '.join(sorted(_kernels.DEFAULTS))}.")
+            raise RegistrationError(
+                f"backend {self.name!r} overrides unknown kernels: {', '.join(unknown)}. "
+                f"Known: {', '.join(sorted(_kernels.DEFAULTS))}."
+            )
         types = self.array_types
         if not isinstance(types, tuple) or not types or not all(isinstance(t, type) for t in types):
-            raise RegistrationError(f"backend {self.name!r} needs array_types, a tuple of the types of its arrays.")
+            raise RegistrationError(
+                f"backend {self.name!r} needs array_types, a tuple of the types of its arrays."
+            )
         for label in ("functions", "kernels", "attributes", "variants"):
             for key, value in getattr(self, label).items():
                 if not callable(value):
-                    raise RegistrationError(f"backend {self.name!r}: {label}[{key!r}] must be callable, not {value!r}.")
+                    raise RegistrationError(
+                        f"backend {self.name!r}: {label}[{key!r}] must be callable, not {value!r}."
+                    )
         for label in ("scalar_types", "refused_types"):
             for t in getattr(self, label):
                 if not isinstance(t, type) or not issubclass(t, types):
-                    raise RegistrationError(f"backend {self.name!r}: {label} must be classes of its arrays, those of array_types or subclasses "
-                                            f"of theirs, unlike {t!r}.")
+                    raise RegistrationError(
+                        f"backend {self.name!r}: {label} must be classes of its arrays, those "
+                        f"of array_types or subclasses of theirs, unlike {t!r}."
+                    )
         claims.check_operations(self)
         claims.check_attributes(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """The kernel of that name: this backend's own, or the default that uses only the standard."""
+        """The kernel of that name: this backend's own, or the default that uses only the
+        standard.
+        """
         if name in self.kernels:
             return self.kernels[name]
         if not self.capabilities.mutable and name in _kernels.IMMUTABLE:
             return _kernels.IMMUTABLE[name]
-        return _kernels.LAZY[name] if self.capabilities.lazy and name in _kernels.LAZY else _kernels.DEFAULTS[name]
+        return (
+            _kernels.LAZY[name]
+            if self.capabilities.lazy and name in _kernels.LAZY
+            else _kernels.DEFAULTS[name]
+        )
 
     def lacks(self) -> dict[str, str]:
-        """What the library cannot do, of `LACKS`, with the reason and who gives it: the backend, or the library by its `__array_namespace_info__`.
+        """What the library cannot do, of `LACKS`, with the reason and who gives it: the backend, or
+        the library by its `__array_namespace_info__`.
 
-        The library is asked at each call: its flags may change what it tells. `Capabilities.missing` has what is missing besides.
+        The library is asked at each call: its flags may change what it tells.
+        `Capabilities.missing` has what is missing besides.
         """
         c, told = self.capabilities, self._told()
         masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
-        declared = {"complex": c.complex, "data_dependent": c.data_dependent, "boolean_indexing": masks, "negative_steps": c.negative_steps,
-                    "truth": not c.lazy}
-        found = {name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False}
-        return found | {name: f"{text} (the library tells)" for name, text in LACKS.items() if declared[name] is None and told.get(name) is False}
+        declared = {
+            "complex": c.complex,
+            "data_dependent": c.data_dependent,
+            "boolean_indexing": masks,
+            "negative_steps": c.negative_steps,
+            "truth": not c.lazy,
+        }
+        found = {
+            name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False
+        }
+        return found | {
+            name: f"{text} (the library tells)"
+            for name, text in LACKS.items()
+            if declared[name] is None and told.get(name) is False
+        }
 
     def _told(self) -> dict[str, bool]:
         """What the library tells of itself, as far as it does."""
         try:
             info = self.namespace.__array_namespace_info__()
             there = info.capabilities()
-            told = {"data_dependent": there.get("data-dependent shapes"), "boolean_indexing": there.get("boolean indexing")}
-            return {name: can for name, can in told.items() if isinstance(can, bool)} | {"complex": bool(info.dtypes(kind="complex floating"))}
-        except Exception:  # whatever a library raises that has no inspection, or half of one: it does not tell
+            told = {
+                "data_dependent": there.get("data-dependent shapes"),
+                "boolean_indexing": there.get("boolean indexing"),
+            }
+            return {name: can for name, can in told.items() if isinstance(can, bool)} | {
+                "complex": bool(info.dtypes(kind="complex floating"))
+            }
+        except Exception:
+            # whatever a library raises that has no inspection, or half of one: it does not tell
             return {}
 
 
@@ -155,11 +218,13 @@ class BackendSpec:
     """What a plugin says about a backend before its library is imported.
 
     name     the backend's name
-    module   the module of the array library, its top-level one or a part of it; the backend is looked at only once this
-             module is imported, or when it is asked for by name. No two plugins may have one module: it belongs to the
-             built-in backend, else to the first plugin by name
+    module   the module of the array library, its top-level one or a part of it; the backend is
+             looked at only once this module is imported, or when it is asked for by name. No two
+             plugins may have one module: it belongs to the built-in backend, else to the first
+             plugin by name
     load     "package.module:function" that returns the Backend (called at most once)
-    install  how to install the library, for the error message: what the library's own documentation says
+    install  how to install the library, for the error message: what the library's own documentation
+             says
     """
 
     name: str
@@ -171,6 +236,10 @@ class BackendSpec:
         for label in ("name", "module", "load"):
             value = getattr(self, label)
             if not isinstance(value, str) or not value:
-                raise RegistrationError(f"BackendSpec.{label} must be a non-empty string, not {value!r}.")
+                raise RegistrationError(
+                    f"BackendSpec.{label} must be a non-empty string, not {value!r}."
+                )
         if ":" not in self.load:
-            raise RegistrationError(f"BackendSpec.load must read 'package.module:function', not {self.load!r}.")
+            raise RegistrationError(
+                f"BackendSpec.load must read 'package.module:function', not {self.load!r}."
+            )

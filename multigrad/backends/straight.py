@@ -1,4 +1,5 @@
-"""A program as straight Python code, which calls the operations one by one: the default kernel `compile`.
+"""A program as straight Python code, which calls the operations one by one: the default kernel
+`compile`.
 
     def run(v0, v1):
         v2 = multiply(v0, v1)
@@ -6,8 +7,9 @@
         ...
         return (v7,)
 
-A name is used again once its value is needed no more, and values whose names nothing takes are dropped. What may lie in the memory of something else
-is copied before it is returned, or before anything is written.
+A name is used again once its value is needed no more, and values whose names nothing takes are
+dropped. What may lie in the memory of something else is copied before it is returned, or before
+anything is written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,21 @@ from typing import Any
 
 from ..errors import PACKAGE
 from ..optimizing import optimized
-from ..program import Call, Guard, Missed, Program, Ref, Torn, Write, compatible, function_of, got, is_on_numbers, refs, shared
+from ..program import (
+    Call,
+    Guard,
+    Missed,
+    Program,
+    Ref,
+    Torn,
+    Write,
+    compatible,
+    function_of,
+    got,
+    is_on_numbers,
+    refs,
+    shared,
+)
 from .raw import RawNamespace
 
 
@@ -44,8 +60,13 @@ class Text:
         self.mutable, self.scalars = backend.capabilities.mutable, backend.scalar_types
         write = backend.kernel("write")
         self.scope: dict[str, Any] = {
-            "Missed": Missed, "Torn": Torn, "got_of": got, "compatible": compatible, "copy": self.copy,
-            "write": lambda x, value: write(xp, x, value), "__name__": "multigrad.compiling",
+            "Missed": Missed,
+            "Torn": Torn,
+            "got_of": got,
+            "compatible": compatible,
+            "copy": self.copy,
+            "write": lambda x, value: write(xp, x, value),
+            "__name__": "multigrad.compiling",
         }
         self.named: dict[int, str] = {}
         self.places: dict[int, str] = {}
@@ -86,10 +107,19 @@ class Text:
     def last_uses(self) -> dict[int, list[int]]:
         """The values of no use after a step, but for inputs, constants and what the end needs."""
         program = self.program
-        kept = {*program.inputs, *program.constants, *program.outputs, *(s.value for s in program.steps if isinstance(s, Write))}
+        kept = {
+            *program.inputs,
+            *program.constants,
+            *program.outputs,
+            *(s.value for s in program.steps if isinstance(s, Write)),
+        }
         last: dict[int, int] = {}
         for i, step in enumerate(program.steps):
-            used = (*refs(step.args), *(n for n in step.outs if n >= 0)) if isinstance(step, Call) else (step.value,)
+            used = (
+                (*refs(step.args), *(n for n in step.outs if n >= 0))
+                if isinstance(step, Call)
+                else (step.value,)
+            )
             for n in used:
                 if n not in kept:
                     last[n] = i
@@ -107,7 +137,11 @@ class Text:
             if p.kind is p.VAR_POSITIONAL:
                 yield from map(self.expression, x)
             else:
-                yield f"{p.name}={self.expression(x)}" if p.kind is p.KEYWORD_ONLY else self.expression(x)
+                yield (
+                    f"{p.name}={self.expression(x)}"
+                    if p.kind is p.KEYWORD_ONLY
+                    else self.expression(x)
+                )
 
     def call(self, call: Call, given: str) -> str:
         targets = ", ".join(self.place(n) if n >= 0 else "_" for n in call.outs)
@@ -122,9 +156,15 @@ class Text:
     def guard(self, guard: Guard) -> str:
         name = self.name(guard, f"g{guard.place}")
         if guard.kind == "bool":
-            return f"if (got := bool({self.place(guard.value)})) is not {bool(guard.expected)}: raise Missed({name}, got)"
+            return (
+                f"if (got := bool({self.place(guard.value)})) is not "
+                f"{bool(guard.expected)}: raise Missed({name}, got)"
+            )
         told = self.name(guard.expected)
-        return f"if not compatible({guard.kind!r}, {told}, got := got_of({guard.kind!r}, {self.place(guard.value)})): raise Missed({name}, got)"
+        return (
+            f"if not compatible({guard.kind!r}, {told}, got := got_of({guard.kind!r}, "
+            f"{self.place(guard.value)})): raise Missed({name}, got)"
+        )
 
     def expression(self, x: Any) -> str:
         """The text of an argument; what has none is given a name."""

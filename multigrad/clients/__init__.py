@@ -1,8 +1,9 @@
 """Libraries that use arrays of others, and have a place where these register.
 
-None of them is imported here. One that the program has imported is told of Tensors when the next Tensor is made from an array, or by
-`multigrad.register_clients()`. What a library finds by itself (NumPy's protocols, the namespace of an array, the names in `multigrad`) needs no
-registration. `scipy_fft` is a backend that the user sets in SciPy.
+None of them is imported here. One that the program has imported is told of Tensors when the next
+Tensor is made from an array, or by `multigrad.register_clients()`. What a library finds by itself
+(NumPy's protocols, the namespace of an array, the names in `multigrad`) needs no registration.
+`scipy_fft` is a backend that the user sets in SciPy.
 """
 
 from __future__ import annotations
@@ -23,18 +24,26 @@ if TYPE_CHECKING:
 
 __all__ = ["register_clients", "scipy_fft"]
 
-PLACES = {"einops._backends": "einops", "matplotlib.units": "matplotlib", "autoray.autoray": "autoray"}
-"""The module that knows where arrays register, and the one here that registers them there, by `register(module)`."""
+PLACES = {
+    "einops._backends": "einops",
+    "matplotlib.units": "matplotlib",
+    "autoray.autoray": "autoray",
+}
+"""The module that knows where arrays register, and the one here that registers them there, by
+`register(module)`.
+"""
 
 _registered: set[str] = set()
 _registering = RLock()
 
 
 def register_clients() -> None:
-    """Tell every library that the program has imported, and that keeps a list of kinds of arrays, of Tensors: einops, matplotlib, autoray.
+    """Tell every library that the program has imported, and that keeps a list of kinds of arrays,
+    of Tensors: einops, matplotlib, autoray.
 
-    The first Tensor that is made from an array after such a library was imported does so, too; this is for Tensors that were made before.
-    Nothing is imported for it, and a library that was told is not told again.
+    The first Tensor that is made from an array after such a library was imported does so, too; this
+    is for Tensors that were made before. Nothing is imported for it, and a library that was told is
+    not told again.
     """
     with _registering:
         known = len(sys.modules)  # what is imported from here on is seen by the next Tensor
@@ -65,11 +74,15 @@ def _unfinished(module: ModuleType) -> bool:
 
 
 COMPUTING = frozenset({"xarray"})
-"""Libraries that deep-copy arrays as a step: xarray does in `DataArray(t, coords=...)`, `sortby`, `align` and whatever else calls its `copy`."""
+"""Libraries that deep-copy arrays as a step: xarray does in `DataArray(t, coords=...)`, `sortby`,
+`align` and whatever else calls its `copy`.
+"""
 
 
 def is_step() -> bool:
-    """Whether a library computes with a deep copy: it called copy.deepcopy, and the program called the library rather than copy.deepcopy."""
+    """Whether a library computes with a deep copy: it called copy.deepcopy, and the program called
+    the library rather than copy.deepcopy.
+    """
     if COMPUTING.isdisjoint(sys.modules):
         return False
     frame = _beyond(sys._getframe(program() - 1), frozenset({"copy"}))

@@ -1,4 +1,7 @@
-"""autoray: it finds the names in `multigrad` by itself, by the module of the class of an array. Here are those that NumPy has besides."""
+"""autoray: it finds the names in `multigrad` by itself, by the module of the class of an array.
+
+Here are those that NumPy has besides.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,27 @@ from typing import Any
 
 from ..engine.convert import default_host, tensor
 
-OF_NUMPY = ("absolute", "allclose", "amax", "amin", "array_equal", "average", "conjugate", "cumprod", "cumsum", "linalg.multi_dot", "linalg.norm",
-            "power", "ptp", "rot90", "squeeze", "vdot")
-"""Functions of NumPy that have another name in the standard, or none: its protocols lead to the operations."""
+OF_NUMPY = (
+    "absolute",
+    "allclose",
+    "amax",
+    "amin",
+    "array_equal",
+    "average",
+    "conjugate",
+    "cumprod",
+    "cumsum",
+    "linalg.multi_dot",
+    "linalg.norm",
+    "power",
+    "ptp",
+    "rot90",
+    "squeeze",
+    "vdot",
+)
+"""Functions of NumPy that have another name in the standard, or none: its protocols lead to the
+operations.
+"""
 
 
 def register(module: ModuleType) -> None:

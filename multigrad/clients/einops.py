@@ -14,7 +14,10 @@ from ..registry import OPS
 
 
 class Operations:
-    """The operations that einops asks of a library. It finds them as a subclass of its own class, which is made of both by `register`."""
+    """The operations that einops asks of a library.
+
+    It finds them as a subclass of its own class, which is made of both by `register`.
+    """
 
     framework_name = "multigrad"
 
@@ -60,7 +63,8 @@ class Operations:
         return bool(_of(x).isdtype(x.dtype, ("real floating", "complex floating")))
 
     def einsum(self, pattern: str, *x: Any) -> Any:
-        return function_of(OPS["einsum"])(pattern, *x)  # beyond the standard, so not every namespace has it
+        # beyond the standard, so not every namespace has it
+        return function_of(OPS["einsum"])(pattern, *x)
 
 
 def _of(x: Any) -> Namespace:
@@ -69,7 +73,9 @@ def _of(x: Any) -> Namespace:
 
 
 def register(module: ModuleType) -> None:
-    """Make the subclass of `AbstractBackend` by which einops finds an array library. einops makes its only instance when it meets a Tensor."""
+    """Make the subclass of `AbstractBackend` by which einops finds an array library. einops makes
+    its only instance when it meets a Tensor.
+    """
     base = getattr(module, "AbstractBackend", None)
     if isinstance(base, type):
         _kept.append(type("MultigradBackend", (Operations, base), {"__module__": __name__}))

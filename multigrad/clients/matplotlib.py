@@ -1,4 +1,6 @@
-"""matplotlib: constants are plotted as NumPy arrays; what requires grad is refused, and told to be detached."""
+"""matplotlib: constants are plotted as NumPy arrays; what requires grad is refused, and told to be
+detached.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def register(module: ModuleType) -> None:
 
         @staticmethod
         def convert(value: Any, unit: Any, axis: Any) -> Any:
-            """The values; what is refused stays what it is, and NumPy, which is asked next, says why."""
+            """The values; what is refused stays what it is, and NumPy, which is asked next, says
+            why.
+            """
             try:
                 return _plain(value)
             except GradientError:

@@ -3,8 +3,9 @@
     with scipy.fft.set_backend(multigrad.clients.scipy_fft):
         y = scipy.fft.dct(x, norm="ortho")
 
-Transforms of sines and cosines of the types 1 to 4 are Fourier transforms of the array with zeros, or its mirror image, behind it. Arguments and
-values are SciPy's. What the standard has no transform for (hfft2, ihfftn, fht, ...) and what is no Tensor is left to the next backend, which is SciPy
+Transforms of sines and cosines of the types 1 to 4 are Fourier transforms of the array with zeros,
+or its mirror image, behind it. Arguments and values are SciPy's. What the standard has no transform
+for (hfft2, ihfftn, fht, ...) and what is no Tensor is left to the next backend, which is SciPy
 itself.
 """
 
@@ -34,7 +35,9 @@ def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
-    """The namespace, and the array in a floating dtype: integers as float64, as SciPy has them; `complex_`: in a complex one."""
+    """The namespace, and the array in a floating dtype: integers as float64, as SciPy has them;
+    `complex_`: in a complex one.
+    """
     xp = x.__array_namespace__()
     if not xp.isdtype(x.dtype, ("real floating", "complex floating")):
         x = xp.astype(x, xp.float64)
@@ -44,7 +47,14 @@ def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
 
 
 def _one(name: str, complex_: bool) -> Callable[..., Any]:
-    def function(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, overwrite_x: bool = False, workers: int | None = None) -> Any:
+    def function(
+        x: Any,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+    ) -> Any:
         xp, x = _floating(x, complex_)
         return getattr(xp.fft, name)(x, n=n, axis=axis, norm=norm or "backward")
 
@@ -52,8 +62,14 @@ def _one(name: str, complex_: bool) -> Callable[..., Any]:
 
 
 def _several(name: str, complex_: bool, two: bool) -> Callable[..., Any]:
-    def function(x: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = (-2, -1) if two else None, norm: str | None = None,
-                 overwrite_x: bool = False, workers: int | None = None) -> Any:
+    def function(
+        x: Any,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = (-2, -1) if two else None,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+    ) -> Any:
         xp, x = _floating(x, complex_)
         s = None if s is None else (s,) if isinstance(s, int) else tuple(s)
         axes = None if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
@@ -82,12 +98,18 @@ def _fourier(xp: Any, parts: Sequence[Any]) -> Any:
 
 
 def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
-    """The last axis with its first and its last element times a number, one of them 1 where there is one element."""
+    """The last axis with its first and its last element times a number, one of them 1 where there
+    is one element.
+    """
     n = x.shape[-1]
     if first == last == 1.0:
         return x
     place = xp.arange(n, device=x.device)
-    return x * (1.0 + xp.astype(place == 0, x.dtype) * (first - 1.0) + xp.astype(place == n - 1, x.dtype) * (last - 1.0))
+    return x * (
+        1.0
+        + xp.astype(place == 0, x.dtype) * (first - 1.0)
+        + xp.astype(place == n - 1, x.dtype) * (last - 1.0)
+    )
 
 
 def _cosines(xp: Any, x: Any, kind: int) -> Any:
@@ -96,7 +118,10 @@ def _cosines(xp: Any, x: Any, kind: int) -> Any:
     if kind == 1:
         return xp.real(_fourier(xp, [z, xp.flip(z[..., 1:-1], axis=-1)])[..., :n])
     if kind == 2:
-        return xp.real(_fourier(xp, [z, xp.flip(z, axis=-1)])[..., :n] * _phases(xp, z, 0.0, math.pi / (2 * n), n))
+        return xp.real(
+            _fourier(xp, [z, xp.flip(z, axis=-1)])[..., :n]
+            * _phases(xp, z, 0.0, math.pi / (2 * n), n)
+        )
     return xp.real(_halved(xp, z, kind))
 
 
@@ -107,12 +132,18 @@ def _sines(xp: Any, x: Any, kind: int) -> Any:
         zero = _zeros(xp, z, 1)
         return -xp.imag(_fourier(xp, [zero, z, zero, -xp.flip(z, axis=-1)])[..., 1 : n + 1])
     if kind == 2:
-        return -xp.imag(_fourier(xp, [z, -xp.flip(z, axis=-1)])[..., 1 : n + 1] * _phases(xp, z, math.pi / (2 * n), math.pi / (2 * n), n))
+        return -xp.imag(
+            _fourier(xp, [z, -xp.flip(z, axis=-1)])[..., 1 : n + 1]
+            * _phases(xp, z, math.pi / (2 * n), math.pi / (2 * n), n)
+        )
     return -xp.imag(_halved(xp, z, kind, behind=kind == 3))
 
 
 def _halved(xp: Any, z: Any, kind: int, behind: bool = False) -> Any:
-    """Types 3 and 4: frequencies between those of the Fourier transform of twice the length. `behind`: the elements count from 1."""
+    """Types 3 and 4: frequencies between those of the Fourier transform of twice the length.
+
+    `behind`: the elements count from 1.
+    """
     n = z.shape[-1]
     step = math.pi / (2 * n)
     z = 2 * z * _phases(xp, z, step * behind, step, n)
@@ -128,8 +159,17 @@ INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 ROOT = math.sqrt(2.0)
 
 
-def _transformed(name: str, cosine: bool, inverse: bool, x: Any, type: int, n: int | None, axis: int, norm: str | None,
-                 orthogonalize: bool | None) -> Any:
+def _transformed(
+    name: str,
+    cosine: bool,
+    inverse: bool,
+    x: Any,
+    type: int,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    orthogonalize: bool | None,
+) -> Any:
     """One transform along one axis."""
     xp, x = _floating(x)
     if type not in INVERSE:
@@ -137,7 +177,9 @@ def _transformed(name: str, cosine: bool, inverse: bool, x: Any, type: int, n: i
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(f'{name}: norm must be "backward", "ortho" or "forward", not {norm!r}')
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {x.ndim} dimensions")
+        raise ValueError(
+            f"{name}: axis {axis} is out of bounds for an array of {x.ndim} dimensions"
+        )
     x = _of_length(xp, xp.moveaxis(x, axis, -1), x.shape[axis] if n is None else n, name)
     size = x.shape[-1]
     if cosine and type == 1 and size < 2:
@@ -161,12 +203,16 @@ def _both(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
 
 
 def _with_ends(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
-    """The transform as an orthogonal matrix has it, up to a factor: elements that are their own mirror images are scaled."""
+    """The transform as an orthogonal matrix has it, up to a factor: elements that are their own
+    mirror images are scaled.
+    """
     if kind == 3 or (kind == 1 and cosine):
         x = _scaled_end(xp, x, ROOT if cosine else 1.0, 1.0 if cosine and kind == 3 else ROOT)
     out = _both(xp, x, cosine, kind)
     if kind == 2 or (kind == 1 and cosine):
-        out = _scaled_end(xp, out, 1 / ROOT if cosine else 1.0, 1.0 if cosine and kind == 2 else 1 / ROOT)
+        out = _scaled_end(
+            xp, out, 1 / ROOT if cosine else 1.0, 1.0 if cosine and kind == 2 else 1 / ROOT
+        )
     return out
 
 
@@ -175,27 +221,52 @@ def _of_length(xp: Any, x: Any, n: int, name: str) -> Any:
     if n < 1:
         raise ValueError(f"{name}: invalid number of data points ({n}) specified")
     size = x.shape[-1]
-    return x if size == n else x[..., :n] if size > n else xp.concat([x, _zeros(xp, x, n - size)], axis=-1)
+    return (
+        x
+        if size == n
+        else x[..., :n]
+        if size > n
+        else xp.concat([x, _zeros(xp, x, n - size)], axis=-1)
+    )
 
 
 def _along_one(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
-    def function(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, overwrite_x: bool = False,
-                 workers: int | None = None, orthogonalize: bool | None = None) -> Any:
+    def function(
+        x: Any,
+        type: int = 2,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        orthogonalize: bool | None = None,
+    ) -> Any:
         return _transformed(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
 
     return function
 
 
 def _along_several(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
-    def function(x: Any, type: int = 2, s: Sequence[int] | int | None = None, axes: Sequence[int] | int | None = None, norm: str | None = None,
-                 overwrite_x: bool = False, workers: int | None = None, *, orthogonalize: bool | None = None) -> Any:
+    def function(
+        x: Any,
+        type: int = 2,
+        s: Sequence[int] | int | None = None,
+        axes: Sequence[int] | int | None = None,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        *,
+        orthogonalize: bool | None = None,
+    ) -> Any:
         lengths = None if s is None else [s] if isinstance(s, int) else list(s)
         if axes is None:
             along = list(range(x.ndim)) if lengths is None else list(range(-len(lengths), 0))
         else:
             along = [axes] if isinstance(axes, int) else list(axes)
         if lengths is not None and len(lengths) != len(along):
-            raise ValueError(f"{name}: when given, axes and shape arguments have to be of the same length")
+            raise ValueError(
+                f"{name}: when given, axes and shape arguments have to be of the same length"
+            )
         if len({axis % x.ndim for axis in along}) < len(along):
             raise ValueError(f"{name}: all axes must be unique")
         if not along:
@@ -209,8 +280,23 @@ def _along_several(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: _one(name, name not in ("rfft", "ihfft")) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
-    **{f"{name}{end}": _several(f"{name}n", name != "rfft", end == "2") for name in ("fft", "ifft", "rfft", "irfft") for end in ("2", "n")},
-    **{f"{i}{name}": _along_one(f"{i}{name}", name == "dct", i == "i") for name in ("dct", "dst") for i in ("", "i")},
-    **{f"{i}{name}n": _along_several(f"{i}{name}n", name == "dct", i == "i") for name in ("dct", "dst") for i in ("", "i")},
+    **{
+        name: _one(name, name not in ("rfft", "ihfft"))
+        for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+    },
+    **{
+        f"{name}{end}": _several(f"{name}n", name != "rfft", end == "2")
+        for name in ("fft", "ifft", "rfft", "irfft")
+        for end in ("2", "n")
+    },
+    **{
+        f"{i}{name}": _along_one(f"{i}{name}", name == "dct", i == "i")
+        for name in ("dct", "dst")
+        for i in ("", "i")
+    },
+    **{
+        f"{i}{name}n": _along_several(f"{i}{name}n", name == "dct", i == "i")
+        for name in ("dct", "dst")
+        for i in ("", "i")
+    },
 }

@@ -1,4 +1,6 @@
-"""The comparison of a program with the function that it was recorded of: whether the function depends on more than its arguments."""
+"""The comparison of a program with the function that it was recorded of: whether the function
+depends on more than its arguments.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,15 @@ from .leaves import Arguments, raw
 from .taking import Variant
 
 ROUNDING = 2**12
-"""By how many units of rounding of its largest element an array may differ that was computed in another order."""
+"""By how many units of rounding of its largest element an array may differ that was computed in
+another order.
+"""
 
 
 class HiddenStateError(MultigradError, RuntimeError):
-    """A compiled function depends on something besides its arguments, which the recording has frozen."""
+    """A compiled function depends on something besides its arguments, which the recording has
+    frozen.
+    """
 
 
 class OwnError(Exception):
@@ -29,8 +35,13 @@ class OwnError(Exception):
         self.error = error
 
 
-def compared(function: Callable[..., Any], name: str, variant: Variant, arguments: Arguments) -> Any:
-    """What the program returns for these arguments, once the function has returned the same. Raises HiddenStateError where it has not."""
+def compared(
+    function: Callable[..., Any], name: str, variant: Variant, arguments: Arguments
+) -> Any:
+    """What the program returns for these arguments, once the function has returned the same.
+
+    Raises HiddenStateError where it has not.
+    """
     leaves = _copies(arguments, variant)
     before = _read(arguments, variant)
     outs = variant.run(*[raw(leaves[i]) for i in arguments.inputs])
@@ -40,12 +51,19 @@ def compared(function: Callable[..., Any], name: str, variant: Variant, argument
     where = _difference(found, expected, exactly=True)
     if where is not None:
         rounded = _difference(found, expected, exactly=False) is None
-        if not rounded or _difference(expected, _called(function, arguments, variant), exactly=True) is not None:
+        if (
+            not rounded
+            or _difference(expected, _called(function, arguments, variant), exactly=True)
+            is not None
+        ):
             raise HiddenStateError(
-                f"compile: {name} has returned something else than its program, which was recorded at an earlier call ({where}). So it depends on "
-                "hidden state, something besides its arguments, as a random generator, a counter or the time, and the program holds what that was "
-                "then. Pass it as an argument. Or it asks its arguments for their class, as by isinstance(x, numpy.ndarray): while it is recorded, "
-                "others stand for them. (check=False compares nothing.)")
+                f"compile: {name} has returned something else than its program, which was "
+                f"recorded at an earlier call ({where}). So it depends on hidden state, "
+                "something besides its arguments, as a random generator, a counter or the "
+                "time, and the program holds what that was then. Pass it as an argument. Or it "
+                "asks its arguments for their class, as by isinstance(x, numpy.ndarray): while "
+                "it is recorded, others stand for them. (check=False compares nothing.)"
+            )
     for i, place in variant.writes.items():
         target, value = arguments.leaves[i], leaves[i]
         if isinstance(target, Tensor):
@@ -74,7 +92,9 @@ def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
     host = arguments.host
     if host is None or not host.mutable:
         return []
-    places = [i for i in arguments.inputs if arguments.kinds[i].host is host and i not in variant.writes]
+    places = [
+        i for i in arguments.inputs if arguments.kinds[i].host is host and i not in variant.writes
+    ]
     return [(i, host.xp.asarray(raw(arguments.leaves[i]), copy=True)) for i in places]
 
 
@@ -88,11 +108,16 @@ def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]
             host.write(host.xp, x, value)
             other.append(arguments.name(i))
     if other:
-        raise HiddenStateError(f"compile: {name} has written to {', '.join(other)} in a way that its program has not recorded, as by a method of the "
-                               "library's own arrays. Write by x[...] = value, or by an operator such as x += value")
+        raise HiddenStateError(
+            f"compile: {name} has written to {', '.join(other)} in a way that its program has "
+            "not recorded, as by a method of the library's own arrays. Write by x[...] = "
+            "value, or by an operator such as x += value"
+        )
 
 
-def _called(function: Callable[..., Any], arguments: Arguments, variant: Variant) -> list[tuple[str, Any]]:
+def _called(
+    function: Callable[..., Any], arguments: Arguments, variant: Variant
+) -> list[tuple[str, Any]]:
     """What the function returns and writes."""
     leaves = _copies(arguments, variant)
     try:
@@ -113,12 +138,16 @@ def _called(function: Callable[..., Any], arguments: Arguments, variant: Variant
 
 
 def _values(result: Any, leaves: Sequence[Any], variant: Variant) -> list[tuple[str, Any]]:
-    """What is compared of a call: the leaves of the result, and the arguments that were written, each with its name."""
+    """What is compared of a call: the leaves of the result, and the arguments that were written,
+    each with its name.
+    """
     found = [(f"result{where}", x) for where, x in tree.named_leaves(result)]
     return found + [(f"argument {i} in place", leaves[i]) for i in variant.writes]
 
 
-def _difference(found: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], exactly: bool) -> str | None:
+def _difference(
+    found: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], exactly: bool
+) -> str | None:
     """What differs first, None if nothing does."""
     if [name for name, _ in found] != [name for name, _ in expected]:
         return "the structure of the result"
@@ -147,7 +176,9 @@ def _same(x: Any, y: Any, exactly: bool) -> bool:
 
 
 def same_arrays(x: Any, y: Any, host: Host, exactly: bool) -> bool:
-    """Whether two raw arrays of one form have the same values, nan included; or, if not exactly, but for rounding."""
+    """Whether two raw arrays of one form have the same values, nan included; or, if not exactly,
+    but for rounding.
+    """
     xp, elem = host.xp, host.element(x.dtype)
     same = x == y
     if elem.floating:

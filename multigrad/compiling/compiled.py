@@ -1,7 +1,8 @@
 """What `func.compile` returns: a function that records programs of another one, and runs them.
 
-A call finds the programs of its key (see leaves.py), runs the one that served last, and, where a guard misses, the one that holds for what the guard
-was told, or records another. Programs that have served are called by functions that are written for them (fast.py), before any key is made.
+A call finds the programs of its key (see leaves.py), runs the one that served last, and, where a
+guard misses, the one that holds for what the guard was told, or records another. Programs that have
+served are called by functions that are written for them (fast.py), before any key is made.
 """
 
 from __future__ import annotations
@@ -39,9 +40,14 @@ ASKED = {"bool": "bool()", "int": "int() or as an index", "number": "float()", "
 
 
 class Compiled(Generic[P, R]):
-    """A compiled function. `programs` are those that it has recorded; `source()`, `memory()` and `clear()` are about them."""
+    """A compiled function.
 
-    def __init__(self, function: Callable[P, R], statics: tuple[int, ...], most: int, arena: int, check: Any) -> None:
+    `programs` are those that it has recorded; `source()`, `memory()` and `clear()` are about them.
+    """
+
+    def __init__(
+        self, function: Callable[P, R], statics: tuple[int, ...], most: int, arena: int, check: Any
+    ) -> None:
         update_wrapper(self, function)
         self._function = function
         self._given = statics
@@ -63,7 +69,9 @@ class Compiled(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        """By its name, as a function, where that is its own; else made anew, without programs, of a function that is copied as functions are."""
+        """By its name, as a function, where that is its own; else made anew, without programs, of a
+        function that is copied as functions are.
+        """
         name: str = getattr(self, "__qualname__", "")
         found: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
@@ -83,16 +91,27 @@ class Compiled(Generic[P, R]):
         return tuple([v.program for entry in list(self._entries.values()) for v in entry.variants])
 
     def source(self) -> str:
-        """What was recorded, as text: for each program its arguments, operations with the lines that they come from, guards and writes."""
-        return "\n".join(listing.text(self._name, entry, v) for entry in list(self._entries.values())
-                         for v in entry.variants)
+        """What was recorded, as text: for each program its arguments, operations with the lines
+        that they come from, guards and writes.
+        """
+        return "\n".join(
+            listing.text(self._name, entry, v)
+            for entry in list(self._entries.values())
+            for v in entry.variants
+        )
 
     def memory(self) -> int:
-        """The bytes that programs keep between calls: constants, and memory for intermediate results."""
-        return sum(listing.memory(v) for entry in list(self._entries.values()) for v in entry.variants)
+        """The bytes that programs keep between calls: constants, and memory for intermediate
+        results.
+        """
+        return sum(
+            listing.memory(v) for entry in list(self._entries.values()) for v in entry.variants
+        )
 
     def clear(self) -> None:
-        """Forget all programs, so that the next call records anew what the function reads besides its arguments."""
+        """Forget all programs, so that the next call records anew what the function reads besides
+        its arguments.
+        """
         with self._lock:
             self._forget()
 
@@ -147,7 +166,14 @@ class Compiled(Generic[P, R]):
                 return None
             return self._entries.setdefault(key, Entry(arguments, key[0]))
 
-    def _run(self, entry: Entry, variant: Variant, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(
+        self,
+        entry: Entry,
+        variant: Variant,
+        arguments: Arguments,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """Run a program, and others where guards miss."""
         while True:
             if variant.writes and not may_write(arguments, list(variant.writes)):
@@ -157,7 +183,10 @@ class Compiled(Generic[P, R]):
                     found = checks.compared(self._function, self._name, variant, arguments)
                     variant.checked = True
                 else:
-                    found = variant.returned(variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs]), arguments.leaves)
+                    found = variant.returned(
+                        variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs]),
+                        arguments.leaves,
+                    )
             except Missed as missed:
                 following = entry.following(variant, missed)
                 if following is None:
@@ -173,7 +202,9 @@ class Compiled(Generic[P, R]):
                 raise
             except checks.OwnError as error:
                 raise error.error from None
-            except Exception:  # the function itself says what is wrong, with its own lines, and leaves its arguments as it does
+            except Exception:
+                # the function itself says what is wrong, with its own lines, and leaves its
+                # arguments as it does
                 return self._itself(args, kwargs)
             entry.last = variant
             self._keep_hot(entry, variant)
@@ -186,9 +217,16 @@ class Compiled(Generic[P, R]):
         with self._lock:
             if self._entries.get((entry.mode, entry.key)) is entry:
                 call = variant.call = variant.call or fast.caller(self, entry, variant)
-                self._hot = (call, *[other for other in self._hot if other is not call][:HOT - 1])
+                self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 
-    def _after(self, error: Exception, entry: Entry, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _after(
+        self,
+        error: Exception,
+        entry: Entry,
+        variant: Variant,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """What comes of a call whose program raised, before anything was written."""
         if isinstance(error, Torn):
             raise error.error from None
@@ -206,13 +244,25 @@ class Compiled(Generic[P, R]):
 
     # Recording
 
-    def _recorded(self, entry: Entry, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any], missed: Missed | None = None) -> Any:
+    def _recorded(
+        self,
+        entry: Entry,
+        arguments: Arguments,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        missed: Missed | None = None,
+    ) -> Any:
         """Record a program while the function runs, and return what it returns."""
         if missed is not None and len(entry.variants) >= self._most:
             where = missed.guard.line or "one of its lines"
-            self._warn(where, f"{self._name} has {self._most} programs for arguments of this kind, and the value that {where} asks for by "
-                       f"{ASKED[missed.guard.kind]} is one that none of them holds for, {missed.got!r}. For such values it runs without a program "
-                       "from now on. Compute with the array itself, as with multigrad.where, or pass a larger max_programs")
+            self._warn(
+                where,
+                f"{self._name} has {self._most} programs for arguments of this kind, and the "
+                f"value that {where} asks for by {ASKED[missed.guard.kind]} is one that none of "
+                f"them holds for, {missed.got!r}. For such values it runs without a program "
+                "from now on. Compute with the array itself, as with multigrad.where, or pass "
+                "a larger max_programs",
+            )
             return self._itself(args, kwargs)
         try:
             taken = take(self._function, arguments)
@@ -226,13 +276,18 @@ class Compiled(Generic[P, R]):
         run = host.backend.kernel("compile")(host.xp, taken.program, arena=self._arena)
         variant = Variant(taken.program, run, taken.result, taken.writes, not self._check)
         with self._lock:
-            if len(entry.variants) < self._most and not any(variant.same(other) for other in entry.variants):  # another thread may have been as fast
+            # another thread may have been as fast
+            if len(entry.variants) < self._most and not any(
+                variant.same(other) for other in entry.variants
+            ):
                 entry.variants.append(variant)
                 entry.last = variant
         return taken.returned
 
     def _put_aside(self, entry: Entry, why: str | None = None) -> None:
-        """Call the function itself from now on where there is a reason that holds for all arguments of the kind."""
+        """Call the function itself from now on where there is a reason that holds for all arguments
+        of the kind.
+        """
         if why is not None:
             entry.aside = why
             self._warn(why, f"{self._name} is not compiled, because {why}; it is called as it is")
@@ -250,15 +305,28 @@ class Compiled(Generic[P, R]):
         alike = [e for e in known if e.structure == arguments.structure]
         text = "the structure of the arguments"
         if alike:
+
             def different(entry: Entry) -> list[int]:
-                return [i for i, (a, b) in enumerate(zip(entry.kinds, arguments.kinds, strict=True)) if a.key != b.key]
+                return [
+                    i
+                    for i, (a, b) in enumerate(zip(entry.kinds, arguments.kinds, strict=True))
+                    if a.key != b.key
+                ]
 
             nearest = min(reversed(alike), key=lambda e: len(different(e)))
             places = different(nearest)
-            text = "; ".join(f"{arguments.name(i)}, which had {nearest.kinds[i]} and has {arguments.kinds[i]} now" for i in places[:3])
+            text = "; ".join(
+                f"{arguments.name(i)}, which had {nearest.kinds[i]} and has "
+                f"{arguments.kinds[i]} now"
+                for i in places[:3]
+            )
             text = text or "the grad mode"
-        self._warn("keys", f"{self._name} has programs for {self._most} kinds of arguments, and runs without one for others from now on. What "
-                   f"differs from before is {text}. Pass arrays of few shapes and few static values, or a larger max_programs")
+        self._warn(
+            "keys",
+            f"{self._name} has programs for {self._most} kinds of arguments, and runs without "
+            f"one for others from now on. What differs from before is {text}. Pass arrays of "
+            "few shapes and few static values, or a larger max_programs",
+        )
 
 
 _alive: weakref.WeakSet[Compiled[Any, Any]] = weakref.WeakSet()

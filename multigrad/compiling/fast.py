@@ -1,11 +1,13 @@
-"""The function that calls one program: it takes the arguments apart, asks whether they are of the program's key, runs it, and makes the result.
+"""The function that calls one program: it takes the arguments apart, asks whether they are of the
+program's key, runs it, and makes the result.
 
-It is written for the structure of the arguments, so that a call costs few comparisons for each array:
+It is written for the structure of the arguments, so that a call costs few comparisons for each
+array:
 
     def call(args, kwargs):
         if len(args) != 2 or kwargs: return MISSED
         l0, l1 = args
-        if type(l0) is not t0 or l0.shape != s0 or l0.dtype is not d0 or l0.strides != r0: return MISSED
+        if type(l0) is not t0 or l0.shape != s0 or l0.dtype is not d0: return MISSED
         ...
         try:
             o0, o1 = run(l0, l1)
@@ -35,7 +37,9 @@ MISSED = object()
 """What such a function returns where the arguments are of another key."""
 
 
-def caller(compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+def caller(
+    compiled: Compiled[Any, Any], entry: Entry, variant: Variant
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Write it."""
     text = _Text(compiled, entry, variant)
     generated.run("\n".join(text.lines()), f"multigrad call of {compiled._name}", text.scope)
@@ -47,8 +51,16 @@ class _Text:
     def __init__(self, compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> None:
         self.entry = entry
         self.variant = variant
-        self.scope: dict[str, Any] = {"MISSED": MISSED, "run": variant.run, "after": compiled._after, "entry": entry, "variant": variant,
-                                      "wrapped": lambda x: wrap(x) if is_array(x) else x, "is_static": is_static, "note_write": note_write}
+        self.scope: dict[str, Any] = {
+            "MISSED": MISSED,
+            "run": variant.run,
+            "after": compiled._after,
+            "entry": entry,
+            "variant": variant,
+            "wrapped": lambda x: wrap(x) if is_array(x) else x,
+            "is_static": is_static,
+            "note_write": note_write,
+        }
         self.temporaries = 0
 
     def name(self, prefix: str, x: Any) -> str:
@@ -72,12 +84,17 @@ class _Text:
                 yield f"    l{i}[...] = outs[{place}]"
             elif self.entry.kinds[i].kind == TENSOR:
                 yield f"    note_write(l{i}._cell)"
-        yield f"    return {self.result(self.variant.result.structure, iter(self.variant.result.places))}"
+        yield (
+            "    return "
+            f"{self.result(self.variant.result.structure, iter(self.variant.result.places))}"
+        )
 
     # Arguments
 
     def taken(self, x: str, structure: Structure, first: int) -> Iterator[str]:
-        """Take apart what is called `x`, which must be of that structure; its leaves are numbered from `first`."""
+        """Take apart what is called `x`, which must be of that structure; its leaves are numbered
+        from `first`.
+        """
         kind, aux, children = structure
         if kind is None:
             yield from self.leaf(x, first)
@@ -105,7 +122,9 @@ class _Text:
             yield f"    if {test}: return MISSED"
             yield f"    {flat}, {other} = {self.name('flatten', kind.flatten)}({x})"
             yield f"    {flat} = tuple({flat})"
-            yield f"    if {self.other_aux(other, aux)} or len({flat}) != {len(names)}: return MISSED"
+            yield (
+                f"    if {self.other_aux(other, aux)} or len({flat}) != {len(names)}: return MISSED"
+            )
             if names:
                 yield f"    {into} = {flat}"
         for name, child, number in zip(names, children, firsts, strict=True):
@@ -115,7 +134,10 @@ class _Text:
         """Whether that is not what a container consists of besides its children."""
         if plain:
             return f"{x} != {self.name('k', aux)}"
-        return f"not is_static({self.name('hashable', hashable)}({x}), {self.name('k', static(hashable(aux)))})"
+        return (
+            f"not is_static({self.name('hashable', hashable)}({x}), "
+            f"{self.name('k', static(hashable(aux)))})"
+        )
 
     def leaf(self, x: str, i: int) -> Iterator[str]:
         leaf = self.entry.kinds[i]
@@ -130,7 +152,10 @@ class _Text:
         if leaf.kind == TENSOR:
             array = f"r{i}"
             base = self.name("e", leaf.host.element(leaf.form[1]))  # type: ignore[union-attr]
-            yield f"    if {test[0]} or {x}._elem is not {base} or {x}._node is not None: return MISSED"
+            yield (
+                f"    if {test[0]} or {x}._elem is not {base} or {x}._node is not None: "
+                "return MISSED"
+            )
             if leaf.cls is not Tensor:
                 yield f"    {x}._check()"
             yield f"    {array} = {x}._array"
@@ -146,7 +171,10 @@ class _Text:
             test.append(f"{array}.strides != {self.name('r', strides)}")
         elif device is not None and not _has_one_device(leaf.host):
             host: Any = leaf.host
-            test.append(f"{self.name('device', host.device)}({self.name('xp', host.xp)}, {array}) != {self.name('p', device)}")
+            test.append(
+                f"{self.name('device', host.device)}({self.name('xp', host.xp)}, {array}) != "
+                f"{self.name('p', device)}"
+            )
         yield f"    if {' or '.join(test)}: return MISSED"
 
     def static_test(self, x: str, leaf: Leaf) -> str:
@@ -154,7 +182,10 @@ class _Text:
         if kind in (bool, int, str, bytes):
             return f"type({x}) is not {self.name('t', kind)} or {x} != {self.name('k', value)}"
         if kind in (float, complex, tuple, frozenset, slice):
-            return f"type({x}) is not {self.name('t', kind)} or not is_static({x}, {self.name('k', leaf.form)})"
+            return (
+                f"type({x}) is not {self.name('t', kind)} or not is_static({x}, "
+                f"{self.name('k', leaf.form)})"
+            )
         known = self.name("k", value)
         return f"{x} is not {known} and (type({x}) is not {self.name('t', kind)} or {x} != {known})"
 
@@ -169,10 +200,16 @@ class _Text:
         if host.mutable:
             arrays = [self.raw(i) for i in self.entry.inputs if self.entry.kinds[i].kind != NUMBER]
             targets = [self.raw(i) for i in self.variant.writes]
-            yield f"    if not {self.name('apart', apart)}(({', '.join(targets)},), ({', '.join(arrays)},), {self.name('host', host)}): return MISSED"
+            yield (
+                f"    if not {self.name('apart', apart)}(({', '.join(targets)},), "
+                f"({', '.join(arrays)},), {self.name('host', host)}): return MISSED"
+            )
         else:
             tensors = [f"l{i}" for i in self.entry.inputs if self.entry.kinds[i].kind == TENSOR]
-            yield f"    if len({{{', '.join(f'id({x})' for x in tensors)}}}) != {len(tensors)}: return MISSED"
+            yield (
+                f"    if len({{{', '.join(f'id({x})' for x in tensors)}}}) != "
+                f"{len(tensors)}: return MISSED"
+            )
 
     # The result
 
@@ -194,7 +231,9 @@ class _Text:
             return f"[{', '.join(parts)}]"
         if kind.cls is dict:
             keys = [self.name("k", key) for key in aux[0]]
-            return f"{{{', '.join(f'{key}: {part}' for key, part in zip(keys, parts, strict=True))}}}"
+            return (
+                f"{{{', '.join(f'{key}: {part}' for key, part in zip(keys, parts, strict=True))}}}"
+            )
         return f"{self.name('make', kind.unflatten)}({self.name('aux', aux)}, [{', '.join(parts)}])"
 
 

@@ -1,4 +1,6 @@
-"""The arguments of a call as a compiled function sees them: what is a value of its programs, what is static, and the key of all."""
+"""The arguments of a call as a compiled function sees them: what is a value of its programs, what
+is static, and the key of all.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Statics:
     """Which arguments static_argnums names.
 
     numbers  their places; those below 0 count from the end of what a call gives
-    names    of a function whose parameters are known, how they are called: an argument that is passed by its name is static, too
+    names    of a function whose parameters are known, how they are called: an argument that is
+             passed by its name is static, too
     """
 
     __slots__ = ("names", "numbers")
@@ -48,17 +51,26 @@ class Statics:
         taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         for i in numbers:
             if not -len(taken) <= i < len(taken):
-                raise ValueError(f"compile: static_argnums names the argument {i}, and the function takes {len(taken)} positional arguments")
+                raise ValueError(
+                    f"compile: static_argnums names the argument {i}, and the function takes "
+                    f"{len(taken)} positional arguments"
+                )
         self.numbers = [i % len(taken) for i in numbers]
-        self.names = [taken[i].name for i in self.numbers if taken[i].kind is Parameter.POSITIONAL_OR_KEYWORD]
+        self.names = [
+            taken[i].name for i in self.numbers if taken[i].kind is Parameter.POSITIONAL_OR_KEYWORD
+        ]
 
-    def boxed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def boxed(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call with these in their boxes."""
         given = list(args)
         for i in self.numbers:
             if -len(given) <= i < len(given):
                 given[i] = Static(given[i])
-        return tuple(given), {name: Static(x) if name in self.names else x for name, x in kwargs.items()}
+        return tuple(given), {
+            name: Static(x) if name in self.names else x for name, x in kwargs.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,8 @@ class Leaf:
     kind     "array", "Tensor" (a constant one), "number" or "static"
     cls      its class
     host     of an array: its library
-    form     of an array: shape, dtype, strides where it has any, device, whether the dtype is weak, as JAX has it; of what is static its key
+    form     of an array: shape, dtype, strides where it has any, device, whether the dtype is weak,
+             as JAX has it; of what is static its key
     """
 
     kind: str
@@ -86,8 +99,10 @@ class Leaf:
         if self.host is None:
             return f"a {self.cls.__name__}"
         shape, dtype, strides, device, weak = self.form
-        return f"shape {shape}, {'weak ' if weak else ''}dtype {dtype}{'' if strides is None else f', strides {strides}'}" \
-            f"{'' if device is None else f', on {device}'}"
+        text = f"shape {shape}, {'weak ' if weak else ''}dtype {dtype}"
+        if strides is not None:
+            text += f", strides {strides}"
+        return text if device is None else f"{text}, on {device}"
 
 
 def raw(x: Any) -> Any:
@@ -96,12 +111,18 @@ def raw(x: Any) -> Any:
 
 
 def leaf_of(x: Any) -> Leaf:
-    """What a leaf is. Raises Aside where the function is to be called itself, Unhashable for what can be no part of a key."""
+    """What a leaf is. Raises Aside where the function is to be called itself, Unhashable for what
+    can be no part of a key.
+    """
     kind = type(x)
     if kind in NUMBERS:
         return Leaf(NUMBER, kind)
     if isinstance(x, Layer):
-        if not isinstance(x, Tensor) or (kind is not Tensor and kind is not View) or x._elem.run is not None:
+        if (
+            not isinstance(x, Tensor)
+            or (kind is not Tensor and kind is not View)
+            or x._elem.run is not None
+        ):
             raise Aside
         x._check()
         if x._node is not None or isinstance(x._array, Layer):
@@ -120,9 +141,18 @@ def leaf_of(x: Any) -> Leaf:
 
 
 def form(x: Any, host: Host) -> Any:
-    """What a program relies on of a raw array. Strides are those of arrays in the host's memory, as NumPy's."""
+    """What a program relies on of a raw array.
+
+    Strides are those of arrays in the host's memory, as NumPy's.
+    """
     strides = getattr(x, "strides", None)
-    return tuple(x.shape), x.dtype, strides if isinstance(strides, tuple) else None, host.device(host.xp, x), getattr(x, "weak_type", None)
+    return (
+        tuple(x.shape),
+        x.dtype,
+        strides if isinstance(strides, tuple) else None,
+        host.device(host.xp, x),
+        getattr(x, "weak_type", None),
+    )
 
 
 class Unhashable(Exception):
@@ -130,7 +160,9 @@ class Unhashable(Exception):
 
 
 def static(x: Any) -> Any:
-    """A value as a part of a key: 0.0 and -0.0 are two, nan is equal to itself, True is not 1; so it is within tuples, frozensets and slices."""
+    """A value as a part of a key: 0.0 and -0.0 are two, nan is equal to itself, True is not 1; so
+    it is within tuples, frozensets and slices.
+    """
     kind = type(x)
     if kind is tuple or kind is frozenset:
         return kind(map(static, x)), kind
@@ -152,7 +184,9 @@ def is_static(x: Any, form: Any) -> bool:
 
 
 def exact(structure: tree.Structure) -> Any:
-    """A structure as a part of a key, in which keys of dictionaries and what else containers consist of are as `static` values are."""
+    """A structure as a part of a key, in which keys of dictionaries and what else containers
+    consist of are as `static` values are.
+    """
     if structure.kind is None:
         return None
     return structure.kind, static(hashable(structure.aux)), tuple(map(exact, structure.children))
@@ -167,7 +201,10 @@ _known: set[type] = set()
 
 
 def is_traced(x: Any, host: Host) -> bool:
-    """Whether an array has no values yet: under `jax.jit`, say. What cannot be told of one array is asked of the next one of its class."""
+    """Whether an array has no values yet: under `jax.jit`, say.
+
+    What cannot be told of one array is asked of the next one of its class.
+    """
     kind = type(x)
     if kind in _known or not prod(x.shape):
         return False
@@ -189,7 +226,9 @@ class Arguments:
 
     __slots__ = ("inputs", "key", "kinds", "leaves", "structure")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics | None) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics | None
+    ) -> None:
         if statics is not None:
             args, kwargs = statics.boxed(args, kwargs)
         self.leaves, self.structure = tree.flattened((args, kwargs))
@@ -199,11 +238,17 @@ class Arguments:
                 self.kinds.append(leaf_of(x))
             except Unhashable:
                 if type(x) is Static:
-                    raise TypeError(f"compile: static_argnums names the argument {self.name(i)}, of type {type(x.value).__name__}, which cannot be "
-                                    "hashed. Pass a tuple in the place of a list; arrays are no static arguments") from None
-                raise TypeError(f"compile: the argument {self.name(i)} of type {type(x).__name__} is neither an array, a number nor a container that "
-                                "is known, and cannot be hashed, so it cannot be static either. multigrad.func.register_pytree makes its class a "
-                                "container") from None
+                    raise TypeError(
+                        f"compile: static_argnums names the argument {self.name(i)}, of type "
+                        f"{type(x.value).__name__}, which cannot be hashed. Pass a tuple in the "
+                        "place of a list; arrays are no static arguments"
+                    ) from None
+                raise TypeError(
+                    f"compile: the argument {self.name(i)} of type {type(x).__name__} is "
+                    "neither an array, a number nor a container that is known, and cannot be "
+                    "hashed, so it cannot be static either. multigrad.func.register_pytree "
+                    "makes its class a container"
+                ) from None
         hosts = {leaf.host.name for leaf in self.kinds if leaf.host is not None}
         if len(hosts) > 1:
             raise Aside
@@ -212,8 +257,10 @@ class Arguments:
             self.key = exact(self.structure), tuple([leaf.key for leaf in self.kinds])
             hash(self.key)
         except (TypeError, Unhashable):
-            raise TypeError("compile: a container among the arguments has a part besides its arrays that cannot be hashed; see "
-                            "multigrad.func.register_pytree") from None
+            raise TypeError(
+                "compile: a container among the arguments has a part besides its arrays that "
+                "cannot be hashed; see multigrad.func.register_pytree"
+            ) from None
 
     @property
     def host(self) -> Host | None:
@@ -227,7 +274,9 @@ class Arguments:
 
     def built(self, given: Sequence[Any]) -> tuple[Any, Any]:
         """Positional and named arguments with these leaves in the place of those of the call."""
-        args, kwargs = tree.built(self.structure, [x.value if type(x) is Static else x for x in given])
+        args, kwargs = tree.built(
+            self.structure, [x.value if type(x) is Static else x for x in given]
+        )
         return args, kwargs
 
     def name(self, i: int) -> str:

@@ -9,7 +9,9 @@ from types import FrameType
 from ..errors import OWN
 
 DEEP = 12
-"""From how many frames on one half way is remembered: those of an operation itself are gone with the next one."""
+"""From how many frames on one half way is remembered: those of an operation itself are gone with
+the next one.
+"""
 RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """What code is marked as whose frames may be called from elsewhere the next time."""
 
@@ -20,8 +22,9 @@ _own: set[str] = set()
 class Lines:
     """Finds the innermost frame that is not multigrad's.
 
-    Looking at a frame makes an object of it. So one of multigrad's half way there is remembered: in a pass it is around the operations to come, too,
-    and what is around it stays the same as long as it runs.
+    Looking at a frame makes an object of it. So one of multigrad's half way there is remembered: in
+    a pass it is around the operations to come, too, and what is around it stays the same as long as
+    it runs.
     """
 
     __slots__ = ("_anchor", "_around")
@@ -36,7 +39,8 @@ class Lines:
     def here(self) -> str:
         """file:line, or nothing where there is none."""
         anchor = self._anchor
-        frame: FrameType | None = sys._getframe(3)  # what calls this method, and what calls that, is multigrad's
+        # what calls this method, and what calls that, is multigrad's
+        frame: FrameType | None = sys._getframe(3)
         half, steps = frame, 0
         while frame is not None:
             if frame is anchor:

@@ -12,7 +12,9 @@ from .taking import Entry, Variant
 
 
 def text(name: str, entry: Entry, variant: Variant) -> str:
-    """A program: its arguments, operations with the lines of the user's that they come from, guards and writes, and what it runs as."""
+    """A program: its arguments, operations with the lines of the user's that they come from, guards
+    and writes, and what it runs as.
+    """
     return "\n".join(_lines(name, entry, variant)) + "\n"
 
 
@@ -24,7 +26,9 @@ def _lines(name: str, entry: Entry, variant: Variant) -> Iterator[str]:
     for number in program.constants:
         yield f"    v{number}: constant, {_form(program, number)}"
     for step in program.steps:
-        yield f"    {_step(program, step)}".ljust(78) + (f"  # {step.line.removeprefix(PACKAGE)}" if step.line else "")
+        yield f"    {_step(program, step)}".ljust(78) + (
+            f"  # {step.line.removeprefix(PACKAGE)}" if step.line else ""
+        )
     yield f"    return {', '.join(f'v{n}' for n in program.outputs) or 'nothing'}"
     source = getattr(variant.run, "source", "")
     if source:
@@ -35,8 +39,11 @@ def _lines(name: str, entry: Entry, variant: Variant) -> Iterator[str]:
 def _step(program: Any, step: Call | Guard | Write) -> str:
     if isinstance(step, Call):
         outs = ", ".join(f"v{n}" if n >= 0 else "_" for n in step.outs)
-        arguments = ", ".join(f"{name}={_shown(x)}" if step.op.roles[name] == "plain" else _shown(x)
-                              for name, x in zip(step.op.roles, step.args, strict=True) if x is not None)
+        arguments = ", ".join(
+            f"{name}={_shown(x)}" if step.op.roles[name] == "plain" else _shown(x)
+            for name, x in zip(step.op.roles, step.args, strict=True)
+            if x is not None
+        )
         of = "number " if is_on_numbers(program, step) else ""
         return f"{outs} = {of}{step.op.name}({arguments})"
     if isinstance(step, Guard):
@@ -52,7 +59,11 @@ def _shown(x: Any) -> str:
 
 def _form(program: Any, number: int) -> str:
     spec = program.specs[number]
-    return f"a {spec.number.__name__}" if spec.number is not None else f"shape {spec.shape}, dtype {spec.dtype}"
+    return (
+        f"a {spec.number.__name__}"
+        if spec.number is not None
+        else f"shape {spec.shape}, dtype {spec.dtype}"
+    )
 
 
 def memory(variant: Variant) -> int:

@@ -1,6 +1,8 @@
-"""Python numbers as arguments of compiled functions: they are computed with by Python, do not promote, and are recorded.
+"""Python numbers as arguments of compiled functions: they are computed with by Python, do not
+promote, and are recorded.
 
-A number that Python itself needs, by `int()`, as an index or by `float()`, is told to it, and becomes a guard.
+A number that Python itself needs, by `int()`, as an index or by `float()`, is told to it, and
+becomes a guard.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ KINDS = (bool, int, float, complex)
 
 
 class Number(Standing):
-    """What stands for a Python number while a function is recorded. `isinstance(x, float)` and its kin hold of it as of the number."""
+    """What stands for a Python number while a function is recorded.
+
+    `isinstance(x, float)` and its kin hold of it as of the number.
+    """
 
     __slots__ = ("_number", "_recording", "_value")
 
@@ -39,12 +44,21 @@ class Number(Standing):
 
     def _check(self) -> None:
         if self._recording.finished:
-            raise LeakError("a number that was an argument of a compiled function was used after that had returned; return it from the function")
+            raise LeakError(
+                "a number that was an argument of a compiled function was used after that had "
+                "returned; return it from the function"
+            )
 
     def _told(self, kind: str) -> Any:
         """The number as Python wants it. The program holds for no other."""
         self._check()
-        value = self._value if kind == "number" else self._recording.tried("int()", int, self._value) if kind == "int" else bool(self._value)
+        value = (
+            self._value
+            if kind == "number"
+            else self._recording.tried("int()", int, self._value)
+            if kind == "int"
+            else bool(self._value)
+        )
         self._recording.guard(self._number, kind, value)
         return value
 
@@ -53,7 +67,9 @@ class Number(Standing):
 
     def __index__(self) -> int:
         if not isinstance(self._value, int):
-            raise TypeError(f"{type(self._value).__name__!r} object cannot be interpreted as an integer")
+            raise TypeError(
+                f"{type(self._value).__name__!r} object cannot be interpreted as an integer"
+            )
         return int(self._told("int"))
 
     def __int__(self) -> int:
@@ -82,7 +98,11 @@ class Number(Standing):
     def __getattr__(self, name: str) -> Any:
         """What else the number has: `t.is_integer()`, `n.bit_length()`."""
         if name.startswith("__") or not hasattr(self._value, name):
-            raise AttributeError(f"{type(self._value).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(
+                f"{type(self._value).__name__!r} object has no attribute {name!r}",
+                name=name,
+                obj=self,
+            )
         return getattr(self._told("number"), name)
 
     def __copy__(self) -> Any:
@@ -104,8 +124,14 @@ class Number(Standing):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy computes with 0-d arrays in the place of numbers."""
-        others = [x for x in inputs if not isinstance(x, Standing) and (isinstance(x, Layer) or is_array(x))]
-        given = [x._as_operand(OPS["asarray"], others) if isinstance(x, Standing) else x for x in inputs]
+        others = [
+            x
+            for x in inputs
+            if not isinstance(x, Standing) and (isinstance(x, Layer) or is_array(x))
+        ]
+        given = [
+            x._as_operand(OPS["asarray"], others) if isinstance(x, Standing) else x for x in inputs
+        ]
         return getattr(ufunc, method)(*given, **kwargs)
 
     @property
@@ -129,7 +155,11 @@ class Number(Standing):
 
     def _plain(self, kind: str = "number") -> Any:
         """As a setting: an int, or the number itself. Both are guards."""
-        return self._told("int" if isinstance(self._value, int) and not isinstance(self._value, bool) else "number")
+        return self._told(
+            "int"
+            if isinstance(self._value, int) and not isinstance(self._value, bool)
+            else "number"
+        )
 
     def _as_operand(self, op: Op, others: list[Any]) -> Any:
         """As a 0-d array of the dtype that a Python scalar has beside these operands."""
@@ -171,11 +201,25 @@ def _unary(name: str) -> Callable[[Any], Any]:
     return method
 
 
-for _stem, _name in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("floordiv", "floor_divide"),
-                     ("mod", "remainder"), ("pow", "pow")):
+for _stem, _name in (
+    ("add", "add"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("truediv", "divide"),
+    ("floordiv", "floor_divide"),
+    ("mod", "remainder"),
+    ("pow", "pow"),
+):
     setattr(Number, f"__{_stem}__", _binary(_name))
     setattr(Number, f"__r{_stem}__", _reflected(_name))
-for _stem, _name in (("eq", "equal"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")):
+for _stem, _name in (
+    ("eq", "equal"),
+    ("ne", "not_equal"),
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+):
     setattr(Number, f"__{_stem}__", _binary(_name))
 for _stem, _name in (("neg", "negative"), ("pos", "positive"), ("abs", "abs")):
     setattr(Number, f"__{_stem}__", _unary(_name))
@@ -183,7 +227,9 @@ for _stem, _name in (("neg", "negative"), ("pos", "positive"), ("abs", "abs")):
 
 @Integral.register
 class Whole(Number):
-    """A number that is an int: what asks for an Integral, as an indexing key does, takes it by `__index__`."""
+    """A number that is an int: what asks for an Integral, as an indexing key does, takes it by
+    `__index__`.
+    """
 
     __slots__ = ()
 
@@ -219,11 +265,21 @@ for _stem in ("and_", "or_", "xor", "lshift", "rshift"):
 def kind_of(dtype: Any, host: Host) -> int:
     """The place of a dtype among KINDS."""
     isdtype = host.xp.isdtype
-    return 0 if isdtype(dtype, "bool") else 1 if isdtype(dtype, "integral") else 2 if isdtype(dtype, "real floating") else 3
+    return (
+        0
+        if isdtype(dtype, "bool")
+        else 1
+        if isdtype(dtype, "integral")
+        else 2
+        if isdtype(dtype, "real floating")
+        else 3
+    )
 
 
 def dtype_beside(value: Any, dtypes: list[Any], host: Host) -> Any:
-    """The dtype that a Python scalar has beside arrays of these dtypes, None where there are none."""
+    """The dtype that a Python scalar has beside arrays of these dtypes, None where there are
+    none.
+    """
     if not dtypes:
         return None
     dtype = dtypes[0] if len(dtypes) == 1 else host.xp.result_type(*dtypes)

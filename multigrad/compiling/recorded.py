@@ -20,19 +20,29 @@ from .arrays import sorts_in_place
 if TYPE_CHECKING:
     from .recording import Recording
 
-CONVERTED = ("{what} of an array inside of a compiled function: its value is known while the function is recorded, and would be frozen. Return it, "
-             "make it a static argument (static_argnums), or compute with the array itself, as with multigrad.where")
+CONVERTED = (
+    "{what} of an array inside of a compiled function: its value is known while the function is "
+    "recorded, and would be frozen. Return it, make it a static argument (static_argnums), or "
+    "compute with the array itself, as with multigrad.where"
+)
 
-MADE = (". An array that takes it is made by numpy.zeros_like(x), numpy.zeros(shape, like=x) or multigrad.zeros(shape), an array of several by "
-        "numpy.stack([x, y])")
+MADE = (
+    ". An array that takes it is made by numpy.zeros_like(x), numpy.zeros(shape, like=x) or "
+    "multigrad.zeros(shape), an array of several by numpy.stack([x, y])"
+)
 
 
 def refuse_captured(x: Any, where: str) -> NoReturn:
     if isinstance(x, Tensor) and x._elem.run is None:
-        raise GradientError(f"compile: {where} takes a Tensor that requires grad and is no argument of the compiled function, so its gradient would "
-                            "be lost. Pass it as an argument, or detach() it")
-    raise GradientError(f"compile: {where} takes a {type(x).__name__} of a transformation that is no argument of the compiled function. Pass it as "
-                        "an argument")
+        raise GradientError(
+            f"compile: {where} takes a Tensor that requires grad and is no argument of the "
+            "compiled function, so its gradient would be lost. Pass it as an argument, or "
+            "detach() it"
+        )
+    raise GradientError(
+        f"compile: {where} takes a {type(x).__name__} of a transformation that is no argument "
+        "of the compiled function. Pass it as an argument"
+    )
 
 
 class Recorded(extend.Layer):
@@ -51,7 +61,11 @@ class Recorded(extend.Layer):
         finally:
             come_back(token)
         if op.outputs == ():
-            if op.view is not False and isinstance(outs, Recorded) and not run.is_element(op, values, outs):
+            if (
+                op.view is not False
+                and isinstance(outs, Recorded)
+                and not run.is_element(op, values, outs)
+            ):
                 tie(op, values, [outs], top, False)
             return outs
         if op.view is not False and not any(run.is_element(op, values, x) for x in outs):
@@ -60,11 +74,16 @@ class Recorded(extend.Layer):
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
-        """The function that the user wrote runs on these layers, so that what it computes is recorded."""
+        """The function that the user wrote runs on these layers, so that what it computes is
+        recorded.
+        """
         found = Tensor._apply_custom(application, values, None)
         outs = found.output if isinstance(found.output, tuple) else (found.output,)
-        lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]  # it is around a layer of this level
-        return application.raised(found.output, lifted, found.state)._replace(returned=found.returned)
+        # it is around a layer of this level
+        lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]
+        return application.raised(found.output, lifted, found.state)._replace(
+            returned=found.returned
+        )
 
     def constant(self, array: Any) -> Recorded:
         run: Recording = self._run  # type: ignore[assignment]
@@ -110,10 +129,16 @@ class Recorded(extend.Layer):
         return super().__format__(spec) if self._run.finished else format(self._shown(), spec)
 
     def _shown(self) -> Any:
-        """What it stands for, to make text of it. The function is called itself from then on, so that it sees the values of each call."""
+        """What it stands for, to make text of it.
+
+        The function is called itself from then on, so that it sees the values of each call.
+        """
         self._check()
         run: Recording = self._run  # type: ignore[assignment]
-        run.noted("it makes text of an array, as print() and str() do, and its program would have that of one call only")
+        run.noted(
+            "it makes text of an array, as print() and str() do, and its program would have "
+            "that of one call only"
+        )
         return self._array if run.raw else wrap(self._array)
 
     @conversion
@@ -148,12 +173,17 @@ class Recorded(extend.Layer):
         if not (self._run.raw and sorts_in_place(self._elem.host)):  # type: ignore[attr-defined]
             return super().sort(axis, **settings)
         if settings.keys() - {"stable"}:
-            raise TypeError(f"compile: the recording of x.sort() takes the arguments axis and stable, not {', '.join(map(repr, settings))}. Write "
-                            "x[...] = multigrad.sort(x), which has descending as well")
+            raise TypeError(
+                "compile: the recording of x.sort() takes the arguments axis and stable, not "
+                f"{', '.join(map(repr, settings))}. Write x[...] = multigrad.sort(x), which has "
+                "descending as well"
+            )
         self[...] = super().sort(axis)
 
     def _is_scalar(self) -> bool:
-        """Whether it stands for a scalar of a library, which cannot change, so that `x += y` makes another one."""
+        """Whether it stands for a scalar of a library, which cannot change, so that `x += y` makes
+        another one.
+        """
         return self._run.raw and isinstance(self._array, self._elem.host.scalars)  # type: ignore[attr-defined]
 
     def _take(self, value: Any) -> None:
@@ -170,8 +200,12 @@ class Recorded(extend.Layer):
     def __setitem__(self, key: Any, value: Any, /) -> None:
         run: Recording = self._run  # type: ignore[assignment]
         if run.immutable:
-            raise TypeError(f"an array of {self._elem.host.name} cannot be written to: its arrays are immutable")
-        super().__setitem__(key, value._as_operand(OPS["setitem"], [self]) if isinstance(value, Standing) else value)
+            raise TypeError(
+                f"an array of {self._elem.host.name} cannot be written to: its arrays are immutable"
+            )
+        super().__setitem__(
+            key, value._as_operand(OPS["setitem"], [self]) if isinstance(value, Standing) else value
+        )
 
 
 def _augmented(name: str) -> Any:

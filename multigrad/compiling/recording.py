@@ -1,8 +1,10 @@
-"""The recording of a function as a program: it runs once, on its arguments, and every operation on them is noted.
+"""The recording of a function as a program: it runs once, on its arguments, and every operation on
+them is noted.
 
-`Recorded` (recorded.py) is a layer of `multigrad.extend`: its value is the array that the function computes, and one part more, `number`, says which
-value of the program that is. Whatever a transformation inside of the function computes with, a gradient or a batch, is made of these, so it is
-recorded, too.
+`Recorded` (recorded.py) is a layer of `multigrad.extend`: its value is the array that the function
+computes, and one part more, `number`, says which value of the program that is. Whatever a
+transformation inside of the function computes with, a gradient or a batch, is made of these, so it
+is recorded, too.
 """
 
 from __future__ import annotations
@@ -27,18 +29,41 @@ from .recorded import Recorded, refuse_captured
 
 T = TypeVar("T")
 
-VALUE_SHAPED = frozenset(("nonzero", "repeat", "unique_all", "unique_counts", "unique_inverse", "unique_values"))
-"""The operations of multigrad whose results have shapes that depend on values. Indexing by a mask is another, and so may be those of plugins."""
+VALUE_SHAPED = frozenset(
+    ("nonzero", "repeat", "unique_all", "unique_counts", "unique_inverse", "unique_values")
+)
+"""The operations of multigrad whose results have shapes that depend on values.
 
-ARRAYS = frozenset(("asarray", "astype", "copy_slices", "empty_like", "full_like", "ones_like", "setitem", "where", "zeros_like"))
-"""The operations that give an array where a result without axes is a scalar of the library elsewhere. Views do, too."""
+Indexing by a mask is another, and so may be those of plugins.
+"""
+
+ARRAYS = frozenset(
+    (
+        "asarray",
+        "astype",
+        "copy_slices",
+        "empty_like",
+        "full_like",
+        "ones_like",
+        "setitem",
+        "where",
+        "zeros_like",
+    )
+)
+"""The operations that give an array where a result without axes is a scalar of the library
+elsewhere. Views do, too.
+"""
 
 ITEMS = frozenset(("getitem", "unstack"))
-"""The views whose results without axes are elements: in some libraries scalars, or copies, which do not follow the array."""
+"""The views whose results without axes are elements: in some libraries scalars, or copies, which do
+not follow the array.
+"""
 
 
 class Aside(Exception):
-    """The function cannot be recorded on these arguments: it is to be called itself, on the arguments as they are. A text says why, if always."""
+    """The function cannot be recorded on these arguments: it is to be called itself, on the
+    arguments as they are. A text says why, if always.
+    """
 
 
 class Recording(extend.Transform):
@@ -46,14 +71,32 @@ class Recording(extend.Transform):
 
     host       the backend of the arrays, None until there is one
     steps      what was recorded so far, specs and constants of the program
-    raw        whether the arguments are raw arrays, so that what is computed of them means what it does of these
+    raw        whether the arguments are raw arrays, so that what is computed of them means what it
+               does of these
     given      the arguments: layers and numbers, by the number of the value
     unkept     why the program cannot stand for the function, as far as that is known
     refused    the error that the function was told where it asked for values
     """
 
-    __slots__ = ("_elements", "_forms", "_known", "_modes", "constants", "count", "given", "guards", "host", "immutable", "lines", "modes", "raw",
-                 "refused", "specs", "steps", "unkept")
+    __slots__ = (
+        "_elements",
+        "_forms",
+        "_known",
+        "_modes",
+        "constants",
+        "count",
+        "given",
+        "guards",
+        "host",
+        "immutable",
+        "lines",
+        "modes",
+        "raw",
+        "refused",
+        "specs",
+        "steps",
+        "unkept",
+    )
 
     def __init__(self, host: Host | None, raw: bool = True) -> None:
         super().__init__("compile")
@@ -91,7 +134,12 @@ class Recording(extend.Transform):
 
     def _spec(self, x: Any, host: Host) -> Spec:
         shape = tuple(x.shape)
-        form = shape, x.dtype, host.device(host.xp, x), "C" if len(shape) < 2 else host.order(host.xp, x)
+        form = (
+            shape,
+            x.dtype,
+            host.device(host.xp, x),
+            "C" if len(shape) < 2 else host.order(host.xp, x),
+        )
         try:
             known = self._forms.get(form)
         except TypeError:  # of a device or a dtype that cannot be hashed
@@ -104,11 +152,15 @@ class Recording(extend.Transform):
         """The Element of a layer around `x`."""
         found = self._elements.get(x.dtype)
         if found is None or found.host is not host:
-            found = self._elements[x.dtype] = host.element(x.dtype).at(self, self.own_level, False, Recorded)
+            found = self._elements[x.dtype] = host.element(x.dtype).at(
+                self, self.own_level, False, Recorded
+            )
         return found
 
     def argument(self, x: Any) -> Any:
-        """What the function gets for an argument: a layer for a raw array, a Number for a Python number."""
+        """What the function gets for an argument: a layer for a raw array, a Number for a Python
+        number.
+        """
         if type(x) in SCALARS:
             n = self._next(Spec((), None, number=type(x)))
             self.given[n] = number_of(x, n, self)
@@ -130,12 +182,17 @@ class Recording(extend.Transform):
         return made
 
     def constant(self, x: Any, host: Host) -> int:
-        """The value that a raw array is which the function does not compute of its arguments. It is copied, unless nothing writes it."""
+        """The value that a raw array is which the function does not compute of its arguments.
+
+        It is copied, unless nothing writes it.
+        """
         self.met(host)
         known = self._known.get(id(x))
         if known is not None and (not host.mutable or equal(host, known[1], x)):
             return known[2]
-        kept = x if not host.mutable or isinstance(x, host.scalars) else host.xp.asarray(x, copy=True)
+        kept = (
+            x if not host.mutable or isinstance(x, host.scalars) else host.xp.asarray(x, copy=True)
+        )
         n = self._next(self._spec(kept, host))
         self.constants[n] = kept
         self._known[id(x)] = x, kept, n
@@ -159,9 +216,20 @@ class Recording(extend.Transform):
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
-        found = self.tried(OPS[name].name, ON_NUMBERS[name], *[x._value if isinstance(x, Number) else x for x in args])
+        found = self.tried(
+            OPS[name].name,
+            ON_NUMBERS[name],
+            *[x._value if isinstance(x, Number) else x for x in args],
+        )
         n = self._next(Spec((), None, number=type(found)))
-        self.steps.append(Call(OPS[name], tuple([Ref(x._number) if isinstance(x, Number) else x for x in args]), (n,), self.lines.here()))
+        self.steps.append(
+            Call(
+                OPS[name],
+                tuple([Ref(x._number) if isinstance(x, Number) else x for x in args]),
+                (n,),
+                self.lines.here(),
+            )
+        )
         return number_of(found, n, self)
 
     def _begin(self, host: Host) -> None:
@@ -176,7 +244,9 @@ class Recording(extend.Transform):
             self.noted("it computes with arrays of two libraries")
 
     def captured(self) -> list[Any]:
-        """The arrays that the function has found elsewhere, and those that it has made of nothing."""
+        """The arrays that the function has found elsewhere, and those that it has made of
+        nothing.
+        """
         return [x for x, _, _ in self._known.values()]
 
     # Steps
@@ -190,7 +260,9 @@ class Recording(extend.Transform):
             raise
 
     def erred(self, what: str) -> None:
-        """Note an error that depends on values: where the function goes on from there, the program would do so for all values."""
+        """Note an error that depends on values: where the function goes on from there, the program
+        would do so for all values.
+        """
         self.noted(f"it catches an error of {what}, which its program would not raise")
 
     def guard(self, value: int, kind: str, expected: Any) -> None:
@@ -205,19 +277,32 @@ class Recording(extend.Transform):
         return self.layer(x if x.shape else self.without_axes(op, args, x, host), n, host)
 
     def without_axes(self, op: Op, args: Sequence[Any], x: Any, host: Host) -> Any:
-        """A result without axes as the library itself gives it of its own arrays: as a scalar, where it has these."""
+        """A result without axes as the library itself gives it of its own arrays: as a scalar,
+        where it has these.
+        """
         if not self.raw or not host.scalars or isinstance(x, host.scalars):
             return x
-        return x if (op.view is not False or op.name in ARRAYS) and not self.is_element(op, args, x) else x[()]
+        return (
+            x
+            if (op.view is not False or op.name in ARRAYS) and not self.is_element(op, args, x)
+            else x[()]
+        )
 
     def is_element(self, op: Op, args: Sequence[Any], x: Any) -> bool:
-        """Whether a result, a raw array or a layer, is an element that does not follow the array: `x[0]`, and no `x[0, ...]`."""
+        """Whether a result, a raw array or a layer, is an element that does not follow the array:
+        `x[0]`, and no `x[0, ...]`.
+        """
         if op.name not in ITEMS or x.shape or not self.raw or elements_follow(self.host):
             return False
-        return not any(key is Ellipsis for key in (args[-1] if type(args[-1]) is tuple else args[-1:]))
+        return not any(
+            key is Ellipsis for key in (args[-1] if type(args[-1]) is tuple else args[-1:])
+        )
 
     def carried_out(self, op: Op, values: Sequence[Any], host: Host) -> Any:
-        """Run an operation on the values of these layers, and note it. Returns the outputs as layers."""
+        """Run an operation on the values of these layers, and note it.
+
+        Returns the outputs as layers.
+        """
         if host is not self.host:
             self.met(host)
         args, raw = [], []
@@ -238,10 +323,15 @@ class Recording(extend.Transform):
             self.erred(op.name)
             raise
         if self._modes(host.xp) != self.modes:
-            self.noted(f"a mode of {host.name} is entered inside of it, as numpy.errstate is one (enter it around the call)")
+            self.noted(
+                f"a mode of {host.name} is entered inside of it, as numpy.errstate is one "
+                "(enter it around the call)"
+            )
         mode = gate.get()
         if mode is not True and mode.watch.looks_on:
-            self.noted("an observer, hooks for saved Tensors or a checkpoint are entered inside of it")
+            self.noted(
+                "an observer, hooks for saved Tensors or a checkpoint are entered inside of it"
+            )
         if op.outputs == ():
             if not is_array(out):
                 return out
@@ -254,8 +344,14 @@ class Recording(extend.Transform):
         for n, x in zip(numbers, out, strict=True):
             if n >= 0 and self._is_value_shaped(op, args):
                 self.guard(n, "shape", tuple(x.shape))
-        outs = [x if n < 0 or x.shape else self.without_axes(op, args, x, host) for n, x in zip(numbers, out, strict=True)]
-        return same_structure(out, [self.layer(x, n, host) if n >= 0 else x for n, x in zip(numbers, outs, strict=True)])
+        outs = [
+            x if n < 0 or x.shape else self.without_axes(op, args, x, host)
+            for n, x in zip(numbers, out, strict=True)
+        ]
+        return same_structure(
+            out,
+            [self.layer(x, n, host) if n >= 0 else x for n, x in zip(numbers, outs, strict=True)],
+        )
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
         """Whether the shape of a result may depend on values."""
@@ -322,7 +418,9 @@ class Recording(extend.Transform):
         return revived([self], function)
 
     def known(self, x: Recorded, y: Recorded) -> None:
-        """`x` has the value of `y`: what is recorded from now on takes that, so that `x` need not be computed if nothing else needs it."""
+        """`x` has the value of `y`: what is recorded from now on takes that, so that `x` need not
+        be computed if nothing else needs it.
+        """
         if self.specs[x.number] == self.specs[y.number]:
             x.number = y.number
 
@@ -339,7 +437,9 @@ class Recording(extend.Transform):
         self.lines.forget()
 
     def forget(self) -> None:
-        """Let go of the arrays that it met: nothing more is recorded, and its layers and itself, which refer to each other, would keep them."""
+        """Let go of the arrays that it met: nothing more is recorded, and its layers and itself,
+        which refer to each other, would keep them.
+        """
         self.lines.forget()
         self._elements.clear()
         self._known.clear()

@@ -1,4 +1,6 @@
-"""One recording from its arguments to its result, and what is kept of it: the program, and how the result is made of what it returns."""
+"""One recording from its arguments to its result, and what is kept of it: the program, and how the
+result is made of what it returns.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ class Result:
     """How the result of a call is made of what a program returns.
 
     structure  of the result
-    places     of each of its leaves: ("out", i), the i-th output of the program; ("item", i), the same as a scalar of the library;
-               ("argument", i), the i-th leaf of the arguments itself; ("static", x), x
+    places     of each of its leaves: ("out", i), the i-th output of the program; ("item", i), the
+               same as a scalar of the library; ("argument", i), the i-th leaf of the arguments
+               itself; ("static", x), x
     tensors    whether arrays are returned as Tensors
     """
 
@@ -38,7 +41,9 @@ class Result:
     tensors: bool
 
     def of(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        return tree.built(self.structure, [self._leaf(what, x, outs, leaves) for what, x in self.places])
+        return tree.built(
+            self.structure, [self._leaf(what, x, outs, leaves) for what, x in self.places]
+        )
 
     def _leaf(self, what: str, x: Any, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         if what == "item":
@@ -52,14 +57,22 @@ class Variant:
     """A program of a key.
 
     told     what its guards expect
-    writes   the leaves of the arguments that are written: with None by the program itself, else with that output
+    writes   the leaves of the arguments that are written: with None by the program itself, else
+             with that output
     checked  whether it need not be compared with the function any more
     call     the function that was written to call it without a key, None until there is one
     """
 
     __slots__ = ("call", "checked", "guards", "program", "result", "run", "writes")
 
-    def __init__(self, program: Program, run: Callable[..., Any], result: Result, writes: dict[int, int | None], checked: bool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        run: Callable[..., Any],
+        result: Result,
+        writes: dict[int, int | None],
+        checked: bool,
+    ) -> None:
         self.program = program
         self.run = run
         self.result = result
@@ -69,7 +82,9 @@ class Variant:
         self.call: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     def returned(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """What a call returns whose program has returned `outs`; Tensors that it writes get their new values."""
+        """What a call returns whose program has returned `outs`; Tensors that it writes get their
+        new values.
+        """
         for i, place in self.writes.items():
             if place is not None:
                 leaves[i][...] = outs[place]
@@ -83,44 +98,77 @@ class Variant:
 
     def begins(self, guards: Sequence[Guard]) -> bool:
         """Whether its first guards were told what these were."""
-        return len(self.guards) >= len(guards) and all(compatible(a.kind, a.expected, b.expected)
-                                                       for a, b in zip(self.guards, guards, strict=False))
+        return len(self.guards) >= len(guards) and all(
+            compatible(a.kind, a.expected, b.expected)
+            for a, b in zip(self.guards, guards, strict=False)
+        )
 
 
 class Entry:
     """The programs of a key, and the one that served last.
 
     aside   why none is run, None if they are
-    hidden  whether that is the message of an error: the function depends on hidden state. Else the function itself is called
+    hidden  whether that is the message of an error: the function depends on hidden state. Else the
+            function itself is called
     """
 
-    __slots__ = ("aside", "hidden", "inputs", "key", "kinds", "last", "mode", "structure", "variants")
+    __slots__ = (
+        "aside",
+        "hidden",
+        "inputs",
+        "key",
+        "kinds",
+        "last",
+        "mode",
+        "structure",
+        "variants",
+    )
 
     def __init__(self, arguments: Arguments, mode: bool | None) -> None:
         self.key, self.mode = arguments.key, mode
-        self.kinds, self.structure, self.inputs = arguments.kinds, arguments.structure, arguments.inputs
+        self.kinds, self.structure, self.inputs = (
+            arguments.kinds,
+            arguments.structure,
+            arguments.inputs,
+        )
         self.variants: list[Variant] = []
         self.last: Variant | None = None
         self.aside: str | None = None
         self.hidden = False
 
     def following(self, variant: Variant, missed: Missed) -> Variant | None:
-        """The program that holds where a guard of `variant` was told something else, if there is one."""
+        """The program that holds where a guard of `variant` was told something else, if there is
+        one.
+        """
         i = missed.guard.place
         for other in list(self.variants):
             guards = other.guards
-            if len(guards) > i and other is not variant and other.begins(variant.guards[:i]) \
-                    and compatible(missed.guard.kind, guards[i].expected, missed.got):
+            if (
+                len(guards) > i
+                and other is not variant
+                and other.begins(variant.guards[:i])
+                and compatible(missed.guard.kind, guards[i].expected, missed.got)
+            ):
                 return other
         return None
 
 
 class Taken:
-    """What a recording has come to: the program, what makes results of its outputs, and the result of the call that was recorded."""
+    """What a recording has come to: the program, what makes results of its outputs, and the result
+    of the call that was recorded.
+    """
 
     __slots__ = ("host", "program", "result", "returned", "unkept", "writes")
 
-    def __init__(self, host: Host, program: Program, result: Result, writes: dict[int, int | None], returned: Any, unkept: str | None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        program: Program,
+        result: Result,
+        writes: dict[int, int | None],
+        returned: Any,
+        unkept: str | None,
+    ) -> None:
         self.host = host
         self.program = program
         self.result = result
@@ -130,19 +178,26 @@ class Taken:
 
 
 def take(function: Callable[..., Any], arguments: Arguments) -> Taken:
-    """Call a function and record it. Raises Aside where it is to be called itself, on arguments that are as they were."""
+    """Call a function and record it.
+
+    Raises Aside where it is to be called itself, on arguments that are as they were.
+    """
     host = arguments.host
     recording = Recording(host, arguments.raw)
     return recording.call(_Taking(function, arguments, recording).take)  # type: ignore[no-any-return]
 
 
 class _Taking:
-    def __init__(self, function: Callable[..., Any], arguments: Arguments, recording: Recording) -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: Arguments, recording: Recording
+    ) -> None:
         self.function = function
         self.arguments = arguments
         self.recording = recording
-        self.given = [x if leaf.kind == STATIC else recording.argument(raw(x))
-                      for x, leaf in zip(arguments.leaves, arguments.kinds, strict=True)]
+        self.given = [
+            x if leaf.kind == STATIC else recording.argument(raw(x))
+            for x, leaf in zip(arguments.leaves, arguments.kinds, strict=True)
+        ]
         self.numbers: dict[int, int] = dict(zip(arguments.inputs, recording.given, strict=True))
         self.outputs: list[int] = []
         self.arrays: list[Any] = []
@@ -162,7 +217,8 @@ class _Taking:
         except BaseException as error:
             self.write(self.written())  # as far as the function has come
             if error.__cause__ is not None and error.__cause__ is self.recording.refused:
-                raise TypeError(str(error.__cause__).removesuffix(MADE) + MADE) from error  # from NumPy, which puts the value into an array
+                # from NumPy, which puts the value into an array
+                raise TypeError(str(error.__cause__).removesuffix(MADE) + MADE) from error
             raise
         if self.recording.refused is not None:
             raise Aside("it catches the error that says that values do not leave it")
@@ -172,7 +228,9 @@ class _Taking:
         written = self.written()
         steps, writes = [], dict[int, int | None]()
         for i, layer in written.items():
-            if not self.host.mutable or isinstance(raw(self.arguments.leaves[i]), self.host.scalars):
+            if not self.host.mutable or isinstance(
+                raw(self.arguments.leaves[i]), self.host.scalars
+            ):
                 writes[i] = self.output(layer.number, layer._array)
             else:
                 writes[i] = None
@@ -180,7 +238,10 @@ class _Taking:
         program = self.recording.finished_program(self.outputs, steps)
         result = Result(structure, places, not self.arguments.raw)
         memory = shared(program) if self.host.mutable else set()
-        outs = [self.own(x) if n in memory else x for n, x in zip(self.outputs, self.arrays, strict=True)]
+        outs = [
+            self.own(x) if n in memory else x
+            for n, x in zip(self.outputs, self.arrays, strict=True)
+        ]
         returned = result.of(outs, self.arguments.leaves)
         self.write(written)
         return Taken(self.host, program, result, writes, returned, self.recording.unkept)
@@ -188,7 +249,11 @@ class _Taking:
     def own(self, x: Any) -> Any:
         """An array that shares no memory."""
         host = host_of(x)
-        return x if host is None or isinstance(x, host.scalars) or not host.mutable else host.xp.asarray(x, copy=True)
+        return (
+            x
+            if host is None or isinstance(x, host.scalars) or not host.mutable
+            else host.xp.asarray(x, copy=True)
+        )
 
     # What is returned
 
@@ -223,8 +288,11 @@ class _Taking:
         return False
 
     def refuse(self, x: Any) -> NoReturn:
-        raise TypeError(f"compile: the function returned {type(x).__module__}.{type(x).__qualname__}, which is neither an array nor a number nor a "
-                        "container that is known. Return its arrays, or make its class a container by multigrad.func.register_pytree")
+        raise TypeError(
+            f"compile: the function returned {type(x).__module__}.{type(x).__qualname__}, which "
+            "is neither an array nor a number nor a container that is known. Return its "
+            "arrays, or make its class a container by multigrad.func.register_pytree"
+        )
 
     def output(self, number: int, x: Any) -> int:
         if number not in self.outputs:
@@ -234,20 +302,41 @@ class _Taking:
 
     # What is written
 
-    def check_containers(self, before: tuple[list[Any], tree.Structure], after: tuple[list[Any], tree.Structure]) -> None:
-        """Refuse that a container among the arguments holds something else now: the caller's does not."""
+    def check_containers(
+        self, before: tuple[list[Any], tree.Structure], after: tuple[list[Any], tree.Structure]
+    ) -> None:
+        """Refuse that a container among the arguments holds something else now: the caller's does
+        not.
+        """
         if before[1] != after[1]:
             changed = "a container among its arguments, which has other parts now"
         else:
-            i = next((i for i, (x, y) in enumerate(zip(before[0], after[0], strict=True)) if not _is(x, y)), None)
+            i = next(
+                (
+                    i
+                    for i, (x, y) in enumerate(zip(before[0], after[0], strict=True))
+                    if not _is(x, y)
+                ),
+                None,
+            )
             if i is None:
                 return
-            changed = f"{self.arguments.name(i)}, which is another object now" if len(before[0]) == len(self.given) else "a container"
-        raise TypeError(f"compile: the function changes {changed}. The container that the caller holds would stay as it was. Write into the array "
-                        "itself, as x[...] = value does, or return what is new, in a container of its own")
+            changed = (
+                f"{self.arguments.name(i)}, which is another object now"
+                if len(before[0]) == len(self.given)
+                else "a container"
+            )
+        raise TypeError(
+            f"compile: the function changes {changed}. The container that the caller holds "
+            "would stay as it was. Write into the array itself, as x[...] = value does, or "
+            "return what is new, in a container of its own"
+        )
 
     def written(self) -> dict[int, Recorded]:
-        """The arguments that have other values now, by their places. Raises Aside where they cannot be written apart from the others."""
+        """The arguments that have other values now, by their places.
+
+        Raises Aside where they cannot be written apart from the others.
+        """
         found = {}
         for i, n in self.numbers.items():
             layer = self.given[i]
@@ -274,7 +363,9 @@ class _Taking:
 
 
 def _is(x: Any, y: Any) -> bool:
-    """Whether two leaves are the same: those of containers that are made anew whenever they are taken apart, too."""
+    """Whether two leaves are the same: those of containers that are made anew whenever they are
+    taken apart, too.
+    """
     if x is y or (isinstance(x, Recorded) and isinstance(y, Recorded) and x.number == y.number):
         return True
     return not is_array(x) and not isinstance(x, Standing) and type(x) is type(y) and bool(x == y)

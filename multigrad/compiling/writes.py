@@ -1,4 +1,6 @@
-"""Whether a program may write to arguments: in memory that can be written, which no other argument shares."""
+"""Whether a program may write to arguments: in memory that can be written, which no other argument
+shares.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,28 @@ from .leaves import NUMBER, Arguments, raw
 
 
 def may_write(arguments: Arguments, targets: Sequence[int], others: Sequence[Any] = ()) -> bool:
-    """Whether these leaves of the arguments are written as the function itself would. `others` are raw arrays that are to be apart from them."""
+    """Whether these leaves of the arguments are written as the function itself would.
+
+    `others` are raw arrays that are to be apart from them.
+    """
     host = arguments.host
     assert host is not None
     leaves = arguments.leaves
     if any(type(leaves[i]) is View for i in targets):
         return False
     if not host.mutable:
-        return all(arguments.kinds[i].kind == "Tensor" and sum(x is leaves[i] for x in leaves) == 1 for i in targets)
+        return all(
+            arguments.kinds[i].kind == "Tensor" and sum(x is leaves[i] for x in leaves) == 1
+            for i in targets
+        )
     given = [raw(leaves[i]) for i in arguments.inputs if arguments.kinds[i].kind != NUMBER]
     return apart([raw(leaves[i]) for i in targets], [*given, *others], host)
 
 
 def apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
-    """Whether raw arrays can be written, and share no memory with each other or with others that were given."""
+    """Whether raw arrays can be written, and share no memory with each other or with others that
+    were given.
+    """
     for x in targets:
         flags = getattr(x, "flags", None)
         if flags is not None and not getattr(flags, "writeable", True):
@@ -56,7 +66,9 @@ def _apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
     if any(span is None for span in spans):
         storage = host.backend.kernel("storage")
         roots = [id(storage(host.xp, x)[0]) for x in given]
-        return all(roots.count(root) == 1 for x, root in zip(given, roots, strict=True) if id(x) in own)
+        return all(
+            roots.count(root) == 1 for x, root in zip(given, roots, strict=True) if id(x) in own
+        )
     reached = end_of_targets = -1  # the ends of all that begins before, and of the targets among it
     for (start, end), x in sorted(zip(spans, given, strict=True), key=lambda pair: pair[0]):  # type: ignore[arg-type,return-value,misc]
         target = id(x) in own

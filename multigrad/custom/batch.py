@@ -1,7 +1,9 @@
-"""An operation with a derivative of the user's own under Batched: by its own vmap, or, where that is to be generated, on batches.
+"""An operation with a derivative of the user's own under Batched: by its own vmap, or, where that
+is to be generated, on batches.
 
-What is generated is another operation, of arrays one layer further in: its forward, backward and jvp call the user's with their arguments as
-Batched, and keep on their ctx what the user's methods keep, taken apart. So it is recorded, pushed forward and batched once more as any other.
+What is generated is another operation, of arrays one layer further in: its forward, backward and
+jvp call the user's with their arguments as Batched, and keep on their ctx what the user's methods
+keep, taken apart. So it is recorded, pushed forward and batched once more as any other.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ T = TypeVar("T")
 
 
 class VmapInfo(NamedTuple):
-    """What a vmap staticmethod is told: the number of examples, and the argument `randomness` of vmap."""
+    """What a vmap staticmethod is told: the number of examples, and the argument `randomness` of
+    vmap.
+    """
 
     batch_size: int
     randomness: str
@@ -38,17 +42,29 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
     rule = application.rule
     run: Run = top._elem.run  # type: ignore[assignment]
     if rule.vmap is no_vmap:
-        if not rule.generate_vmap_rule and run.randomness is not None:  # only vmap asks for a rule; a batched backward pass makes one
-            raise BatchingError(f"You tried to vmap over {rule.__name__}, but it does not have vmap support. Please override and implement the "
-                                "vmap staticmethod or set generate_vmap_rule=True.")
+        # only vmap asks for a rule; a batched backward pass makes one
+        if not rule.generate_vmap_rule and run.randomness is not None:
+            raise BatchingError(
+                f"You tried to vmap over {rule.__name__}, but it does not have vmap support. "
+                "Please override and implement the vmap staticmethod or set "
+                "generate_vmap_rule=True."
+            )
         own = [isinstance(x, Batched) and x._elem.run is run for x in values]
         vmapped = Vmapped(application, own, run, top._array.shape[0])
         output, _, _ = application.inside(lowered(values, own), rule=vmapped)
-        lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
-        return application.raised(output, lifted, vmapped.left(values, lifted) if application.inner else None)
+        lifted = [
+            batch(strip(x), run) if is_array(x) else x
+            for x in (output if isinstance(output, tuple) else (output,))
+        ]
+        return application.raised(
+            output, lifted, vmapped.left(values, lifted) if application.inner else None
+        )
     if rule.generate_vmap_rule:
-        raise BatchingError(f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
-                            "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity.")
+        raise BatchingError(
+            f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True "
+            "and an overridden vmap staticmethod. Please set generate_vmap_rule=False or "
+            "delete the overridden vmap staticmethod to avoid ambiguity."
+        )
     return Applied(_by_method(rule, values, application.names, run, top._array.shape[0]), (), None)
 
 
@@ -58,14 +74,25 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
 def _by_method(cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Run, size: int) -> Any:
     n = len(values) - len(names)
     if any(_contains(x, run) for x in values[n:]):
-        raise NotImplementedError("Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
-                                  f"autograd.Function. Got: {dict(zip(names, values[n:], strict=True))}")
+        raise NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass "
+            "kwarg-only Tensors to autograd.Function. Got: "
+            f"{dict(zip(names, values[n:], strict=True))}"
+        )
     originals: dict[int, Any] = {}
     pairs = [_lowered(x, run, originals) for x in values[:n]]
     info = VmapInfo(size, run.randomness or "error")
     with outside():
-        result = cls.vmap(info, tuple(dim for _, dim in pairs), *(x for x, _ in pairs), **dict(zip(names, values[n:], strict=True)))
-    expected = "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. "
+        result = cls.vmap(
+            info,
+            tuple(dim for _, dim in pairs),
+            *(x for x, _ in pairs),
+            **dict(zip(names, values[n:], strict=True)),
+        )
+    expected = (
+        "Expected the vmap staticmethod to have two returns, an output and out_dims "
+        "with pytree structure compatible with the output. "
+    )
     if not isinstance(result, tuple):
         raise BatchingError(f"{expected}Got a {type(result)} instead")
     if len(result) != 2:
@@ -81,13 +108,19 @@ def _contains(x: Any, run: Run) -> bool:
 
 
 def _lowered(x: Any, run: Run, originals: dict[int, Any]) -> tuple[Any, Any]:
-    """An argument as vmap gets it, one layer further in, and where its batch is: 0, None, or a structure of these."""
+    """An argument as vmap gets it, one layer further in, and where its batch is: 0, None, or a
+    structure of these.
+    """
     if isinstance(x, dict):
         pairs = {key: _lowered(v, run, originals) for key, v in x.items()}
-        return {key: v for key, (v, _) in pairs.items()}, {key: dim for key, (_, dim) in pairs.items()}
+        return {key: v for key, (v, _) in pairs.items()}, {
+            key: dim for key, (_, dim) in pairs.items()
+        }
     if isinstance(x, (tuple, list)):
         parts = [_lowered(v, run, originals) for v in x]
-        return same_structure(x, [v for v, _ in parts]), same_structure(x, [dim for _, dim in parts])
+        return same_structure(x, [v for v, _ in parts]), same_structure(
+            x, [dim for _, dim in parts]
+        )
     if not isinstance(x, Batched) or x._run is not run:
         return x, None
     value = value_in(x)
@@ -95,18 +128,34 @@ def _lowered(x: Any, run: Run, originals: dict[int, Any]) -> tuple[Any, Any]:
     return value, 0
 
 
-def _raised(x: Any, dims: Any, all_of_it: tuple[str, Any, Any], size: int, run: Run, originals: dict[int, Any]) -> Any:
-    """What vmap returned, with its batches as Batched. `dims`: where they are, an int or None for whole branches."""
+def _raised(
+    x: Any,
+    dims: Any,
+    all_of_it: tuple[str, Any, Any],
+    size: int,
+    run: Run,
+    originals: dict[int, Any],
+) -> Any:
+    """What vmap returned, with its batches as Batched.
+
+    `dims`: where they are, an int or None for whole branches.
+    """
     whole = dims is None or type(dims) is int
     if isinstance(x, (tuple, list)):
         if not whole and not (isinstance(dims, (tuple, list)) and len(dims) == len(x)):
             raise _incompatible(*all_of_it)
         each = [dims] * len(x) if whole else dims
-        return same_structure(x, [_raised(v, d, all_of_it, size, run, originals) for v, d in zip(x, each, strict=True)])
+        return same_structure(
+            x,
+            [_raised(v, d, all_of_it, size, run, originals) for v, d in zip(x, each, strict=True)],
+        )
     if isinstance(x, dict):
         if not whole and not (isinstance(dims, dict) and set(dims) == set(x)):
             raise _incompatible(*all_of_it)
-        return {key: _raised(v, dims if whole else dims[key], all_of_it, size, run, originals) for key, v in x.items()}
+        return {
+            key: _raised(v, dims if whole else dims[key], all_of_it, size, run, originals)
+            for key, v in x.items()
+        }
     if not whole:
         raise _incompatible(*all_of_it)
     if not is_array(x):
@@ -117,8 +166,10 @@ def _raised(x: Any, dims: Any, all_of_it: tuple[str, Any, Any], size: int, run: 
         return x if isinstance(x, Layer) else wrap(x)
     ndim = len(x.shape)
     if not -ndim <= dims < ndim or x.shape[dims] != size:
-        raise BatchingError(f"{all_of_it[0]}: vmap returned an output of shape {tuple(x.shape)} with out_dims {dims}, but that is no axis of "
-                            f"{size} examples")
+        raise BatchingError(
+            f"{all_of_it[0]}: vmap returned an output of shape {tuple(x.shape)} with out_dims "
+            f"{dims}, but that is no axis of {size} examples"
+        )
     host = element_of(x).host
     if dims % ndim:
         x = (host.bound if isinstance(x, Layer) else host.xp).moveaxis(x, dims, 0)
@@ -131,9 +182,12 @@ def _incompatible(name: str, output: Any, dims: Any) -> BatchingError:
             return {key: shape(v) for key, v in x.items()}
         return same_structure(x, [shape(v) for v in x]) if isinstance(x, (tuple, list)) else "*"
 
-    return BatchingError(f"The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected out_dims={dims} to "
-                         f"be compatible with the structure of `output`. out_dims has structure {shape(dims)} but output has structure "
-                         f"{shape(output)}. The Function is {name}.")
+    return BatchingError(
+        "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) "
+        f"tuple. Expected out_dims={dims} to be compatible with the structure of `output`. "
+        f"out_dims has structure {shape(dims)} but output has structure {shape(output)}. The "
+        f"Function is {name}."
+    )
 
 
 # The generated one
@@ -153,25 +207,38 @@ class BatchCtx(FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
-        saved: tuple[Any, ...] = _together(tuple(self._source.saved_tensors), self._flags, self._run)
+        saved: tuple[Any, ...] = _together(
+            tuple(self._source.saved_tensors), self._flags, self._run
+        )
         return saved
 
 
-_CTX = ("needs_input_grad", "to_save", "saved_for_forward", "dirty_tensors", "non_differentiable", "materialize_grads")
+_CTX = (
+    "needs_input_grad",
+    "to_save",
+    "saved_for_forward",
+    "dirty_tensors",
+    "non_differentiable",
+    "materialize_grads",
+)
 """What is on a BatchCtx besides what the user's forward puts there."""
 
 
 class Vmapped(Definition):
-    """What `generate_vmap_rule` makes of an operation for one application to batches: the same operation of all examples, one layer further in.
+    """What `generate_vmap_rule` makes of an operation for one application to batches: the same
+    operation of all examples, one layer further in.
 
     rule           the user's operation
     own            per argument whether it is batched
     run, size      the transformation whose batches they are, and the number of examples
     names          of the last arguments
-    asked          whether there is a level further out, which asks for what the user's forward leaves on its ctx
+    asked          whether there is a level further out, which asks for what the user's forward
+                   leaves on its ctx
     arguments      per argument its shape; None for an argument that is no array
-    saved, pushed, attributes   what forward has kept by each way: which of that is batched (see `_apart`)
-    layers, returned, state     the arguments of the user's forward, what it returned, and what it left on its ctx, until all is applied
+    saved, pushed, attributes   what forward has kept by each way: which of that is batched (see
+                                `_apart`)
+    layers, returned, state     the arguments of the user's forward, what it returned, and what it
+                                left on its ctx, until all is applied
     """
 
     saved: Any
@@ -194,15 +261,24 @@ class Vmapped(Definition):
         self.state: dict[str, Any] = {}
 
     def left(self, values: Sequence[Any], lifted: Sequence[Any]) -> dict[str, Any]:
-        """What the user's forward left on its ctx, for those further out. It is forgotten here: what was returned has a node that has this."""
-        known = {id(a): b for a, b in zip((*self.layers, *self.returned), (*values, *lifted), strict=True) if is_array(a)}
+        """What the user's forward left on its ctx, for those further out.
+
+        It is forgotten here: what was returned has a node that has this.
+        """
+        known = {
+            id(a): b
+            for a, b in zip((*self.layers, *self.returned), (*values, *lifted), strict=True)
+            if is_array(a)
+        }
         state = {name: replaced(value, known) for name, value in self.state.items()}
         self.layers, self.returned, self.state = (), (), {}
         return state
 
     def forward(self, ctx: Any, *inner: Any) -> Any:
         rule, run = self.rule, self.run
-        layers = [batch(strip(x), run) if mine else x for x, mine in zip(inner, self.own, strict=True)]
+        layers = [
+            batch(strip(x), run) if mine else x for x, mine in zip(inner, self.own, strict=True)
+        ]
         self.arguments = [tuple(x.shape) if is_array(x) else None for x in layers]
         user = BatchCtx()
         user.needs_input_grad = ctx.needs_input_grad
@@ -214,38 +290,58 @@ class Vmapped(Definition):
         else:
             output = rule.forward(user, *given, **named)
         if user.dirty_tensors:
-            raise GradientError(f"{rule.__name__}: mark_dirty is not supported inside vmap with generate_vmap_rule=True. Return a new array.")
+            raise GradientError(
+                f"{rule.__name__}: mark_dirty is not supported inside vmap with "
+                "generate_vmap_rule=True. Return a new array."
+            )
         outs = output if isinstance(output, tuple) else (output,)
         if self.asked:
-            self.layers, self.returned, self.state = layers, outs, {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"}
+            self.layers, self.returned, self.state = (
+                layers,
+                outs,
+                {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"},
+            )
         known = {id(a): b for a, b in zip(layers, inner, strict=True) if is_array(a)}
         results = []
         for x in outs:
             if is_array(x) and id(x) not in known:
                 known[id(x)] = examples(_peeled(x, run), run, self.size)
-            results.append(repeated(x, self.size) if is_array(x) and known[id(x)] is x else known.get(id(x), x))
+            results.append(
+                repeated(x, self.size) if is_array(x) and known[id(x)] is x else known.get(id(x), x)
+            )
         self._keep(ctx, user, known)
         return same_structure(output, results) if isinstance(output, tuple) else results[0]
 
     def _keep(self, ctx: Any, user: BatchCtx, known: dict[int, Any]) -> None:
         """Put what the user's methods keep on the ctx of this operation, taken apart."""
         ctx.to_save, self.saved = _apart(tuple(user.to_save or ()), self.run, known)
-        ctx.saved_for_forward, self.pushed = _apart(tuple(user.saved_for_forward or ()), self.run, known)
+        ctx.saved_for_forward, self.pushed = _apart(
+            tuple(user.saved_for_forward or ()), self.run, known
+        )
         self.attributes = {}
         for name, value in user.__dict__.items():
             if name not in _CTX:
                 inner, self.attributes[name] = _apart(value, self.run, known)
-                setattr(ctx, f"kept_{name}", inner)  # the user's attribute may have the name of one of the ctx itself
-        ctx.non_differentiable = tuple(known[id(x)] for x in user.non_differentiable or () if id(x) in known)
+                # the user's attribute may have the name of one of the ctx itself
+                setattr(ctx, f"kept_{name}", inner)
+        ctx.non_differentiable = tuple(
+            known[id(x)] for x in user.non_differentiable or () if id(x) in known
+        )
         ctx.materialize_grads = user.materialize_grads
 
     def backward(self, ctx: Any, *grads: Any) -> Any:
         def pulled(user: BatchCtx, run: Run) -> list[Any]:
             given = [None if g is None else batch(strip(g), run) for g in grads]
             rule = self.rule
-            output = rule._backward()(user, given) if rule.boxed_grads_call else rule._backward()(user, *given)
+            output = (
+                rule._backward()(user, given)
+                if rule.boxed_grads_call
+                else rule._backward()(user, *given)
+            )
             results = list(output) if isinstance(output, tuple) else [output]
-            for i, (g, shape, mine) in enumerate(zip(results, self.arguments, self.own, strict=False)):
+            for i, (g, shape, mine) in enumerate(
+                zip(results, self.arguments, self.own, strict=False)
+            ):
                 if is_array(g):
                     results[i] = self._reduced(_peeled(g, run), shape, mine, run)
             return results
@@ -254,16 +350,24 @@ class Vmapped(Definition):
 
     def jvp(self, ctx: Any, *tangents: Any) -> Any:
         def pushed(user: BatchCtx, run: Run) -> Any:
-            given = [t if t is None or not mine else batch(strip(t), run) for t, mine in zip(tangents, self.own, strict=True)]
+            given = [
+                t if t is None or not mine else batch(strip(t), run)
+                for t, mine in zip(tangents, self.own, strict=True)
+            ]
             output = self.rule.jvp(user, *given)
             several = isinstance(output, tuple)
-            results = [examples(_peeled(t, run), run, self.size) if is_array(t) else t for t in (output if several else (output,))]
+            results = [
+                examples(_peeled(t, run), run, self.size) if is_array(t) else t
+                for t in (output if several else (output,))
+            ]
             return tuple(results) if several else results[0]
 
         return self._on_examples(ctx, self.pushed, pushed)
 
     def _on_examples(self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Run], T]) -> T:
-        """Run a method of the user's on batches of a level of their own, with the ctx that it gets, in the grad mode of now."""
+        """Run a method of the user's on batches of a level of their own, with the ctx that it gets,
+        in the grad mode of now.
+        """
         mode = own_switch().get()
         run = Run("vmap")
 
@@ -272,26 +376,51 @@ class Vmapped(Definition):
             user = BatchCtx()
             for name, of_value in self.attributes.items():
                 setattr(user, name, _together(getattr(ctx, f"kept_{name}"), of_value, run))
-            user.materialize_grads, user.needs_input_grad = ctx.materialize_grads, ctx.needs_input_grad
-            user._source, user._flags, user._run, user._level = ctx, flags, run, getattr(ctx, "_level", None)
+            user.materialize_grads, user.needs_input_grad = (
+                ctx.materialize_grads,
+                ctx.needs_input_grad,
+            )
+            user._source, user._flags, user._run, user._level = (
+                ctx,
+                flags,
+                run,
+                getattr(ctx, "_level", None),
+            )
             return method(user, run)
 
         return run.call(called)
 
     def _reduced(self, g: Any, shape: tuple[int, ...] | None, mine: bool, run: Run) -> Any:
-        """The gradient of an argument of this shape: of a batch a batch, otherwise the sum over the examples."""
+        """The gradient of an argument of this shape: of a batch a batch, otherwise the sum over the
+        examples.
+        """
         if shape is None:
             return g
         given = tuple(g.shape)
-        if given != shape and len(given) >= len(shape) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(given), strict=False)):
-            g = conform_gradient(element_of(g).host.bound, g if isinstance(g, Layer) else wrap(g), shape, element_of(g).dtype)
+        if (
+            given != shape
+            and len(given) >= len(shape)
+            and all(n in (1, m) for n, m in zip(reversed(shape), reversed(given), strict=False))
+        ):
+            g = conform_gradient(
+                element_of(g).host.bound,
+                g if isinstance(g, Layer) else wrap(g),
+                shape,
+                element_of(g).dtype,
+            )
         if mine:
             return examples(g, run, self.size)
-        return element_of(g).host.bound.sum(g._array, axis=0) if isinstance(g, Batched) and g._run is run else g
+        return (
+            element_of(g).host.bound.sum(g._array, axis=0)
+            if isinstance(g, Batched) and g._run is run
+            else g
+        )
 
 
 def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
-    """A value, or a tuple, list or dictionary of them, one layer further in, and what of it is a batch: a bool, or a list of these."""
+    """A value, or a tuple, list or dictionary of them, one layer further in, and what of it is a
+    batch: a bool, or a list of these.
+    """
     if isinstance(x, (tuple, list, dict)):
         pairs = [_apart(v, run, known) for v in (x.values() if isinstance(x, dict) else x)]
         return rebuilt(x, [v for v, _ in pairs]), [flag for _, flag in pairs]
@@ -300,19 +429,32 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
     if isinstance(x, Layer) and not isinstance(inner, Layer):
         inner = wrap(inner)  # as the user's code has it
     value = known.get(id(x), inner._array if mine else inner)
-    return value, mine or (value is not x and id(x) in known)  # an output that was the same for all examples is a batch as any
+    # an output that was the same for all examples is a batch as any
+    return value, mine or (value is not x and id(x) in known)
 
 
 def _together(x: Any, flags: Any, run: Run) -> Any:
     """The inverse of `_apart`, for batches of a transformation that runs now."""
     if type(flags) is list:
-        return rebuilt(x, [_together(v, flag, run) for v, flag in zip(x.values() if isinstance(x, dict) else x, flags, strict=True)])
+        return rebuilt(
+            x,
+            [
+                _together(v, flag, run)
+                for v, flag in zip(x.values() if isinstance(x, dict) else x, flags, strict=True)
+            ],
+        )
     return batch(strip(x), run) if flags else x
 
 
 def _peeled(x: Any, run: Run) -> Any:
-    """The value of a Tensor that was created inside of the transformation, or, as a constant, inside of one that runs in it."""
-    while isinstance(x, Tensor) and x._elem.run is not None and (x._elem.run is run or (x._elem.level > run.own_level and x._history is None)):
+    """The value of a Tensor that was created inside of the transformation, or, as a constant,
+    inside of one that runs in it.
+    """
+    while (
+        isinstance(x, Tensor)
+        and x._elem.run is not None
+        and (x._elem.run is run or (x._elem.level > run.own_level and x._history is None))
+    ):
         x._check()
         x = x._array
     return x

@@ -38,7 +38,10 @@ class CustomFunction(Generic[P, R]):
             raise TypeError(f"{kind}: expected a function, got {type(fun).__name__}")
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if not all(type(i) is int for i in numbers):
-            raise TypeError(f"{kind}: nondiff_argnums must be an int or a tuple of ints, not {nondiff_argnums!r}")
+            raise TypeError(
+                f"{kind}: nondiff_argnums must be an int or a tuple of ints, not "
+                f"{nondiff_argnums!r}"
+            )
         update_wrapper(self, fun)
         self.fun: Callable[..., Any] = fun
         self.nondiff_argnums = numbers
@@ -55,7 +58,9 @@ class CustomFunction(Generic[P, R]):
         """The arguments that are not differentiated, in order."""
         for i in self.nondiff_argnums:
             if not -n <= i < n:
-                raise ValueError(f"{self.name}: nondiff_argnums names argument {i}, but it was called with {n}")
+                raise ValueError(
+                    f"{self.name}: nondiff_argnums names argument {i}, but it was called with {n}"
+                )
         return sorted({i % n for i in self.nondiff_argnums})
 
     def _ready(self) -> bool:
@@ -64,7 +69,9 @@ class CustomFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if not self._ready():
-                raise GradientError(f"{self.name} was called before its rule was defined by {self._how}")
+                raise GradientError(
+                    f"{self.name} was called before its rule was defined by {self._how}"
+                )
             given = tree.mapped(observe.stand_in, self._positional(args, kwargs))
             given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
             call = self._definition(self, given)
@@ -84,12 +91,17 @@ class CustomFunction(Generic[P, R]):
         """All arguments in order, with defaults, so that a rule knows how many there are."""
         if self._signature is None:
             if kwargs:
-                raise TypeError(f"{self.name}: its signature is not known, so it takes no keyword arguments")
+                raise TypeError(
+                    f"{self.name}: its signature is not known, so it takes no keyword arguments"
+                )
             return args
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(f"{self.name}: the arguments {', '.join(bound.kwargs)} can only be given by name, which its rule has no place for")
+            raise TypeError(
+                f"{self.name}: the arguments {', '.join(bound.kwargs)} can only be given by "
+                "name, which its rule has no place for"
+            )
         return bound.args
 
 
@@ -109,17 +121,22 @@ class custom_vjp(CustomFunction[P, R]):
 
         clip.defvjp(forward, backward)
 
-    nondiff_argnums  arguments that are not differentiated, of any kind; backward gets them first: bwd(*nondiff, residuals, g)
+    nondiff_argnums  arguments that are not differentiated, of any kind; backward gets them first:
+                     bwd(*nondiff, residuals, g)
 
-    Arguments, output and residuals are arrays, Tensors or pytrees of these. `bwd` gets cotangents in the structure of the output, zeros where
-    there are none, and returns a tuple with a gradient in the structure of each argument; None stands for zero, for any part of it. `fwd` takes
-    the arguments of the function; it runs instead of it where a derivative may be asked for. What the function captures, or gets as an argument
-    that is not differentiated, must not need a derivative: that is an error.
+    Arguments, output and residuals are arrays, Tensors or pytrees of these. `bwd` gets cotangents
+    in the structure of the output, zeros where there are none, and returns a tuple with a gradient
+    in the structure of each argument; None stands for zero, for any part of it. `fwd` takes the
+    arguments of the function; it runs instead of it where a derivative may be asked for. What the
+    function captures, or gets as an argument that is not differentiated, must not need a
+    derivative: that is an error.
 
-    It works at any nesting of transformations, each of which uses the rule. Higher derivatives differentiate the texts of `bwd` and of what
-    `fwd` computes for it; to this end the arguments are kept, too, unless all floating residuals are themselves arguments or outputs. In
-    forward mode `bwd`, which is linear in the cotangents, is transposed, where JAX refuses. A library that differentiates its own arrays
-    (jax.grad of a function of raw arrays) does not know of the rule: it sees the text of the function. As jax.custom_vjp.
+    It works at any nesting of transformations, each of which uses the rule. Higher derivatives
+    differentiate the texts of `bwd` and of what `fwd` computes for it; to this end the arguments
+    are kept, too, unless all floating residuals are themselves arguments or outputs. In forward
+    mode `bwd`, which is linear in the cotangents, is transposed, where JAX refuses. A library that
+    differentiates its own arrays (jax.grad of a function of raw arrays) does not know of the rule:
+    it sees the text of the function. As jax.custom_vjp.
     """
 
     __module__ = PUBLIC
@@ -129,7 +146,9 @@ class custom_vjp(CustomFunction[P, R]):
     bwd: Function | None = None
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
-        """Set the rule: fwd(*args) -> (output, residuals) and bwd(*nondiff, residuals, cotangents) -> tuple of gradients."""
+        """Set the rule: fwd(*args) -> (output, residuals) and bwd(*nondiff, residuals, cotangents)
+        -> tuple of gradients.
+        """
         for name, f in (("fwd", fwd), ("bwd", bwd)):
             if not callable(f):
                 raise TypeError(f"{self.name}: {name} must be a function, not {type(f).__name__}")
@@ -140,7 +159,8 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 class custom_jvp(CustomFunction[P, R]):
-    """Decorate a function to give it a forward-mode derivative of your own, which serves in reverse mode as well.
+    """Decorate a function to give it a forward-mode derivative of your own, which serves in reverse
+    mode as well.
 
         @custom_jvp
         def log1pexp(x):
@@ -151,14 +171,18 @@ class custom_jvp(CustomFunction[P, R]):
             (x,), (t,) = primals, tangents
             return log1pexp(x), (1 - 1 / (1 + xp.exp(x))) * t      # output, tangent
 
-    nondiff_argnums  arguments that are not differentiated, of any kind; the rule gets them first: jvp(*nondiff, primals, tangents)
+    nondiff_argnums  arguments that are not differentiated, of any kind; the rule gets them first:
+                     jvp(*nondiff, primals, tangents)
 
-    Arguments and output are arrays, Tensors or pytrees of these. The rule gets the tuple of arguments and one of tangents in their structure,
-    zeros where there are none, None for what is not of a floating dtype. It must be linear in the tangents, since reverse mode transposes it. Of
-    what it returns the tangent is used, in which None stands for zero; the output is always that of the function itself. In reverse mode the rule
-    runs in the backward pass, for which the arguments are kept. What the function captures must not need a derivative: that is an error.
+    Arguments and output are arrays, Tensors or pytrees of these. The rule gets the tuple of
+    arguments and one of tangents in their structure, zeros where there are none, None for what is
+    not of a floating dtype. It must be linear in the tangents, since reverse mode transposes it. Of
+    what it returns the tangent is used, in which None stands for zero; the output is always that of
+    the function itself. In reverse mode the rule runs in the backward pass, for which the arguments
+    are kept. What the function captures must not need a derivative: that is an error.
 
-    It works at any nesting of transformations, each of which uses the rule; higher derivatives differentiate its text. As jax.custom_jvp.
+    It works at any nesting of transformations, each of which uses the rule; higher derivatives
+    differentiate its text. As jax.custom_jvp.
     """
 
     __module__ = PUBLIC
@@ -167,28 +191,42 @@ class custom_jvp(CustomFunction[P, R]):
     jvp: Function | None = None
 
     def defjvp(self, jvp: Function) -> Function:
-        """Set the rule: jvp(*nondiff, primals, tangents) -> (output, tangent). Returns it, so this is a decorator."""
+        """Set the rule: jvp(*nondiff, primals, tangents) -> (output, tangent).
+
+        Returns it, so this is a decorator.
+        """
         if not callable(jvp):
             raise TypeError(f"{self.name}: the jvp must be a function, not {type(jvp).__name__}")
         self.jvp = jvp
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
-        """Set a rule for each argument, whose contributions are added: jvps[i](tangent, output, *args) -> tangent; None where there is none."""
+        """Set a rule for each argument, whose contributions are added: jvps[i](tangent, output,
+        *args) -> tangent; None where there is none.
+        """
         if self.nondiff_argnums:
-            raise TypeError(f"{self.name}: defjvps is not for functions with nondiff_argnums. Use defjvp.")
+            raise TypeError(
+                f"{self.name}: defjvps is not for functions with nondiff_argnums. Use defjvp."
+            )
 
         def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
-                raise TypeError(f"{self.name}: defjvps got {len(jvps)} rules, but the function has {len(primals)} arguments")
+                raise TypeError(
+                    f"{self.name}: defjvps got {len(jvps)} rules, but the function has "
+                    f"{len(primals)} arguments"
+                )
             function: Function = self
             output = function(*primals)
             total: list[Any] = [None] * len(tree.leaves(output))
             _, structure = tree.flattened(output)
             for rule, t in zip(jvps, tangents, strict=True):
                 if rule is not None:
-                    for i, x in enumerate(tree.fitted(structure, rule(t, output, *primals), partial=True)):
-                        total[i] = x if total[i] is None else total[i] if x is None else total[i] + x
+                    for i, x in enumerate(
+                        tree.fitted(structure, rule(t, output, *primals), partial=True)
+                    ):
+                        total[i] = (
+                            x if total[i] is None else total[i] if x is None else total[i] + x
+                        )
             return output, tree.built(structure, total)
 
         self.jvp = jvp

@@ -1,4 +1,6 @@
-"""An operation with a derivative of the user's own under Duals: forward runs one layer further in, on the primals; its jvp moves the tangents."""
+"""An operation with a derivative of the user's own under Duals: forward runs one layer further in,
+on the primals; its jvp moves the tangents.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class ForwardCtx(FunctionCtx):
-    """The ctx that a jvp gets: what forward left on its own, in `saved_tensors` what it kept by save_for_forward, and the level of the Duals."""
+    """The ctx that a jvp gets: what forward left on its own, in `saved_tensors` what it kept by
+    save_for_forward, and the level of the Duals.
+    """
 
     saved_tensors: tuple[Any, ...] = ()
     _level: int
@@ -38,7 +42,9 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
     if state is None:
         state, returned = _set_up(rule, inner, output, moving), outs
     if state.get("dirty_tensors"):
-        raise GradientError(f"{rule.__name__}: mark_dirty is not supported in forward mode. Return a new array.")
+        raise GradientError(
+            f"{rule.__name__}: mark_dirty is not supported in forward mode. Return a new array."
+        )
     moved: Sequence[Any] = (None,) * len(outs)
     if any(moving):
         shown = _refused(application, state, inner, movers(values, top._level))
@@ -48,20 +54,43 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", BASE).call(lambda: rule.jvp(ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))))
+        given = Guest("jvp", BASE).call(
+            lambda: rule.jvp(
+                ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))
+            )
+        )
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(outs):
-            raise GradientError(f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs")
+            raise GradientError(
+                f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs"
+            )
     fixed = {id(x) for x in state.get("non_differentiable") or ()}
-    lifted = [Dual._make(strip(x), None if id(was) in fixed else _checked(rule, i, x, t, top), top._run, top._level) if is_array(x) else x
-              for i, (x, t, was) in enumerate(zip(outs, moved, returned, strict=True))]
-    known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
+    lifted = [
+        Dual._make(
+            strip(x),
+            None if id(was) in fixed else _checked(rule, i, x, t, top),
+            top._run,
+            top._level,
+        )
+        if is_array(x)
+        else x
+        for i, (x, t, was) in enumerate(zip(outs, moved, returned, strict=True))
+    ]
+    known = {
+        id(a): b
+        for a, b in zip((*inner, *returned), (*values, *lifted), strict=True)
+        if is_array(a)
+    }
     left = None if vmapped else {name: replaced(value, known) for name, value in state.items()}
     return application.raised(output, lifted, left)
 
 
-def _refused(application: Application, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any]) -> dict[int, Any]:
-    """What forward computed of its inputs and left on its ctx, by its id, as jvp gets it where levels further in differentiate, too."""
+def _refused(
+    application: Application, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any]
+) -> dict[int, Any]:
+    """What forward computed of its inputs and left on its ctx, by its id, as jvp gets it where
+    levels further in differentiate, too.
+    """
     if not levels:
         return {}
     known = {id(x) for x in inner}
@@ -82,8 +111,11 @@ def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]
 
 def require_setup(cls: Any) -> None:
     if cls.setup_context is no_setup:
-        raise GradientError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
-                            f"setup_context staticmethod: the vmap of {cls.__name__} computes its result without a ctx.")
+        raise GradientError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+            "jacrev, ...), it must override the setup_context staticmethod: the vmap of "
+            f"{cls.__name__} computes its result without a ctx."
+        )
 
 
 def _tangent(x: Any, top: Dual) -> Any:
@@ -107,12 +139,21 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
     if t is None or not elem.floating:
         return None
     if not is_array(t):
-        raise TypeError(f"{cls.__name__}: jvp must return arrays or None, but tangent {i} is of type {type(t).__name__}")
+        raise TypeError(
+            f"{cls.__name__}: jvp must return arrays or None, but tangent {i} is of type "
+            f"{type(t).__name__}"
+        )
     t = given_back(t, top._level - 1, f"{cls.__name__}: jvp")
     if element_of(t).host is not elem.host or tuple(t.shape) != tuple(x.shape):
-        raise GradientError(f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for an output of shape {tuple(x.shape)}")
+        raise GradientError(
+            f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for "
+            f"an output of shape {tuple(x.shape)}"
+        )
     if element_of(t) is not elem.base:
         if element_of(t).complex and not elem.complex:
-            raise GradientError(f"{cls.__name__}: jvp returned a complex tangent at index {i} for a real output. Return its real part.")
+            raise GradientError(
+                f"{cls.__name__}: jvp returned a complex tangent at index {i} for a real "
+                "output. Return its real part."
+            )
         t = elem.host.bound.astype(t, elem.dtype)
     return strip(t)

@@ -1,12 +1,16 @@
-"""Function: operations with a derivative of the user's own, and how they are applied. The meaning is that of torch.autograd.function.
+"""Function: operations with a derivative of the user's own, and how they are applied.
 
-Raw arrays of a known library go with Tensors: as an argument a raw array reaches forward as it is, a constant; one that
-forward or backward returns, or that is saved, is wrapped.
+The meaning is that of torch.autograd.function.
 
-What is applied, the rule, is a class derived from Function, or a `Definition`, which has the same names: `forward` and `backward` or `vjp`,
-`jvp`, `vmap`, and what says which of them there are. It goes through the levels of its arguments from the highest one inwards, and each
-layer's class says by `_apply_custom` what happens there. At the innermost values forward runs, once. On the way back each level that
-differentiates makes a node of its own, or asks the user's jvp, with what forward kept as values of that level.
+Raw arrays of a known library go with Tensors: as an argument a raw array reaches forward as it is,
+a constant; one that forward or backward returns, or that is saved, is wrapped.
+
+What is applied, the rule, is a class derived from Function, or a `Definition`, which has the same
+names: `forward` and `backward` or `vjp`, `jvp`, `vmap`, and what says which of them there are. It
+goes through the levels of its arguments from the highest one inwards, and each layer's class says
+by `_apply_custom` what happens there. At the innermost values forward runs, once. On the way back
+each level that differentiates makes a node of its own, or asks the user's jvp, with what forward
+kept as values of that level.
 """
 
 from __future__ import annotations
@@ -40,7 +44,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def of_any_parameters(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f, which a type checker lets a class override with parameters of its own: `backward(ctx, g)` for one output."""
+    """f, which a type checker lets a class override with parameters of its own: `backward(ctx, g)`
+    for one output.
+    """
     return f
 
 
@@ -68,7 +74,8 @@ class FunctionMeta(type):
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
-    """Base of operations with a derivative of the user's own: subclass it, and call `apply` of the subclass.
+    """Base of operations with a derivative of the user's own: subclass it, and call `apply` of the
+    subclass.
 
         class Exp(Function):
             @staticmethod
@@ -84,12 +91,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
         Exp.apply(x)
 
-    forward and backward get Tensors. forward is not recorded; backward is recorded under `create_graph`. It is torch.autograd.Function, but for
-    second derivatives.
+    forward and backward get Tensors. forward is not recorded; backward is recorded under
+    `create_graph`. It is torch.autograd.Function, but for second derivatives.
 
-    What forward computes of its inputs and keeps is not recorded either, so a second derivative that reaches it raises, where PyTorch's is wrong.
-    Keep inputs and outputs (an intermediate result can be one more output), or use `func.custom_vjp`, and test with `gradgradcheck`. What leaves
-    the Tensors on its way, by `.array`, NumPy or `float()`, or is the `.grad` of a `backward()` in forward, counts as a constant all the same.
+    What forward computes of its inputs and keeps is not recorded either, so a second derivative
+    that reaches it raises, where PyTorch's is wrong. Keep inputs and outputs (an intermediate
+    result can be one more output), or use `func.custom_vjp`, and test with `gradgradcheck`. What
+    leaves the Tensors on its way, by `.array`, NumPy or `float()`, or is the `.grad` of a
+    `backward()` in forward, counts as a constant all the same.
     """
 
     __module__ = PUBLIC
@@ -100,41 +109,62 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     at_dual = at_batch = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
-                      "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
-                      DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
-                           "static forward method: define forward(ctx, ...) and backward(ctx, ...) as staticmethods and call <class>.apply(...).")
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method: define forward(ctx, ...) "
+            "and backward(ctx, ...) as staticmethods and call <class>.apply(...)."
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs: forward(ctx, *args, **kwargs), or forward(*args, **kwargs) where setup_context is defined."""
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        """Compute the outputs: forward(ctx, *args, **kwargs), or forward(*args, **kwargs) where
+        setup_context is defined.
+        """
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
 
     setup_context = staticmethod(no_setup)
 
     @staticmethod
     @of_any_parameters
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """backward(ctx, *grad_outputs): return the gradient of each argument of apply, given that of each output; None where there is none."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-                                  "backward mode AD.")
+        """backward(ctx, *grad_outputs): return the gradient of each argument of apply, given that
+        of each output; None where there is none.
+        """
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
 
     vjp = backward
 
     @staticmethod
     @of_any_parameters
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """jvp(ctx, *grad_inputs): return the tangent of each output, given that of each argument. For forward mode.
+        """jvp(ctx, *grad_inputs): return the tangent of each output, given that of each argument.
 
-        What `save_for_forward` kept is in `ctx.saved_tensors`. The tangent of an array that has none is zeros, or None after
-        `set_materialize_grads(False)`; that of what is no array is None. For an output that has no tangent return None.
+        For forward mode.
+
+        What `save_for_forward` kept is in `ctx.saved_tensors`. The tangent of an array that has
+        none is zeros, or None after `set_materialize_grads(False)`; that of what is no array is
+        None. For an output that has no tangent return None.
         """
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD. It is a "
-                                  "staticmethod jvp(ctx, *tangents). Without it, second derivatives take reverse mode twice, as "
-                                  "func.jacrev(func.grad(f)) does; func.custom_jvp defines a function by its jvp.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD. It is a staticmethod jvp(ctx, *tangents). Without it, second "
+            "derivatives take reverse mode twice, as func.jacrev(func.grad(f)) does; "
+            "func.custom_jvp defines a function by its jvp."
+        )
 
     vmap = staticmethod(no_vmap)
 
@@ -143,12 +173,18 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if cls.vjp is Function.vjp:
             return cls.backward
         if cls.backward is not Function.backward:
-            raise GradientError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+            raise GradientError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. "
+                "You should only implement one of them."
+            )
         return cls.vjp
 
     @classmethod
     def apply(cls: type[Computing[Output]], *args: Any, **kwargs: Any) -> Output:
-        """Run forward and record it, if an argument requires grad. Tensors inside lists or dictionaries are constants."""
+        """Run forward and record it, if an argument requires grad.
+
+        Tensors inside lists or dictionaries are constants.
+        """
         rule: Any = cls
         try:
             if rule.setup_context is not no_setup:
@@ -157,7 +193,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                 bound = rule._signature[1].bind(*args, **kwargs)
                 bound.apply_defaults()
                 args, kwargs = bound.args, bound.kwargs
-            output: Output = apply_function(rule, (*args, *kwargs.values()) if kwargs else args, tuple(kwargs))
+            output: Output = apply_function(
+                rule, (*args, *kwargs.values()) if kwargs else args, tuple(kwargs)
+            )
             return output
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -178,7 +216,9 @@ class InplaceFunction(Function):
 
 
 def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
-    """Apply a rule to its arguments, the last ones by `names`: each application of a user's derivative goes through here."""
+    """Apply a rule to its arguments, the last ones by `names`: each application of a user's
+    derivative goes through here.
+    """
     mode = observe.gate.get()
     if mode is True:
         return _apply(rule, flat, names)
@@ -199,7 +239,9 @@ def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
 
 @dataclass(slots=True)
 class Application:
-    """An application of a rule at one level. What it does there is a layer's to choose, by `_apply_custom(application, values, top)`.
+    """An application of a rule at one level.
+
+    What it does there is a layer's to choose, by `_apply_custom(application, values, top)`.
 
     rule      what is applied
     names     of the last arguments
@@ -220,53 +262,96 @@ class Application:
         name: str = self.rule.__name__
         return name
 
-    def inside(self, values: Sequence[Any], needs: tuple[bool, ...] | None = None, rule: Any = None) -> Applied:
-        """Apply the rule to values one layer further in; `needs` and `rule`: others than those of this level."""
+    def inside(
+        self, values: Sequence[Any], needs: tuple[bool, ...] | None = None, rule: Any = None
+    ) -> Applied:
+        """Apply the rule to values one layer further in; `needs` and `rule`: others than those of
+        this level.
+        """
         top = highest(values)
         names = self.names if rule is None else ()  # a Definition takes its arguments by position
-        application = Application(rule or self.rule, names, self.needs if needs is None else needs, self.computed, True)
-        below: Applied = (Tensor if top is None else type(top))._apply_custom(application, values, top)
+        application = Application(
+            rule or self.rule, names, self.needs if needs is None else needs, self.computed, True
+        )
+        below: Applied = (Tensor if top is None else type(top))._apply_custom(
+            application, values, top
+        )
         return below
 
-    def through(self, values: Sequence[Any], own: Sequence[bool], wrap: Callable[[Any], Any], needs: tuple[bool, ...] | None = None) -> Applied:
-        """Apply the rule one layer further in, and make a value of this level, by `wrap`, of each array that comes out.
+    def through(
+        self,
+        values: Sequence[Any],
+        own: Sequence[bool],
+        wrap: Callable[[Any], Any],
+        needs: tuple[bool, ...] | None = None,
+    ) -> Applied:
+        """Apply the rule one layer further in, and make a value of this level, by `wrap`, of each
+        array that comes out.
 
         own  for each of `values` whether it is a layer of this level
         """
         inner = lowered(values, own)
         output, returned, state = self.inside(inner, needs)
-        lifted = [wrap(x) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
+        lifted = [
+            wrap(x) if is_array(x) else x
+            for x in (output if isinstance(output, tuple) else (output,))
+        ]
         if state is not None:
-            known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
+            known = {
+                id(a): b
+                for a, b in zip((*inner, *returned), (*values, *lifted), strict=True)
+                if is_array(a)
+            }
             state = {name: replaced(value, known) for name, value in state.items()}
         return self.raised(output, lifted, state)
 
     def raised(self, output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
-        """What came of it further in, with the values `lifted` of this level in the place of its arrays."""
-        return Applied(same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0], tuple(lifted), state)
+        """What came of it further in, with the values `lifted` of this level in the place of its
+        arrays.
+        """
+        return Applied(
+            same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0],
+            tuple(lifted),
+            state,
+        )
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
-        """What happens at the level of a Tensor: a node, after the levels further in that want a gradient, too."""
+        """What happens at the level of a Tensor: a node, after the levels further in that want a
+        gradient, too.
+        """
         ctx = self.rule._backward_cls()
         ctx._begin(self.rule, values, top, self.computed)
         needs = own = ctx.needs_input_grad
         if self.needs:
             needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
-        if top is not None and top._elem.run is not None and any(_wanted_below(x, top._elem.level) for x in values):
+        if (
+            top is not None
+            and top._elem.run is not None
+            and any(_wanted_below(x, top._elem.level) for x in values)
+        ):
             own_level = [isinstance(x, Tensor) and x._elem.level == top._elem.level for x in values]
             output, _, state = self.through(values, own_level, partial(wrap_at, top), needs)
             if state is None:
                 if ctx._next:
                     self._set_up(ctx, values, output)
             elif state.get("dirty_tensors"):
-                raise GradientError(f"{self.name}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
+                raise GradientError(
+                    f"{self.name}: mark_dirty is not supported where several levels of "
+                    "differentiation meet. Return a new array."
+                )
             else:
                 ctx.__dict__.update(state)
                 state = dict(ctx.__dict__)
         else:
             if needs is not own:
                 ctx.needs_input_grad = needs  # forward may save by what is needed
-            output = as_guest("forward", BASE if ctx._run is None else ctx._run.grad_mode, self._forward, ctx, values)
+            output = as_guest(
+                "forward",
+                BASE if ctx._run is None else ctx._run.grad_mode,
+                self._forward,
+                ctx,
+                values,
+            )
             if needs is not own:
                 ctx.needs_input_grad = own
             state = dict(ctx.__dict__) if self.inner else None
@@ -282,9 +367,12 @@ class Application:
         return (self.rule.at_batch or under_batch)(self, values, top)
 
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
-        """Call forward, with recording off at the level of the ctx, which is where the user looks for it."""
+        """Call forward, with recording off at the level of the ctx, which is where the user looks
+        for it.
+        """
         rule, names, computed = self.rule, self.names, ctx._computed
-        off = None if computed is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
+        # a forward around this one may have to know what is computed
+        off = None if computed is not None or following.get() is not None else False
         before = undo()
         try:
             if computed is not None:
@@ -346,7 +434,9 @@ def moves(x: Any) -> bool:
 
 
 def _wanted_below(x: Any, level: int) -> bool:
-    """Whether a level further in than this one may want the gradient of `x`: one below it, or that of a gradient that a backward is given."""
+    """Whether a level further in than this one may want the gradient of `x`: one below it, or that
+    of a gradient that a backward is given.
+    """
     while isinstance(x, Layer):
         if x._level != level and (not isinstance(x, Tensor) or x._node is not None):
             return True
@@ -355,7 +445,9 @@ def _wanted_below(x: Any, level: int) -> bool:
 
 
 def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:
-    """Let what is computed of the arguments be known where they are constants at the innermost level, but not further out."""
+    """Let what is computed of the arguments be known where they are constants at the innermost
+    level, but not further out.
+    """
     for x, moving in zip(values, computed.moving, strict=True):
         if moving and isinstance(x, Tensor) and x._node is None and x._elem.floating:
             mark(x)
@@ -368,7 +460,9 @@ _ONCE = "trying to differentiate twice a function that was marked with @once_dif
 
 
 def once_differentiable(fn: F) -> F:
-    """Decorate a backward that is not to be differentiated itself: it is not recorded, and differentiating its result raises."""
+    """Decorate a backward that is not to be differentiated itself: it is not recorded, and
+    differentiating its result raises.
+    """
 
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -380,7 +474,11 @@ def once_differentiable(fn: F) -> F:
         records = mode.get()
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
-        wanted = [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None] if records else []
+        wanted = (
+            [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None]
+            if records
+            else []
+        )
         if wanted and own is not None:
             wanted += own._next
         if isinstance(outputs, tuple):
@@ -401,7 +499,9 @@ def _below(x: Any) -> Any:
 
 
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
-    """A constant that raises when it is differentiated: by this level if `parents` are given, by those further in if they recorded it."""
+    """A constant that raises when it is differentiated: by this level if `parents` are given, by
+    those further in if they recorded it.
+    """
     if isinstance(x, Immutable):  # the gradients of a batch, or a dual
         copied = x._copied()
         copied._put(_poisoned(x._array, parents))

@@ -1,9 +1,10 @@
 """What forward says on its ctx, what that keeps for backward and jvp, and what is not known of it.
 
-Inputs and outputs that were kept come back with their history. Of an array that forward computed on the way (marked as such, see `Computed`) a
-second derivative would need how it depends on the inputs, which was not recorded. It comes back as a constant in an ordinary pass. Where a
-derivative of the pass itself may be asked for, it comes back with a history that raises: a node at each level that records, a tangent at each
-level of forward mode.
+Inputs and outputs that were kept come back with their history. Of an array that forward computed on
+the way (marked as such, see `Computed`) a second derivative would need how it depends on the
+inputs, which was not recorded. It comes back as a constant in an ordinary pass. Where a derivative
+of the pass itself may be asked for, it comes back with a history that raises: a node at each level
+that records, a tangent at each level of forward mode.
 """
 
 from __future__ import annotations
@@ -30,7 +31,22 @@ from ..registry import Op
 if TYPE_CHECKING:
     from .node import BackwardCFunction
 
-OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
+OP = Op(
+    "Function",
+    "autograd",
+    "define",
+    inspect.Signature(),
+    {},
+    None,
+    {},
+    None,
+    None,
+    False,
+    "",
+    None,
+    "The user's own.",
+    __name__,
+)
 
 PUBLIC = "multigrad.autograd.function"
 """Where users have the classes of this room from."""
@@ -58,37 +74,57 @@ class FunctionCtx:
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep arrays for backward, which finds them in `saved_tensors`: inputs, outputs or others; None is allowed.
+        """Keep arrays for backward, which finds them in `saved_tensors`: inputs, outputs or others;
+        None is allowed.
 
-        Only what is kept this way is freed after the backward pass and checked for in-place modification. To be called
-        once, in forward or setup_context; a second call replaces the first.
+        Only what is kept this way is freed after the backward pass and checked for in-place
+        modification. To be called once, in forward or setup_context; a second call replaces the
+        first.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep arrays for `jvp`, which finds them in `saved_tensors`. To be called once, as `save_for_backward`."""
+        """Keep arrays for `jvp`, which finds them in `saved_tensors`.
+
+        To be called once, as `save_for_backward`.
+        """
         for x in tensors:
             if x is not None and not is_array(x):
-                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save "
+                    "non-tensors as attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
-        """Say which inputs forward modifies in place, before or after it does. Each must be returned."""
+        """Say which inputs forward modifies in place, before or after it does.
+
+        Each must be returned.
+        """
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Deprecated, and without effect: shared memory is tracked by itself."""
-        warnings.warn("`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
-                      "Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are "
+            "automatically tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Say which outputs have no gradient. backward still gets one for each of them: zeros."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None as the gradient of an output that was not used."""
+        """Whether backward gets zeros (the default) or None as the gradient of an output that was
+        not used.
+        """
         if not isinstance(value, bool):
-            raise TypeError(f"set_materialize_grads received an invalid combination of arguments - got ({type(value).__name__}), but expected (bool)")
+            raise TypeError(
+                "set_materialize_grads received an invalid combination of arguments - got "
+                f"({type(value).__name__}), but expected (bool)"
+            )
         self.materialize_grads = value
 
 
@@ -101,9 +137,21 @@ class Slot:
     computed  whether forward computed it of its inputs, and it is no output
     """
 
-    __slots__ = ("__weakref__", "array", "cell", "computed", "elem", "level", "original", "run", "source")
+    __slots__ = (
+        "__weakref__",
+        "array",
+        "cell",
+        "computed",
+        "elem",
+        "level",
+        "original",
+        "run",
+        "source",
+    )
 
-    def __init__(self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False) -> None:
+    def __init__(
+        self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False
+    ) -> None:
         self.array: Any = t._array
         self.computed = computed
         self.elem = t._elem
@@ -155,19 +203,25 @@ class Slot:
 # What was computed on the way
 
 
-TWICE = ("{}: a second derivative reached an array that forward computed and kept, and how that depends on the inputs is not known. Keep inputs "
-         "and outputs only, and compute the rest in backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
-         "gradgradcheck tests it. What is to be a constant can be detached in backward.")
+TWICE = (
+    "{}: a second derivative reached an array that forward computed and kept, and how that "
+    "depends on the inputs is not known. Keep inputs and outputs only, and compute the rest in "
+    "backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
+    "gradgradcheck tests it. What is to be a constant can be detached in backward."
+)
 
 
 class Computed(Node):
-    """What stands for the history of the arrays that the forward of a Function computes of its inputs, as long as forward runs.
+    """What stands for the history of the arrays that the forward of a Function computes of its
+    inputs, as long as forward runs.
 
-    forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None.
-    A pass over what forward itself records of them (with enable_grad) ends there; one over what is recorded later raises.
+    forward is not recorded, so this is how such an array is known when forward keeps it. For users
+    it is a constant: `_history` of it is None. A pass over what forward itself records of them
+    (with enable_grad) ends there; one over what is recorded later raises.
 
     owner   the name of the Function
-    moving  per argument of `apply` whether a derivative may be asked for; empty where those that are have a history
+    moving  per argument of `apply` whether a derivative may be asked for; empty where those that
+            are have a history
     marked  what it has computed so far
     known   once it has run, what of that is alive, by its id
     over    when it had run, 0 before
@@ -178,7 +232,9 @@ class Computed(Node):
     saved = ()
     cells = None
 
-    def __init__(self, owner: str, moving: Sequence[bool] = (), parents: tuple[Node, ...] = ()) -> None:
+    def __init__(
+        self, owner: str, moving: Sequence[bool] = (), parents: tuple[Node, ...] = ()
+    ) -> None:
         self.seq = tick()
         self.owner = owner
         self.moving = moving
@@ -196,12 +252,18 @@ class Computed(Node):
         return ()
 
     def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
-        """A pass from these roots has arrived here. Below roots that are older than the end of forward there is no second derivative of it."""
+        """A pass from these roots has arrived here.
+
+        Below roots that are older than the end of forward there is no second derivative of it.
+        """
         if self.over and any(root.seq > self.over for root, _ in roots):
             raise GradientError(TWICE.format(self.owner))
 
     def release(self) -> None:
-        """Make constants of all that was marked. What a forward around this one has to know stays marked for that."""
+        """Make constants of all that was marked.
+
+        What a forward around this one has to know stays marked for that.
+        """
         outer = self.outer
         known = self.known = {}
         self.over = tick()
@@ -218,6 +280,7 @@ class Computed(Node):
 @cache
 def refusing_rule(message: str) -> Pullback:
     """The rule of a history that raises."""
+
     def refuse(*_: Any) -> NoReturn:
         raise GradientError(message)
 
@@ -225,7 +288,10 @@ def refusing_rule(message: str) -> Pullback:
 
 
 class ErrorNode(Node):
-    """The history of what cannot be differentiated again. `parents`: what its derivative would lead to."""
+    """The history of what cannot be differentiated again.
+
+    `parents`: what its derivative would lead to.
+    """
 
     __slots__ = ("host",)
     host: Host
@@ -248,7 +314,9 @@ class ErrorNode(Node):
 
 
 class Mover(NamedTuple):
-    """A level further in that differentiates, too: its layers' class and transformation, and, of Tensors, the nodes of the inputs."""
+    """A level further in that differentiates, too: its layers' class and transformation, and, of
+    Tensors, the nodes of the inputs.
+    """
 
     level: int
     kind: type[Layer]
@@ -257,12 +325,16 @@ class Mover(NamedTuple):
 
 
 def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
-    """The levels below this one that differentiate with respect to some of these arguments, innermost first."""
+    """The levels below this one that differentiate with respect to some of these arguments,
+    innermost first.
+    """
     by_level: dict[int, Mover] = {}
     for x in inputs:
         while isinstance(x, Layer):
             if x._level < below and x._moves():
-                at = by_level.setdefault(x._level, Mover(x._level, type(x), getattr(x, "_run", None), []))
+                at = by_level.setdefault(
+                    x._level, Mover(x._level, type(x), getattr(x, "_run", None), [])
+                )
                 if isinstance(x, Tensor):
                     at.nodes.append(x._node)  # type: ignore[arg-type]
             x = x._array
@@ -270,7 +342,9 @@ def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
 
 
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
-    """An array that was computed of the inputs of the Function of this name, with a history that raises at these levels."""
+    """An array that was computed of the inputs of the Function of this name, with a history that
+    raises at these levels.
+    """
     own = x._level if isinstance(x, Layer) else 0
     below = [m for m in levels if m.level < own]
     message = TWICE.format(name)
@@ -313,14 +387,18 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
 
 
 def value_in(x: Any) -> Any:
-    """The value of a layer one layer further in, as the user's functions get it: an object of its own, so that it is known again."""
+    """The value of a layer one layer further in, as the user's functions get it: an object of its
+    own, so that it is known again.
+    """
     x._check()
     value = x._array
     return value._frozen() if isinstance(value, Layer) else wrap(value)
 
 
 def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
-    """The values of layers that are of a level, `own`, one layer further in: of several arguments that are one Tensor, each another object."""
+    """The values of layers that are of a level, `own`, one layer further in: of several arguments
+    that are one Tensor, each another object.
+    """
     inner: list[Any] = []
     for x, mine in zip(values, own, strict=True):
         if mine:
@@ -338,7 +416,9 @@ CONTAINERS = (tuple, list, dict)
 
 
 def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
-    """What was computed among the arrays of a value that forward has put on its ctx: it, or what lists, tuples and dictionaries hold."""
+    """What was computed among the arrays of a value that forward has put on its ctx: it, or what
+    lists, tuples and dictionaries hold.
+    """
     if isinstance(value, CONTAINERS):
         for x in value.values() if isinstance(value, dict) else value:
             yield from computed_in(x, forward)
@@ -347,7 +427,9 @@ def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
 
 
 def replaced(value: Any, known: dict[int, Any]) -> Any:
-    """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays, by their id."""
+    """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays,
+    by their id.
+    """
     if isinstance(value, (tuple, list)):
         return rebuilt(value, [replaced(x, known) for x in value])
     if isinstance(value, dict):
@@ -356,8 +438,12 @@ def replaced(value: Any, known: dict[int, Any]) -> Any:
 
 
 def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
-    """A container of the class of `value`, a list, tuple or dictionary, with `parts` in the place of its elements."""
-    if type(value) not in (tuple, list, dict) and all(map(is_, value.values() if isinstance(value, dict) else value, parts)):
+    """A container of the class of `value`, a list, tuple or dictionary, with `parts` in the place
+    of its elements.
+    """
+    if type(value) not in (tuple, list, dict) and all(
+        map(is_, value.values() if isinstance(value, dict) else value, parts)
+    ):
         return value  # whose class may not be one to make anew
     if isinstance(value, tuple):
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

@@ -1,9 +1,11 @@
-"""The ctx of one level, which is its node for users: what forward has left on it, and what a backward pass makes of that.
+"""The ctx of one level, which is its node for users: what forward has left on it, and what a
+backward pass makes of that.
 
-- Raw arrays of a known library go with Tensors. As an argument a raw array reaches forward as it is, a constant; one that
-  forward or backward returns, or that is saved, is wrapped.
-- Where several levels want a gradient (a transformation over Tensors that require grad, or inside another one), forward runs
-  once, on the values of the innermost one; each level has a ctx of its own, with the same attributes and its own saved Tensors.
+- Raw arrays of a known library go with Tensors. As an argument a raw array reaches forward as it
+  is, a constant; one that forward or backward returns, or that is saved, is wrapped.
+- Where several levels want a gradient (a transformation over Tensors that require grad, or inside
+  another one), forward runs once, on the values of the innermost one; each level has a ctx of its
+  own, with the same attributes and its own saved Tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from ..engine.conform import conform_gradient
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import itself, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, is_array, mixed
-from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from ..engine.graph import (
+    FREED,
+    AccumulateGrad,
+    CustomNode,
+    Extra,
+    Node,
+    RemovableHandle,
+    edge,
+    extra,
+    tick,
+)
 from ..engine.layout import Location
 from ..engine.level import BASE, Layer, Run, Switch, as_guest, innermost
 from ..engine.pullback import Pullback
@@ -29,10 +41,27 @@ from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
 from ..errors import GradientError, kind, program
-from .kept import CONTAINERS, OP, PUBLIC, TWICE, Computed, FunctionCtx, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .kept import (
+    CONTAINERS,
+    OP,
+    PUBLIC,
+    TWICE,
+    Computed,
+    FunctionCtx,
+    Mover,
+    Slot,
+    computed_in,
+    movers,
+    refusing,
+    replaced,
+    was_computed,
+    with_error,
+)
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
-"""What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
+"""What forward says about arrays; dropped with forward, since an output among them would keep its
+own node alive.
+"""
 
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
@@ -40,25 +69,51 @@ _PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), Fal
 
 
 class BackwardCFunction(FunctionCtx):
-    """The ctx of one level, which users also see as the node. Each Function has a subclass of its own, named `<Function>Backward`.
+    """The ctx of one level, which users also see as the node.
 
-    All that is not private is for users: their attributes may have any name but those of the properties.
+    Each Function has a subclass of its own, named `<Function>Backward`.
+
+    All that is not private is for users: their attributes may have any name but those of the
+    properties.
     """
 
-    __slots__ = ("_arguments", "_attributes", "_computed", "_edges", "_extra", "_gone", "_host", "_level", "_movers", "_next", "_outputs", "_outs",
-                 "_ref", "_rule", "_run", "_seq", "_slots", "_start", "needs_input_grad")
+    __slots__ = (
+        "_arguments",
+        "_attributes",
+        "_computed",
+        "_edges",
+        "_extra",
+        "_gone",
+        "_host",
+        "_level",
+        "_movers",
+        "_next",
+        "_outputs",
+        "_outs",
+        "_ref",
+        "_rule",
+        "_run",
+        "_seq",
+        "_slots",
+        "_start",
+        "needs_input_grad",
+    )
     __module__ = PUBLIC
     _forward_cls: Any = None  # the Function; that of a Definition has none
-    _vmapped: type[BackwardCFunction] | None = None  # the class of ctx of what runs its methods on batches
+    # the class of ctx of what runs its methods on batches
+    _vmapped: type[BackwardCFunction] | None = None
     needs_input_grad: tuple[bool, ...]  # per argument of apply
     _rule: Any  # what is applied: the Function, or a Definition
-    _arguments: list[tuple[tuple[int, ...], Element] | None]  # per argument of apply: its shape and Element if it is an array
+    # per argument of apply: its shape and Element if it is an array
+    _arguments: list[tuple[tuple[int, ...], Element] | None]
     _edges: list[Node | None]  # per argument that is an array
-    _outs: list[tuple[Element, tuple[int, ...], Any] | None]  # per output that is an array: what it is like
+    # per output that is an array: what it is like
+    _outs: list[tuple[Element, tuple[int, ...], Any] | None]
     _slots: list[Slot | None] | None  # None once freed
     _gone: str  # why, then
     _computed: Computed | None  # what forward has computed, until it is over
-    _attributes: dict[str, list[weakref.ref[Any]]]  # the user's, with the arrays in them that forward computed of its inputs
+    # the user's, with the arrays in them that forward computed of its inputs
+    _attributes: dict[str, list[weakref.ref[Any]]]
     _movers: Sequence[Mover]  # levels further in that differentiate, if forward kept such an array
     _run: Run | None  # the transformation it belongs to
     _level: int
@@ -70,14 +125,21 @@ class BackwardCFunction(FunctionCtx):
     _outputs: dict[int, Extra]  # hooks of outputs
     _ref: weakref.ref[CustomNode] | None
 
-    def _begin(self, rule: Any, flat: Sequence[Any], top: Tensor | None, computed: Computed | None) -> None:
+    def _begin(
+        self, rule: Any, flat: Sequence[Any], top: Tensor | None, computed: Computed | None
+    ) -> None:
         """Take note of the arguments, which are up to date, as they are before forward."""
         self._rule = rule
         if top is None:
             self._run, self._level, records = None, 1, False
         else:
             elem = top._elem
-            self._run, self._level, self._host, mode = elem.run, elem.level, elem.host, observe.gate.get()
+            self._run, self._level, self._host, mode = (
+                elem.run,
+                elem.level,
+                elem.host,
+                observe.gate.get(),
+            )
             records = mode is True or mode.at(elem.run, elem.level)
         needs, edges, nodes = [], [], []
         arguments: list[tuple[tuple[int, ...], Element] | None] = []
@@ -139,12 +201,23 @@ class BackwardCFunction(FunctionCtx):
         self._extra = extra(self._node())
         return self._extra
 
-    def _finish(self, output: Any, flat: Sequence[Any], top: Tensor | None) -> tuple[Any, tuple[Any, ...]]:
-        """Give what forward returned its history. Returns that, and the objects that forward returned."""
+    def _finish(
+        self, output: Any, flat: Sequence[Any], top: Tensor | None
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Give what forward returned its history.
+
+        Returns that, and the objects that forward returned.
+        """
         several = isinstance(output, tuple)
         outs = output if several else (output,)
-        inputs = {id(x) for x, argument in zip(flat, self._arguments, strict=True) if argument is not None}
-        constant = {id(x) for x in _arrays(self.non_differentiable, _NOT_VARIABLE)} if self.non_differentiable else ()
+        inputs = {
+            id(x) for x, argument in zip(flat, self._arguments, strict=True) if argument is not None
+        }
+        constant = (
+            {id(x) for x in _arrays(self.non_differentiable, _NOT_VARIABLE)}
+            if self.non_differentiable
+            else ()
+        )
         dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
         self._seq = tick()
         results = [self._at_level(out, top) if is_array(out) else out for out in outs]
@@ -160,11 +233,16 @@ class BackwardCFunction(FunctionCtx):
                 if id(out) in dirty:
                     self._rebase(t, node, i)
                     continue
-                if id(out) in inputs or (t._node is not None and t._node.seq < self._start and t._history is not None):
-                    t = wrap_like(t, t._array, t, itself(t))  # not forward's own: another one on its memory
+                if id(out) in inputs or (
+                    t._node is not None and t._node.seq < self._start and t._history is not None
+                ):
+                    # not forward's own: another one on its memory
+                    t = wrap_like(t, t._array, t, itself(t))
                 inside_function(t)
                 t._node = node.pick(i)
-            elif (t._node is not None and t._history is not None) or (id(out) in inputs and id(out) not in dirty):
+            elif (t._node is not None and t._history is not None) or (
+                id(out) in inputs and id(out) not in dirty
+            ):
                 t = alias(t)
             results[i] = t
         if node is not None:
@@ -174,7 +252,15 @@ class BackwardCFunction(FunctionCtx):
         self._computed = None
         return (same_structure(output, results) if several else results[0]), outs
 
-    def _keep(self, node: CustomNode, flat: Sequence[Any], outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None) -> None:
+    def _keep(
+        self,
+        node: CustomNode,
+        flat: Sequence[Any],
+        outs: tuple[Any, ...],
+        results: list[Any],
+        inputs: set[int],
+        top: Tensor | None,
+    ) -> None:
         """Keep what forward has saved, and tell of the node those who observe."""
         if self.to_save:
             self._save(outs, results, inputs, top)
@@ -190,19 +276,33 @@ class BackwardCFunction(FunctionCtx):
             return x if isinstance(x, Tensor) else wrap_new(x)
         if isinstance(x, Layer):
             x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
-        return x if isinstance(x, Tensor) and x._elem.level == self._level else wrap_in(self._run, self._level, x)
+        return (
+            x
+            if isinstance(x, Tensor) and x._elem.level == self._level
+            else wrap_in(self._run, self._level, x)
+        )
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:
         """The Tensors that forward has modified, by their id."""
-        marked = _arrays(self.dirty_tensors, "mark_dirty can only accept variables, but argument {i} is of type {kind}")
+        marked = _arrays(
+            self.dirty_tensors,
+            "mark_dirty can only accept variables, but argument {i} is of type {kind}",
+        )
         dirty = {id(x): x for x in marked if isinstance(x, Tensor)}
         for key, t in dirty.items():
             if key not in inputs:
-                warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
-                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=program())
+                warnings.warn(
+                    "ctx.mark_dirty() received a tensor that was not an input. Only input "
+                    "Tensors that have been mutated should be passed to ctx.mark_dirty().",
+                    UserWarning,
+                    stacklevel=program(),
+                )
             if not any(t is out for out in outs):
-                raise GradientError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                                    "modified inplace must all be outputs of the Function.")
+                raise GradientError(
+                    "Some elements marked as dirty during the forward method were not returned "
+                    "as output. The inputs that are modified inplace must all be outputs of the "
+                    "Function."
+                )
         for t in dirty.values():
             place = Location(t)
             if is_part(t):
@@ -213,24 +313,35 @@ class BackwardCFunction(FunctionCtx):
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
         if type(t._node) is AccumulateGrad:
-            raise GradientError("a leaf Variable that requires grad has been used in an in-place operation. Apply the Function to a copy, "
-                                "x.clone(), or under `with multigrad.no_grad():`.")
+            raise GradientError(
+                "a leaf Variable that requires grad has been used in an in-place operation. "
+                "Apply the Function to a copy, x.clone(), or under `with multigrad.no_grad():`."
+            )
         node = own.pick(number)
         if not is_part(t):
             move_retained(t._node, node)
             t._node = node
             return
         if len(self._outs) > 1:
-            raise GradientError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
-                                "than one Tensor. Make sure the input is not a view (using .clone()), or split the Function into two.")
+            raise GradientError(
+                "If your Function modifies inplace an input that is a view of another Tensor, "
+                "your Function cannot return more than one Tensor. Make sure the input is not a "
+                "view (using .clone()), or split the Function into two."
+            )
         value = wrap_at(t, t._array)
         value._node = node
         rebase(t, value)
 
     # What was saved
 
-    def _save(self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None) -> None:
-        made = {id(out): i for i, out in enumerate(outs) if isinstance(results[i], Tensor) and id(out) not in inputs}
+    def _save(
+        self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None
+    ) -> None:
+        made = {
+            id(out): i
+            for i, out in enumerate(outs)
+            if isinstance(results[i], Tensor) and id(out) not in inputs
+        }
         message = "save_for_backward can only save variables, but argument {i} is of type {kind}"
         slots: list[Slot | None] = []
         for x in _arrays(self.to_save, message, none=True):
@@ -238,26 +349,48 @@ class BackwardCFunction(FunctionCtx):
             if x is None:
                 slots.append(None)
                 continue
-            t = results[number] if number is not None else x if isinstance(x, Tensor) and x._level < self._level else self._at_level(x, top)
+            t = (
+                results[number]
+                if number is not None
+                else x
+                if isinstance(x, Tensor) and x._level < self._level
+                else self._at_level(x, top)
+            )
             t._check()
             own = number is not None and t._history is not None
-            slots.append(Slot(t, number if own else t._history, self, number is None and id(x) not in inputs and was_computed(x, self._computed)))
+            slots.append(
+                Slot(
+                    t,
+                    number if own else t._history,
+                    self,
+                    number is None and id(x) not in inputs and was_computed(x, self._computed),
+                )
+            )
         self._slots = slots
 
     def _notice(self, flat: Sequence[Any], forward: Computed) -> None:
-        """Note which attributes hold arrays that forward computed of its inputs, and which levels further in would need to know how."""
+        """Note which attributes hold arrays that forward computed of its inputs, and which levels
+        further in would need to know how.
+        """
         for name, value in self.__dict__.items():
             if name not in _PASSED_ON and isinstance(value, (Layer, *CONTAINERS)):
                 known = {id(x) for x in flat}
                 arrays = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
                 if arrays:
                     self._attributes[name] = arrays
-        if self._run is not None and (self._attributes or any(slot is not None and slot.computed for slot in self._slots or ())):
+        if self._run is not None and (
+            self._attributes
+            or any(slot is not None and slot.computed for slot in self._slots or ())
+        ):
             self._movers = movers(flat, self._level)
 
     def _refusing(self, x: Any) -> Any:
-        """An array that forward computed of its inputs, as backward gets it: a second derivative raises when it reaches it."""
-        records = current.get() is not None and (grad_mode.recording() if self._run is None else self._run.records(self._level))
+        """An array that forward computed of its inputs, as backward gets it: a second derivative
+        raises when it reaches it.
+        """
+        records = current.get() is not None and (
+            grad_mode.recording() if self._run is None else self._run.records(self._level)
+        )
         if not records and not self._movers:
             return x
         x._check()
@@ -289,20 +422,28 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        """What save_for_backward kept, each with its history. Raises if it was modified in place since, or freed."""
+        """What save_for_backward kept, each with its history.
+
+        Raises if it was modified in place since, or freed.
+        """
         if self._slots is None:
             raise GradientError(self._gone)
         saved = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
         if self._rule.clear_saved_tensors_on_access and self._slots:
             self._slots = None
-            self._gone = ("saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either "
-                          "access saved_tensors only once, or set clear_saved_tensors_on_access=False.")
+            self._gone = (
+                "saved_tensors can only be accessed once when "
+                "clear_saved_tensors_on_access=True is set on the autograd.Function. Either "
+                "access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+            )
         return saved
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
         """The former name of `saved_tensors`."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
         return self.saved_tensors
 
     @property
@@ -315,9 +456,14 @@ class BackwardCFunction(FunctionCtx):
     def _pack(self, slot: Slot | None, hooks: Any) -> None:
         """Keep what a pair of hooks makes of a saved array in its place."""
         if slot is None:
-            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden")
+            raise GradientError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
         if self._slots is None:
-            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved"):])
+            raise GradientError(
+                "Calling register_hooks on a saved tensor after it has been freed. "
+                + FREED[FREED.index("Saved") :]
+            )
         slot.pack_by(hooks, self)
 
     # What the engine and users ask of a node
@@ -338,11 +484,15 @@ class BackwardCFunction(FunctionCtx):
         return node.metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces `grad_inputs`."""
+        """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces
+        `grad_inputs`.
+        """
         return RemovableHandle(self._hooks().posthooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before backward; a tuple that it returns replaces `grad_outputs`."""
+        """Call `hook(grad_outputs)` before backward; a tuple that it returns replaces
+        `grad_outputs`.
+        """
         return RemovableHandle(self._hooks().prehooks, hook)
 
     def _sequence_nr(self) -> int:
@@ -359,7 +509,11 @@ class BackwardCFunction(FunctionCtx):
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward."""
         rule = self._rule
-        return rule._backward()(self, list(grads)) if rule.boxed_grads_call else rule._backward()(self, *grads)
+        return (
+            rule._backward()(self, list(grads))
+            if rule.boxed_grads_call
+            else rule._backward()(self, *grads)
+        )
 
     def apply_jvp(self, *tangents: Any) -> Any:
         """Call the user's jvp."""
@@ -368,7 +522,8 @@ class BackwardCFunction(FunctionCtx):
     def _propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
         like = p.like
         given = [self._given(i, x, like) for i, x in enumerate(g)]
-        reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
+        # above this level: gradients that are of a transformation
+        reach = max((x._level for x in given if isinstance(x, Layer)), default=0)
         mode = mode_in_backward(self._run, self._level)
         if p.create or (self._run is None and not grad_mode.recording()):
             output = as_guest("backward", mode, self._called, given)
@@ -380,18 +535,27 @@ class BackwardCFunction(FunctionCtx):
         if len(results) > expected and all(x is None for x in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
-            raise GradientError(f"function {type(self).__name__} returned an incorrect number of gradients (expected {expected}, "
-                                f"got {len(results)}). It returns one for each argument of forward, None for what has none.")
+            raise GradientError(
+                f"function {type(self).__name__} returned an incorrect number of gradients "
+                f"(expected {expected}, got {len(results)}). It returns one for each argument "
+                "of forward, None for what has none."
+            )
         arrays = 0
         grads = []
         for i, (x, argument) in enumerate(zip(results, self._arguments, strict=True)):
             if argument is None:
                 if x is not None:
-                    raise GradientError(f"function {type(self).__name__} returned a gradient different than None at position {i + 1}, but the "
-                                        "corresponding forward input was not a Variable")
+                    raise GradientError(
+                        f"function {type(self).__name__} returned a gradient different than "
+                        f"None at position {i + 1}, but the corresponding forward input was not "
+                        "a Variable"
+                    )
                 continue
             if x is not None and type(x) is not Tensor and not is_array(x):
-                raise GradientError(f"expected Variable or None (got {kind(x)}): function {type(self).__name__} returned it at position {i + 1}")
+                raise GradientError(
+                    f"expected Variable or None (got {kind(x)}): function {type(self).__name__} "
+                    f"returned it at position {i + 1}"
+                )
             if self._edges[arrays] is not None:  # whatever the user made of needs_input_grad
                 grads.append(None if x is None else self._conformed(x, arrays, *argument, p, reach))
             arrays += 1
@@ -406,30 +570,54 @@ class BackwardCFunction(FunctionCtx):
                 return None
             elem, shape, device = out
             return wrap_at(like, elem.host.xp.zeros(shape, dtype=elem.dtype, device=device))
-        return x if _stays(x, self._level) or (isinstance(x, Tensor) and x._level == self._level) else wrap_at(like, x)
+        return (
+            x
+            if _stays(x, self._level) or (isinstance(x, Tensor) and x._level == self._level)
+            else wrap_at(like, x)
+        )
 
-    def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int) -> Any:
-        """A gradient that backward returned, as the engine takes it: of the argument's shape and dtype."""
-        x = peeled(x, self._level)  # what it was computed with may have been made where another transformation runs
+    def _conformed(
+        self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int
+    ) -> Any:
+        """A gradient that backward returned, as the engine takes it: of the argument's shape and
+        dtype.
+        """
+        # what it was computed with may have been made where another transformation runs
+        x = peeled(x, self._level)
         above = _stays(x, self._level) and x._level <= reach
-        t = x if above or (type(x) is Tensor and x._elem.run is None and self._run is None) else self._at_level(x, p.like, "backward")
+        t = (
+            x
+            if above or (type(x) is Tensor and x._elem.run is None and self._run is None)
+            else self._at_level(x, p.like, "backward")
+        )
         t._check()
         given = tuple(t.shape)
         if t._elem.base is not elem or given != shape:
             if t._elem.host is not elem.host:
-                raise mixed(f"the gradient {number} of {type(self).__name__}", elem.host, t._elem.host)
+                raise mixed(
+                    f"the gradient {number} of {type(self).__name__}", elem.host, t._elem.host
+                )
             if t._elem.complex and not elem.complex:
-                raise GradientError(f"Function {type(self).__name__} returned a complex gradient at index {number} for a real input. Return its "
-                                    "real part.")
-            if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given), strict=False)):
-                raise GradientError(f"Function {type(self).__name__} returned an invalid gradient at index {number} - got {list(given)} but expected "
-                                    f"shape compatible with {list(shape)}")
+                raise GradientError(
+                    f"Function {type(self).__name__} returned a complex gradient at index "
+                    f"{number} for a real input. Return its real part."
+                )
+            if len(given) < len(shape) or any(
+                n != 1 and n != m for n, m in zip(reversed(shape), reversed(given), strict=False)
+            ):
+                raise GradientError(
+                    f"Function {type(self).__name__} returned an invalid gradient at index "
+                    f"{number} - got {list(given)} but expected shape compatible with "
+                    f"{list(shape)}"
+                )
             t = conform_gradient(elem.host.bound, t, shape, elem.dtype)
         return t if p.create else _within(t, self._level) if above else strip(t._array)
 
 
 def _within(x: Any, level: int) -> Any:
-    """A batch or a dual above this level, without the Tensors of the level that it is made of: constants, since nothing was recorded."""
+    """A batch or a dual above this level, without the Tensors of the level that it is made of:
+    constants, since nothing was recorded.
+    """
     while isinstance(x, Tensor) and x._level >= level:
         x = strip(x._array)
     if not isinstance(x, Layer) or x._level < level:
@@ -438,7 +626,9 @@ def _within(x: Any, level: int) -> Any:
 
 
 def _stays(x: Any, level: int) -> bool:
-    """Whether a gradient is a batch, or a dual, of a transformation above this level, which no Tensor of the level can hold."""
+    """Whether a gradient is a batch, or a dual, of a transformation above this level, which no
+    Tensor of the level can hold.
+    """
     return isinstance(x, Layer) and not isinstance(x, Tensor) and x._level > level
 
 
@@ -455,20 +645,28 @@ def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
     return given or ()
 
 
-def given_back(x: Any, most: int, whence: str, call: str = "Tensor that it comes from as an argument of apply") -> Any:
+def given_back(
+    x: Any, most: int, whence: str, call: str = "Tensor that it comes from as an argument of apply"
+) -> Any:
     """An array that the user's code returned, as a value of a level that is `most` at the highest.
 
-    It may have met one that was made where another transformation runs, to which it is a constant. What depends on a level further out was
-    taken from outside by the code, so its derivative would be lost.
+    It may have met one that was made where another transformation runs, to which it is a constant.
+    What depends on a level further out was taken from outside by the code, so its derivative would
+    be lost.
     """
     x = peeled(x, most)
     if isinstance(x, Layer) and x._level > most:
-        raise GradientError(f"{whence} returned a value of a running transformation that it was not given. Pass the {call}.")
+        raise GradientError(
+            f"{whence} returned a value of a running transformation that it was not given. Pass "
+            f"the {call}."
+        )
     return x
 
 
 def mode_in_backward(run: Run | None, level: int) -> Switch:
-    """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
+    """What switches off the recording of one level only: the levels further in may be about to
+    differentiate this pass.
+    """
     if run is None:
         return BASE
     return run.grad_mode if level == run.own_level else run.inner

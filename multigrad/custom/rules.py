@@ -1,11 +1,14 @@
-"""How functions with a rule of the user's own (custom_vjp, custom_jvp) are carried out: as an autograd.Function is.
+"""How functions with a rule of the user's own (custom_vjp, custom_jvp) are carried out: as an
+autograd.Function is.
 
-Once, on the innermost values, and with the user's rule asked at every level of differentiation. Two things are particular here.
+Once, on the innermost values, and with the user's rule asked at every level of differentiation. Two
+things are particular here.
 
-- Residuals that `fwd` computes are results of the operation, too, whose derivative is that of the text of `fwd`. So the text of `bwd` can be
-  differentiated in all that it uses, as often as one likes.
-- What a rule does not say is had by transposition: `bwd` is linear in the cotangents, so its vjp there takes tangents forward, and that of
-  the tangent map of a jvp takes cotangents back.
+- Residuals that `fwd` computes are results of the operation, too, whose derivative is that of the
+  text of `fwd`. So the text of `bwd` can be differentiated in all that it uses, as often as one
+  likes.
+- What a rule does not say is had by transposition: `bwd` is linear in the cotangents, so its vjp
+  there takes tangents forward, and that of the tangent map of a jvp takes cotangents back.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ Function = Callable[..., Any]
 
 
 class RuleDefinition(Definition):
-    """One call of a function with a rule, as it is applied to the leaves of the arguments that the rule differentiates.
+    """One call of a function with a rule, as it is applied to the leaves of the arguments that the
+    rule differentiates.
 
     Its results are the leaves of the output, and the residuals that were computed.
 
@@ -41,7 +45,8 @@ class RuleDefinition(Definition):
     wanted      whether a derivative may be asked for, that is, whether such a level records
     modes       the grad modes that matter to the function, and what they were
     output      the structure of the output
-    outs        its leaves: a function that makes zeros in the form of the array, or None where it is none
+    outs        its leaves: a function that makes zeros in the form of the array, or None where it
+                is none
     residual    the structure of the residuals
     kept        their leaves: the place among the saved arrays, or (value,) of what is no array
     computed    which leaves of them are results of the operation
@@ -69,7 +74,9 @@ class RuleDefinition(Definition):
             return
         self.given = given
         self.like = [(tuple(x.shape), element_of(x)) if is_array(x) else None for x in given]
-        self.leaves = [None if like is not None else x for x, like in zip(given, self.like, strict=True)]
+        self.leaves = [
+            None if like is not None else x for x, like in zip(given, self.like, strict=True)
+        ]
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
         runs = {layer._run for layer in layers if isinstance(layer, Tensor)}
@@ -97,10 +104,14 @@ class RuleDefinition(Definition):
     def filled(self, arrays: Sequence[Any]) -> list[Any]:
         """The leaves of the arguments, of those that are arrays."""
         it = iter(arrays)
-        return [x if like is None else next(it) for x, like in zip(self.leaves, self.like, strict=True)]
+        return [
+            x if like is None else next(it) for x, like in zip(self.leaves, self.like, strict=True)
+        ]
 
     def call(self, function: Function, leaves: Sequence[Any]) -> Any:
-        """Call the function on values without a history, so that one that comes out of it can only be captured."""
+        """Call the function on values without a history, so that one that comes out of it can only
+        be captured.
+        """
         with grad_mode.switched(self.modes):
             output = function(*self.args(leaves))
             self.refuse_captured(output)
@@ -115,12 +126,17 @@ class RuleDefinition(Definition):
 
     def refuse_captured(self, output: Any) -> None:
         if any(_moves(layer) for x in tree.leaves(output) for layer in _tower(x)):
-            raise GradientError(f"{self.rule.name} depends on a Tensor that requires grad, or on one of a running transformation, that is not among "
-                                "the arguments which its rule differentiates, so its derivative would be lost. Make it such an argument, or "
-                                "detach() it.")
+            raise GradientError(
+                f"{self.rule.name} depends on a Tensor that requires grad, or on one of a "
+                "running transformation, that is not among the arguments which its rule "
+                "differentiates, so its derivative would be lost. Make it such an argument, or "
+                "detach() it."
+            )
 
     def zeros(self) -> list[Any]:
-        """Zeros for each leaf of the output, Tensors as all that a rule gets; None where that is no array."""
+        """Zeros for each leaf of the output, Tensors as all that a rule gets; None where that is no
+        array.
+        """
         return [None if make is None else make() for make in self.outs]
 
     def fitted(self, structure: tree.Structure, given: Any, what: str, shown: str) -> list[Any]:
@@ -130,18 +146,32 @@ class RuleDefinition(Definition):
             raise ValueError(f"{self.rule.name}: {what} must return {shown}: {error}") from None
 
     def conformed(self, i: int, g: Any, shape: tuple[int, ...], elem: Element, what: str) -> Any:
-        """A derivative that a rule returned, of the dtype of what it belongs to. Raises if its shape is another one."""
+        """A derivative that a rule returned, of the dtype of what it belongs to.
+
+        Raises if its shape is another one.
+        """
         if not is_array(g):
-            raise TypeError(f"{self.rule.name}: {what} {i} is of type {type(g).__name__}, expected an array of shape {shape} or None")
+            raise TypeError(
+                f"{self.rule.name}: {what} {i} is of type {type(g).__name__}, expected an array "
+                f"of shape {shape} or None"
+            )
         given = element_of(g)
         if given.host is not elem.host:
-            raise TypeError(f"{self.rule.name}: {what} {i} is an array of {given.host.name!r}, expected one of {elem.host.name!r}")
+            raise TypeError(
+                f"{self.rule.name}: {what} {i} is an array of {given.host.name!r}, expected one "
+                f"of {elem.host.name!r}"
+            )
         if tuple(g.shape) != shape:
-            raise ValueError(f"{self.rule.name}: {what} {i} is of shape {tuple(g.shape)}, expected {shape}")
+            raise ValueError(
+                f"{self.rule.name}: {what} {i} is of shape {tuple(g.shape)}, expected {shape}"
+            )
         if given is elem:
             return g
         if given.complex and not elem.complex:
-            raise TypeError(f"{self.rule.name}: {what} {i} is of dtype {given.dtype}, expected the real dtype {elem.dtype}. Return its real part.")
+            raise TypeError(
+                f"{self.rule.name}: {what} {i} is of dtype {given.dtype}, expected the real "
+                f"dtype {elem.dtype}. Return its real part."
+            )
         return (elem.host.bound if isinstance(g, Layer) else elem.host.xp).astype(g, elem.dtype)
 
 
@@ -158,7 +188,11 @@ class VjpDefinition(RuleDefinition):
         parts, self.residual = tree.flattened(residuals)
         parts = _own(parts, inputs, leaves)
         known = {id(x) for x in (*leaves, *outs)}
-        self.computed = [i for i, x in enumerate(parts) if id(x) not in known and is_array(x) and element_of(x).floating]
+        self.computed = [
+            i
+            for i, x in enumerate(parts)
+            if id(x) not in known and is_array(x) and element_of(x).floating
+        ]
         saved = [x for x in leaves if is_array(x)] if self.computed else []
         self.kept = []
         for x in parts:
@@ -175,7 +209,9 @@ class VjpDefinition(RuleDefinition):
         n = len(self.outs)
         results: list[Any] = [None] * len(self.leaves)
         if any(g is not None for g in grads[:n]) or all(g is None for g in grads[n:]):
-            results = self._pulled(saved, [z if g is None else g for g, z in zip(grads, self.zeros(), strict=False)])
+            results = self._pulled(
+                saved, [z if g is None else g for g, z in zip(grads, self.zeros(), strict=False)]
+            )
         asked = [i for i, g in enumerate(grads[n:]) if g is not None]
         wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
         if asked and wanted:
@@ -200,24 +236,45 @@ class VjpDefinition(RuleDefinition):
 
         if self.smooth:
             _, pushforward = _vjp(transposed, [zeros[i] for i in self.smooth])
-            for i, t in zip(self.smooth, _fresh(pushforward([tangents[i] for i in used])), strict=True):
+            for i, t in zip(
+                self.smooth, _fresh(pushforward([tangents[i] for i in used])), strict=True
+            ):
                 moved[i] = t
         if not self.computed or ctx._level == self.top:  # nothing sees them
             return (*moved, *(None for _ in self.computed))
         args = self.filled(saved)
         function = self._residuals(args, moving, range(len(self.computed)))
         run = Run("jvp")
-        outs, pushed = jvp(lambda values: within(function(values), run), [args[i] for i in moving], [tangents[i] for i in moving], run)
-        return (*moved, *_fresh([zeros_like(x) if t is None else t for x, t in zip(reversed(outs), reversed(pushed), strict=True)]))
+        outs, pushed = jvp(
+            lambda values: within(function(values), run),
+            [args[i] for i in moving],
+            [tangents[i] for i in moving],
+            run,
+        )
+        return (
+            *moved,
+            *_fresh(
+                [
+                    zeros_like(x) if t is None else t
+                    for x, t in zip(reversed(outs), reversed(pushed), strict=True)
+                ]
+            ),
+        )
 
     def _run_fwd(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
         pair = self.call(self.rule.fwd, leaves)
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"{self.rule.name}: fwd must return a tuple (output, residuals), but it returned {tree.shown(pair)}")
+            raise TypeError(
+                f"{self.rule.name}: fwd must return a tuple (output, residuals), but it "
+                f"returned {tree.shown(pair)}"
+            )
         return pair
 
-    def _residuals(self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
+    def _residuals(
+        self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]
+    ) -> Callable[[list[Any]], list[Any]]:
         """What fwd computes for bwd as a function of the leaves in some places."""
+
         def function(values: list[Any]) -> list[Any]:
             full = list(args)
             for i, x in zip(places, values, strict=True):
@@ -228,17 +285,32 @@ class VjpDefinition(RuleDefinition):
         return function
 
     def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """What bwd makes of these cotangents: a gradient for each leaf of the arguments, None for zero."""
+        """What bwd makes of these cotangents: a gradient for each leaf of the arguments, None for
+        zero.
+        """
         rule = self.rule
-        residuals = tree.built(self.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in self.kept])
+        residuals = tree.built(
+            self.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in self.kept]
+        )
         grads = rule.bwd(*self.fixed, residuals, tree.built(self.output, cotangents))
         n = len(self.places)
         if not isinstance(grads, (tuple, list)) or len(grads) != n:
-            raise ValueError(f"{rule.name}: bwd must return a tuple with the gradient of each of the {n} arguments that it differentiates, but it "
-                             f"returned {tree.shown(grads)}")
-        grads = self.fitted(self.structure, grads, "bwd", "gradients in the structure of the arguments, or None for zero")
-        return [None if g is None or like is None or not like[1].floating else self.conformed(i, g, *like, "the gradient that bwd returned for leaf")
-                for i, (g, like) in enumerate(zip(grads, self.like, strict=True))]
+            raise ValueError(
+                f"{rule.name}: bwd must return a tuple with the gradient of each of the {n} "
+                f"arguments that it differentiates, but it returned {tree.shown(grads)}"
+            )
+        grads = self.fitted(
+            self.structure,
+            grads,
+            "bwd",
+            "gradients in the structure of the arguments, or None for zero",
+        )
+        return [
+            None
+            if g is None or like is None or not like[1].floating
+            else self.conformed(i, g, *like, "the gradient that bwd returned for leaf")
+            for i, (g, like) in enumerate(zip(grads, self.like, strict=True))
+        ]
 
 
 class JvpDefinition(RuleDefinition):
@@ -268,23 +340,45 @@ class JvpDefinition(RuleDefinition):
         return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
 
     def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """What the rule makes of these tangents, None for zero: a tangent for each leaf of the output, None for zero."""
+        """What the rule makes of these tangents, None for zero: a tangent for each leaf of the
+        output, None for zero.
+        """
         rule = self.rule
-        given = [zeros_like(x) if t is None and like is not None and like[1].floating else t
-                 for x, t, like in zip(args, tangents, self.like, strict=True)]
+        given = [
+            zeros_like(x) if t is None and like is not None and like[1].floating else t
+            for x, t, like in zip(args, tangents, self.like, strict=True)
+        ]
         pair = rule.jvp(*self.fixed, self.primals(args), self.primals(given))
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned {tree.shown(pair)}")
-        self.fitted(self.output, pair[0], "the jvp", "an output in the structure of that of the function")
-        moved = self.fitted(self.output, pair[1], "the jvp", "tangents in the structure of the output, or None for zero")
+            raise TypeError(
+                f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned "
+                f"{tree.shown(pair)}"
+            )
+        self.fitted(
+            self.output, pair[0], "the jvp", "an output in the structure of that of the function"
+        )
+        moved = self.fitted(
+            self.output,
+            pair[1],
+            "the jvp",
+            "tangents in the structure of the output, or None for zero",
+        )
         checked: list[Any] = [None] * len(moved)
         for i, z in enumerate(self.zeros()):
             if i in self.smooth and moved[i] is not None:
-                checked[i] = self.conformed(i, moved[i], tuple(z.shape), element_of(z), "the tangent that the jvp returned for leaf")
+                checked[i] = self.conformed(
+                    i,
+                    moved[i],
+                    tuple(z.shape),
+                    element_of(z),
+                    "the tangent that the jvp returned for leaf",
+                )
         return checked
 
 
-def _vjp(function: Listed, values: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+def _vjp(
+    function: Listed, values: Sequence[Any]
+) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     run = Run("vjp")
     return vjp(lambda inputs: within(function(inputs), run), values, run)
 
@@ -323,7 +417,9 @@ def _moves(layer: Layer) -> bool:
 
 
 def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-    """`values` with the arguments themselves in the place of the constants that the function was given; no Tensor twice."""
+    """`values` with the arguments themselves in the place of the constants that the function was
+    given; no Tensor twice.
+    """
     known = {id(a): b for a, b in zip(inputs, leaves, strict=True) if is_array(a)}
     distinct: list[Any] = []
     for x in values:

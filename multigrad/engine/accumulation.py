@@ -20,7 +20,10 @@ _accumulating = threading.Lock()
 
 
 def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
-    """What a node has received, in the dtype to add up in. In float16, 2048 + 1 is 2048: many small gradients would be lost."""
+    """What a node has received, in the dtype to add up in.
+
+    In float16, 2048 + 1 is 2048: many small gradients would be lost.
+    """
     elem = element_of(total)
     if elem.wide is None:
         return total
@@ -36,9 +39,10 @@ def astype(x: Any, dtype: Any) -> Any:
 def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
     """Add the gradient in `box` to a leaf's. Returns the leaf.
 
-    A raw array is added in place where the gradient is the user's at the base level, as PyTorch does. A gradient that belongs to a transformation
-    is a value as all others there: it may be an argument on the user's memory, or saved by the operations that used it. So a sum is a new Tensor,
-    as it is in a pass that is recorded.
+    A raw array is added in place where the gradient is the user's at the base level, as PyTorch
+    does. A gradient that belongs to a transformation is a value as all others there: it may be an
+    argument on the user's memory, or saved by the operations that used it. So a sum is a new
+    Tensor, as it is in a pass that is recorded.
     """
     leaf = node.tensor()
     if leaf is None or not node.enabled:
@@ -55,25 +59,38 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
                 _add_in_place(before, box.pop())
         else:
             g = box[0]
-            if isinstance(g, Layer) and g._level > leaf._level and g._elem.run is not leaf._elem.run:
+            if (
+                isinstance(g, Layer)
+                and g._level > leaf._level
+                and g._elem.run is not leaf._elem.run
+            ):
                 raise GradientError(outer_leaf(g))
-            given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+            given: Any = (
+                g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+            )
             keepable(leaf, given)
             if before is not None:
                 cell.grad = before + given  # recorded only where the pass is, see run_pass
             else:
-                cell.grad = given.clone() if given._elem.run is None else given  # later gradients are added to it in place
+                # later gradients are added to it in place
+                cell.grad = given.clone() if given._elem.run is None else given
     return leaf
 
 
 def outer_leaf(g: Layer) -> str:
-    """Why a gradient of a transformation cannot become that of a leaf from outside of it, which is there when it has ended."""
-    return (f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
-            "use multigrad.autograd.grad")
+    """Why a gradient of a transformation cannot become that of a leaf from outside of it, which is
+    there when it has ended.
+    """
+    return (
+        f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
+        "use multigrad.autograd.grad"
+    )
 
 
 def keepable(holder: Tensor, value: Any) -> None:
-    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from outside its trace. Immutable libraries' `own` knows."""
+    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from
+    outside its trace. Immutable libraries' `own` knows.
+    """
     host = holder._elem.host
     x = innermost(value)
     if not host.mutable and not isinstance(x, Layer):
@@ -94,7 +111,9 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
 
 @wanted
 def add_to_view(t: Tensor, g: Any) -> None:
-    """Add to a gradient that is a view which the user made: it is part of something else. (inplace.py)"""
+    """Add to a gradient that is a view which the user made: it is part of something else.
+    (inplace.py)
+    """
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:

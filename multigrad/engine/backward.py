@@ -14,7 +14,17 @@ from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from .accumulation import accumulate, astype, widened
 from .element import narrow_seen
-from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, added, check_versions, watched
+from .graph import (
+    FREED,
+    AccumulateGrad,
+    CustomNode,
+    MultiNode,
+    Node,
+    Pick,
+    added,
+    check_versions,
+    watched,
+)
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .layout import last_write
 from .level import BASE, Layer, Switch, come_back, go_outside, restored, running, settle, undo
@@ -30,27 +40,55 @@ class Pass:
     roots    where it starts, with the gradients there; set when it does
     keep     whether saved values stay for another pass
     create   whether the pass itself is recorded
-    raw      whether every value of the pass so far is a raw array. A user's function or hook may bring in a layer, which ends that
-    targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the leaves
+    raw      whether every value of the pass so far is a raw array. A user's function or hook may
+             bring in a layer, which ends that
+    targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the
+             leaves
     needed   the nodes on the way to a target; None: all
-    through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
+    through  whether leaves that are no targets accumulate, too, and the pass goes on behind the
+             targets
     into     whether leaves among the targets accumulate
     leaves   whether every target is a leaf. A leaf takes its gradient and passes nothing on
-    every    whether the targets are all the leaves of their transformation. Then every node leads to a target
+    every    whether the targets are all the leaves of their transformation. Then every node leads
+             to a target
     reached  the nodes that run; set where the order is asked for (run_in_order)
     groups   the state of hooks on several Tensors; set there, too
-    found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
+    found    what was computed again for this pass, by the checkpoint it belongs to; set where there
+             is one
     told     the observers that are told of each node
     """
 
-    __slots__ = ("create", "every", "found", "groups", "into", "keep", "leaves", "like", "needed", "raw", "reached", "roots", "targets",
-                 "through", "told")  # fmt: skip
+    __slots__ = (
+        "create",
+        "every",
+        "found",
+        "groups",
+        "into",
+        "keep",
+        "leaves",
+        "like",
+        "needed",
+        "raw",
+        "reached",
+        "roots",
+        "targets",
+        "through",
+        "told",
+    )
     found: Any
     groups: dict[Any, Any]
     reached: set[Node]
     roots: Sequence[tuple[Node, Any]]
 
-    def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False, every: bool = False) -> None:
+    def __init__(
+        self,
+        like: Tensor,
+        keep: bool,
+        create: bool,
+        targets: dict[Node, Any] | None,
+        others: bool = False,
+        every: bool = False,
+    ) -> None:
         self.like = like
         self.keep = keep
         self.create = create
@@ -58,7 +96,11 @@ class Pass:
         self.needed: set[Node] | None = None
         self.through = others
         self.into = False
-        self.leaves = every or (targets is not None and not others and all(type(node) is AccumulateGrad for node in targets))
+        self.leaves = every or (
+            targets is not None
+            and not others
+            and all(type(node) is AccumulateGrad for node in targets)
+        )
         self.every = every
         elem = like._elem
         self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
@@ -68,7 +110,8 @@ class Pass:
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """Run the pass: highest number first, each node once, its gradient summed over all its uses.
 
-    Most nodes are the next to run as soon as their child has: they are followed without touching the heap.
+    Most nodes are the next to run as soon as their child has: they are followed without touching
+    the heap.
     """
     keep, targets, needed = p.keep, p.targets, p.needed
     inner = None if p.leaves else targets  # which may be nodes on the way
@@ -82,7 +125,10 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     narrow: dict[Node, Any] = {}  # the dtype of those whose sum is kept in a wider one
 
     def deliver(node: Node, g: Any) -> None:
-        """Add `g` to what the node has received. The second contribution makes a new array, later ones are added in place."""
+        """Add `g` to what the node has received.
+
+        The second contribution makes a new array, later ones are added in place.
+        """
         if node not in buffers:
             buffers[node] = g
             heappush(heap, (-node.seq, node))
@@ -166,9 +212,15 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 node = None
                 continue
             node, g = parents, found
-        elif needed is None and len(parents) == 2 and (parent := parents[0]) is not (other := parents[1]) \
-                and (gradient := found[0]) is not None and (g := found[1]) is not None:
-            if parent.seq > other.seq:  # of two parents the younger one, which may be the next to run
+        elif (
+            needed is None
+            and len(parents) == 2
+            and (parent := parents[0]) is not (other := parents[1])
+            and (gradient := found[0]) is not None
+            and (g := found[1]) is not None
+        ):
+            # of two parents the younger one, which may be the next to run
+            if parent.seq > other.seq:
                 deliver(other, g)
                 node, g = parent, gradient
             else:
@@ -202,8 +254,16 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             node = None
 
 
-def _pass_on(node: Node, p: Pass, heap: list[Any], buffers: dict[Node, Any], deliver: Callable[[Node, Any], None]) -> None:
-    """Go on from a node whose gradient is None: a user's function or hook said that it is not defined. A Function gets zeros instead."""
+def _pass_on(
+    node: Node,
+    p: Pass,
+    heap: list[Any],
+    buffers: dict[Node, Any],
+    deliver: Callable[[Node, Any], None],
+) -> None:
+    """Go on from a node whose gradient is None: a user's function or hook said that it is not
+    defined. A Function gets zeros instead.
+    """
     if type(node) is Node:
         found: Any = None if node.rule.single else (None,) * len(node.next)
         if not p.keep and node.rule.saves:
@@ -212,7 +272,11 @@ def _pass_on(node: Node, p: Pass, heap: list[Any], buffers: dict[Node, Any], del
         found = step(node, type(node), [None], p, heap, buffers)
         if found is STOP:
             return
-    for parent, gradient in zip((node.next,), (found,), strict=True) if node.rule.single else zip(node.next, found, strict=True):
+    for parent, gradient in (
+        zip((node.next,), (found,), strict=True)
+        if node.rule.single
+        else zip(node.next, found, strict=True)
+    ):
         if p.needed is None or parent in p.needed:
             deliver(parent, gradient)
 
@@ -221,14 +285,26 @@ STOP: Any = object()
 """Instead of gradients: the pass does not go on from here."""
 
 
-def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> Any:
-    """Run a node, with its hooks, where it is no plain one, or observed. Returns what its rule returned, or STOP."""
+def step(
+    node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]
+) -> Any:
+    """Run a node, with its hooks, where it is no plain one, or observed.
+
+    Returns what its rule returned, or STOP.
+    """
     if kind is Pick:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
     if not p.told:
         return _stepped(node, kind, box, p)
-    call = Call(STEP, None, node.name(), (), box[0] if type(box[0]) in (tuple, list) else tuple(box), node=node)
+    call = Call(
+        STEP,
+        None,
+        node.name(),
+        (),
+        box[0] if type(box[0]) in (tuple, list) else tuple(box),
+        node=node,
+    )
     found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
     if found is not STOP and not p.keep and node.rule.saves:
         node.saved = node.cells = None
@@ -286,7 +362,10 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
         check_versions(node)
     rule = node.rule
     found: Any
-    if g is None or (type(g) is tuple and not isinstance(node, CustomNode) and all(x is None for x in g)):  # a function or a hook said so
+    # a function or a hook said so
+    if g is None or (
+        type(g) is tuple and not isinstance(node, CustomNode) and all(x is None for x in g)
+    ):
         g = None
         found = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
@@ -294,11 +373,13 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     else:
         if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
             found = rule.vjp(node.host.xp, g, *saved)
-        elif p.told and type(node) is not Node:  # what the rule calls is told apart from what hooks call
+        elif p.told and type(node) is not Node:
+            # what the rule calls is told apart from what hooks call
             found = observe.within(_lifted, node, saved, g, p)
         else:
             found = _lifted(node, saved, g, p)
-    if not p.keep and rule.saves and not p.told:  # who observes sees the saved arrays freed after the node, see step
+    # who observes sees the saved arrays freed after the node, see step
+    if not p.keep and rule.saves and not p.told:
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
         refuse_none(rule)
@@ -324,7 +405,9 @@ def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
     """Whether another target lies behind this one."""
-    return any(parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,)))
+    return any(
+        parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,))
+    )
 
 
 def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
@@ -338,17 +421,31 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
 
 
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
-    """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
+    """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is
+    itself a layer.
+    """
     rule = node.rule
     if p.create:
-        given = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
-    elif isinstance(g, Layer) or (type(g) is tuple and _any_layer(g)) or (not p.raw and _any_layer(saved)):
-        given = [value if source is None or isinstance(value, Layer) else lifted(value) for value, source in zip(saved, rule.sources)]
+        given = [
+            _recorded(node, value, source, p)
+            for value, source in zip(saved, rule.sources, strict=True)
+        ]
+    elif (
+        isinstance(g, Layer)
+        or (type(g) is tuple and _any_layer(g))
+        or (not p.raw and _any_layer(saved))
+    ):
+        given = [
+            value if source is None or isinstance(value, Layer) else lifted(value)
+            for value, source in zip(saved, rule.sources)
+        ]
     else:
         return rule.vjp(node.host.xp, g, *saved)
     if not isinstance(g, Layer):
         g = lifted(g)
-    token = go_outside(None)  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
+    # what the rule makes must not count as made inside a transformation that runs now, of which the
+    # node knows nothing
+    token = go_outside(None)
     try:
         found = rule.vjp(node.host.bound, g, *given)
     finally:
@@ -375,7 +472,9 @@ def _any_layer(values: tuple[Any, ...]) -> bool:
 
 
 def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
-    """A saved value under create_graph: an argument comes back on the edge it came from, an output on its node."""
+    """A saved value under create_graph: an argument comes back on the edge it came from, an output
+    on its node.
+    """
     if source is None:
         return value
     if isinstance(value, tuple) and source and isinstance(source[0], tuple):
@@ -398,16 +497,18 @@ current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default
 """The pass that is running here, the innermost one."""
 
 
-
 def forget_pass() -> None:
     """Be outside of any pass in this context."""
     current.set(None)
 
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
-    """Run a pass, which the program called for as `name`: "backward", "grad"; "" where a transformation did."""
+    """Run a pass, which the program called for as `name`: "backward", "grad"; "" where a
+    transformation did.
+    """
     mode = gate.get()
-    if mode is not True and mode.watch.exchange is not None:  # what a pass computes with is no value that the program hands over
+    # what a pass computes with is no value that the program hands over
+    if mode is not True and mode.watch.exchange is not None:
         observe.as_given(run_pass, roots, p, name)
     elif mode is not True and mode.watch.observers:
         p.told = mode.watch.of(STEP)
@@ -417,14 +518,17 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
 
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run it with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
+    """Run it with its own level's grad mode as hooks and custom functions expect it: on where the
+    pass is recorded.
+    """
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
     if p.targets is not None and p.needed is None and not p.through and not p.every:
         p.needed = survey(roots, p.targets, p.leaves)
         if p.needed is not None:
-            roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
+            # an output that leads to no target keeps its graph
+            roots = [root for root in roots if root[0] in p.needed]
     if run is not None or running() is not None:
         before = undo()
         try:
@@ -458,7 +562,9 @@ def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """As `run`, where there are hooks on leaves: each leaf runs when its gradient is complete, as in PyTorch, and no node takes the short way."""
+    """As `run`, where there are hooks on leaves: each leaf runs when its gradient is complete, as
+    in PyTorch, and no node takes the short way.
+    """
     p.reached, due = reach(roots, p)
     p.groups = {}
     heap: list[tuple[float, Node]] = []
@@ -475,7 +581,9 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         elif p.raw and node in owned:
             buffers[node] += g
         else:
-            buffers[node] = added(widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g)
+            buffers[node] = added(
+                widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g
+            )
             owned.add(node)
 
     for root, gradient in roots:

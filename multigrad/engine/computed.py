@@ -1,7 +1,9 @@
-"""The mark of what the forward of a Function computes of its inputs: how operations make it known while forward runs.
+"""The mark of what the forward of a Function computes of its inputs: how operations make it known
+while forward runs.
 
-A derivative of a Function is what its backward says. Of an array that forward computed and kept for it, no history was recorded. So what is
-computed of the inputs has a mark in the place of its node, a node that is hidden from users (see custom/kept.py).
+A derivative of a Function is what its backward says. Of an array that forward computed and kept for
+it, no history was recorded. So what is computed of the inputs has a mark in the place of its node,
+a node that is hidden from users (see custom/kept.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a rule returned, in the shape and the dtype of what it belongs to: a gradient of an argument, a tangent of a result. Else it is refused."""
+"""What a rule returned, in the shape and the dtype of what it belongs to: a gradient of an
+argument, a tangent of a result. Else it is refused.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +12,41 @@ if TYPE_CHECKING:
     from ..registry import Op
 
 
-def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any, cotangent: Any = None, of: tuple[Op, str] | None = None) -> Any:
+def conform_gradient(
+    xp: Any,
+    g: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    cotangent: Any = None,
+    of: tuple[Op, str] | None = None,
+) -> Any:
     """Give a gradient the shape and the dtype of the argument it belongs to.
 
-    `of`: the operation whose rule has returned it for `cotangent`, and the name of the argument. None where the user's function did, of which no
-    more is known than the shapes.
+    `of`: the operation whose rule has returned it for `cotangent`, and the name of the argument.
+    None where the user's function did, of which no more is known than the shapes.
     """
     if g is None:
         return None
     try:
         given = g.shape
     except AttributeError:
-        raise GradientError(f"{_rule_of(of)} returned {type(g).__name__}; it must return an array of the shape of its argument, "
-                            f"{shape}") from None
+        raise GradientError(
+            f"{_rule_of(of)} returned {type(g).__name__}; it must return an array of the shape "
+            f"of its argument, {shape}"
+        ) from None
     if given != shape:
-        if len(given) < len(shape) or any(n != 1 and not _same(n, m) for n, m in zip(reversed(shape), reversed(given))):
-            raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
+        if len(given) < len(shape) or any(
+            n != 1 and not _same(n, m) for n, m in zip(reversed(shape), reversed(given))
+        ):
+            raise GradientError(
+                f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of "
+                f"shape {shape}"
+            )
         if of is not None and not _is_broadcast(*of, tuple(given), shape, cotangent):
-            raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}, which broadcasting "
-                                "does not explain")
+            raise GradientError(
+                f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of "
+                f"shape {shape}, which broadcasting does not explain"
+            )
         g = unbroadcast(xp, g, shape)
     if g.dtype != dtype:
         if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
@@ -38,40 +56,64 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any, cotang
     return g
 
 
-def shape_tangent(xp: Any, t: Any, shape: Any, op: Op, term: bool = False, argument: str = "") -> Any:
+def shape_tangent(
+    xp: Any, t: Any, shape: Any, op: Op, term: bool = False, argument: str = ""
+) -> Any:
     """Raise where a tangent that a rule of `op` returned has not the shape of the result.
 
-    `term`: it is the sum of the terms of some arguments of an elementwise operation, which need not be repeated yet; then it is returned repeated.
-    `argument`: by which it is a derivative, where it is one argument.
+    `term`: it is the sum of the terms of some arguments of an elementwise operation, which need not
+    be repeated yet; then it is returned repeated. `argument`: by which it is a derivative, where it
+    is one argument.
     """
     shape = tuple(shape)
     try:
         given = tuple(t.shape)
     except AttributeError:
-        raise GradientError(f"{_forward_rule(op, argument)} returned {type(t).__name__}; it must return a tangent, an array "
-                            f"of the shape of the result, {shape}") from None
+        raise GradientError(
+            f"{_forward_rule(op, argument)} returned {type(t).__name__}; it must return a "
+            f"tangent, an array of the shape of the result, {shape}"
+        ) from None
     if len(given) == len(shape) and all(map(_same, given, shape)):
         return t
-    if not term or len(given) > len(shape) or any(n != 1 and not _same(n, m) for n, m in zip(reversed(given), reversed(shape))):
-        raise GradientError(f"{_forward_rule(op, argument)} returned a tangent of shape {given} for a result of shape {shape}")
+    if (
+        not term
+        or len(given) > len(shape)
+        or any(n != 1 and not _same(n, m) for n, m in zip(reversed(given), reversed(shape)))
+    ):
+        raise GradientError(
+            f"{_forward_rule(op, argument)} returned a tangent of shape {given} for a result of "
+            f"shape {shape}"
+        )
     return xp.broadcast_to(t, shape)
 
 
 def _forward_rule(op: Op, argument: str) -> str:
-    return _rule_of((op, argument)) if argument else f"the derivative rule of the operation {op.name!r}"
+    return (
+        _rule_of((op, argument))
+        if argument
+        else f"the derivative rule of the operation {op.name!r}"
+    )
 
 
 def _rule_of(of: tuple[Op, str] | None) -> str:
-    return "a derivative rule" if of is None else f"the derivative rule of the operation {of[0].name!r} for the argument {of[1]!r}"
+    return (
+        "a derivative rule"
+        if of is None
+        else f"the derivative rule of the operation {of[0].name!r} for the argument {of[1]!r}"
+    )
 
 
-def _is_broadcast(op: Op, name: str, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any) -> bool:
-    """Whether a gradient has the axes that are to be summed because the argument was repeated along them.
+def _is_broadcast(
+    op: Op, name: str, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any
+) -> bool:
+    """Whether a gradient has the axes that are to be summed because the argument was repeated along
+    them.
 
-    An elementwise operation, or one of a single array, repeats it to the shape of its result. One along an axis repeats its arguments to the shape of
-    the result, but for that axis, which is missing there (vecdot) or of another length (take_along_axis). Of others (matmul) the first axes of the
-    result are those that the arguments were repeated along. A value that is written is repeated to the shape of the part that the key means; the
-    array that the key is for is not.
+    An elementwise operation, or one of a single array, repeats it to the shape of its result. One
+    along an axis repeats its arguments to the shape of the result, but for that axis, which is
+    missing there (vecdot) or of another length (take_along_axis). Of others (matmul) the first axes
+    of the result are those that the arguments were repeated along. A value that is written is
+    repeated to the shape of the part that the key means; the array that the key is for is not.
     """
     extra = len(given) - len(shape)
     summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and given[i] != 1)]
@@ -79,12 +121,23 @@ def _is_broadcast(op: Op, name: str, given: tuple[int, ...], shape: tuple[int, .
         return True
     if "key" in op.roles:
         return name != op.arrays[0]
-    outs = [tuple(c.shape) for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,)) if c is not None]
+    outs = [
+        tuple(c.shape)
+        for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,))
+        if c is not None
+    ]
     if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
         return any(_alike(given, out) for out in outs)
     if "axis" in op.roles:  # wherever it is
-        return any(_alike(_without(given, i), out) or _alike(_without(given, i), _without(out, i)) for out in outs for i in range(len(given)))
-    return any(len(given) <= len(out) and all(i < len(out) and _same(out[i], given[i]) for i in summed) for out in outs)
+        return any(
+            _alike(_without(given, i), out) or _alike(_without(given, i), _without(out, i))
+            for out in outs
+            for i in range(len(given))
+        )
+    return any(
+        len(given) <= len(out) and all(i < len(out) and _same(out[i], given[i]) for i in summed)
+        for out in outs
+    )
 
 
 def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -92,7 +145,7 @@ def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return (*shape[:axis], *shape[axis + 1:])
+    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def _same(n: Any, m: Any) -> bool:
@@ -105,7 +158,9 @@ def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     extra = len(g.shape) - len(shape)
     if extra == 1 and g.shape[1:] == shape:  # a bias
         return xp.sum(g, axis=0, dtype=g.dtype)
-    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
+    axes = tuple(range(extra)) + tuple(
+        i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
+    )
     if axes:
         g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
     return g if g.shape == shape else xp.reshape(g, shape)

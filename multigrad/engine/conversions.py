@@ -15,7 +15,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def conversion(method: F) -> F:
-    """Decorate a method by which a value leaves the graph, or is looked at: observers are told of it by its name."""
+    """Decorate a method by which a value leaves the graph, or is looked at: observers are told of
+    it by its name.
+    """
     name = method.__name__
     code: CodeType = method.__code__
 
@@ -32,7 +34,11 @@ def conversion(method: F) -> F:
     def general(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             mode = gate.get()
-            return method(self, *args, **kwargs) if mode is True or not mode.watch.observers else told(mode, self, *args, **kwargs)
+            return (
+                method(self, *args, **kwargs)
+                if mode is True or not mode.watch.observers
+                else told(mode, self, *args, **kwargs)
+            )
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -43,7 +49,17 @@ def conversion(method: F) -> F:
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)
-        return around_parts(mode, mode.inside, observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
+        return around_parts(
+            mode,
+            mode.inside,
+            observing,
+            Call(CONVERSION, None, name, (), (self,)),
+            lambda: method(self, *args, **kwargs),
+        )
 
-    alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    alone = (
+        code.co_argcount == 1
+        and not code.co_kwonlyargcount
+        and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    )
     return plain if alone else general  # type: ignore[return-value]

@@ -1,4 +1,6 @@
-"""Making Tensors: from arrays of any known library, from scalars and nested lists, from Tensors of another backend."""
+"""Making Tensors: from arrays of any known library, from scalars and nested lists, from Tensors of
+another backend.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,11 @@ def default_host() -> Host:
 
 
 class use_backend:
-    """Make `name` the default backend: at once, and as a context manager until the end of the block.
+    """Make `name` the default backend: at once, and as a context manager until the end of the
+    block.
 
-    It holds for the current thread or asyncio task. Raises BackendError if the backend cannot be used here.
+    It holds for the current thread or asyncio task. Raises BackendError if the backend cannot be
+    used here.
     """
 
     def __init__(self, name: str) -> None:
@@ -52,16 +56,26 @@ class use_backend:
         _default.set(self._before)
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, backend: str | None = None,
-            requires_grad: bool = False) -> Tensor:
-    """Wrap an array of any known library as a Tensor, without copying; convert scalars and nested lists.
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Wrap an array of any known library as a Tensor, without copying; convert scalars and nested
+    lists.
 
-    obj            a raw array, a Tensor (returned as it is if nothing is to change), a Python scalar, or nested lists of
-                   these; lists of Tensors are stacked, differentiably
-    dtype          a dtype of the backend, or its name in the standard; the default is the array's own
+    obj            a raw array, a Tensor (returned as it is if nothing is to change), a Python
+                   scalar, or nested lists of these; lists of Tensors are stacked, differentiably
+    dtype          a dtype of the backend, or its name in the standard; the default is the array's
+                   own
     device, copy   as in the standard
-    backend        name of the backend that the result shall belong to; default: that of `obj`, for scalars and lists the
-                   default backend (see `use_backend`)
+    backend        name of the backend that the result shall belong to; default: that of `obj`, for
+                   scalars and lists the default backend (see `use_backend`)
     requires_grad  whether operations on the result are recorded from here on
 
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array.
@@ -73,7 +87,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
             if not isinstance(t, Tensor):  # another layer: a leaf of a graph around it
                 t = wrap_new(t)
             if t is obj and not t.is_leaf:
-                raise RuntimeError("asarray(t, requires_grad=True) of a Tensor with a history: it requires grad already; detach() it to start anew")
+                raise RuntimeError(
+                    "asarray(t, requires_grad=True) of a Tensor with a history: it requires "
+                    "grad already; detach() it to start anew"
+                )
             t.requires_grad_()
         made: Tensor = t
         return made
@@ -82,14 +99,27 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Make a new leaf Tensor with a copy of `data`. Arguments as for `asarray`; as torch.tensor, it has no history."""
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a new leaf Tensor with a copy of `data`.
+
+    Arguments as for `asarray`; as torch.tensor, it has no history.
+    """
     try:
         host = None if backend is None else host_named(backend)
-        while isinstance(data, Layer) and not isinstance(data, Tensor):  # a copy has no history, so no tangent either
+        # a copy has no history, so no tangent either
+        while isinstance(data, Layer) and not isinstance(data, Tensor):
             data._check()
             data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
-        t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
+        t = _as_tensor(
+            data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host
+        )
         if t._node is not None or t._view is not None:
             found = wrap_new(t.detach()._array)
             t = found if t._node is None else mark(found)
@@ -111,26 +141,41 @@ def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host 
         return _made_array(obj, own, dtype, device, copy, host)
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
-    found: Tensor = observe.call(OPERATION, op, op.name, tuple(op.roles), (shown, dtype, device, copy),
-                                 partial(_made_array, obj, own, dtype, device, copy, host))
+    found: Tensor = observe.call(
+        OPERATION,
+        op,
+        op.name,
+        tuple(op.roles),
+        (shown, dtype, device, copy),
+        partial(_made_array, obj, own, dtype, device, copy, host),
+    )
     return found
 
 
-def _made_array(obj: Any, own: Host | None, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
+def _made_array(
+    obj: Any, own: Host | None, dtype: Any, device: Any, copy: bool | None, host: Host | None
+) -> Tensor:
     """A Tensor of what is no Tensor, where an array is made, or the library asked for one."""
     if own is None:
         assert host is not None  # see _as_tensor
         return _from_python(obj, dtype, device, copy, host)
     if host is None or host is own:
-        return wrap_new(own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy))
+        return wrap_new(
+            own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy)
+        )
     return wrap_new(_transfer(obj, own, host, named_dtype(host, dtype), device, copy))
 
 
-def _convert_tensor(t: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
+def _convert_tensor(
+    t: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None
+) -> Tensor:
     own: Host = t._elem.host
     if host is not None and host is not own:
         if copy is False:
-            raise ValueError(f"asarray(copy=False): a Tensor of {own.name!r} cannot become one of {host.name!r} without a copy")
+            raise ValueError(
+                f"asarray(copy=False): a Tensor of {own.name!r} cannot become one of "
+                f"{host.name!r} without a copy"
+            )
         t = to_backend(t, host.name)
         own = host
         copy = None
@@ -143,19 +188,30 @@ def _convert_tensor(t: Any, dtype: Any, device: Any, copy: bool | None, host: Ho
 
 def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host) -> Tensor:
     if copy is False:
-        raise ValueError("asarray(copy=False): a Python scalar or list cannot become an array without a copy")
+        raise ValueError(
+            "asarray(copy=False): a Python scalar or list cannot become an array without a copy"
+        )
     dtype = named_dtype(host, dtype)
     arrays = _arrays_in(obj) if isinstance(obj, (list, tuple)) else []
     if arrays:
         own = None if isinstance(arrays[0], Layer) else host_of(arrays[0])
-        if own is not None and all(isinstance(x, own.scalars) for x in arrays):  # np.float64: its library takes them as Python's
+        # np.float64: its library takes them as Python's
+        if own is not None and all(isinstance(x, own.scalars) for x in arrays):
             return _as_tensor(own.xp.asarray(obj), dtype, device, None, host)
         stacked: Tensor = host.bound.stack([_as_tensor(x, dtype, device, None, host) for x in obj])
         return stacked
-    if not isinstance(obj, (bool, int, float, complex, list, tuple)) and not hasattr(obj, "__array__") and not hasattr(obj, "__dlpack__") \
-            and not hasattr(obj, "__buffer__") and not isinstance(obj, (memoryview, bytearray)):
-        raise TypeError(f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; it is no array of a known library "
-                        "(see `python -m multigrad backends --probe`), no scalar and no nested list")
+    if (
+        not isinstance(obj, (bool, int, float, complex, list, tuple))
+        and not hasattr(obj, "__array__")
+        and not hasattr(obj, "__dlpack__")
+        and not hasattr(obj, "__buffer__")
+        and not isinstance(obj, (memoryview, bytearray))
+    ):
+        raise TypeError(
+            f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; "
+            "it is no array of a known library (see `python -m multigrad backends --probe`), "
+            "no scalar and no nested list"
+        )
     x = host.xp.asarray(obj, dtype=dtype, device=device)
     if not is_array(x):
         raise TypeError(f"asarray: {type(obj).__name__} did not become an array of {host.name!r}")
@@ -163,7 +219,10 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Hos
 
 
 def _arrays_in(obj: Any) -> list[Any]:
-    """One array of each type that occurs in nested lists. The lists are searched level by level: a call per element takes as long as NumPy needs."""
+    """One array of each type that occurs in nested lists.
+
+    The lists are searched level by level: a call per element takes as long as NumPy needs.
+    """
     found: list[Any] = []
     rows = [obj]
     for _ in range(DEEPEST):
@@ -180,33 +239,61 @@ def _arrays_in(obj: Any) -> list[Any]:
         if not nested:
             break
         level = chain.from_iterable(rows)
-        rows = list(level if len(nested) == len(kinds) else (x for x in level if isinstance(x, (list, tuple))))
+        rows = list(
+            level
+            if len(nested) == len(kinds)
+            else (x for x in level if isinstance(x, (list, tuple)))
+        )
     return found
 
 
 def _all_of_one_kind(rows: list[Any]) -> bool:
-    """Whether all elements are of one type of Python's scalars, which is found out in half of the time that a set of their types takes."""
+    """Whether all elements are of one type of Python's scalars, which is found out in half of the
+    time that a set of their types takes.
+    """
     first = rows[0]
     kind = type(first[0]) if first else None
-    return kind in SCALARS and type(first[-1]) is kind and all(countOf(map(type, row), kind) == len(row) for row in rows)
+    return (
+        kind in SCALARS
+        and type(first[-1]) is kind
+        and all(countOf(map(type, row), kind) == len(row) for row in rows)
+    )
 
 
 DEEPEST = 65
-"""More levels of lists than any library has axes: it says what is wrong with a list that contains itself."""
+"""More levels of lists than any library has axes: it says what is wrong with a list that contains
+itself.
+"""
 
 
-def _transfer(x: Any, source: Host, target: Host, dtype: Any, device: Any, copy: bool | None) -> Any:
-    """A raw array of one library as one of another: through DLPack where both can, else through NumPy."""
+def _transfer(
+    x: Any, source: Host, target: Host, dtype: Any, device: Any, copy: bool | None
+) -> Any:
+    """A raw array of one library as one of another: through DLPack where both can, else through
+    NumPy.
+    """
     if copy is False:
-        raise ValueError(f"asarray(copy=False): an array of {source.name!r} cannot become one of {target.name!r} without a copy")
-    # A copy: two libraries writing into one buffer would be noticed by neither's version counter. Of a library whose arrays cannot
-    # change, `asarray` may copy later, and read what was written in the meantime; of others, `from_dlpack` may make a copy read-only.
+        raise ValueError(
+            f"asarray(copy=False): an array of {source.name!r} cannot become one of "
+            f"{target.name!r} without a copy"
+        )
+    # A copy: two libraries writing into one buffer would be noticed by neither's version counter.
+    # Of a library whose arrays cannot change, `asarray` may copy later, and read what was written
+    # in the meantime; of others, `from_dlpack` may make a copy read-only.
     if not source.backend.kernel("exportable")(source.xp, x):
         x = source.xp.asarray(x, copy=True)
     try:
-        y = target.xp.asarray(target.xp.from_dlpack(x), copy=True) if target.mutable else target.xp.from_dlpack(x, copy=True)
-    except Exception:  # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way that is left
-        y = target.xp.asarray(target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True)
+        y = (
+            target.xp.asarray(target.xp.from_dlpack(x), copy=True)
+            if target.mutable
+            else target.xp.from_dlpack(x, copy=True)
+        )
+    except Exception:
+        # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way
+        # that is left
+        y = target.xp.asarray(
+            target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True
+        )
     return target.xp.asarray(y, dtype=dtype, device=device)
 
 
@@ -215,11 +302,16 @@ def _to_numpy(x: Any, source: Host) -> Any:
     try:
         return source.backend.kernel("to_numpy")(source.xp, x)
     except Exception as error:
-        raise BackendError(f"cannot bring an array of {source.name!r} to another backend, neither by DLPack nor through NumPy: {error}") from error
+        raise BackendError(
+            f"cannot bring an array of {source.name!r} to another backend, neither by DLPack "
+            f"nor through NumPy: {error}"
+        ) from error
 
 
 def to_backend(t: Tensor, name: str) -> Tensor:
-    """This Tensor as one of the backend `name`; differentiable: the gradient comes back to this Tensor's backend."""
+    """This Tensor as one of the backend `name`; differentiable: the gradient comes back to this
+    Tensor's backend.
+    """
     target = host_named(name)
     if target is t._elem.host:
         return t
@@ -235,10 +327,16 @@ def _to_backend_forward(xp: Any, x: Any, backend: str, source: str) -> Any:
 
 
 def _to_backend_vjp(xp: Any, g: Any, x_dtype: Any, backend: str, source: str) -> Any:
-    """The gradient brought back, and cast there: the library that it comes from may lack the dtype."""
+    """The gradient brought back, and cast there: the library that it comes from may lack the
+    dtype.
+    """
     g = xp.to_backend(g, source, backend)
     host = host_named(source)
-    return g if g.dtype == x_dtype else (host.bound if isinstance(g, Layer) else host.xp).astype(g, x_dtype)
+    return (
+        g
+        if g.dtype == x_dtype
+        else (host.bound if isinstance(g, Layer) else host.xp).astype(g, x_dtype)
+    )
 
 
 def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
@@ -249,34 +347,64 @@ def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
 
 def declare() -> None:
     """Declare the operations that move a Tensor."""
-    linear("to_backend(x, /, backend, source)", forward=_to_backend_forward, doc="The array in another library.",
-           x=_to_backend_vjp, chapter="conversion", batching="elementwise")
-    linear("to_device(x, device: plain, /, *, stream=None)", forward=_to_device_forward, doc="The array on another device.",
-           x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion", batching="elementwise",
-           view=lambda x, device, stream: device == x.device)
+    linear(
+        "to_backend(x, /, backend, source)",
+        forward=_to_backend_forward,
+        doc="The array in another library.",
+        x=_to_backend_vjp,
+        chapter="conversion",
+        batching="elementwise",
+    )
+    linear(
+        "to_device(x, device: plain, /, *, stream=None)",
+        forward=_to_device_forward,
+        doc="The array on another device.",
+        x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream),
+        chapter="conversion",
+        batching="elementwise",
+        view=lambda x, device, stream: device == x.device,
+    )
 
 
 # ----- Tensors in the containers and transformations of libraries: what backends/own.py wants -----
 
 
 def opened(t: Any, transformation: str) -> Any:
-    """The raw array of a Tensor that passes into or out of a library's own transformation. Raises where a gradient or a batch would be lost."""
+    """The raw array of a Tensor that passes into or out of a library's own transformation.
+
+    Raises where a gradient or a batch would be lost.
+    """
     x = t
     where = f"cannot pass into or out of {transformation}, which would"
-    compiles = ("Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, mg.sin(x), or those of "
-                "x.__array_namespace__().")
+    compiles = (
+        "Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, "
+        "mg.sin(x), or those of x.__array_namespace__()."
+    )
     while isinstance(x, Tensor):  # of a transformation, it may hold another one
         if not x.is_leaf:
-            raise GradientError(f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its gradient inside and return that.")
+            raise GradientError(
+                f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its "
+                "gradient inside and return that."
+            )
         if x.requires_grad and recording_at(x):
-            raise GradientError(f"a Tensor that requires grad {where} make a constant of it: pass t.detach() and call requires_grad_() inside, "
-                                f"or flatten it under `with mg.no_grad():`, where it is one. {compiles}")
+            raise GradientError(
+                f"a Tensor that requires grad {where} make a constant of it: pass t.detach() "
+                "and call requires_grad_() inside, or flatten it under `with mg.no_grad():`, "
+                f"where it is one. {compiles}"
+            )
         x = x._array
     if isinstance(x, Layer):
         x._check()
-        what = f"a Tensor that holds a {errors.kind(x)}" if isinstance(t, Tensor) else f"a {errors.kind(x)} of a running transformation"
-        raise GradientError(f"{what} {where} lose the derivative or the batch: pass t.detach(), "
-                            f"or transform inside of {transformation.replace('a ', 'the ', 1)}, as jit(vmap(f)) and jit(grad(f)) do. {compiles}")
+        what = (
+            f"a Tensor that holds a {errors.kind(x)}"
+            if isinstance(t, Tensor)
+            else f"a {errors.kind(x)} of a running transformation"
+        )
+        raise GradientError(
+            f"{what} {where} lose the derivative or the batch: pass t.detach(), or transform "
+            f"inside of {transformation.replace('a ', 'the ', 1)}, as jit(vmap(f)) and "
+            f"jit(grad(f)) do. {compiles}"
+        )
     return x
 
 
@@ -304,8 +432,17 @@ def closed(x: Any, backend: str) -> Any:
 
 def has_attribute(name: str) -> bool:
     """Whether Tensors of every backend have an attribute of that name."""
-    return any(name in cls.__dict__ and type(cls.__dict__[name]) is not OfArrays for cls in Tensor.__mro__)
+    return any(
+        name in cls.__dict__ and type(cls.__dict__[name]) is not OfArrays for cls in Tensor.__mro__
+    )
 
 
-provide(own, array_classes=lambda: (Tensor, Layer), tensor_classes=lambda: (Tensor, View, Data), stand_ins=stand_ins, opened=opened, closed=closed,
-        has_attribute=has_attribute)
+provide(
+    own,
+    array_classes=lambda: (Tensor, Layer),
+    tensor_classes=lambda: (Tensor, View, Data),
+    stand_ins=stand_ins,
+    opened=opened,
+    closed=closed,
+    has_attribute=has_attribute,
+)

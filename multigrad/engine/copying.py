@@ -1,14 +1,18 @@
 """copy.deepcopy of Tensors and the other layers.
 
-A leaf becomes a leaf of its own, with the flag and the gradient. Everything else becomes a differentiable copy, as clone() makes it, so
-gradients flow through it to the original. What shares memory shares memory afterwards, as far as one call of deepcopy reaches: of a view the
-whole memory is copied, as PyTorch does, and the view is made of the copy in the way in which it was made of the original.
+A leaf becomes a leaf of its own, with the flag and the gradient. Everything else becomes a
+differentiable copy, as clone() makes it, so gradients flow through it to the original. What shares
+memory shares memory afterwards, as far as one call of deepcopy reaches: of a view the whole memory
+is copied, as PyTorch does, and the view is made of the copy in the way in which it was made of the
+original.
 
-So a view of a leaf becomes a view of the leaf's copy where that leaf is copied as well, and leads to the original leaf where it is not. The
-order in which deepcopy meets them must not matter, so the copy of the leaf's memory begins as a clone and becomes a leaf when its turn comes.
+So a view of a leaf becomes a view of the leaf's copy where that leaf is copied as well, and leads
+to the original leaf where it is not. The order in which deepcopy meets them must not matter, so the
+copy of the leaf's memory begins as a clone and becomes a leaf when its turn comes.
 
-Some libraries call copy.deepcopy as a step of what they compute (`is_step`). There a leaf of its own would drop the gradient in silence, so such a
-library gets a differentiable copy of a leaf as well.
+Some libraries call copy.deepcopy as a step of what they compute (`is_step`). There a leaf of its
+own would drop the gradient in silence, so such a library gets a differentiable copy of a leaf as
+well.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from .tensor import Data, Tensor, wrap_at
 
 _KEY = "multigrad.copies"
 
+
 @wanted
 def is_step() -> bool:
     """Whether a library computes with the copy. (clients/)"""
@@ -34,12 +39,18 @@ def is_step() -> bool:
 
 
 Made = dict[int, tuple[Any, Any, Any]]
-"""By the id of each original: itself, its copy, and its array, whose id may stand in the memo. Bases come before their views."""
+"""By the id of each original: itself, its copy, and its array, whose id may stand in the memo.
+
+Bases come before their views.
+"""
 
 
 @conversion
 def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
-    """A copy for copy.deepcopy. Raises LeakError for a layer of a transformation that has finished."""
+    """A copy for copy.deepcopy.
+
+    Raises LeakError for a layer of a transformation that has finished.
+    """
     if id(self) in memo:
         return memo[id(self)]
     self._check()
@@ -52,7 +63,9 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     for x in reversed(chain):
         x._check()
         if id(x) not in made:
-            found = _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
+            found = (
+                _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
+            )
             made[id(x)] = x, found, x._array
     copied = memo[id(self)] = made[id(self)][1]
     if isinstance(self, Tensor):
@@ -67,30 +80,53 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _chain(x: Any) -> list[Any]:
-    """A layer and the bases that it is a view of, up to the one that the memory belongs to, or to one of several views."""
+    """A layer and the bases that it is a view of, up to the one that the memory belongs to, or to
+    one of several views.
+    """
     line = climb(x)
-    return line[: next((i for i, y in enumerate(line[:-1]) if y._view[1] is not None and y._view[1].outputs != ()), len(line) - 1) + 1]
+    return line[
+        : next(
+            (
+                i
+                for i, y in enumerate(line[:-1])
+                if y._view[1] is not None and y._view[1].outputs != ()
+            ),
+            len(line) - 1,
+        )
+        + 1
+    ]
 
 
 def _is_leaf(x: Tensor) -> bool:
-    """Whether the copy is a leaf: of constants, and of leaves but those that a transformation differentiates by."""
+    """Whether the copy is a leaf: of constants, and of leaves but those that a transformation
+    differentiates by.
+    """
     if x._node is None:
         return True
-    return type(x._node) is AccumulateGrad and not (x._run is not None and any(x._node is node for node in x._run.inputs))
+    return type(x._node) is AccumulateGrad and not (
+        x._run is not None and any(x._node is node for node in x._run.inputs)
+    )
 
 
 def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
-    """A copy of the memory that belongs to `x`; differentiable, if what it is made for is recorded."""
+    """A copy of the memory that belongs to `x`; differentiable, if what it is made for is
+    recorded.
+    """
     array = x._array
     if not isinstance(x, Tensor) or (isinstance(array, Layer) and recorded and x._node is not None):
         return x.clone()
     if isinstance(array, Layer):
         return wrap_at(x, copy.deepcopy(array, memo))
     host = x._elem.host
-    shared = host.mutable and not isinstance(array, host.fixed)  # with `x.data`, or with the raw array in the same container
+    # with `x.data`, or with the raw array in the same container
+    shared = host.mutable and not isinstance(array, host.fixed)
     if shared and id(array) in memo:
         return wrap_at(x, memo[id(array)])
-    found = x.clone() if recorded and x._node is not None else wrap_at(x, host.xp.asarray(array, copy=True))
+    found = (
+        x.clone()
+        if recorded and x._node is not None
+        else wrap_at(x, host.xp.asarray(array, copy=True))
+    )
     if shared:
         memo[id(array)] = found._array
     return found
@@ -111,7 +147,9 @@ def _part(x: Any, base: Any) -> Any:
 
 
 def _history(chain: list[Any]) -> list[Any]:
-    """The part of a chain that shares a history: up to a leaf, or to what is no view, or was detached."""
+    """The part of a chain that shares a history: up to a leaf, or to what is no view, or was
+    detached.
+    """
     found = []
     for x in chain:
         found.append(x)
@@ -121,7 +159,9 @@ def _history(chain: list[Any]) -> list[Any]:
 
 
 def _record(chain: list[Any], made: Made) -> None:
-    """Give the copy of `chain[0]` its history: that of a view through its bases, else that of a clone."""
+    """Give the copy of `chain[0]` its history: that of a view through its bases, else that of a
+    clone.
+    """
     bases = _history(chain)
     for x in reversed(bases):
         copied = made[id(x)][1]
@@ -136,11 +176,18 @@ def _record(chain: list[Any], made: Made) -> None:
 
 
 def _make_leaf(x: Tensor, copied: Tensor, made: Made) -> None:
-    """Give the copy of a leaf its flag; copies of its views that were made before belong to it from now on."""
+    """Give the copy of a leaf its flag; copies of its views that were made before belong to it from
+    now on.
+    """
     if x._node is None:
         return
     copied._node = None
     copied.requires_grad_()
     for view, other, _ in made.values():
-        if view is not x and isinstance(view, Tensor) and view._node is not None and _history(_chain(view))[-1] is x:
+        if (
+            view is not x
+            and isinstance(view, Tensor)
+            and view._node is not None
+            and _history(_chain(view))[-1] is x
+        ):
             views.record_view(other)

@@ -1,7 +1,8 @@
 """Running an operation: find who handles it, call the library, wrap and record the result.
 
-`general` handles everything; `fast.py` generates straight code for the common case, plain Tensors of one element type,
-and falls back to it. Argument values travel as one tuple in the order of the operation's signature, defaults filled in.
+`general` handles everything; `fast.py` generates straight code for the common case, plain Tensors
+of one element type, and falls back to it. Argument values travel as one tuple in the order of the
+operation's signature, defaults filled in.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from .tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
-    """Run `op` on any mixture of raw arrays, Python scalars and layers. A function held from before an override runs the new one."""
+    """Run `op` on any mixture of raw arrays, Python scalars and layers.
+
+    A function held from before an override runs the new one.
+    """
     held, op = op, registry.OPS.get(op.name, op)
     if held is not op:
         _check_form(held, op)
@@ -45,16 +49,22 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
 
 def composed(op: Op, result: Any) -> Any:
     """What the form of a composite returned, as its function returns it."""
-    if op.outputs == () and not isinstance(result, Layer) and is_array(result):  # a raw operand, as it is
+    # a raw operand, as it is
+    if op.outputs == () and not isinstance(result, Layer) and is_array(result):
         return wrap(result)
     return _named(op, result)
 
 
 def _check_form(held: Op, op: Op) -> None:
-    """A function that is held from before gives its arguments, and its defaults, in the order of its own signature."""
+    """A function that is held from before gives its arguments, and its defaults, in the order of
+    its own signature.
+    """
     if registry.call_form(held) != registry.call_form(op):
-        raise TypeError(f"{op.name}: this function is from before the operation was declared anew. It takes {held.signature}; now it is "
-                        f"{registry.signature_text(op)}. Get the function from its namespace again.")
+        raise TypeError(
+            f"{op.name}: this function is from before the operation was declared anew. It takes "
+            f"{held.signature}; now it is {registry.signature_text(op)}. Get the function from "
+            "its namespace again."
+        )
 
 
 def _named(op: Op, result: Any) -> Any:
@@ -83,7 +93,10 @@ def resolve_composite(op: Op) -> Callable[..., Any]:
 
 
 def _highest(op: Op, values: Sequence[Any]) -> Any:
-    """The operand of the highest level, None if none is a layer. What stands for a scalar is returned at once, to be made an operand first."""
+    """The operand of the highest level, None if none is a layer.
+
+    What stands for a scalar is returned at once, to be made an operand first.
+    """
     top: Layer | None = None
     reach = -1
     for x in values:
@@ -104,30 +117,52 @@ def _highest(op: Op, values: Sequence[Any]) -> Any:
 
 def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
     """The values with operands and scalars in the place of what stands for scalars."""
-    beside = [x for x in _candidates(op, [v if role != "plain" else None for role, v in zip(op.roles.values(), values, strict=True)])
-              if x is not None and not isinstance(x, Standing) and is_array(x)]
+    beside = [
+        x
+        for x in _candidates(
+            op,
+            [
+                v if role != "plain" else None
+                for role, v in zip(op.roles.values(), values, strict=True)
+            ],
+        )
+        if x is not None and not isinstance(x, Standing) and is_array(x)
+    ]
     if op.name == "where":
         beside = [x for x in beside if x is not values[0]]
 
     def given(role: str, x: Any) -> Any:
         if type(x) is tuple or type(x) is list:
             return tuple([given(role, y) for y in x])
-        return x if not isinstance(x, Standing) else x._plain() if role == "plain" else x._as_operand(op, beside)
+        return (
+            x
+            if not isinstance(x, Standing)
+            else x._plain()
+            if role == "plain"
+            else x._as_operand(op, beside)
+        )
 
     return tuple([given(role, x) for role, x in zip(op.roles.values(), values, strict=True)])
 
 
 def arrays_of(op: Op, name: str, value: Any) -> Any:
-    """The list of arrays that the argument `name` is: of a list or tuple of any class its elements, of an array its rows."""
+    """The list of arrays that the argument `name` is: of a list or tuple of any class its elements,
+    of an array its rows.
+    """
     if isinstance(value, (list, tuple)) or is_array(value):
         return tuple(value)
     if value is None and op.signature.parameters[name].default is None:
         return None
-    raise TypeError(f"{op.name}: expected a list or a tuple of arrays, got {type(value).__name__}. Pass list({name}).")
+    raise TypeError(
+        f"{op.name}: expected a list or a tuple of arrays, got {type(value).__name__}. Pass "
+        f"list({name})."
+    )
 
 
 def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
-    """Every value that may be an array: array arguments, the elements of lists, and what stands in an indexing key."""
+    """Every value that may be an array: array arguments, the elements of lists, and what stands in
+    an indexing key.
+    """
     for role, value in zip(op.roles.values(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             yield from value
@@ -145,21 +180,36 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
     if host is None:
         host = common_host(op.name, list(_candidates(op, values)))
         if host is None:
-            given = [v for role, v in zip(op.roles.values(), values, strict=True) if role != "plain" and v is not None]
+            given = [
+                v
+                for role, v in zip(op.roles.values(), values, strict=True)
+                if role != "plain" and v is not None
+            ]
             kinds = ", ".join(sorted({type(v).__name__ for v in given}))
-            raise TypeError(f"{op.name}: none of the arguments is an array of a known library ({kinds}). Wrap lists and scalars with "
-                            "multigrad.asarray; `python -m multigrad backends` lists the known libraries.")
+            raise TypeError(
+                f"{op.name}: none of the arguments is an array of a known library ({kinds}). "
+                "Wrap lists and scalars with multigrad.asarray; `python -m multigrad backends` "
+                "lists the known libraries."
+            )
     return caller(op)(raw_function(host, op.name), *with_dtype(op, values, host))
 
 
 def with_dtype(op: Op, values: Sequence[Any], host: Host) -> Sequence[Any]:
     """The values of all parameters with the library's dtype in the place of its name."""
     i = positions(op).get("dtype")
-    return values if i is None or type(values[i]) is not str else [*values[:i], named_dtype(host, values[i]), *values[i + 1:]]
+    return (
+        values
+        if i is None or type(values[i]) is not str
+        else [*values[:i], named_dtype(host, values[i]), *values[i + 1 :]]
+    )
 
 
-def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None) -> Any:
-    """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw arrays by `carry_out`, if that is given."""
+def apply_tensor(
+    op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None
+) -> Any:
+    """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw
+    arrays by `carry_out`, if that is given.
+    """
     reach = top._elem.level
     host: Host = top._elem.host
     inner: list[Any] = []
@@ -190,9 +240,11 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
             pure = pure and role != "arrays"
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
-            x = tuple(value) if isinstance(value, list) else strip(value)  # a list may be changed by its owner
+            # a list may be changed by its owner
+            x = tuple(value) if isinstance(value, list) else strip(value)
             edges.append(None)
-            cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
+            # a constant of a lower level may be written, too
+            cells.append(value._cell if isinstance(value, Layer) else None)
             if isinstance(value, Layer):  # an indexing key, too
                 deep = deep or isinstance(x, Layer)
                 if value._elem.host is not host:
@@ -205,25 +257,35 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
     else:
         if not pure:
             host = common_host(op.name, _candidates(op, inner)) or host
-            inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+            inner = [
+                plain_scalars(x, host) if role == "array" else x
+                for role, x in zip(op.roles.values(), inner, strict=True)
+            ]
         ans = run_raw(op, inner, host) if carry_out is None else carry_out(*inner)
     return record(op, inner, edges, cells, ans, top, values)
 
 
 def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence[Any], Host]:
-    """Run `op` on values one layer further in than `top`: the result, the values as they were used, and their host."""
+    """Run `op` on values one layer further in than `top`: the result, the values as they were used,
+    and their host.
+    """
     host = _host_of_layer(top)
     for x in _candidates(op, inner):
         if isinstance(x, Layer):
             return general(op, tuple(inner)), inner, host
     host = common_host(op.name, _candidates(op, inner)) or host
-    inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+    inner = [
+        plain_scalars(x, host) if role == "array" else x
+        for role, x in zip(op.roles.values(), inner, strict=True)
+    ]
     inner = with_dtype(op, inner, host)
     return run_raw(op, inner, host), inner, host
 
 
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
-    """The value of a Tensor of this level one layer in, its node and its version cell; anything else is a constant."""
+    """The value of a Tensor of this level one layer in, its node and its version cell; anything
+    else is a constant.
+    """
     if isinstance(x, Tensor) and x._elem.level == reach:
         if x._view is not None:
             x._check()
@@ -232,54 +294,95 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
 
 
 def accepts(x: Any) -> bool:
-    """Whether `x` may stand where an array is expected: a layer, a raw array of a known library, a Python scalar or what stands for one, None."""
-    return isinstance(x, (Layer, Standing)) or x is None or type(x) in SCALARS or host_of(x) is not None
+    """Whether `x` may stand where an array is expected: a layer, a raw array of a known library, a
+    Python scalar or what stands for one, None.
+    """
+    return (
+        isinstance(x, (Layer, Standing))
+        or x is None
+        or type(x) in SCALARS
+        or host_of(x) is not None
+    )
 
 
 def operate(op: Op, values: tuple[Any, ...]) -> Any:
-    """`general` for Python's operators: an operand that is no array leaves the operation to that operand; `@` takes no numbers."""
+    """`general` for Python's operators: an operand that is no array leaves the operation to that
+    operand; `@` takes no numbers.
+    """
     for x in values:
-        if not accepts(x) or x is None or (op.kind == "multilinear" and (type(x) in SCALARS or isinstance(x, Standing))):
+        if (
+            not accepts(x)
+            or x is None
+            or (op.kind == "multilinear" and (type(x) in SCALARS or isinstance(x, Standing)))
+        ):
             return NotImplemented
     return general(op, values)
 
 
 def plain_scalars(x: Any, host: Host) -> Any:
-    """A scalar of another library (np.float64) is a Python scalar here; what is no array at all is refused."""
+    """A scalar of another library (np.float64) is a Python scalar here; what is no array at all is
+    refused.
+    """
     if type(x) in SCALARS or x is None:
         return x
     other = host_of(x)
     if other is None:
-        raise TypeError(f"expected an array, a Tensor or a Python scalar, got {type(x).__module__}.{type(x).__qualname__}. "
-                        "Wrap lists with multigrad.asarray.")
+        raise TypeError(
+            "expected an array, a Tensor or a Python scalar, got "
+            f"{type(x).__module__}.{type(x).__qualname__}. Wrap lists with multigrad.asarray."
+        )
     scalar: Any = x
     return scalar.item() if other is not host and isinstance(x, other.scalars) else x
 
 
-def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, top: Tensor,
-           values: Sequence[Any]) -> Any:
-    """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to an argument."""
+def record(
+    op: Op,
+    inner: Sequence[Any],
+    edges: Sequence[Any],
+    cells: Sequence[Any],
+    ans: Any,
+    top: Tensor,
+    values: Sequence[Any],
+) -> Any:
+    """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to
+    an argument.
+    """
     mode: Any = op.kind != "nondifferentiable" and mode_at(top)
     recorded = bool(mode)
     if op.outputs == ():
         if not is_array(ans):
             if recorded and needs_of(op, edges) is not None:
-                raise TypeError(f"{op.name}: the backend {top._elem.host.name!r} returned {type(ans).__name__}, which is none of its arrays, so "
-                                "the gradient would be lost. Its function must return an array.")
+                raise TypeError(
+                    f"{op.name}: the backend {top._elem.host.name!r} returned "
+                    f"{type(ans).__name__}, which is none of its arrays, so the gradient would "
+                    "be lost. Its function must return an array."
+                )
             return ans
         base, step = None, WHOLE
         kind = shows(op, values)
         if kind and (kind != "layout" or layout.allows(values[0], inner[0], ans)):
             base = values[0]
-            step = itself(top) if kind == "same" or ans is inner[0] else (op, tuple(inner[1:]), None, recording_at(top))
-        elif not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
+            step = (
+                itself(top)
+                if kind == "same" or ans is inner[0]
+                else (op, tuple(inner[1:]), None, recording_at(top))
+            )
+        elif not isinstance(ans, top._elem.host.scalars):
+            # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
             step = itself(top)
         t = wrap_like(top, ans, base, step)
-        if recorded and (t._elem.floating or t._elem.opaque) and (needs := needs_of(op, edges)) is not None:
+        if (
+            recorded
+            and (t._elem.floating or t._elem.opaque)
+            and (needs := needs_of(op, edges)) is not None
+        ):
             if t._elem.opaque:
-                raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
-                                "Convert the operand first, or detach() the argument that requires grad.")
+                raise TypeError(
+                    f"{op.name}: the result has dtype {t.dtype}, which is none of the "
+                    "standard's, so the gradient would be lost. Convert the operand first, or "
+                    "detach() the argument that requires grad."
+                )
             node = _attach(op, needs, inner, edges, cells, ans, [t])
             if mode is not True:
                 mode.recorded(node, tuple(values), t)
@@ -287,10 +390,16 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
             _mark(op, edges, (t,))
         return t
     outs = tuple(ans)
-    tensors = [wrap_like(top, x, base, step) if is_array(x) else x
-               for x, (base, step) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
+    tensors = [
+        wrap_like(top, x, base, step) if is_array(x) else x
+        for x, (base, step) in zip(outs, _bases(op, values, inner, outs, top), strict=True)
+    ]
     made: Node | None = None
-    if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
+    if (
+        recorded
+        and any(isinstance(t, Tensor) and t._elem.floating for t in tensors)
+        and (needs := needs_of(op, edges)) is not None
+    ):
         made = _attach(op, needs, inner, edges, cells, ans, tensors)
     elif not recorded:
         _mark(op, edges, tensors)
@@ -303,14 +412,22 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
 def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
     """Inside the forward of a Function, note what was computed of its inputs."""
     forward = following.get()
-    if forward is not None and op.kind != "nondifferentiable" and needs_of(op, edges) is not None and not is_flat(op):
+    if (
+        forward is not None
+        and op.kind != "nondifferentiable"
+        and needs_of(op, edges) is not None
+        and not is_flat(op)
+    ):
         for t in outs:
             if isinstance(t, Tensor) and t._elem.floating and t._node is None:
                 mark(t)
 
 
-def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, Step]]:
-    """Of which argument each output is a view, and how: the first, or of a list the one at the output's place, broadcast.
+def _bases(
+    op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor
+) -> Sequence[tuple[Any, Step]]:
+    """Of which argument each output is a view, and how: the first, or of a list the one at the
+    output's place, broadcast.
 
     One part of unstack is made by indexing, without the others.
     """
@@ -319,10 +436,16 @@ def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[A
     recorded = recording_at(top)
     first = values[0]
     if type(first) is tuple:
-        return [(x, (registry.OPS["broadcast_to"], (tuple(out.shape),), None, recorded)) for x, out in zip(first, outs, strict=True)]
+        return [
+            (x, (registry.OPS["broadcast_to"], (tuple(out.shape),), None, recorded))
+            for x, out in zip(first, outs, strict=True)
+        ]
     if op.name == "unstack":
         before = (slice(None),) * (inner[1] % len(first.shape))
-        return [(first, (registry.OPS["getitem"], ((*before, i, ...),), i, recorded)) for i in range(len(outs))]
+        return [
+            (first, (registry.OPS["getitem"], ((*before, i, ...),), i, recorded))
+            for i in range(len(outs))
+        ]
     return [(first, (op, tuple(inner[1:]), i, recorded)) for i in range(len(outs))]
 
 
@@ -343,7 +466,9 @@ BOUNDS = (int, type(None))
 
 
 def is_basic_key(key: Any) -> bool:
-    """Whether indexing with `key` selects by integers and slices only, none of which can change; with arrays it makes a copy."""
+    """Whether indexing with `key` selects by integers and slices only, none of which can change;
+    with arrays it makes a copy.
+    """
     for k in key if type(key) is tuple else (key,):
         kind = type(k)
         if kind is slice:
@@ -359,7 +484,15 @@ def is_fixed(k: slice) -> bool:
     return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
-def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> Node:
+def _attach(
+    op: Op,
+    needs: Any,
+    inner: Sequence[Any],
+    edges: Sequence[Any],
+    cells: Sequence[Any],
+    ans: Any,
+    tensors: list[Any],
+) -> Node:
     first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
     elem: Element = first._elem
     rule, save, track = rule_of(op, needs, elem)
@@ -381,11 +514,17 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     return node
 
 
-def rule_of(op: Op, needs: Any, elem: Element) -> tuple[Pullback, Callable[..., Any], Callable[..., Any]]:
-    """The pullback for these wanted gradients and a result of `elem`, and what picks the values and the version cells that it keeps."""
+def rule_of(
+    op: Op, needs: Any, elem: Element
+) -> tuple[Pullback, Callable[..., Any], Callable[..., Any]]:
+    """The pullback for these wanted gradients and a result of `elem`, and what picks the values and
+    the version cells that it keeps.
+    """
     host = elem.host
     overrides = host.backend.rules.get(op.name)
-    rule = pullback_of(op, needs, elem.complex, True, host, None if overrides is None else backend_rules(op, host))
+    rule = pullback_of(
+        op, needs, elem.complex, True, host, None if overrides is None else backend_rules(op, host)
+    )
     return (rule, *recorder(rule))
 
 
@@ -394,8 +533,13 @@ def backend_rules(op: Op, host: Host) -> Any:
     """The rules of `op` with those that the backend gives itself."""
     known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)
     materialize = all(rule.materialize for rule in known.values())
-    own = {a: replace(registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"), materialize=materialize)
-           for a, fn in host.backend.rules[op.name].items()}
+    own = {
+        a: replace(
+            registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"),
+            materialize=materialize,
+        )
+        for a, fn in host.backend.rules[op.name].items()
+    }
     return _Frozen(known | own)
 
 
@@ -435,7 +579,9 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:
-    """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a Tensor of this level."""
+    """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a
+    Tensor of this level.
+    """
     if isinstance(base, Tensor) and base._elem.level == top._elem.level:
         return checked(View._make(x, base, step))
     return checked(wrap_at(top, x))
@@ -454,7 +600,8 @@ def mode_at(top: Tensor) -> Any:
 
 def wrap_result(op: Op, ans: Any) -> Any:
     """Wrap what a library returned in constant Tensors, as a user's own call expects."""
-    if op.outputs == () and not (op.kind == "composite" and isinstance(ans, (tuple, list))):  # gradient and its kin have one result, or several
+    # gradient and its kin have one result, or several
+    if op.outputs == () and not (op.kind == "composite" and isinstance(ans, (tuple, list))):
         return wrap_new(ans) if is_array(ans) else ans
     return _named(op, _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))
 

@@ -12,25 +12,30 @@ Around = Callable[[], AbstractContextManager[Any]]
 
 
 def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
-    """Have each call of `function` run inside of what `made` returns for it: a coroutine as a whole, of a generator each step.
+    """Have each call of `function` run inside of what `made` returns for it: a coroutine as a
+    whole, of a generator each step.
 
-    What `made` returns for a generator is entered again for each step, so it is made last: nothing may come between it and the first.
+    What `made` returns for a generator is entered again for each step, so it is made last: nothing
+    may come between it and the first.
     """
     if inspect.isgeneratorfunction(function):
         return _each_step(function, made)
     if inspect.isasyncgenfunction(function):
         return _each_asynchronous_step(function, made)
     if inspect.iscoroutinefunction(function):
+
         @functools.wraps(function)
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
             with made():
                 return await function(*args, **kwargs)
+
         return coroutine
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with made():
             return function(*args, **kwargs)
+
     return wrapper
 
 
@@ -54,6 +59,7 @@ def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]
                 raise
             except BaseException as error:
                 resume, value = generator.throw, error
+
     return wrapper
 
 
@@ -77,4 +83,5 @@ def _each_asynchronous_step(function: Callable[..., Any], made: Around) -> Calla
                 raise
             except BaseException as error:
                 resume, value = generator.athrow, error
+
     return wrapper

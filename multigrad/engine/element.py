@@ -1,7 +1,8 @@
 """Backends in use, and their element types.
 
-A `Host` is a Backend with what the engine made of it; an `Element` is one dtype of one host at one level. Two arrays with the
-same Element share library, dtype, realness and level, so the hot path tests all of them with one `is`.
+A `Host` is a Backend with what the engine made of it; an `Element` is one dtype of one host at one
+level. Two arrays with the same Element share library, dtype, realness and level, so the hot path
+tests all of them with one `is`.
 """
 
 from __future__ import annotations
@@ -39,9 +40,26 @@ class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
     __slots__ = (
-        "_bound", "admit", "assign", "at_once", "backend", "constant", "dense", "device", "elements", "fixed", "mutable",
-        "name", "order", "own", "place", "scalars", "shared", "write", "xp",
-    )  # fmt: skip
+        "_bound",
+        "admit",
+        "assign",
+        "at_once",
+        "backend",
+        "constant",
+        "dense",
+        "device",
+        "elements",
+        "fixed",
+        "mutable",
+        "name",
+        "order",
+        "own",
+        "place",
+        "scalars",
+        "shared",
+        "write",
+        "xp",
+    )
 
     def __init__(self, backend: Backend) -> None:
         registry.fill()
@@ -83,7 +101,9 @@ class Host:
         return found
 
     def has(self, x: Any) -> bool:
-        """Whether `x` is an array of exactly a registered type, no scalar and of no subclass, and of a dtype of the standard."""
+        """Whether `x` is an array of exactly a registered type, no scalar and of no subclass, and
+        of a dtype of the standard.
+        """
         return _is_exactly(x, self) and not self.element(x.dtype).opaque
 
     def __repr__(self) -> str:
@@ -97,17 +117,34 @@ class Element:
     run      the transformation that the level belongs to, None for the base level
     level    its number
     layered  whether values may themselves be layers, of lower levels
-    plans    what generated functions know of operations on such arrays, by operation: shared by all Elements of a base, but for those
-             that are layered, and those of each class of layers
+    plans    what generated functions know of operations on such arrays, by operation: shared by all
+             Elements of a base, but for those that are layered, and those of each class of layers
     truth    the Element of booleans here, None until it is asked for the first time
     wide     the dtype to add up many in, None for itself
-    refusal  why no Tensor is made of such an array, None where one is; arguments that are only handed on may be such arrays
+    refusal  why no Tensor is made of such an array, None where one is; arguments that are only
+             handed on may be such arrays
 
-    A transformation forgets its Elements when it ends, so a Tensor that outlives it can meet another one of the same meaning.
+    A transformation forgets its Elements when it ends, so a Tensor that outlives it can meet
+    another one of the same meaning.
     """
 
-    __slots__ = ("_families", "base", "bool", "complex", "dtype", "floating", "host", "layered", "level", "opaque", "plans", "refusal",
-                 "run", "truth", "wide")  # fmt: skip
+    __slots__ = (
+        "_families",
+        "base",
+        "bool",
+        "complex",
+        "dtype",
+        "floating",
+        "host",
+        "layered",
+        "level",
+        "opaque",
+        "plans",
+        "refusal",
+        "run",
+        "truth",
+        "wide",
+    )
 
     def __init__(self, host: Host, dtype: Any) -> None:
         self.host = host
@@ -122,14 +159,18 @@ class Element:
         self.bool = _is(host, dtype, "bool")
         self.complex = _is(host, dtype, "complex floating")
         self.floating = self.complex or _is(host, dtype, "real floating")
-        self.opaque = not (self.floating or self.bool or _is(host, dtype, "integral"))  # no dtype of the standard
+        # no dtype of the standard
+        self.opaque = not (self.floating or self.bool or _is(host, dtype, "integral"))
         self.refusal = _refusal(host, dtype) if self.opaque else None
         self.wide = _wide(self) if self.floating else None
         if self.wide is not None:
             narrow_seen[0] = True
 
     def at(self, run: Run | None, level: int, layered: bool, kind: Any = None) -> Element:
-        """The Element of this dtype at a level of a transformation. `kind`: the class of the layers of that level, None for Tensors."""
+        """The Element of this dtype at a level of a transformation.
+
+        `kind`: the class of the layers of that level, None for Tensors.
+        """
         if run is None:
             return self.base
         found: Element | None = run.elements.get((self.base, level, layered))
@@ -151,7 +192,12 @@ class Element:
         found = _new(Element)
         found.host, found.dtype, found.base = self.host, self.dtype, self
         found.run, found.level, found.layered, found.truth = run, level, layered, None
-        found.bool, found.complex, found.floating, found.opaque = self.bool, self.complex, self.floating, self.opaque
+        found.bool, found.complex, found.floating, found.opaque = (
+            self.bool,
+            self.complex,
+            self.floating,
+            self.opaque,
+        )
         found.refusal, found.wide = self.refusal, self.wide
         found.plans = self._families.setdefault((kind, layered), {})
         if layered:
@@ -159,37 +205,58 @@ class Element:
         return found
 
     def __repr__(self) -> str:
-        return f"<Element {self.host.name} {self.dtype}{'' if self.run is None else f' of {self.run.name} at {self.level}'}>"
+        return (
+            f"<Element {self.host.name} "
+            f"{self.dtype}{'' if self.run is None else f' of {self.run.name} at {self.level}'}>"
+        )
 
 
 _new = object.__new__
 
 
 def truth_of(elem: Element) -> Element:
-    """The Element of booleans at the level of `elem`, remembered there unless it is `elem` itself."""
+    """The Element of booleans at the level of `elem`, remembered there unless it is `elem`
+    itself.
+    """
     if elem.bool:
         return elem
     if elem.truth is None:
         host = elem.host
-        elem.truth = host.element(host.xp.asarray([True]).dtype).at(elem.run, elem.level, elem.layered)
+        elem.truth = host.element(host.xp.asarray([True]).dtype).at(
+            elem.run, elem.level, elem.layered
+        )
     return elem.truth
 
 
 def _refusal(host: Host, dtype: Any) -> str | None:
-    """Why no Tensor holds Python objects or records: no function of the standard is defined on them."""
+    """Why no Tensor holds Python objects or records: no function of the standard is defined on
+    them.
+    """
     fields = getattr(dtype, "names", None)
     if not fields and getattr(dtype, "kind", None) != "O":
         return None
-    elements, fix = ("records", f"take a field, x[{fields[0]!r}]") if fields else ("Python objects", "convert it, x.astype('float64')")
-    return f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its elements are {elements}: {fix}."
+    elements, fix = (
+        ("records", f"take a field, x[{fields[0]!r}]")
+        if fields
+        else ("Python objects", "convert it, x.astype('float64')")
+    )
+    return (
+        f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its "
+        f"elements are {elements}: {fix}."
+    )
 
 
 def _is_exactly(x: Any, host: Host) -> bool:
-    """A registered type that says itself what its instances are has none that are exactly of it: jax.Array, for example."""
+    """A registered type that says itself what its instances are has none that are exactly of it:
+    jax.Array, for example.
+    """
     kind = type(x)
     if kind in host.scalars:
         return False
-    return any(kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t)) for t in host.backend.array_types)
+    return any(
+        kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t))
+        for t in host.backend.array_types
+    )
 
 
 def _is(host: Host, dtype: Any, kind: str) -> bool:
@@ -200,7 +267,9 @@ def _is(host: Host, dtype: Any, kind: str) -> bool:
 
 
 narrow_seen = [False]
-"""Whether there is any Element with a wider dtype to add up in: most programs never pay for the question."""
+"""Whether there is any Element with a wider dtype to add up in: most programs never pay for the
+question.
+"""
 
 
 def _wide(elem: Element) -> Any:
@@ -214,10 +283,16 @@ def _wide(elem: Element) -> Any:
 
 
 _hosts: dict[str, Host] = {}
-# Of no library, whatever is imported later: what stands in keys and shapes need not be looked up each time.
-by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
+# Of no library, whatever is imported later: what stands in keys and shapes need not be looked up
+# each time.
+by_type: dict[type, Host | None] = dict.fromkeys(
+    (bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict)
+)
 operands: dict[type, Host | None] = dict(by_type)
-"""Those of the types whose raw arrays are taken for what they are. Each array of a backend that has the kernel `admit` is looked at first."""
+"""Those of the types whose raw arrays are taken for what they are.
+
+Each array of a backend that has the kernel `admit` is looked at first.
+"""
 
 
 def host_named(name: str) -> Host:
@@ -236,7 +311,10 @@ def hosts() -> list[Host]:
 
 
 def host_of(x: Any) -> Host | None:
-    """The host whose library `x` is an array of, or None if it is no array of a known library. Raises what `admit` of its backend does."""
+    """The host whose library `x` is an array of, or None if it is no array of a known library.
+
+    Raises what `admit` of its backend does.
+    """
     try:
         host = by_type[type(x)]
     except KeyError:
@@ -247,7 +325,10 @@ def host_of(x: Any) -> Host | None:
 
 
 def admitted(x: Any) -> bool:
-    """Whether `x` is an array of a backend in use that looks at each of its arrays. Raises where it must not be computed with."""
+    """Whether `x` is an array of a backend in use that looks at each of its arrays.
+
+    Raises where it must not be computed with.
+    """
     host = by_type.get(type(x))
     if host is None or host.admit is None:
         return False
@@ -274,7 +355,9 @@ def is_array(x: Any) -> bool:
 
 
 def forget() -> None:
-    """Drop what was found for operations, after one was replaced; namespaces that users hold are emptied, not exchanged."""
+    """Drop what was found for operations, after one was replaced; namespaces that users hold are
+    emptied, not exchanged.
+    """
     for host in list(_hosts.values()):
         host.xp._forget()
         if host._bound is not None:
@@ -283,30 +366,57 @@ def forget() -> None:
 
 def all_plans() -> list[dict[Any, Any]]:
     """The plans of all Elements."""
-    return [plans for host in list(_hosts.values()) for elem in list(host.elements.values()) for plans in list(elem._families.values())]
+    return [
+        plans
+        for host in list(_hosts.values())
+        for elem in list(host.elements.values())
+        for plans in list(elem._families.values())
+    ]
 
 
 SCALARS = (bool, int, float, complex)
 
 
 def named_dtype(host: Host, dtype: Any) -> Any:
-    """The dtype object of a host for a name of the standard; other objects are returned as they are."""
+    """The dtype object of a host for a name of the standard; other objects are returned as they
+    are.
+    """
     if type(dtype) is not str:
         return dtype
     found = getattr(host.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
     if found is None:
-        raise TypeError(f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are {', '.join(DTYPES)}")
+        raise TypeError(
+            f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are "
+            f"{', '.join(DTYPES)}"
+        )
     return found
 
 
-DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 
 MORE_DTYPES = ("float16",)
 """Names of dtypes beyond the standard, offered where the library has them."""
 
 
 def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:
-    """The one host of all raw arrays among `arrays`; an error if there are two. Scalars of a library go with any other."""
+    """The one host of all raw arrays among `arrays`; an error if there are two.
+
+    Scalars of a library go with any other.
+    """
     found: Host | None = None
     scalar: Host | None = None
     for x in arrays:
@@ -324,5 +434,8 @@ def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:
 
 def mixed(op_name: str, first: Host, second: Host) -> MixedBackendsError:
     """The error for arrays of two libraries in one operation."""
-    return MixedBackendsError(f"{op_name}: got arrays of two backends, {first.name!r} and {second.name!r}. Convert one first: "
-                              f"multigrad.asarray(x, backend={first.name!r}) or x.to_backend({first.name!r}).")
+    return MixedBackendsError(
+        f"{op_name}: got arrays of two backends, {first.name!r} and {second.name!r}. Convert "
+        f"one first: multigrad.asarray(x, backend={first.name!r}) or "
+        f"x.to_backend({first.name!r})."
+    )

@@ -1,9 +1,12 @@
-"""The text of endings: straight code for operands of which the highest is of one class (see ways.py), all of it from one template.
+"""The text of endings: straight code for operands of which the highest is of one class (see
+ways.py), all of it from one template.
 
-`Text` **classifies**: it takes the parameters apart by their roles, each operand into its value one layer further in and what else the ending
-needs of it. It **calls** the library's function on raw arrays, our own where a value is a layer. A class of array objects has a Text of its own,
-which says what it takes from an operand besides the value, **wraps** the result and **records** it. That of Tensors, which ends in a node, is
-here; that of Duals, with a tangent, in layers/tangents.py; that of batches in layers/batch_code.py.
+`Text` **classifies**: it takes the parameters apart by their roles, each operand into its value one
+layer further in and what else the ending needs of it. It **calls** the library's function on raw
+arrays, our own where a value is a layer. A class of array objects has a Text of its own, which says
+what it takes from an operand besides the value, **wraps** the result and **records** it. That of
+Tensors, which ends in a node, is here; that of Duals, with a tangent, in layers/tangents.py; that
+of batches in layers/batch_code.py.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ from .ways import Ending
 
 Lines = Iterator[str]
 
-_BUILTINS = {f"_{b.__name__}": b for b in (all, any, int, isinstance, len, list, map, max, range, str, tuple, type, zip)}
+_BUILTINS = {
+    f"_{b.__name__}": b
+    for b in (all, any, int, isinstance, len, list, map, max, range, str, tuple, type, zip)
+}
 """By other names, since parameters may have these: those of clip are min and max."""
 
 
@@ -43,12 +49,19 @@ def call_text(op: Op, function: str, local: dict[str, str]) -> str:
     parts = []
     for p in op.signature.parameters.values():
         text = local.get(p.name, p.name)
-        parts.append(f"*{text}" if p.kind is p.VAR_POSITIONAL else f"{p.name}={text}" if p.kind is p.KEYWORD_ONLY else text)
+        parts.append(
+            f"*{text}"
+            if p.kind is p.VAR_POSITIONAL
+            else f"{p.name}={text}"
+            if p.kind is p.KEYWORD_ONLY
+            else text
+        )
     return f"{function}({', '.join(parts)})"
 
 
 class Part(NamedTuple):
-    """What an ending takes from each operand besides its value, as texts in which `{x}` is the operand and `{value}` is its value.
+    """What an ending takes from each operand besides its value, as texts in which `{x}` is the
+    operand and `{value}` is its value.
 
     name   the local that holds it, but for a number behind it
     own    from an array of the ending's class and level
@@ -65,7 +78,10 @@ class Part(NamedTuple):
 
 
 class Locals(NamedTuple):
-    """What an operand is called in the text: itself, its value, its parts. `scalar`: the test for what may stand for an array."""
+    """What an operand is called in the text: itself, its value, its parts.
+
+    `scalar`: the test for what may stand for an array.
+    """
 
     x: str
     value: str
@@ -79,7 +95,10 @@ class Locals(NamedTuple):
     def taken(self, source: str, pad: str) -> Lines:
         """Take the parts from an operand whose value is there. `source`: the field of a Part."""
         for part, local in self.parts.items():
-            yield f"{pad}{local} = {getattr(part, source).format(x=self.x, value=self.value, scalar=self.scalar)}"
+            yield (
+                f"{pad}{local} = "
+                f"{getattr(part, source).format(x=self.x, value=self.value, scalar=self.scalar)}"
+            )
 
 
 class Text:
@@ -87,7 +106,8 @@ class Text:
 
     classes  the test whether an operand, of type `_k`, is of the ending's class
     parts    what is taken from an operand besides its value
-    inside   the test whether the value of an operand with the Element `{q}` is a layer; "": where one is, the text leaves the operation to another
+    inside   the test whether the value of an operand with the Element `{q}` is a layer; "": where
+             one is, the text leaves the operation to another
     leave    the statement that does so
     deep_key what is noted of a key with a layer in it
     """
@@ -103,20 +123,44 @@ class Text:
         self.optional = {n for n, p in op.signature.parameters.items() if p.default is None}
         roles = list(op.roles.values())
         # Where there is one array, the ending was chosen for it.
-        self.alone = roles.count("array") == 1 and roles[0] == "array" and "arrays" not in roles and "key" not in op.roles
+        self.alone = (
+            roles.count("array") == 1
+            and roles[0] == "array"
+            and "arrays" not in roles
+            and "key" not in op.roles
+        )
         # A setting that is true or false needs no look.
-        plain = {n for n, p in op.signature.parameters.items() if type(p.default) is bool and op.roles[n] == "plain"}
+        plain = {
+            n
+            for n, p in op.signature.parameters.items()
+            if type(p.default) is bool and op.roles[n] == "plain"
+        }
         self.values = {n: n if n in plain else f"_a{i}" for i, n in enumerate(op.roles)}
         self.locals = {n: self._locals(n, i, role) for i, (n, role) in enumerate(op.roles.items())}
         self.scope: dict[str, Any] = {
-            "_Tensor": Tensor, "_View": View, "_Data": Data, "_Layer": Layer, "_new": object.__new__, "_op": op, "_kinds": element.by_type,
-            "_known": ways.makers, "_declined": ways.declined, "_inner": ways.inner_function(op), "_named_dtype": named_dtype,
-            "_scalars": SCALARS, "_is": is_, **_BUILTINS,
+            "_Tensor": Tensor,
+            "_View": View,
+            "_Data": Data,
+            "_Layer": Layer,
+            "_new": object.__new__,
+            "_op": op,
+            "_kinds": element.by_type,
+            "_known": ways.makers,
+            "_declined": ways.declined,
+            "_inner": ways.inner_function(op),
+            "_named_dtype": named_dtype,
+            "_scalars": SCALARS,
+            "_is": is_,
+            **_BUILTINS,
         }
 
     def _locals(self, name: str, i: int, role: str) -> Locals:
         key = role == "plain"
-        parts = {part: f"{part.name}{i}" for part in self.parts if not key or (name == "key" and part.keys)}
+        parts = {
+            part: f"{part.name}{i}"
+            for part in self.parts
+            if not key or (name == "key" and part.keys)
+        }
         return Locals(name, self.values[name], parts, self._scalar(name), key)
 
     def _scalar(self, x: str) -> str:
@@ -125,11 +169,18 @@ class Text:
 
     def of(self, name: str) -> dict[str, str]:
         """By parameter, the locals of the part of this name."""
-        return {n: local for n, x in self.locals.items() for part, local in x.parts.items() if part.name == name}
+        return {
+            n: local
+            for n, x in self.locals.items()
+            for part, local in x.parts.items()
+            if part.name == name
+        }
 
     def further(self) -> str:
         """The arguments behind the first, as a view of the first remembers them."""
-        return tuple_text(f"_tuple({n}) if _isinstance({n}, _list) else {n}" for n in list(self.op.roles)[1:])
+        return tuple_text(
+            f"_tuple({n}) if _isinstance({n}, _list) else {n}" for n in list(self.op.roles)[1:]
+        )
 
     def written(self, of: str) -> Ending:
         """Write the function. `of`: what its operands are called where its source is shown."""
@@ -149,7 +200,11 @@ class Text:
             yield "    _deep = False"
         for name, role in op.roles.items():
             if role == "array":
-                yield from self.only(self.locals[name]) if self.alone else self.operand(self.locals[name], "    ")
+                yield from (
+                    self.only(self.locals[name])
+                    if self.alone
+                    else self.operand(self.locals[name], "    ")
+                )
             elif role == "arrays":
                 yield from self.operands(self.locals[name])
             elif name == "key":
@@ -164,7 +219,11 @@ class Text:
         yield from ()
 
     def call(self) -> Lines:
-        yield f"    _fn = _inner if _deep else _xp.{self.op.name}" if self.inside else f"    _fn = _xp.{self.op.name}"
+        yield (
+            f"    _fn = _inner if _deep else _xp.{self.op.name}"
+            if self.inside
+            else f"    _fn = _xp.{self.op.name}"
+        )
         yield f"    _y = {call_text(self.op, '_fn', self.values)}"
 
     def finish(self) -> Lines:
@@ -241,7 +300,10 @@ class Text:
         yield f"{pad}    if {x.x}._view is not None:"
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    _q = {x.x}._elem"
-        yield f"{pad}    if _q is not _e and {'_q.host is not _host' if self.inside else '(_q.host is not _host or _q.layered)'}:"
+        yield (
+            f"{pad}    if _q is not _e and "
+            f"{'_q.host is not _host' if self.inside else '(_q.host is not _host or _q.layered)'}:"
+        )
         yield f"{pad}        {self.leave}"
         yield f"{pad}    {x.value} = {x.x}._array"
         yield from x.taken("own", pad + "    ")
@@ -289,24 +351,37 @@ class _Tensors(Text):
     """Records: a Tensor, a node."""
 
     classes = _OF_TENSORS
-    parts = (Part("_n", own="{x}._node", layer="None", raw="None"), Part("_c", own="{x}._cell", layer="{x}._cell", raw="None", keys=True))
+    parts = (
+        Part("_n", own="{x}._node", layer="None", raw="None"),
+        Part("_c", own="{x}._cell", layer="{x}._cell", raw="None", keys=True),
+    )
 
     def __init__(self, op: Op) -> None:
         super().__init__(op)
         self.scope |= {
-            "_Node": Node, "_tick": tick, "_gate": gate.get, "_record": record, "_shows": shows, "_rules": {}, "_rule_of": rule_of, "_mark": mark,
+            "_Node": Node,
+            "_tick": tick,
+            "_gate": gate.get,
+            "_record": record,
+            "_shows": shows,
+            "_rules": {},
+            "_rule_of": rule_of,
+            "_mark": mark,
         }
         nodes, cells = self.of("_n"), self.of("_c")
         self.ruled = nodes
         self.inner = tuple_text(self.values.values())
         self.cells = tuple_text(cells.get(n, "None") for n in op.roles)
         self.given = tuple_text(op.roles)
-        everything = f"{self.inner}, {tuple_text(nodes.get(n, 'None') for n in op.roles)}, {self.cells}"
+        everything = (
+            f"{self.inner}, {tuple_text(nodes.get(n, 'None') for n in op.roles)}, {self.cells}"
+        )
         self.generally = f"return _record(_op, {everything}, _y, _top, {self.given})"
 
     def key(self, key: Locals) -> Lines:
         yield from super().key(key)
-        yield f"    if _type({key.x}) is _tuple and _all(_map(_is, {key.value}, {key.x})):"  # y[key] += v knows it by its identity
+        # y[key] += v knows it by its identity
+        yield f"    if _type({key.x}) is _tuple and _all(_map(_is, {key.value}, {key.x})):"
         yield f"        {key.value} = {key.x}"
 
     def finish(self) -> Lines:
@@ -317,13 +392,18 @@ class _Tensors(Text):
         if op.view:
             yield f"    if _shows(_op, {self.given}):"
             yield f"        {self.generally}"
-        same = "".join(f" or _y is {self.values[n]}" for n, role in op.roles.items() if role == "array")
+        same = "".join(
+            f" or _y is {self.values[n]}" for n, role in op.roles.items() if role == "array"
+        )
         yield "    _k = _type(_y)"
         yield f"    if (_k not in _known and _kinds.get(_k) is not _host){same}:"
         yield f"        {self.generally}"
         yield "    _t = _new(_Tensor)"
         yield "    _t._array = _y"
-        yield "    _t._elem = _q = _e if _deep is _e.layered and _y.dtype == _e.dtype else _e.beside(_y)"
+        yield (
+            "    _t._elem = _q = _e if _deep is _e.layered and _y.dtype == _e.dtype else "
+            "_e.beside(_y)"
+        )
         yield "    if _q.opaque:"
         yield f"        {self.generally}"
         yield "    _t._cell = _c = []"
@@ -346,11 +426,19 @@ class _Tensors(Text):
         yield "        _r = _r.at(_e.run, _e.level)"
         yield "        if not _r:"
         yield "            _t._node = None"
-        yield "            return _t" + ("" if is_flat(self.op) else " if _r is False and _e.run is None or not _q.floating else _mark(_t)")
+        yield "            return _t" + (
+            ""
+            if is_flat(self.op)
+            else " if _r is False and _e.run is None or not _q.floating else _mark(_t)"
+        )
         yield "    if not _q.floating:"
         yield "        _t._node = None"
         yield "        return _t"
-        yield f"    _needs = {tuple_text(f'_tuple([_x is not None for _x in {n}])' if n in lists else f'{n} is not None' for n in nodes)}"
+        needs = (
+            f"_tuple([_x is not None for _x in {n}])" if n in lists else f"{n} is not None"
+            for n in nodes
+        )
+        yield f"    _needs = {tuple_text(needs)}"
         yield "    _w = _rules.get((_needs, _q.complex, _host))"
         yield "    if _w is None:"
         yield "        _w = _rules[_needs, _q.complex, _host] = _rule_of(_op, _needs, _q)"
@@ -363,7 +451,11 @@ class _Tensors(Text):
         if len(nodes) == 1 and not lists:
             yield f"    _m.next = {nodes[0]}"
         else:
-            yield f"    _next = [_x for _x in {tuple_text(f'*{n}' if n in lists else n for n in nodes)} if _x is not None]"
+            yield (
+                "    _next = [_x for _x in "
+                f"{tuple_text(f'*{n}' if n in lists else n for n in nodes)} if _x is not "
+                "None]"
+            )
             yield "    _m.next = _next[0] if _len(_next) == 1 else _tuple(_next)"
         yield "    if _r is not True:"
         yield f"        _r.recorded(_m, {self.given}, _t)"

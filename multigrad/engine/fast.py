@@ -1,8 +1,11 @@
-"""The functions of operations, generated from one template: classify the operands, call the library, wrap the result, record it.
+"""The functions of operations, generated from one template: classify the operands, call the
+library, wrap the result, record it.
 
-For every operation a Python function is written with the signature of the standard. Its straight code serves Tensors of one Element,
-at any level, beside which there may be a raw array of that dtype, a Python scalar, or a constant of the base level. Operands of other
-kinds go the way of `ways.py`, which is generated when it is first needed; what is rare in any program goes to `dispatch.general`.
+For every operation a Python function is written with the signature of the standard. Its straight
+code serves Tensors of one Element, at any level, beside which there may be a raw array of that
+dtype, a Python scalar, or a constant of the base level. Operands of other kinds go the way of
+`ways.py`, which is generated when it is first needed; what is rare in any program goes to
+`dispatch.general`.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ from .tensor import Tensor, View
 
 
 class Operand(NamedTuple):
-    """An array parameter in generated code: its name, and the locals that hold its value, its node, its version cell, its Python scalar."""
+    """An array parameter in generated code: its name, and the locals that hold its value, its node,
+    its version cell, its Python scalar.
+    """
 
     name: str
     value: str
@@ -65,29 +70,64 @@ def forget(op: Op) -> None:
             del _functions[known]
 
 
-def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,
-                  key_is_plain: bool = False) -> Callable[..., Any]:
-    """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
+def make_function(
+    op: Op,
+    name: str = "",
+    reflected: bool = False,
+    method: bool = False,
+    operator: bool = False,
+    key_is_plain: bool = False,
+) -> Callable[..., Any]:
+    """Write the function of an operation.
 
-    method        for a class of array objects: all but the array may be given by name, as in NumPy's `x.astype(dtype=float)`
+    Names of its own begin with an underscore, which names of parameters must not.
+
+    method        for a class of array objects: all but the array may be given by name, as in
+                  NumPy's `x.astype(dtype=float)`
     reflected     with its two arguments exchanged, for `__radd__` and its kin
-    operator      for Python's operators: returns NotImplemented for an operand that is no array, so that this operand may answer
+    operator      for Python's operators: returns NotImplemented for an operand that is no array, so
+                  that this operand may answer
     key_is_plain  the key is one of integers and slices
     """
     name = name or op.name.rpartition(".")[2]
     called = f"{name}_" if iskeyword(name) else name
     text = "\n".join(_function_lines(op, called, reflected, method, key_is_plain))
     scope: dict[str, Any] = {
-        "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
-        "_kinds": element.operands, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
-        "_declined": ways.declined, "_way": ways.way_of(op),
-        "_learn": partial(learn, inner_function), "_observed": observe.operation, "_order": _order(op, reflected),
-        "_as_numpy": wider.as_numpy, "_unexpected": wider.unexpected, "_failed": failed, "__tracebackhide__": shown,
+        "_Tensor": Tensor,
+        "_View": View,
+        "_Node": Node,
+        "_new": object.__new__,
+        "_op": op,
+        "_tick": tick,
+        "_truth": truth_of,
+        "_kinds": element.operands,
+        "_general": operate if operator else general,
+        "_gate": gate.get,
+        "_mark": mark,
+        "_arrays_of": arrays_of,
+        "_declined": ways.declined,
+        "_way": ways.way_of(op),
+        "_learn": partial(learn, inner_function),
+        "_observed": observe.operation,
+        "_order": _order(op, reflected),
+        "_as_numpy": wider.as_numpy,
+        "_unexpected": wider.unexpected,
+        "_failed": failed,
+        "__tracebackhide__": shown,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
-    scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
+    scope |= {
+        f"_default_{p.name}": p.default
+        for p in op.signature.parameters.values()
+        if p.default is not p.empty
+    }
     if op.kind == "composite":
-        scope |= {"_Layer": Layer, "_table": OPS, "_form": resolve_composite(op), "_composed": composed}
+        scope |= {
+            "_Layer": Layer,
+            "_table": OPS,
+            "_form": resolve_composite(op),
+            "_composed": composed,
+        }
     generated.run(text, f"multigrad {op.name}", scope)
     function: Any = scope.pop(called)
     function.__name__ = function.__qualname__ = name
@@ -96,14 +136,18 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     if not reflected and not operator:
         function.__signature__ = wider.own_signature(function) if method else op.signature
     scope["_told"] = True
-    scope["_inner"] = FunctionType(function.__code__, scope | {"_told": False}, function.__name__, function.__defaults__)
+    scope["_inner"] = FunctionType(
+        function.__code__, scope | {"_told": False}, function.__name__, function.__defaults__
+    )
     scope["_inner"].__kwdefaults__ = function.__kwdefaults__
     made: Callable[..., Any] = function
     return made
 
 
 def inner_function(op: Op) -> Callable[..., Any]:
-    """The function of an operation as it is called on values one layer further in: observers are told of an operation where it is called."""
+    """The function of an operation as it is called on values one layer further in: observers are
+    told of an operation where it is called.
+    """
     inner: Callable[..., Any] = function_of(op).__globals__["_inner"]
     return inner
 
@@ -117,12 +161,17 @@ def _order(op: Op, reflected: bool) -> tuple[str, ...]:
     return (names[1], names[0], *names[2:]) if reflected else tuple(names)
 
 
-def _function_lines(op: Op, name: str, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
+def _function_lines(
+    op: Op, name: str, reflected: bool, method: bool, key_is_plain: bool
+) -> Iterator[str]:
     yield f"def {name}({_parameters(op, reflected, method)}):"
     yield "    try:"
     yield from (f"    {line}" for line in _body_lines(op, reflected, key_is_plain))
     yield "    except Exception as _x:"
-    yield f"        _failed(_x, _op, {tuple_text(op.roles)})  # MULTIGRAD_TRACEBACK=full shows the frames inside"
+    yield (
+        f"        _failed(_x, _op, {tuple_text(op.roles)})  # MULTIGRAD_TRACEBACK=full shows "
+        "the frames inside"
+    )
     yield "        raise"
 
 
@@ -132,7 +181,8 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
     yield "    _r = _gate()"
     yield "    if _r is not True and _told and _r.operations:"
     yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
-    for p in op.signature.parameters.values():  # from here on there are no other sequences than tuples and lists
+    # from here on there are no other sequences than tuples and lists
+    for p in op.signature.parameters.values():
         if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
             yield f"    if type({p.name}) is not tuple and type({p.name}) is not list:"
             yield f"        {p.name} = _arrays_of(_op, {p.name!r}, {p.name})"
@@ -149,7 +199,9 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
 
 
 def _composite_lines(op: Op) -> Iterator[str]:
-    """The form of a composite runs in the namespace of its first array, while the declaration is that of the table."""
+    """The form of a composite runs in the namespace of its first array, while the declaration is
+    that of the table.
+    """
     first = next((name for name, role in op.roles.items() if role == "array"), None)
     if first is not None:
         yield f"    if isinstance({first}, _Layer) and _table.get({op.name!r}) is _op:"
@@ -162,9 +214,12 @@ def _is_straight(op: Op, key_is_plain: bool) -> bool:
     """Whether there is straight code for an operation."""
     arrays = op.arrays
     parameters = op.signature.parameters
-    first = list(op.roles)[: len(arrays)] == list(arrays) and all(parameters[a].default is inspect.Parameter.empty for a in arrays)
-    # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the arguments: the other way sees
-    # to both. `key_is_plain` says that the key is one of integers and slices.
+    first = list(op.roles)[: len(arrays)] == list(arrays) and all(
+        parameters[a].default is inspect.Parameter.empty for a in arrays
+    )
+    # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the
+    # arguments: the other way sees to both. `key_is_plain` says that the key is one of integers and
+    # slices.
     hidden = (callable(op.view) or "key" in op.roles) and not key_is_plain
     if not first or op.outputs != () or "arrays" in op.roles.values() or hidden:
         return False
@@ -173,12 +228,20 @@ def _is_straight(op: Op, key_is_plain: bool) -> bool:
     return len(arrays) == 1 or (len(arrays) == 2 and not op.view) or _chooses(op)
 
 
-POSITIONAL: Mapping[str, tuple[str, ...]] = {"diff": ("n", "axis"), "linalg.tensordot": ("axes",), "tensordot": ("axes",)}
-"""Keyword-only parameters of the standard that functions take by position as well, as array libraries do, in NumPy's order."""
+POSITIONAL: Mapping[str, tuple[str, ...]] = {
+    "diff": ("n", "axis"),
+    "linalg.tensordot": ("axes",),
+    "tensordot": ("axes",),
+}
+"""Keyword-only parameters of the standard that functions take by position as well, as array
+libraries do, in NumPy's order.
+"""
 
 
 def _also_positional(op: Op) -> tuple[str, ...]:
-    """The keyword-only parameters that the function of an operation takes by position as well: of all others the axis, where it comes first."""
+    """The keyword-only parameters that the function of an operation takes by position as well: of
+    all others the axis, where it comes first.
+    """
     first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
     return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
 
@@ -192,7 +255,15 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
     last: Any = None
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     free = () if starred else _also_positional(op)
-    parameters.sort(key=lambda p: 0 if p.kind is not p.KEYWORD_ONLY else 1 + free.index(p.name) if p.name in free else 1 + len(free))
+    parameters.sort(
+        key=lambda p: (
+            0
+            if p.kind is not p.KEYWORD_ONLY
+            else 1 + free.index(p.name)
+            if p.name in free
+            else 1 + len(free)
+        )
+    )
     for p in parameters:
         if last is kinds.POSITIONAL_ONLY and (method or p.kind is not kinds.POSITIONAL_ONLY):
             parts.append("/")
@@ -201,7 +272,13 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
         omitted = p.name in wider.OMITTED.get(op.name, ())
-        parts.append(f"{text}=None" if omitted else text if p.default is p.empty else f"{text}=_default_{p.name}")
+        parts.append(
+            f"{text}=None"
+            if omitted
+            else text
+            if p.default is p.empty
+            else f"{text}=_default_{p.name}"
+        )
         last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
@@ -212,7 +289,11 @@ def _arguments(op: Op, reflected: bool) -> str:
     """The arguments of a function, as `args, kwargs`."""
     parameters = op.signature.parameters
     by_name = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
-    given = [f"*{n}" if parameters[n].kind is inspect.Parameter.VAR_POSITIONAL else n for n in _order(op, reflected) if n not in by_name]
+    given = [
+        f"*{n}" if parameters[n].kind is inspect.Parameter.VAR_POSITIONAL else n
+        for n in _order(op, reflected)
+        if n not in by_name
+    ]
     return f"{tuple_text(given)}, {{{', '.join(f'{n!r}: {n}' for n in by_name)}}}"
 
 
@@ -220,11 +301,21 @@ def _arguments(op: Op, reflected: bool) -> str:
 
 
 def _chooses(op: Op) -> bool:
-    """Whether `op` is of the kind of `where`: of its three arrays the first, which has no rule, is all that is kept."""
-    if len(op.roles) != 3 or len(op.arrays) != 3 or isinstance(op.vjp, Rule) or op.view or set(op.vjp) != set(op.arrays[1:]):
+    """Whether `op` is of the kind of `where`: of its three arrays the first, which has no rule, is
+    all that is kept.
+    """
+    if (
+        len(op.roles) != 3
+        or len(op.arrays) != 3
+        or isinstance(op.vjp, Rule)
+        or op.view
+        or set(op.vjp) != set(op.arrays[1:])
+    ):
         return False
     kept = {name for needs in CHOICES for name in pullback(op, needs, False, True).plan}
-    return kept <= {op.arrays[0]} | {f"{x}_{what}" for x in op.arrays[1:] for what in ("shape", "dtype")}
+    return kept <= {op.arrays[0]} | {
+        f"{x}_{what}" for x in op.arrays[1:] for what in ("shape", "dtype")
+    }
 
 
 def _straight_lines(op: Op) -> Iterator[str]:
@@ -262,7 +353,9 @@ def _as_constant(op: Op, x: Operand, scalar: str, pad: str) -> Iterator[str]:
 
 
 def _further(op: Op, x: Operand, cell: str, given: str, scalar: str, pad: str) -> Iterator[str]:
-    """The version cell of an operand, and what it was as a Python scalar, where anything takes these."""
+    """The version cell of an operand, and what it was as a Python scalar, where anything takes
+    these.
+    """
     names = _taken(op)
     if x.name in names and not op.view:
         yield f"{pad}{x.cell} = {cell}"
@@ -279,11 +372,18 @@ def _taken(op: Op) -> set[str]:
 
 
 def _one(op: Op, x: Operand) -> Iterator[str]:
-    guard = "".join(f" and type({p.name}) is not _Tensor" for p in op.signature.parameters.values()
-                    if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
-    # A view and a node remember their arguments, which must not change; and not every library takes lists.
-    guard += "".join(f" and not isinstance({n}, list)" for n, role in op.roles.items()
-                     if role == "plain" and n not in ("key", "copy", "dtype", "keepdims", "correction"))
+    guard = "".join(
+        f" and type({p.name}) is not _Tensor"
+        for p in op.signature.parameters.values()
+        if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem"
+    )
+    # A view and a node remember their arguments, which must not change; and not every library takes
+    # lists.
+    guard += "".join(
+        f" and not isinstance({n}, list)"
+        for n, role in op.roles.items()
+        if role == "plain" and n not in ("key", "copy", "dtype", "keepdims", "correction")
+    )
     guard += " and dtype is None" if "dtype" in op.roles else ""
     if op.view == "layout":
         guard += " and copy is None"
@@ -291,8 +391,12 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
     yield f"        _e = {x.name}._elem"
     yield "        _p = _e.plans.get(_op)"
     yield from _fetch(op, x, "        ")
-    if op.view == "layout":  # of memory in row-major order it is a view for sure; the general path asks
-        yield f"        if _p and (not _p.host.dense(_p.xp, {x.value}) or type({x.name}) is _View and not _p.host.mutable):"
+    # of memory in row-major order it is a view for sure; the general path asks
+    if op.view == "layout":
+        yield (
+            f"        if _p and (not _p.host.dense(_p.xp, {x.value}) or type({x.name}) is "
+            "_View and not _p.host.mutable):"
+        )
         yield "            _p = False"
     yield "    else:"
     yield "        _p = False"
@@ -328,7 +432,9 @@ def _meet(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
 
 
 def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
-    """What else may stand beside a Tensor: a Python scalar, a raw array of its library and dtype."""
+    """What else may stand beside a Tensor: a Python scalar, a raw array of its library and
+    dtype.
+    """
     if op.kind == "elementwise" or op.operator in ("lt", "le", "gt", "ge", "eq", "ne"):
         yield f"{pad}{word} type({x.name}) is float or type({x.name}) is int:"
         yield f"{pad}    if _p and _p.constant is not None:"
@@ -346,19 +452,28 @@ def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
 
 def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
     c = chosen.name
-    yield f"    _e = {x1.name}._elem if {_plain(x1.name)} else {x2.name}._elem if {_plain(x2.name)} else None"
+    yield (
+        f"    _e = {x1.name}._elem if {_plain(x1.name)} else {x2.name}._elem if "
+        f"{_plain(x2.name)} else None"
+    )
     yield f"    if _e is not None and ({_plain(c)}):"
     yield f"        _q = {c}._elem"
     yield f"        if type({x2.name}) is _Tensor and _e is {x2.name}._elem.base:"
     yield f"            _e = {x2.name}._elem"
     yield "        _p = _e.plans.get(_op)"
     yield "        if not _q.bool or _q.host is not _e.host or (_q.layered and not _e.layered) \\"
-    yield f"                or (_q.level != _e.level and (_q.run is not None or {c}._node is not None)):"
+    yield (
+        f"                or (_q.level != _e.level and (_q.run is not None or {c}._node is "
+        "not None)):"
+    )
     yield "            _p = False"
     yield f"        {chosen.value} = {c}._array"
     yield from _further(op, chosen, f"{c}._cell", chosen.value, "None", "        ")
     for x in (x1, x2):
-        yield f"        if ({_plain(x.name)}) and ({x.name}._elem is _e or {x.name}._elem is _e.base and {x.name}._node is None):"
+        yield (
+            f"        if ({_plain(x.name)}) and ({x.name}._elem is _e or {x.name}._elem is "
+            f"_e.base and {x.name}._node is None):"
+        )
         yield from _fetch(op, x, "            ")
         yield f"        elif (type({x.name}) is float or type({x.name}) is int) and _e.floating:"
         yield f"            {x.value} = {x.name}"
@@ -379,7 +494,8 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     pad = "        "
     given = "_given" if op.name == "pow" else ""
     yield f"{pad}_y = {call_text(op, '_p.fn', {x.name: x.value + given for x in operands})}"
-    if not op.view and not op.module.startswith("multigrad."):  # a stranger's may return an argument now and then: a view, as the other way sees
+    # a stranger's may return an argument now and then: a view, as the other way sees
+    if not op.view and not op.module.startswith("multigrad."):
         yield f"{pad}if {' or '.join(f'_y is {x.value}' for x in operands)}:"
         yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
@@ -413,8 +529,13 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield from _patterns(op, operands, PAIRS, "r", pad)
 
 
-def _patterns(op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules: str, pad: str) -> Iterator[str]:
-    """A node for each pattern of wanted gradients. Elementwise functions of equal shapes need not have their gradients summed over axes."""
+def _patterns(
+    op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules: str, pad: str
+) -> Iterator[str]:
+    """A node for each pattern of wanted gradients.
+
+    Elementwise functions of equal shapes need not have their gradients summed over axes.
+    """
     x1, x2 = operands[-2:]
     same = {x.name: f"_y.shape == {x.value}.shape" for x in (x1, x2)}
     tests = (f"if {x2.node} is None:", f"elif {x1.node} is None:", "else:")
@@ -423,7 +544,9 @@ def _patterns(op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules
         yield f"{pad}{test}"
         if rules == "r":
             yield f"{pad}    if {shapes}:"
-            yield from _node(op, pattern, pad + "        ", f"_p.r{number}", operands, conform=False)
+            yield from _node(
+                op, pattern, pad + "        ", f"_p.r{number}", operands, conform=False
+            )
             yield f"{pad}    else:"
             yield from _node(op, pattern, pad + "        ", f"_p.b{number}", operands, conform=True)
         else:
@@ -434,20 +557,29 @@ def _patterns(op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules
 def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
     yield f"{pad}_t = _new(_{'View' if op.view else 'Tensor'})"
     yield f"{pad}_t._array = _y"
-    yield f"{pad}_t._elem = _e" + (" if _p.same else _e.truth or _truth(_e)" if op.kind == "nondifferentiable" else "")
+    yield f"{pad}_t._elem = _e" + (
+        " if _p.same else _e.truth or _truth(_e)" if op.kind == "nondifferentiable" else ""
+    )
     if op.view:
         yield f"{pad}_t._cell = _c = {x.name}._cell"
         yield f"{pad}_t._seen = len(_c)"
         yield from _ask(pad)
-        yield f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
+        yield (
+            f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
+        )
     else:
         yield f"{pad}_t._cell = _c = []"
 
 
 def _ask(pad: str) -> Iterator[str]:
-    """Ask the gate, as it was read at the beginning: whether the level records, or a Mode whose observers are to be told."""
+    """Ask the gate, as it was read at the beginning: whether the level records, or a Mode whose
+    observers are to be told.
+    """
     yield f"{pad}if _r is not True:"
-    yield f"{pad}    _r = (_r if _r.tells else _r.base) if _e.run is None else _r.at(_e.run, _e.level)"
+    yield (
+        f"{pad}    _r = (_r if _r.tells else _r.base) if _e.run is None else _r.at(_e.run, "
+        "_e.level)"
+    )
 
 
 def _told(op: Op, pad: str) -> Iterator[str]:
@@ -456,15 +588,24 @@ def _told(op: Op, pad: str) -> Iterator[str]:
     yield f"{pad}return _t"
 
 
-def _node(op: Op, needs: Needs, pad: str, rule: str, operands: Sequence[Operand], conform: bool = False) -> Iterator[str]:
+def _node(
+    op: Op, needs: Needs, pad: str, rule: str, operands: Sequence[Operand], conform: bool = False
+) -> Iterator[str]:
     """Fill the node of the result."""
     wanted = [x.node for x, need in zip(operands, needs, strict=True) if need]
     plan = pullback(op, needs, False, conform or conforms(op))
     saved = "".join(_saved_text(op, name, operands) + ", " for name in plan.plan)
-    cells = [_cell_text(op, name, operands) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
+    cells = [
+        _cell_text(op, name, operands)
+        for name, source in zip(plan.plan, plan.sources, strict=True)
+        if source is not None
+    ]
     yield f"{pad}_m.rule = {rule}"
     yield f"{pad}_m.saved = ({saved})"
-    yield f"{pad}_m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
+    yield (
+        f"{pad}_m.cells = "
+        f"{'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
+    )
     yield f"{pad}_m.next = {wanted[0] if len(wanted) == 1 else '(' + ', '.join(wanted) + ')'}"
     if len(operands) == 1:
         yield from _told(op, pad)
@@ -478,7 +619,10 @@ def _saved_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
         return "_y"
     f = residuals(op).get(name)
     if f is not None:
-        return f"_residual_{name}(_p.xp, {', '.join(_saved_text(op, n, operands) for n in f.takes[1:])})"
+        return (
+            f"_residual_{name}(_p.xp, "
+            f"{', '.join(_saved_text(op, n, operands) for n in f.takes[1:])})"
+        )
     argument, _, what = name.rpartition("_")
     assert what in METADATA, name
     if what == "scalar":

@@ -1,7 +1,10 @@
-"""Grad mode: whether operations are recorded. It belongs to a level; the base level's is right per thread and per asyncio task.
+"""Grad mode: whether operations are recorded.
 
-The meaning is that of torch.autograd.grad_mode, with two of its accidents mended: entering one instance twice restores
-the outer mode, and decorated coroutine functions and async generators run in the mode.
+It belongs to a level; the base level's is right per thread and per asyncio task.
+
+The meaning is that of torch.autograd.grad_mode, with two of its accidents mended: entering one
+instance twice restores the outer mode, and decorated coroutine functions and async generators run
+in the mode.
 """
 
 from __future__ import annotations
@@ -25,7 +28,10 @@ _gate, _set = observe.gate.get, observe.gate.set
 
 
 def recording() -> bool | None:
-    """Whether the base level records. None inside the forward of a Function: it does not, but notes what is computed."""
+    """Whether the base level records.
+
+    None inside the forward of a Function: it does not, but notes what is computed.
+    """
     gate = _gate()
     return True if gate is True else gate.base
 
@@ -36,7 +42,10 @@ def is_grad_enabled() -> bool:
 
 
 def recorded(function: Callable[..., T], *args: Any) -> T:
-    """Call a function with all grad modes on. Inside the forward of a Function they stay as they are: it is noted what is computed."""
+    """Call a function with all grad modes on.
+
+    Inside the forward of a Function they stay as they are: it is noted what is computed.
+    """
     gate = _gate()
     token = _set(gate if gate is True or gate.base is None else made(True, NONE, gate.watch))
     try:
@@ -53,11 +62,15 @@ def quiet(gate: Any) -> Any:
 
 
 Before = tuple[Switch, Any, Any, Any]
-"""What a context manager restores: a grad mode, what it was, and the gate before and after it was set."""
+"""What a context manager restores: a grad mode, what it was, and the gate before and after it was
+set.
+"""
 
 
 class _Mode:
-    """A grad mode as a context manager and as a decorator of functions, generators and coroutines."""
+    """A grad mode as a context manager and as a decorator of functions, generators and
+    coroutines.
+    """
 
     mode: bool = True
     __signature__: inspect.Signature
@@ -65,9 +78,12 @@ class _Mode:
     def __init_subclass__(cls) -> None:
         """Have `help` and editors show how it is made, not what `__new__` takes."""
         signature = inspect.signature(cls.__init__)
-        cls.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=signature.empty)
+        cls.__signature__ = signature.replace(
+            parameters=list(signature.parameters.values())[1:], return_annotation=signature.empty
+        )
 
     if TYPE_CHECKING:
+
         @overload
         def __new__(cls) -> Self: ...
         @overload
@@ -75,7 +91,8 @@ class _Mode:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
-        if len(args) == 1 and not kwargs and cls._decorates(args[0]):  # @no_grad without parentheses
+        # @no_grad without parentheses
+        if len(args) == 1 and not kwargs and cls._decorates(args[0]):
             cls.__init__(self)
             return self(args[0])
         return self
@@ -117,30 +134,45 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        """Decorate: the body of `function` runs in this mode, at each resume if it is a generator or a coroutine."""
+        """Decorate: the body of `function` runs in this mode, at each resume if it is a generator
+        or a coroutine.
+        """
         if inspect.isclass(function):
-            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
-                          "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
-                          "and nothing else.", FutureWarning, stacklevel=2)
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
             setattr(function, "__init__", self.clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
             return function
         return each_call(function, self.clone)  # type: ignore[return-value]
 
 
 def _restore(variable: Switch, mode: Any, token: Token[Any]) -> None:
-    """Give one grad mode its former value, and leave the rest of the gate as it was before that was set with this token."""
+    """Give one grad mode its former value, and leave the rest of the gate as it was before that was
+    set with this token.
+    """
     gate = token.old_value
     _set(variable.changed(True if gate is Token.MISSING else gate, mode))
 
 
 class no_grad(_Mode):
-    """Context manager and decorator: operations are not recorded, results do not require grad. As torch.no_grad."""
+    """Context manager and decorator: operations are not recorded, results do not require grad.
+
+    As torch.no_grad.
+    """
 
     mode = False
 
 
 class enable_grad(_Mode):
-    """Context manager and decorator: operations are recorded, also inside no_grad. As torch.enable_grad."""
+    """Context manager and decorator: operations are recorded, also inside no_grad.
+
+    As torch.enable_grad.
+    """
 
     mode = True
 
@@ -148,8 +180,8 @@ class enable_grad(_Mode):
 class inference_mode(_Mode):
     """Context manager and decorator: as no_grad when `mode` is true, as enable_grad otherwise.
 
-    PyTorch's further restrictions on such results (they cannot be saved for a backward pass) have no use here:
-    results are ordinary arrays without a history.
+    PyTorch's further restrictions on such results (they cannot be saved for a backward pass) have
+    no use here: results are ordinary arrays without a history.
     """
 
     def __init__(self, mode: bool = True) -> None:
@@ -165,7 +197,10 @@ class inference_mode(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """Set the mode to `mode` at once, and restore the former one when used as a context manager. As torch.set_grad_enabled."""
+    """Set the mode to `mode` at once, and restore the former one when used as a context manager.
+
+    As torch.set_grad_enabled.
+    """
 
     @classmethod
     def _decorates(cls, argument: Any) -> bool:
@@ -173,7 +208,10 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         super().__init__()
         self.mode = mode
         self._entered: list[Before] = []
@@ -200,7 +238,8 @@ class set_grad_enabled(_Mode):
 class switched:
     """Give these grad modes the values beside them for a while.
 
-    No generator: one that an interrupt kept from ending would do so later, and restore what is long over.
+    No generator: one that an interrupt kept from ending would do so later, and restore what is long
+    over.
     """
 
     __slots__ = ("_before", "_modes")

@@ -1,10 +1,11 @@
-"""The graph of recorded operations: nodes, what they save, and the check that it was not changed since.
+"""The graph of recorded operations: nodes, what they save, and the check that it was not changed
+since.
 
-A node never holds a Tensor that it could be reached from, so a graph is freed as soon as its last result is dropped.
-It keeps raw saved values, the version cells of the Tensors they came from, and its parents. A version cell is a list,
-shared by all Tensors on the same memory, with the clock reading of each in-place write; its length is the version.
-Nodes and writes are numbered by one clock, so a saved value was changed exactly if its cell's last entry is younger
-than the node.
+A node never holds a Tensor that it could be reached from, so a graph is freed as soon as its last
+result is dropped. It keeps raw saved values, the version cells of the Tensors they came from, and
+its parents. A version cell is a list, shared by all Tensors on the same memory, with the clock
+reading of each in-place write; its length is the version. Nodes and writes are numbered by one
+clock, so a saved value was changed exactly if its cell's last entry is younger than the node.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Node:
     saved   what the pullback takes, None once freed
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
-    extra   hooks and metadata; set only on nodes of the classes below, None as long as there are none
+    extra   hooks and metadata; set only on nodes of the classes below, None as long as there are
+            none
     noted   what observers have noted of it, by name; set only where one has, see `notes`
     """
 
@@ -67,7 +69,9 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes that made the operands, each with the number of its output; (None, 0) for a constant."""
+        """The nodes that made the operands, each with the number of its output; (None, 0) for a
+        constant.
+        """
         wanted = iter(self.next if isinstance(self.next, tuple) else (self.next,))
         flags: list[bool] = []
         for need in self.rule.needs:
@@ -76,7 +80,10 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dictionary for the user's own notes about this node. In anomaly mode it has the stack of the call that made the node."""
+        """A dictionary for the user's own notes about this node.
+
+        In anomaly mode it has the stack of the call that made the node.
+        """
         metadata = extra(self).metadata
         if hasattr(self, "noted"):
             for note in self.noted.values():
@@ -85,14 +92,17 @@ class Node:
         return metadata
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`.
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns
+        replaces `grad_inputs`.
 
         `grad_inputs` has one entry for each of `next_functions`, None for a constant.
         """
         return RemovableHandle(extra(self).posthooks, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces `grad_outputs`."""
+        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces
+        `grad_outputs`.
+        """
         return RemovableHandle(extra(self).prehooks, fn)
 
     def _sequence_nr(self) -> int:
@@ -100,7 +110,9 @@ class Node:
 
     @property
     def _input_metadata(self) -> tuple[OutputInfo, ...]:
-        """Shape, dtype and device of each output, as far as the node knows them: those of the Tensor if get_gradient_edge or a hook noted it."""
+        """Shape, dtype and device of each output, as far as the node knows them: those of the
+        Tensor if get_gradient_edge or a hook noted it.
+        """
         from .saved import output_info
 
         return output_info(self)
@@ -108,7 +120,11 @@ class Node:
     def __dir__(self) -> list[str]:
         rule = getattr(self, "rule", None)
         plan = () if rule is None else dict.fromkeys((*rule.op.arrays, *rule.plan))
-        return [n for n in object.__dir__(self) if not n.startswith("_saved_") and not n.startswith("_raw_saved_")] + [f"_saved_{n}" for n in plan]
+        return [
+            n
+            for n in object.__dir__(self)
+            if not n.startswith("_saved_") and not n.startswith("_raw_saved_")
+        ] + [f"_saved_{n}" for n in plan]
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -119,7 +135,10 @@ TRACEBACK = "traceback_"
 
 
 def notes(node: Node) -> dict[str, Any]:
-    """What observers have noted of a node, by name. A note with a method `tell(metadata)` puts into the metadata what users may read there."""
+    """What observers have noted of a node, by name.
+
+    A note with a method `tell(metadata)` puts into the metadata what users may read there.
+    """
     noted: dict[str, Any] | None = getattr(node, "noted", None)
     if noted is None:
         noted = node.noted = {}
@@ -127,7 +146,9 @@ def notes(node: Node) -> dict[str, Any]:
 
 
 def expose(names: Sequence[str]) -> None:
-    """Let nodes show what they save under these names: as a Tensor `_saved_<name>`, and as `_raw_saved_<name>`, which takes hooks."""
+    """Let nodes show what they save under these names: as a Tensor `_saved_<name>`, and as
+    `_raw_saved_<name>`, which takes hooks.
+    """
     for name in names:
         if not hasattr(Node, f"_saved_{name}"):
             setattr(Node, f"_saved_{name}", property(partial(_saved, name, False)))
@@ -139,7 +160,9 @@ def _saved(name: str, raw: bool, node: Node) -> Any:
 
     rule = getattr(node, "rule", None)
     if rule is None or (name not in rule.plan and name not in rule.op.arrays):
-        raise AttributeError(f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'")
+        raise AttributeError(
+            f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'"
+        )
     return SavedTensor(partial(pack_saved, node, name)) if raw else show(node, name)
 
 
@@ -152,7 +175,10 @@ class OutputInfo(NamedTuple):
 
 
 class HookedNode(Node):
-    """A Node with hooks. A node becomes one when its first hook is registered, so that others need not look for any."""
+    """A Node with hooks.
+
+    A node becomes one when its first hook is registered, so that others need not look for any.
+    """
 
     __slots__ = ()
 
@@ -163,7 +189,9 @@ class MultiNode(Node):
     __slots__ = ("outputs", "picks")
     picks: list[weakref.ref[Pick] | None]
     outputs: dict[int, Extra]
-    """The hooks of outputs: they outlive their Picks, since the hook of an unused output is called with None."""
+    """The hooks of outputs: they outlive their Picks, since the hook of an unused output is called
+    with None.
+    """
 
     def __init__(self, outputs: int) -> None:
         self.picks = [None] * outputs
@@ -183,8 +211,8 @@ class MultiNode(Node):
 class CustomNode(MultiNode):
     """The node of an autograd.Function, see custom/node.py.
 
-    Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows the node weakly, and makes it anew if
-    nobody holds it any more.
+    Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows
+    the node weakly, and makes it anew if nobody holds it any more.
     """
 
     __slots__ = ("ctx", "host")
@@ -200,7 +228,9 @@ class CustomNode(MultiNode):
         return found
 
     def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
-        """The gradients of the parents, given those of the outputs (None for one that was not used), in the pass `p`."""
+        """The gradients of the parents, given those of the outputs (None for one that was not
+        used), in the pass `p`.
+        """
         found: tuple[Any, ...] = self.ctx._propagate(g, p)
         return found
 
@@ -223,7 +253,10 @@ class Pick(Node):
 
 
 class AccumulateGrad(Node):
-    """The end of the graph at a leaf: adds what arrives to the leaf's gradient. It does not keep the leaf alive."""
+    """The end of the graph at a leaf: adds what arrives to the leaf's gradient.
+
+    It does not keep the leaf alive.
+    """
 
     __slots__ = ("cell", "enabled", "tensor")
 
@@ -271,7 +304,15 @@ class Extra:
     metadata         the user's own notes about the node
     """
 
-    __slots__ = ("hooks", "metadata", "output", "post_accumulate", "posthooks", "prehooks", "retain")
+    __slots__ = (
+        "hooks",
+        "metadata",
+        "output",
+        "post_accumulate",
+        "posthooks",
+        "prehooks",
+        "retain",
+    )
 
     def __init__(self) -> None:
         self.hooks: dict[int, Callable[..., Any]] = {}
@@ -286,7 +327,9 @@ class Extra:
 _extending = threading.Lock()
 
 watched: set[Any] = set()
-"""Weak references to the leaves with hooks, and to nodes of hooks on several gradients: for them a pass runs in order (`backward.run_in_order`)."""
+"""Weak references to the leaves with hooks, and to nodes of hooks on several gradients: for them a
+pass runs in order (`backward.run_in_order`).
+"""
 
 
 def extra(node: Node) -> Extra:
@@ -315,12 +358,17 @@ def watch(node: Node) -> None:
 
 
 def added(a: Any, b: Any) -> Any:
-    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
+    """The sum of two gradients or tangents.
+
+    Of a raw array and a layer, the layer adds: not every library's arrays defer to others.
+    """
     return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
 
 
 class GradientEdge(NamedTuple):
-    """An output of a node: where a gradient arrives. `backward` and `grad` take it in place of the Tensor, which need not be kept for that.
+    """An output of a node: where a gradient arrives.
+
+    `backward` and `grad` take it in place of the Tensor, which need not be kept for that.
 
     A leaf is not kept alive by its edge unless `ownership_token` holds it.
     """
@@ -358,7 +406,10 @@ def backward_name(op_name: str) -> str:
         return "CopySlices"
     name = _names.get(op_name)
     if name is None:
-        name = _names[op_name] = "".join(w[:1].upper() + w[1:] for w in op_name.replace(".", "_").split("_")) + "Backward"
+        name = _names[op_name] = (
+            "".join(w[:1].upper() + w[1:] for w in op_name.replace(".", "_").split("_"))
+            + "Backward"
+        )
     return name
 
 
@@ -384,9 +435,13 @@ class RemovableHandle:
         self.remove()
 
 
-FREED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
-         "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-         "backward through the graph a second time or if you need to access saved tensors after calling backward.")
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you "
+    "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+    "through the graph a second time or if you need to access saved tensors after calling "
+    "backward."
+)
 
 
 def flat_cells(cells: Any) -> list[list[int]]:
@@ -412,29 +467,44 @@ def check_versions(node: Node) -> None:
             raise modified(_describe(node, cell), cell, node.seq)
 
 
-ENABLE = ("Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-          "multigrad.autograd.set_detect_anomaly(True, check_nan=False).")
-ALLOW = "To let the graph keep the values that it saved, write within mg.autograd.graph.allow_mutation_on_saved_tensors()."
+ENABLE = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+    "with multigrad.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+ALLOW = (
+    "To let the graph keep the values that it saved, write within "
+    "mg.autograd.graph.allow_mutation_on_saved_tensors()."
+)
 
 
 def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") -> GradientError:
-    """The error for a saved array, described by `what`, that was written after the node of the number `seq` had saved it."""
+    """The error for a saved array, described by `what`, that was written after the node of the
+    number `seq` had saved it.
+    """
     expected = sum(1 for written in cell if QUIET < written < seq)
     return GradientError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} is at version {versions(cell)}; expected version {expected} instead. {ENABLE}{remedy}")
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: {what} is at version {versions(cell)}; expected version {expected} "
+        f"instead. {ENABLE}{remedy}"
+    )
 
 
 def _describe(node: Node, cell: list[int]) -> str:
     """The changed array as `[numpy float64 [3]], which is output 0 of Add,`."""
     tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
     cells = [node.cells] if type(node.cells) is list else node.cells
-    found = [i for i, nested in zip(tracked, cells, strict=False) if any(c is cell for c in flat_cells(nested))]
+    found = [
+        i
+        for i, nested in zip(tracked, cells, strict=False)
+        if any(c is cell for c in flat_cells(nested))
+    ]
     if not found:  # an array inside an indexing key: their cells follow the others
         return f"an index array of {node.name()}"
     i = found[0]
     value, source = (node.saved or ())[i], node.rule.sources[i]
-    text = _shown(node.host, value) if hasattr(value, "shape") else f"an array saved by {node.name()}"
+    text = (
+        _shown(node.host, value) if hasattr(value, "shape") else f"an array saved by {node.name()}"
+    )
     if isinstance(source[0], tuple):
         return text
     kind, number = source
@@ -458,5 +528,7 @@ def _origin(parent: Node | None, output: int) -> str:
 
 
 def describe(host: Host, value: Any, node: Node | None) -> str:
-    """An array of the history `node`, for a message: `[numpy float64 [3]], which is output 0 of Add,`."""
+    """An array of the history `node`, for a message: `[numpy float64 [3]], which is output 0 of
+    Add,`.
+    """
     return _shown(host, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))

@@ -1,7 +1,8 @@
 """Calling hooks, in the order of PyTorch.
 
-The hooks of a Tensor in order of registration, then what retain_grad stores; then the prehooks of its node, the node,
-and its posthooks. For a leaf, the node's work is the accumulation, and the hooks after it come before the posthooks.
+The hooks of a Tensor in order of registration, then what retain_grad stores; then the prehooks of
+its node, the node, and its posthooks. For a leaf, the node's work is the accumulation, and the
+hooks after it come before the posthooks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _retaining = threading.Lock()
 
 
 def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
-    """Pass the gradient of a Tensor through its hooks and store it if the Tensor retains it. None: it is an output that was not used."""
+    """Pass the gradient of a Tensor through its hooks and store it if the Tensor retains it.
+
+    None: it is an output that was not used.
+    """
     if not e.hooks and e.retain is None:
         return g
     t = _shown(g, p)
@@ -32,7 +36,8 @@ def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
             hook.group.arrived(hook.number, t, p)
         elif (result := hook(t)) is not None:
             t = _checked(hook, result, t)
-    if e.retain is not None and isinstance(t, Tensor):  # another layer, above that of the Tensor, would not outlive its transformation
+    # another layer, above that of the Tensor, would not outlive its transformation
+    if e.retain is not None and isinstance(t, Tensor):
         with _retaining:
             before = e.retain.grad
             e.retain.grad = _own(t, e.retain, p) if before is None else before + t
@@ -40,7 +45,9 @@ def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
 
 
 def run_prehooks(e: Extra, g: Any, p: Pass) -> Any:
-    """Pass the gradients of all outputs of a node through its prehooks: `g` is one, or a tuple of them."""
+    """Pass the gradients of all outputs of a node through its prehooks: `g` is one, or a tuple of
+    them.
+    """
     grads = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
     for hook in tuple(e.prehooks.values()):
         grads = _replaced(hook, hook(grads), grads)
@@ -49,7 +56,9 @@ def run_prehooks(e: Extra, g: Any, p: Pass) -> Any:
 
 
 def run_posthooks(node: Node, e: Extra, found: Any, g: Any, p: Pass) -> Any:
-    """Pass what the rule of a node returned through its posthooks, which see None for a constant operand."""
+    """Pass what the rule of a node returned through its posthooks, which see None for a constant
+    operand.
+    """
     single = node.next != () and node.rule.single
     given = iter((found,) if single else found)
     wanted = [parent is not None for parent, _ in node.next_functions]
@@ -62,7 +71,9 @@ def run_posthooks(node: Node, e: Extra, found: Any, g: Any, p: Pass) -> Any:
 
 
 def run_post_accumulate(e: Extra, leaf: Tensor) -> None:
-    """Call the hooks that follow the accumulation into a leaf; they get the leaf and return nothing."""
+    """Call the hooks that follow the accumulation into a leaf; they get the leaf and return
+    nothing.
+    """
     for hook in tuple(e.post_accumulate.values()):
         if hook(leaf) is not None:
             raise GradientError("Tensor post accumulate grad hooks should return None.")
@@ -70,11 +81,17 @@ def run_post_accumulate(e: Extra, leaf: Tensor) -> None:
 
 def _shown(g: Any, p: Pass) -> Any:
     """A gradient as hooks see it."""
-    return g if g is None or (isinstance(g, Layer) and g._level >= p.like._level) else wrap_at(p.like, g)
+    return (
+        g
+        if g is None or (isinstance(g, Layer) and g._level >= p.like._level)
+        else wrap_at(p.like, g)
+    )
 
 
 def _hidden(t: Any, p: Pass) -> Any:
-    """A gradient as the pass works on it, which a hook may have written into an array that it made."""
+    """A gradient as the pass works on it, which a hook may have written into an array that it
+    made.
+    """
     t = peeled(t, p.like._level)
     return t._array if isinstance(t, Tensor) and t._level == p.like._level and not p.create else t
 
@@ -95,20 +112,30 @@ def _replaced(hook: Any, result: Any, before: tuple[Any, ...]) -> tuple[Any, ...
     if not isinstance(result, tuple):
         raise TypeError(f"expected tuple, but hook returned '{_kind(result)}'")
     if len(result) != len(before):
-        raise GradientError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected {len(before)})")
-    return tuple(new if new is None or new is old else _checked(hook, new, old) for new, old in zip(result, before, strict=True))
+        raise GradientError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+            f"{len(result)}, but expected {len(before)})"
+        )
+    return tuple(
+        new if new is None or new is old else _checked(hook, new, old)
+        for new, old in zip(result, before, strict=True)
+    )
 
 
 def _checked(hook: Any, result: Any, before: Tensor | None) -> Tensor:
     if before is None:
         raise GradientError("can't replace a None gradient with a non-None value")
     if not isinstance(result, Layer):
-        raise TypeError(f"expected Variable, but hook returned '{_kind(result)}' (the hook {_name(hook)!r})")
+        raise TypeError(
+            f"expected Variable, but hook returned '{_kind(result)}' (the hook {_name(hook)!r})"
+        )
     if tuple(result.shape) != tuple(before.shape):  # type: ignore[attr-defined]
         raise GradientError(f"hook '{_name(hook)}' has changed the size of value")
     if element_of(result) is not before._elem.base:
-        raise GradientError(f"hook '{_name(hook)}' has changed the type of value (was {before._elem.host.name} {before.dtype} got "
-                            f"{element_of(result).host.name} {element_of(result).dtype})")
+        raise GradientError(
+            f"hook '{_name(hook)}' has changed the type of value (was {before._elem.host.name} "
+            f"{before.dtype} got {element_of(result).host.name} {element_of(result).dtype})"
+        )
     return result  # type: ignore[return-value]
 
 
@@ -124,24 +151,30 @@ def _name(hook: Any) -> str:
 class Group:
     """A hook on several Tensors, called once in each pass.
 
-    every  True: after the last gradient of those that the pass reaches, with a list (None for the others); False: with the first
+    every  True: after the last gradient of those that the pass reaches, with a list (None for the
+           others); False: with the first
     """
 
     def __init__(self, nodes: list[Node], function: Callable[[Any], None], every: bool) -> None:
         self.function = function
         self.every = every
         self.nodes = nodes
-        self.handles = [RemovableHandle(extra(node).hooks, Member(self, i)) for i, node in enumerate(nodes)]
+        self.handles = [
+            RemovableHandle(extra(node).hooks, Member(self, i)) for i, node in enumerate(nodes)
+        ]
         for node in nodes:
             watch(node.next if type(node) is Pick else node)
 
     def arrived(self, number: int, t: Any, p: Pass) -> None:
         """Note the gradient of Tensor `number`."""
-        if not hasattr(p, "reached"):  # registered while this pass was running: it counts from the next one
+        # registered while this pass was running: it counts from the next one
+        if not hasattr(p, "reached"):
             return
         state = p.groups.get(self)
         if state is None:
-            pending = sum(1 for node in self.nodes if (node.next if type(node) is Pick else node) in p.reached)
+            pending = sum(
+                1 for node in self.nodes if (node.next if type(node) is Pick else node) in p.reached
+            )
             state = p.groups[self] = [pending if self.every else 1, [None] * len(self.nodes)]
         state[0] -= 1
         state[1][number] = t

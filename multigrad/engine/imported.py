@@ -15,4 +15,6 @@ def looked(modules: int) -> None:
 
 @wanted
 def register_clients() -> None:
-    """Tell the libraries that the program has imported of Tensors, where they want to be told. (clients/)"""
+    """Tell the libraries that the program has imported of Tensors, where they want to be told.
+    (clients/)
+    """

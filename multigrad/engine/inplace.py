@@ -1,8 +1,9 @@
 """In-place operations: `+=` and its kin, `x[key] = value`, the twins such as `sin_()`.
 
-The new value is computed, and recorded, by the ordinary operation; then it takes the place of the old one: the buffer is
-written where arrays are mutable, replaced where they are not, the Tensor takes over the node, the version goes up. Where
-nothing is recorded, a mutable array is changed directly. What a write through a view means for others is in views.py.
+The new value is computed, and recorded, by the ordinary operation; then it takes the place of the
+old one: the buffer is written where arrays are mutable, replaced where they are not, the Tensor
+takes over the node, the version goes up. Where nothing is recorded, a mutable array is changed
+directly. What a write through a view means for others is in views.py.
 """
 
 from __future__ import annotations
@@ -26,25 +27,54 @@ from .layout import Location, climb, note_write
 from .level import Layer, innermost
 from .old_values import Copies, before_write, keep_old, noted, without
 from .tensor import Tensor, View, element_of, peeled, wrap_at
-from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
+from .views import (
+    check_value,
+    fitted,
+    is_part,
+    move_retained,
+    permit,
+    rebase,
+    record,
+    write,
+    written,
+)
 
 
-def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
-             named: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array.
+def in_place(
+    op: Op,
+    function: Callable[..., Any],
+    t: Tensor,
+    others: tuple[Any, ...],
+    direct: Callable[..., Any] | None = None,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Carry out `t = function(t, *others)` in the memory of `t`.
+
+    `direct(array, *others)` does so on a raw mutable array.
 
     `named`: operands that the function gets by keyword.
     """
     told = () if gate.get() is True else observe.observers(WRITE)
     if told:
-        others, named = observe.stand_in(others), {name: observe.stand_in(x) for name, x in named.items()}
+        others, named = (
+            observe.stand_in(others),
+            {name: observe.stand_in(x) for name, x in named.items()},
+        )
         call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
-        return observe.around(told, call, partial(_in_place, op, function, t, others, direct, named))
+        return observe.around(
+            told, call, partial(_in_place, op, function, t, others, direct, named)
+        )
     return _in_place(op, function, t, others, direct, named)
 
 
-def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None,
-              named: Mapping[str, Any]) -> Any:
+def _in_place(
+    op: Op,
+    function: Callable[..., Any],
+    t: Tensor,
+    others: tuple[Any, ...],
+    direct: Callable[..., Any] | None,
+    named: Mapping[str, Any],
+) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = bool(mode_at(t))
@@ -87,7 +117,10 @@ provide(accumulation, add_to_view=add_to_view)
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
-    """The update of a parameter, `w -= step`: plain Tensors of one element type, nothing recorded. None where it is not that simple."""
+    """The update of a parameter, `w -= step`: plain Tensors of one element type, nothing recorded.
+
+    None where it is not that simple.
+    """
     host = t._elem.host
     array = t._array
     if not host.mutable or isinstance(array, host.scalars):
@@ -102,7 +135,9 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
-    """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
+    """The raw operands, if a mutable array may be changed with them directly: same element type, or
+    Python scalars.
+    """
     found = []
     for x in others:
         if type(x) is Tensor or type(x) is View:
@@ -126,7 +161,9 @@ def _has_history(x: Any) -> bool:
 
 
 def _mark(t: Any) -> None:
-    """Inside the forward of a Function, note of the memory of `t` that what is written there was computed of its inputs."""
+    """Inside the forward of a Function, note of the memory of `t` that what is written there was
+    computed of its inputs.
+    """
     if following.get() is not None:
         for x in climb(t):
             if x._node is None and x._elem.floating:
@@ -151,7 +188,8 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
         _take_over(t, place, value)
     else:
         if value is not t:
-            t._node = None  # of an operation without a gradient, as floor_divide, the result is a constant
+            # of an operation without a gradient, as floor_divide, the result is a constant
+            t._node = None
         written(t, place)
 
 
@@ -166,7 +204,9 @@ def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
 
 
 def touch(t: Tensor, value: Tensor) -> None:
-    """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one more version, but no later a write."""
+    """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one
+    more version, but no later a write.
+    """
     permit(t, Location(t), bool(mode_at(t)), value._node is not None)
     t._cell.append(t._cell[-1] if t._cell else 0)
 
@@ -191,15 +231,31 @@ def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
 
 
 def _keep_old_value(t: Tensor, result: Tensor) -> None:
-    """If the rule needs values that this write spoils, `t` itself or views of it, let the node keep copies, as PyTorch does."""
+    """If the rule needs values that this write spoils, `t` itself or views of it, let the node keep
+    copies, as PyTorch does.
+    """
     node = result._node
     if node is not None and node.saved is not None:
         keep_old(node, t._cell, Copies())
 
 
 DIRECT: dict[str, Callable[..., Any]] = {
-    stem: getattr(operator, f"i{stem}") for stem in
-    ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+    stem: getattr(operator, f"i{stem}")
+    for stem in (
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+    )
 }
 
 
@@ -209,11 +265,21 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
         _set_item(op, function, t, key, value)
     else:
         key, value = observe.stand_in(key), observe.stand_in(value)
-        observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), partial(_set_item, op, function, t, key, value), of=t)
+        observe.call(
+            WRITE,
+            op,
+            op.name,
+            tuple(op.roles),
+            (t, key, value),
+            partial(_set_item, op, function, t, key, value),
+            of=t,
+        )
 
 
 def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-    """Into the array itself where nothing is recorded, else into the view that the key means, else by the operation `setitem`."""
+    """Into the array itself where nothing is recorded, else into the view that the key means, else
+    by the operation `setitem`.
+    """
     others = False
     if isinstance(value, Tensor):
         value = peeled(value, t._level)
@@ -228,21 +294,33 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
         _mark(t)
     if gate.get() is not True:
         before_write(t._cell)
-    inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
+    # which store refuses, as it does what such a key selects
+    inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:
-        inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))
+        inner = inner or any(
+            _is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,))
+        )
     direct = not recorded and t._elem.run is None and place.holds(t._array)
     if not inner and direct and _assign_directly(t, key, value):
         written(t, place)
     elif not inner and is_basic_key(key) and _assign_part(t, place, key, value, recording):
         pass
-    elif inner or not recorded or type(t) is not Tensor or t._elem.run is not None or not place.holds(t._array) \
-            or not _assign_items(op, t, place, key, value):
+    elif (
+        inner
+        or not recorded
+        or type(t) is not Tensor
+        or t._elem.run is not None
+        or not place.holds(t._array)
+        or not _assign_items(op, t, place, key, value)
+    ):
         store(t, place, function(t, key, value), recording, "setitem")
 
 
 def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
-    """Assign to the array of the library. Returns whether it could: else the checked ways say what is wrong, or can do it."""
+    """Assign to the array of the library.
+
+    Returns whether it could: else the checked ways say what is wrong, or can do it.
+    """
     raw = raw_key(value)
     host = t._elem.host
     if hasattr(raw, "dtype") and element_of(raw).host is not host:
@@ -255,10 +333,17 @@ def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
 
 
 def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
-    """Write to the view `t[key]`. Returns whether the value fits: else the library says better why it does not."""
+    """Write to the view `t[key]`.
+
+    Returns whether the value fits: else the library says better why it does not.
+    """
     x = t._array
     try:
-        shown = general(OPS["getitem"], (x, key)) if isinstance(x, Layer) else t._elem.host.xp.getitem(x, key)
+        shown = (
+            general(OPS["getitem"], (x, key))
+            if isinstance(x, Layer)
+            else t._elem.host.xp.getitem(x, key)
+        )
         array, node, cell = _as_part(t, value, shown)
     except (IndexError, TypeError, ValueError):
         return False
@@ -276,7 +361,10 @@ def _is_inner(x: Any, t: Tensor) -> bool:
 
 
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
-    """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
+    """Write to the places that arrays name, in memory, and record what `setitem` would.
+
+    Returns whether the library can.
+    """
     try:
         before = wrap_at(t, t._array) if _is_overwritten(t, key, value) else t
         result = apply_tensor(op, (before, key, value), t, _assign)
@@ -287,11 +375,23 @@ def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> b
 
 
 def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
-    """Whether a mask that is true everywhere puts a history in the place of infinities or nans, of which no derivative may reach the gradient."""
+    """Whether a mask that is true everywhere puts a history in the place of infinities or nans, of
+    which no derivative may reach the gradient.
+    """
     mask = raw_key(key)
-    if not (isinstance(value, Tensor) and value._node is not None and value._level == t._level and hasattr(mask, "dtype")):
+    if not (
+        isinstance(value, Tensor)
+        and value._node is not None
+        and value._level == t._level
+        and hasattr(mask, "dtype")
+    ):
         return False
-    if isinstance(mask, Layer) or isinstance(t._array, Layer) or tuple(mask.shape) != tuple(t.shape) or not element_of(mask).bool:
+    if (
+        isinstance(mask, Layer)
+        or isinstance(t._array, Layer)
+        or tuple(mask.shape) != tuple(t.shape)
+        or not element_of(mask).bool
+    ):
         return False
     host = t._elem.host
     xp, truth = host.xp, host.backend.kernel("truth")  # None where values are not known
@@ -304,7 +404,9 @@ def _assign(x: Any, key: Any, value: Any) -> Any:
 
 
 def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[int]]:
-    """A value for a part of `t`, in the dtype of `t` and in the part's shape, with its node and its version cell. Raises where it does not fit."""
+    """A value for a part of `t`, in the dtype of `t` and in the part's shape, with its node and its
+    version cell. Raises where it does not fit.
+    """
     elem = t._elem
     host = elem.host
     shape = tuple(shown.shape)

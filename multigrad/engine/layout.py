@@ -1,7 +1,8 @@
-"""Where a view lies in its memory: one climb along its bases, and what part of the memory the steps back show. When memory was written.
+"""Where a view lies in its memory: one climb along its bases, and what part of the memory the steps
+back show. When memory was written.
 
-Nothing here looks at values. A part is a tuple of steps (operation, its arguments but the first, number of the output), as the kernel
-operation copy_slices takes it.
+Nothing here looks at values. A part is a tuple of steps (operation, its arguments but the first,
+number of the output), as the kernel operation copy_slices takes it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from .graph import Node, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
-"""How a view was made of its base: the operation, its arguments but the first, the number of the output if there are several, and whether
-it was recorded: True, False in a mode that does not record, None inside an autograd.Function."""
+"""How a view was made of its base: the operation, its arguments but the first, the number of the
+output if there are several, and whether it was recorded: True, False in a mode that does not
+record, None inside an autograd.Function."""
 
 ViewSpec = tuple[Any, Op | None, tuple[Any, ...], int | None, bool | None]
-"""What makes an array object a view: its base, and the step from there. No operation: it shows all of the base, without its history.
+"""What makes an array object a view: its base, and the step from there.
 
-A view holds it as `_view`, and as `_seen` how many writes to the memory it has seen. Generated code makes it, so it is a plain tuple.
+No operation: it shows all of the base, without its history.
+
+A view holds it as `_view`, and as `_seen` how many writes to the memory it has seen. Generated code
+makes it, so it is a plain tuple.
 """
 
 WHOLE: Step = (None, (), None, None)
@@ -29,7 +34,9 @@ WHOLE: Step = (None, (), None, None)
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
 last_write = [0]
-"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it saved has changed."""
+"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it
+saved has changed.
+"""
 
 
 def note_write(cell: list[int]) -> None:
@@ -54,7 +61,9 @@ def refresh(t: Any) -> None:
 
 
 def lineage(t: Any) -> list[Any]:
-    """An array object and those that it is a view of, one of the other, up to the one that the memory belongs to: a few, however many there were."""
+    """An array object and those that it is a view of, one of the other, up to the one that the
+    memory belongs to: a few, however many there were.
+    """
     line = climb(t)
     i = 0
     clear = _clear(line) if len(line) > DEPTH + 1 else 0
@@ -84,11 +93,13 @@ class Location:
 
     memory  the object that the memory belongs to
     part    the steps from there
-    owner   the object whose history its own is part of: the root of the memory, or a view on the way that was detached
+    owner   the object whose history its own is part of: the root of the memory, or a view on the
+            way that was detached
     own     the steps from there
     odd     the first view on the way to the owner whose history cannot follow a write
     data    the first object on the way that is `x.data`, through which writes are quiet
-    wide    whether a view on the way is larger than its base, so that an element may show at several places
+    wide    whether a view on the way is larger than its base, so that an element may show at
+            several places
     """
 
     memory: Any
@@ -115,7 +126,11 @@ class Location:
                 if self.owner is None:
                     self.owner, self.own = x, tuple(reversed(steps))
                 continue
-            if self.owner is None and self.odd is None and (output is not None or recorded is not True):
+            if (
+                self.owner is None
+                and self.odd is None
+                and (output is not None or recorded is not True)
+            ):
                 self.odd = x
             if x is root:  # whose base was given other memory
                 break
@@ -129,7 +144,9 @@ class Location:
             self.owner, self.own = root, self.part
 
     def overlaps(self, part: Part) -> bool:
-        """Whether an element of the memory shows at several places of a part of it, which is here or further on. Only if `wide`."""
+        """Whether an element of the memory shows at several places of a part of it, which is here
+        or further on. Only if `wide`.
+        """
         import numpy as np
 
         root = self.memory
@@ -138,19 +155,28 @@ class Location:
         return bool(np.unique(places).size < places.size)
 
     def holds(self, array: Any) -> bool:
-        """Whether writing to `array`, shown here or further on, changes the memory: not all that the standard allows to be a view is one.
+        """Whether writing to `array`, shown here or further on, changes the memory: not all that
+        the standard allows to be a view is one.
 
         What lies behind a place that shows an element several times counts as a copy.
         """
         root = self.memory
         host: Host = root._elem.host
-        if not host.mutable or isinstance(array, host.fixed) or (self.wide and self.overlaps(self.part)):
+        if (
+            not host.mutable
+            or isinstance(array, host.fixed)
+            or (self.wide and self.overlaps(self.part))
+        ):
             return False
-        return array is root._array or (not isinstance(root._array, Layer) and bool(host.shared(host.xp, array, root._array)))
+        return array is root._array or (
+            not isinstance(root._array, Layer) and bool(host.shared(host.xp, array, root._array))
+        )
 
 
 def _clear(line: list[Any]) -> int:
-    """How many at the end of a lineage are views of known memory, by steps that can become one, and that memory: reshaping them made no copies."""
+    """How many at the end of a lineage are views of known memory, by steps that can become one, and
+    that memory: reshaping them made no copies.
+    """
     root = line[-1]
     if not _is_by_rows(root):
         return 0
@@ -161,10 +187,12 @@ def _clear(line: list[Any]) -> int:
 
 
 def _shorten(line: list[Any], i: int, clear: bool) -> int:
-    """Give the view at the place `i` of a long lineage a base that shows the same, and is a view of what stands as far up as possible.
+    """Give the view at the place `i` of a long lineage a base that shows the same, and is a view of
+    what stands as far up as possible.
 
-    So what a write costs does not grow with the length of a chain of written views. A leaf, and what has hooks, keeps its place in the
-    history. The view gets its base by one assignment, since other threads may look at it.
+    So what a write costs does not grow with the length of a chain of written views. A leaf, and
+    what has hooks, keeps its place in the history. The view gets its base by one assignment, since
+    other threads may look at it.
 
     clear  whether there are only views of known memory from there on
 
@@ -174,7 +202,8 @@ def _shorten(line: list[Any], i: int, clear: bool) -> int:
     steps: list[Any] = []
     for x in line[i + 1 : -1]:
         _, op, arguments, _, _ = x._view
-        if not _merges(x, first) or (not clear and _reshapes(op, arguments)):  # where memory is not known, a copy may be what one step gives
+        # where memory is not known, a copy may be what one step gives
+        if not _merges(x, first) or (not clear and _reshapes(op, arguments)):
             break
         steps.append((op.name, arguments, None))
     if len(steps) < 2:
@@ -188,10 +217,19 @@ def _shorten(line: list[Any], i: int, clear: bool) -> int:
 
 
 def _merges(x: Any, other: Any) -> bool:
-    """Whether how a view was made of its base can become part of one step, with that of `other`. One of broadcast_to shows elements twice."""
+    """Whether how a view was made of its base can become part of one step, with that of `other`.
+
+    One of broadcast_to shows elements twice.
+    """
     _, op, _, output, recorded = x._view
-    return (op is not None and output is None and recorded is other._view[4] and _moves(op) and type(x._node) in (type(None), Node)
-            and (op.name == "getitem" or not _enlarges(x)))
+    return (
+        op is not None
+        and output is None
+        and recorded is other._view[4]
+        and _moves(op)
+        and type(x._node) in (type(None), Node)
+        and (op.name == "getitem" or not _enlarges(x))
+    )
 
 
 def _enlarges(x: Any) -> bool:
@@ -200,7 +238,9 @@ def _enlarges(x: Any) -> bool:
 
 
 def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
-    return op.name == "reshape" or (op.name == "read_slices" and any(name == "reshape" for name, _, _ in arguments[0]))
+    return op.name == "reshape" or (
+        op.name == "read_slices" and any(name == "reshape" for name, _, _ in arguments[0])
+    )
 
 
 def _moves(op: Op) -> bool:
@@ -212,7 +252,12 @@ def _is_by_rows(root: Any) -> bool:
     """Whether an array counts as laid out row by row, as `allows` sees it."""
     host: Host = root._elem.host
     inner = innermost(root._array)
-    return not host.mutable or inner.shape != root.shape or isinstance(inner, host.scalars) or bool(host.dense(host.xp, inner))
+    return (
+        not host.mutable
+        or inner.shape != root.shape
+        or isinstance(inner, host.scalars)
+        or bool(host.dense(host.xp, inner))
+    )
 
 
 def _read(x: Any, part: Part) -> Any:
@@ -220,9 +265,11 @@ def _read(x: Any, part: Part) -> Any:
 
 
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
-    """One step, from an array of that shape, that shows what all of `part` does; None where that cannot be told.
+    """One step, from an array of that shape, that shows what all of `part` does; None where that
+    cannot be told.
 
-    The steps are taken on an array of bytes without values: where it starts and its strides say what they select.
+    The steps are taken on an array of bytes without values: where it starts and its strides say
+    what they select.
     """
     import numpy as np
 
@@ -234,19 +281,33 @@ def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step |
         return None
     else:
         start = out.__array_interface__["data"][0] - x.__array_interface__["data"][0]
-        made = next((p for p in (_by_axes(x, start, out), _by_blocks(x.size, start, out)) if p is not None and _same(_read(x, p), out)), None)
+        made = next(
+            (
+                p
+                for p in (_by_axes(x, start, out), _by_blocks(x.size, start, out))
+                if p is not None and _same(_read(x, p), out)
+            ),
+            None,
+        )
     if made is None:
         return None
     if len(made) == 1 and made[0][0] == "getitem":
         return OPS["getitem"], made[0][1], None, recorded
-    return (OPS["read_slices"], (made,), None, recorded) if made else (OPS["getitem"], (Ellipsis,), None, recorded)
+    return (
+        (OPS["read_slices"], (made,), None, recorded)
+        if made
+        else (OPS["getitem"], (Ellipsis,), None, recorded)
+    )
 
 
 def _same(x: Any, y: Any) -> bool:
     """Whether two arrays show the same elements of one memory."""
     a, b = x.__array_interface__, y.__array_interface__
-    return bool(a["data"][0] == b["data"][0] and x.shape == y.shape
-                and all(s == t for n, s, t in zip(x.shape, x.strides, y.strides, strict=True) if n > 1))
+    return bool(
+        a["data"][0] == b["data"][0]
+        and x.shape == y.shape
+        and all(s == t for n, s, t in zip(x.shape, x.strides, y.strides, strict=True) if n > 1)
+    )
 
 
 def _getitem(key: tuple[Any, ...]) -> Any:
@@ -266,8 +327,17 @@ def _by_axes(x: Any, start: int, out: Any) -> Part | None:
     order = []
     for n, s in zip(out.shape, out.strides, strict=True):
         if n > 1:
-            axis = next((i for i, (m, stride) in enumerate(zip(x.shape, x.strides, strict=True))
-                         if s and s % stride == 0 and type(key[i]) is int and 0 <= key[i] + (n - 1) * (s // stride) < m), None)
+            axis = next(
+                (
+                    i
+                    for i, (m, stride) in enumerate(zip(x.shape, x.strides, strict=True))
+                    if s
+                    and s % stride == 0
+                    and type(key[i]) is int
+                    and 0 <= key[i] + (n - 1) * (s // stride) < m
+                ),
+                None,
+            )
             if axis is None:
                 return None
             step = s // x.strides[axis]
@@ -277,7 +347,9 @@ def _by_axes(x: Any, start: int, out: Any) -> Part | None:
 
 
 def _by_blocks(size: int, start: int, out: Any) -> Part | None:
-    """`out` as parts of the elements of a row of that size, which is cut into blocks, and these into smaller ones."""
+    """`out` as parts of the elements of a row of that size, which is cut into blocks, and these
+    into smaller ones.
+    """
     axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
     strides = [abs(out.strides[i]) for i in axes]
     if 0 in strides:
@@ -291,13 +363,18 @@ def _by_blocks(size: int, start: int, out: Any) -> Part | None:
     shape: list[int] = []
     key: list[Any] = []
     for k, i in enumerate(axes[:-1]):
-        width = 1 + sum((out.shape[j] - 1) * s // common for j, s in zip(axes[k + 1 :], strides[k + 1 :], strict=True))
+        width = 1 + sum(
+            (out.shape[j] - 1) * s // common
+            for j, s in zip(axes[k + 1 :], strides[k + 1 :], strict=True)
+        )
         cut = _cut(size, start, out.shape[i], strides[k] // common, width)
         if cut is None:
             return None
         before, count, block = cut
         if count * block < size:
-            part.append(_getitem((*[slice(None)] * len(shape), slice(before, before + count * block, 1))))
+            part.append(
+                _getitem((*[slice(None)] * len(shape), slice(before, before + count * block, 1)))
+            )
         shape.append(count)
         key.append(range(0, count, strides[k] // common // block))
         part.append(_reshape((*shape, block)))
@@ -307,13 +384,20 @@ def _by_blocks(size: int, start: int, out: Any) -> Part | None:
         key.append(range(start, start + (n - 1) * step + 1, step))
     else:
         key.append(start)
-    key = [k if type(k) is int or out.strides[i] > 0 else k[::-1] for k, i in zip(key, axes or (0,), strict=True)]
-    rest = _arranged((*shape, size), key, axes, [i for i, n in enumerate(out.shape) if n > 1], out.shape)
+    key = [
+        k if type(k) is int or out.strides[i] > 0 else k[::-1]
+        for k, i in zip(key, axes or (0,), strict=True)
+    ]
+    rest = _arranged(
+        (*shape, size), key, axes, [i for i, n in enumerate(out.shape) if n > 1], out.shape
+    )
     return (*part, *rest)
 
 
 def _cut(size: int, start: int, n: int, stride: int, width: int) -> tuple[int, int, int] | None:
-    """How to cut a row into blocks, of which some hold `n` pieces of that width, a stride apart: what stands before, how many, of what length."""
+    """How to cut a row into blocks, of which some hold `n` pieces of that width, a stride apart:
+    what stands before, how many, of what length.
+    """
     for parts in range(1, stride // width + 1):
         block, rest = divmod(stride, parts)
         count = (n - 1) * parts + 1
@@ -323,8 +407,16 @@ def _cut(size: int, start: int, n: int, stride: int, width: int) -> tuple[int, i
     return None
 
 
-def _arranged(shape: tuple[int, ...], key: list[Any], names: list[int], order: list[int], result: tuple[int, ...]) -> Part:
-    """The steps that select `key` of an array, bring the axes that are left, named `names`, into an order, and insert axes of length 1."""
+def _arranged(
+    shape: tuple[int, ...],
+    key: list[Any],
+    names: list[int],
+    order: list[int],
+    result: tuple[int, ...],
+) -> Part:
+    """The steps that select `key` of an array, bring the axes that are left, named `names`, into an
+    order, and insert axes of length 1.
+    """
     part: list[Any] = []
     if any(k != range(n) for k, n in zip(key, shape, strict=True)):
         part.append(_getitem(tuple(k if type(k) is int else _slice_of(k) for k in key)))
@@ -336,7 +428,9 @@ def _arranged(shape: tuple[int, ...], key: list[Any], names: list[int], order: l
 
 
 def _slice_of(chosen: range) -> slice:
-    """A slice, with bounds that the standard allows, that selects a range of the indices of an axis."""
+    """A slice, with bounds that the standard allows, that selects a range of the indices of an
+    axis.
+    """
     stop = chosen[-1] + (1 if chosen.step > 0 else -1)
     return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 
@@ -344,7 +438,8 @@ def _slice_of(chosen: range) -> slice:
 def allows(x: Any, array: Any, reshaped: Any) -> bool:
     """Whether reshaping `array`, the value of `x`, to the shape of `reshaped` made no copy.
 
-    Where memory cannot be seen, what is computed counts as laid out row by row, and views of it as they would be in NumPy.
+    Where memory cannot be seen, what is computed counts as laid out row by row, and views of it as
+    they would be in NumPy.
     """
     host: Host = x._elem.host
     inner = innermost(array)

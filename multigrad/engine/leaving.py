@@ -1,4 +1,5 @@
-"""What every layer is as an array, and how its values leave it: to NumPy, through DLPack, as Python scalars.
+"""What every layer is as an array, and how its values leave it: to NumPy, through DLPack, as Python
+scalars.
 
 Nothing that has a derivative leaves silently.
 """
@@ -27,7 +28,9 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class Leaving(Surface):
-    """The part of Tensor, and of other layers, that describes the array and turns it into something else."""
+    """The part of Tensor, and of other layers, that describes the array and turns it into something
+    else.
+    """
 
     __slots__ = ()
     __array_priority__ = 1000.0
@@ -89,25 +92,39 @@ class Leaving(Surface):
         return copy
 
     def __dir__(self) -> list[str]:
-        """The attributes that there are, without those that only the library's arrays have, or Tensors of other backends."""
+        """The attributes that there are, without those that only the library's arrays have, or
+        Tensors of other backends.
+        """
         given = self._elem.host.backend.attributes
-        return [name for name in object.__dir__(self) if name in given or type(getattr_static(type(self), name, None)) is not OfArrays]
+        return [
+            name
+            for name in object.__dir__(self)
+            if name in given or type(getattr_static(type(self), name, None)) is not OfArrays
+        ]
 
     # How it leaves
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Namespace:
         """The differentiable Array API namespace of this array's backend."""
         if api_version is not None and api_version not in VERSIONS:
-            raise ValueError(f"unsupported version of the Array API standard: {api_version!r}; supported are {', '.join(VERSIONS)}")
+            raise ValueError(
+                f"unsupported version of the Array API standard: {api_version!r}; supported are "
+                f"{', '.join(VERSIONS)}"
+            )
         bound: Namespace = self._elem.host.bound
         return bound
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
         if self._history is not None:
-            raise GradientError(f"Can't call {what} on Tensor that requires grad. Use {fix} instead.")
+            raise GradientError(
+                f"Can't call {what} on Tensor that requires grad. Use {fix} instead."
+            )
         if isinstance(self._array, Layer):
-            raise GradientError(f"Can't call {what} on a Tensor inside a transformation: its value belongs to the transformation.")
+            raise GradientError(
+                f"Can't call {what} on a Tensor inside a transformation: its value belongs to "
+                "the transformation."
+            )
 
     @conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -128,7 +145,9 @@ class Leaving(Surface):
         return np.asarray(x, dtype=dtype, copy=copy)
 
     def _is_constant(self) -> bool:
-        """Whether all layers down to the raw array add a derivative to it and nothing else: integers and booleans have none at any level."""
+        """Whether all layers down to the raw array add a derivative to it and nothing else:
+        integers and booleans have none at any level.
+        """
         x: Any = self
         while isinstance(x, Leaving) and x._differentiates:
             x = x._array
@@ -141,25 +160,43 @@ class Leaving(Surface):
         return values
 
     @conversion
-    def __dlpack__(self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None,
-                   copy: bool | None = None) -> Any:
-        """A DLPack capsule of the memory, for the `from_dlpack` of any library. Raises BufferError if the Tensor requires grad.
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of the memory, for the `from_dlpack` of any library.
 
-        Memory that runs backwards is copied, or refused with copy=False: not every library can take it.
+        Raises BufferError if the Tensor requires grad.
+
+        Memory that runs backwards is copied, or refused with copy=False: not every library can take
+        it.
         """
         self._check()
         if self._history is not None:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         self._refuse("__dlpack__()", "tensor.detach()")
         if max_version is not None and max_version[0] < 1:
-            max_version = None  # the capsule without a version, which every library gives where no version is asked for
+            # the capsule without a version, which every library gives where no version is asked for
+            max_version = None
         x = self._exporter()
         if not copy and not self._elem.host.backend.kernel("exportable")(self._elem.host.xp, x):
             if copy is False:
-                raise BufferError("__dlpack__(copy=False): the memory has negative strides, which not every library can take. "
-                                  "Leave out copy=False, or export tensor.array itself")
+                raise BufferError(
+                    "__dlpack__(copy=False): the memory has negative strides, which not every "
+                    "library can take. Leave out copy=False, or export tensor.array itself"
+                )
             copy = True
-        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        options = {
+            "stream": stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
         return x.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> Any:
@@ -181,15 +218,30 @@ class Leaving(Surface):
             return found
         x = self._array
         if self.size != 1:
-            raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar. Select one, as by x[0], or call tolist().")
-        value: bool | int | float | complex = self._python(self._elem.host.xp.reshape(x, ()) if len(x.shape) else x)
+            raise RuntimeError(
+                f"a Tensor with {self.size} elements cannot be converted to Scalar. Select one, "
+                "as by x[0], or call tolist()."
+            )
+        value: bool | int | float | complex = self._python(
+            self._elem.host.xp.reshape(x, ()) if len(x.shape) else x
+        )
         return value
 
     def _python(self, x: Any) -> Any:
-        """A 0-d array of this dtype as a Python scalar; of no dtype of the standard, what the library makes of it."""
+        """A 0-d array of this dtype as a Python scalar; of no dtype of the standard, what the
+        library makes of it.
+        """
         if self._elem.opaque:
             return x.item()
-        kind = bool if self._is("bool") else int if self._is("integral") else complex if self._elem.complex else float
+        kind = (
+            bool
+            if self._is("bool")
+            else int
+            if self._is("integral")
+            else complex
+            if self._elem.complex
+            else float
+        )
         return kind(x)
 
     def _is(self, kind: str) -> bool:
@@ -204,19 +256,29 @@ class Leaving(Surface):
         host = self._elem.host
         try:
             values = host.backend.kernel("to_numpy")(host.xp, self._array)
-        except Exception:  # more elements than the default converts, or a tracer, whose library says best what is wrong with an element
+        except Exception:
+            # more elements than the default converts, or a tracer, whose library says best what is
+            # wrong with an element
             return _nested(host.xp, self._array, self._python)
         return values.astype(_PYTHONS.get(values.dtype.char, values.dtype), copy=False).tolist()
 
     def __format__(self, spec: str) -> str:
-        """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as its repr."""
-        return format(self.item(), spec) if spec and not self.shape else object.__format__(self, spec)
+        """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as
+        its repr.
+        """
+        return (
+            format(self.item(), spec) if spec and not self.shape else object.__format__(self, spec)
+        )
 
     def _cast(self, kind: type) -> Any:
         self._check()
         if self._history is not None:
-            warnings.warn(f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() drops its gradient. "
-                          "Consider using tensor.detach() first.", UserWarning, stacklevel=program())
+            warnings.warn(
+                f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() "
+                "drops its gradient. Consider using tensor.detach() first.",
+                UserWarning,
+                stacklevel=program(),
+            )
         return kind(self._array)
 
     @conversion
@@ -239,8 +301,10 @@ class Leaving(Surface):
     def __index__(self) -> int:
         self._check()
         if self.size != 1 or not self._is("integral"):
-            raise TypeError("only integer Tensors of one element can be used as an index, not one of shape "
-                            f"{tuple(self.shape)} and dtype {self.dtype}. int(x) makes an integer of a number.")
+            raise TypeError(
+                "only integer Tensors of one element can be used as an index, not one of shape "
+                f"{tuple(self.shape)} and dtype {self.dtype}. int(x) makes an integer of a number."
+            )
         index: int = self._array.__index__()
         return index
 
@@ -249,25 +313,42 @@ class Leaving(Surface):
             raise TypeError("len() of a 0-d Tensor, which has no axis. x.item() is its value.")
         n = self.shape[0]
         if n is None or n != n:
-            raise TypeError("len() and iteration need to know the first dimension, which the library leaves open; compute the array first")
+            raise TypeError(
+                "len() and iteration need to know the first dimension, which the library leaves "
+                "open; compute the array first"
+            )
         return n
 
     def __iter__(self) -> Iterator[Tensor]:
-        """`self[0]`, `self[1]`, ...: views that are made when they are asked for. The length is read when iteration begins."""
+        """`self[0]`, `self[1]`, ...: views that are made when they are asked for.
+
+        The length is read when iteration begins.
+        """
         if not self.shape:
-            raise TypeError("iteration over a 0-d Tensor, which has no axis. x.item() is its value, xp.reshape(x, (1,)) has one.")
+            raise TypeError(
+                "iteration over a 0-d Tensor, which has no axis. x.item() is its value, "
+                "xp.reshape(x, (1,)) has one."
+            )
         return _rows(self, len(self))
 
 
 CHUNK = 256
-"""How many elements an iteration makes at once: each chunk costs the backward pass one gradient of the size of the whole."""
+"""How many elements an iteration makes at once: each chunk costs the backward pass one gradient of
+the size of the whole.
+"""
 
 
 def _rows(t: Any, n: int) -> Iterator[Any]:
-    """The elements along the first axis. `unstack` makes them, because it has one node for all; unlike its outputs, each may be written to."""
+    """The elements along the first axis.
+
+    `unstack` makes them, because it has one node for all; unlike its outputs, each may be written
+    to.
+    """
     xp = t.__array_namespace__()
     for start in range(0, n, CHUNK):
-        for i, row in enumerate(xp.unstack(t if n <= CHUNK else t[start : min(start + CHUNK, n), ...]), start):
+        for i, row in enumerate(
+            xp.unstack(t if n <= CHUNK else t[start : min(start + CHUNK, n), ...]), start
+        ):
             if row._view is not None:
                 row._view = t, OPS["getitem"], ((i, ...),), None, row._view[4]
             yield row

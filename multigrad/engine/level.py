@@ -1,8 +1,9 @@
 """Levels keep nested transformations apart.
 
-A transformation that runs takes a number k that only grows. Its own layer has level 3k, Tensors created inside it
-3k + 1, forward-mode duals 3k + 2; at top level k = 0, so an ordinary Tensor has level 1. An operation on arrays of
-several levels is handled by the highest; the others are constants to it.
+A transformation that runs takes a number k that only grows. Its own layer has level 3k, Tensors
+created inside it 3k + 1, forward-mode duals 3k + 2; at top level k = 0, so an ordinary Tensor has
+level 1. An operation on arrays of several levels is handled by the highest; the others are
+constants to it.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ T = TypeVar("T")
 
 
 class Layer:
-    """Base of the array objects that stand for another array: Tensor, and the layers of the transformations.
+    """Base of the array objects that stand for another array: Tensor, and the layers of the
+    transformations.
 
-    `_level` orders them; `_array` is the value one layer further in: a raw array or another layer. Operations on a
-    layer are carried out by its class's `_apply(op, values, top)`. `_cell` has the times of in-place writes to it.
+    `_level` orders them; `_array` is the value one layer further in: a raw array or another layer.
+    Operations on a layer are carried out by its class's `_apply(op, values, top)`. `_cell` has the
+    times of in-place writes to it.
     """
 
     __slots__ = ()
     _quiet = False  # whether writes through it spoil nothing that was saved: of `x.data`
     _view: Any = None  # of a view, what it is a view of and how it was made (layout.ViewSpec)
-    _several = False  # whether it stands for several arrays at once, so that its values are nobody's
+    # whether it stands for several arrays at once, so that its values are nobody's
+    _several = False
     _level: int
     _array: Any
     _cell: list[int]
@@ -42,19 +46,28 @@ class Layer:
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
-        """Apply an operation with a derivative of the user's own (an autograd.Function, a custom_vjp or custom_jvp) to `values`.
+        """Apply an operation with a derivative of the user's own (an autograd.Function, a
+        custom_vjp or custom_jvp) to `values`.
 
-        application  what is applied. `application.name` is the name of the user's class or function; `application.through(values, own, wrap)`
-                     applies it one layer further in, where `own` tells which of `values` are layers of this level, and makes a value of this
-                     level of each array that comes out, by `wrap`. Return what it returns.
+        application  what is applied. `application.name` is the name of the user's class or
+                     function; `application.through(values, own, wrap)` applies it one layer further
+                     in, where `own` tells which of `values` are layers of this level, and makes a
+                     value of this level of each array that comes out, by `wrap`. Return what it
+                     returns.
         top          one of the highest level among `values`, a layer of this class
         """
         kind = type(top).__name__
-        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {kind} yet: let the class {kind} define the static method "
-                                  "_apply_custom(application, values, top), as multigrad.engine.level.Layer describes it")
+        raise NotImplementedError(
+            f"multigrad cannot apply an autograd.Function under {kind} yet: let the class "
+            f"{kind} define the static method _apply_custom(application, values, top), as "
+            "multigrad.engine.level.Layer describes it"
+        )
 
     def _check(self) -> None:
-        """Bring it up to date, if it is a view of what was written since. Raises where it must not be used any more."""
+        """Bring it up to date, if it is a view of what was written since.
+
+        Raises where it must not be used any more.
+        """
         raise NotImplementedError
 
     def _moves(self) -> bool:
@@ -62,12 +75,16 @@ class Layer:
         return False
 
     def _frozen(self) -> Any:
-        """What can be the value of another layer: itself, or, if writing to it exchanges its value, a layer of this value."""
+        """What can be the value of another layer: itself, or, if writing to it exchanges its value,
+        a layer of this value.
+        """
         return self
 
 
 class Standing:
-    """Base of what stands for a Python scalar among the arguments of an operation, and is none: the numbers of `func.compile`."""
+    """Base of what stands for a Python scalar among the arguments of an operation, and is none: the
+    numbers of `func.compile`.
+    """
 
     __slots__ = ()
 
@@ -88,7 +105,10 @@ def innermost(x: Any) -> Any:
 
 
 class Switch:
-    """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
+    """A grad mode of one transformation: on, unless it was switched off.
+
+    Right per thread and per asyncio task, as the gate is, which holds it.
+    """
 
     __slots__ = ()
 
@@ -115,12 +135,18 @@ class Switch:
         return made(True, off, NOTHING) if mode is True else made(mode.base, off, mode.watch)
 
     def turned(self, mode: Any, on: Any) -> Any:
-        """The same where it is switched. Two values are off: switching off what is off changes nothing."""
+        """The same where it is switched.
+
+        Two values are off: switching off what is off changes nothing.
+        """
         return self.changed(mode, on) if on or self.within(mode) else mode
 
 
 class BaseSwitch(Switch):
-    """The grad mode of the base level. None inside the forward of a Function: nothing is recorded, but it is noted what is computed."""
+    """The grad mode of the base level.
+
+    None inside the forward of a Function: nothing is recorded, but it is noted what is computed.
+    """
 
     __slots__ = ()
 
@@ -150,7 +176,9 @@ class Several(tuple[Switch, ...], Switch):
         return Values(switch.within(mode) for switch in self)
 
     def changed(self, mode: Any, on: Any) -> Any:
-        for switch, value in zip(self, on if type(on) is Values else (on,) * len(self), strict=True):
+        for switch, value in zip(
+            self, on if type(on) is Values else (on,) * len(self), strict=True
+        ):
             mode = switch.turned(mode, value)
         return mode
 
@@ -168,23 +196,40 @@ class Run:
     """One transformation that is running, or has run.
 
     grad_mode  whether its two levels record, its own and that of Tensors created inside it
-    inner      whether the latter does: off during an ordinary backward pass over such Tensors, which must not keep the
-               transformation itself from seeing what the pass computes
+    inner      whether the latter does: off during an ordinary backward pass over such Tensors,
+               which must not keep the transformation itself from seeing what the pass computes
     outer      the transformation in which it was begun
-    inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the user's
+    inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the
+               user's
     randomness what vmap was told about random numbers; None: it is no vmap
-    elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
+    elements   the Elements of its levels, by dtype, level, and whether values are layers; empty
+               once it has finished
     deep       those of its levels at which a value has been a layer itself
     leaves     how many leaves have been made at its levels
     pure       whether it may leave nothing in Tensors from outside: their backward() raises
-    rebinds    whether `y += v` makes a new array of those of its levels, and binds y to it; else it writes into y
-    own_level, tensor_level, dual_level   the number of its own level, of that of Tensors created inside it, and of that of forward-mode duals
+    rebinds    whether `y += v` makes a new array of those of its levels, and binds y to it; else it
+               writes into y
+    own_level, tensor_level, dual_level   the number of its own level, of that of Tensors created
+    inside it, and of that of forward-mode duals
     """
 
     __slots__ = (
-        "deep", "dual_level", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "outer", "own_level", "pure", "randomness",
-        "rebinds", "tensor_level",
-    )  # fmt: skip
+        "deep",
+        "dual_level",
+        "elements",
+        "finished",
+        "grad_mode",
+        "inner",
+        "inputs",
+        "leaves",
+        "name",
+        "outer",
+        "own_level",
+        "pure",
+        "randomness",
+        "rebinds",
+        "tensor_level",
+    )
 
     def __init__(self, name: str, mode: Switch | None = None) -> None:
         self.name = name
@@ -202,7 +247,11 @@ class Run:
         self.rebinds = self.pure = False
 
     def finish(self) -> None:
-        """Note that it is over. Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage collector."""
+        """Note that it is over.
+
+        Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage
+        collector.
+        """
         self.finished = True
         self.elements.clear()
 
@@ -217,16 +266,21 @@ class Run:
     def records_in(self, mode: Mode, level: int) -> bool:
         """Whether a level of this transformation records in that mode."""
         off = mode.off
-        return not off or (self.grad_mode not in off and (level == self.own_level or self.inner not in off))
+        return not off or (
+            self.grad_mode not in off and (level == self.own_level or self.inner not in off)
+        )
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        """Return `function(*args)`, called inside this transformation, which has finished then, however that ends."""
+        """Return `function(*args)`, called inside this transformation, which has finished then,
+        however that ends.
+        """
         before = undo()
         try:
             _running.set(self)
             return function(*args)
         finally:
-            self.finished = True  # here and not by `finish`: an interrupt may come where a function of Python begins
+            # here and not by `finish`: an interrupt may come where a function of Python begins
+            self.finished = True
             settle(before)
             self.elements.clear()
 
@@ -238,13 +292,17 @@ running = _running.get
 
 
 def own_switch() -> Switch:
-    """What users switch: the grad mode of the innermost running transformation, or of the base level."""
+    """What users switch: the grad mode of the innermost running transformation, or of the base
+    level.
+    """
     run = _running.get()
     return BASE if run is None else run.grad_mode
 
 
 state: list[ContextVar[Any]] = [_running, gate]
-"""What the engine sets around code that it calls, in each thread and asyncio task: the transformation, the gate, the pass."""
+"""What the engine sets around code that it calls, in each thread and asyncio task: the
+transformation, the gate, the pass.
+"""
 
 
 def restored(variable: ContextVar[T]) -> ContextVar[T]:
@@ -254,11 +312,14 @@ def restored(variable: ContextVar[T]) -> ContextVar[T]:
 
 
 def undo() -> Iterator[object]:
-    """What `settle` needs to give all of `state` the values of now. Taken before a `try` that sets some of it, and settled in its `finally`.
+    """What `settle` needs to give all of `state` the values of now.
 
-    An interrupt (Ctrl-C) is raised between two steps of Python, such as the first step of a function written in Python, but inside no call of
-    C. So nothing is set before the `try`, and all is restored by one call. That also restores what an interrupt kept a context manager further
-    in from restoring.
+    Taken before a `try` that sets some of it, and settled in its `finally`.
+
+    An interrupt (Ctrl-C) is raised between two steps of Python, such as the first step of a
+    function written in Python, but inside no call of C. So nothing is set before the `try`, and all
+    is restored by one call. That also restores what an interrupt kept a context manager further in
+    from restoring.
     """
     return map(ContextVar.set, state, list(map(ContextVar.get, state)))
 
@@ -295,14 +356,22 @@ def alive() -> list[Run]:
 
 
 def leaves_effect(what: str) -> None:
-    """Something is about to be left in a Tensor of the base level. Raises where a function runs that may do no such thing, as it is run once only."""
+    """Something is about to be left in a Tensor of the base level.
+
+    Raises where a function runs that may do no such thing, as it is run once only.
+    """
     if any(run.pure for run in alive()):
-        raise GradientError(f"{what} of a Tensor that is no argument of a compiled function: it would happen while the function is recorded, and not "
-                            "when its program runs. Pass the Tensor as an argument, and return what is computed")
+        raise GradientError(
+            f"{what} of a Tensor that is no argument of a compiled function: it would happen "
+            "while the function is recorded, and not when its program runs. Pass the Tensor as "
+            "an argument, and return what is computed"
+        )
 
 
 def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
-    """Call `function` while what belongs to these transformations means what it did when they ran, though they have finished."""
+    """Call `function` while what belongs to these transformations means what it did when they ran,
+    though they have finished.
+    """
     again: list[Run] = []
     try:
         with _reviving:
@@ -323,7 +392,8 @@ def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
 
 
 class Guest(Run):
-    """The user's part of a pass: a level of its own, above all others, so that an array that it makes can take any value.
+    """The user's part of a pass: a level of its own, above all others, so that an array that it
+    makes can take any value.
 
     Its grad mode is that of something else.
     """
@@ -337,7 +407,8 @@ class Guest(Run):
 def as_guest(name: str, mode: Switch, function: Callable[..., T], *args: Any) -> T:
     """Call code of the user's that gets arrays of the level of `mode`.
 
-    What it switches is that level and the innermost one, or enable_grad in it would do nothing for these arrays.
+    What it switches is that level and the innermost one, or enable_grad in it would do nothing for
+    these arrays.
     """
     innermost = own_switch()
     if innermost is mode or (type(innermost) is Several and mode in innermost):
@@ -346,7 +417,9 @@ def as_guest(name: str, mode: Switch, function: Callable[..., T], *args: Any) ->
 
 
 class outside:
-    """Run a rule: constants that it makes belong to no transformation, and so below whatever it computes with."""
+    """Run a rule: constants that it makes belong to no transformation, and so below whatever it
+    computes with.
+    """
 
     __slots__ = ("_token",)
 

@@ -1,8 +1,10 @@
-"""What operations saved of a memory that is about to be written: they are given copies of the old values.
+"""What operations saved of a memory that is about to be written: they are given copies of the old
+values.
 
-An operation in place whose own rule needs the value that it spoils keeps a copy of it, always. Inside of
-`autograd.graph.allow_mutation_on_saved_tensors` all that has saved an array of that memory does. The version cell is where a write meets what
-was saved: who saves keeps the cell, so an `OldValues`, which is told of every node, finds by it those that a write concerns.
+An operation in place whose own rule needs the value that it spoils keeps a copy of it, always.
+Inside of `autograd.graph.allow_mutation_on_saved_tensors` all that has saved an array of that
+memory does. The version cell is where a write meets what was saved: who saves keeps the cell, so an
+`OldValues`, which is told of every node, finds by it those that a write concerns.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ Copy = Callable[[Any], Any]
 
 
 def before_write(cell: list[int]) -> None:
-    """The memory of this version cell is about to be written: what is to keep its values gets copies of them."""
+    """The memory of this version cell is about to be written: what is to keep its values gets
+    copies of them.
+    """
     mode = gate.get()
     if mode is not True and mode.watch.observers:
         for observer in mode.watch.observers:
@@ -34,13 +38,17 @@ def before_write(cell: list[int]) -> None:
 
 
 def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
-    """Let a node keep copies of the arrays of this version cell that it saved, of which later writes say nothing."""
-    saved = node.saved if node.unchecked else slot.__get__(node)  # what hooks have packed, as they give it back
+    """Let a node keep copies of the arrays of this version cell that it saved, of which later
+    writes say nothing.
+    """
+    # what hooks have packed, as they give it back
+    saved = node.saved if node.unchecked else slot.__get__(node)
     if not saved or not any(c is cell for c in flat_cells(node.cells)):
         return
     rule = node.rule
     places = [i for i, source in enumerate(rule.sources) if source is not None]
-    places += [i for i, name in enumerate(rule.plan) if rule.op.roles.get(name) == "plain"]  # the cells of index arrays follow the others
+    # the cells of index arrays follow the others
+    places += [i for i, name in enumerate(rule.plan) if rule.op.roles.get(name) == "plain"]
     cells = (node.cells,) if type(node.cells) is list else node.cells
     kept = list(saved)
     for i, nested in zip(places, cells, strict=False):
@@ -79,7 +87,10 @@ def _alike(value: tuple[Any, ...], parts: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class Copies:
-    """Copies of values, one of each array. A library's immutable arrays stand for themselves; of a layer the arrays inside are copied."""
+    """Copies of values, one of each array.
+
+    A library's immutable arrays stand for themselves; of a layer the arrays inside are copied.
+    """
 
     __slots__ = ("_made",)
 
@@ -89,7 +100,8 @@ class Copies:
     def __call__(self, value: Any) -> Any:
         known = self._made.get(id(value))
         if known is None:
-            known = self._made[id(value)] = value, self._copy(value)  # which keeps the identity taken
+            # which keeps the identity taken
+            known = self._made[id(value)] = value, self._copy(value)
         return known[1]
 
     def _copy(self, value: Any) -> Any:
@@ -100,11 +112,16 @@ class Copies:
         if type(value) in SCALARS:
             return value
         host = element_of(value).host
-        return value if not host.mutable or isinstance(value, host.fixed) else host.xp.asarray(value, copy=True)
+        return (
+            value
+            if not host.mutable or isinstance(value, host.fixed)
+            else host.xp.asarray(value, copy=True)
+        )
 
 
 class OldValues(Keeper):
-    """Lets all that is saved in the contexts that it was entered in keep its values when the memory is written there.
+    """Lets all that is saved in the contexts that it was entered in keep its values when the memory
+    is written there.
 
     fresh  weakly, who saved something since it was last looked through
     of     by the identity of its version cell, who saved arrays of a memory since that was written
@@ -189,7 +206,10 @@ FEW = 1000
 
 
 def noted(holder: Any) -> None:
-    """`holder` has saved arrays, which no hooks have taken. The OldValues that is in force is told, if one is."""
+    """`holder` has saved arrays, which no hooks have taken.
+
+    The OldValues that is in force is told, if one is.
+    """
     for observer in observe.watching():
         if isinstance(observer, OldValues):
             observer.note(holder)

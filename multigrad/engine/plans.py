@@ -1,7 +1,9 @@
-"""What generated functions know of operations on arrays of one Element: plans, which live on the Elements.
+"""What generated functions know of operations on arrays of one Element: plans, which live on the
+Elements.
 
-There is one way to drop them, `forget`, after an operation or a backend was replaced: whatever was generated from an old declaration is
-reached through a plan only, so a function that is held from before computes nothing by an old rule.
+There is one way to drop them, `forget`, after an operation or a backend was replaced: whatever was
+generated from an old declaration is reached through a plan only, so a function that is held from
+before computes nothing by an old rule.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
-"""Which gradients of an operation of the kind of `where` may be wanted: its first array has no rule."""
+"""Which gradients of an operation of the kind of `where` may be wanted: its first array has no
+rule.
+"""
 PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
 """Which gradients of an operation on two arrays may be wanted."""
 
@@ -37,18 +41,38 @@ class Plan:
 
     fn        what carries it out on the values: the library's function, or, on layers, our own
     same      whether the result is of the operands' Element; else it is of booleans
-    constant  makes a 0-d array of a Python scalar. None where scalars are passed on: to layers always, on which an array would be saved
-    r1, ...   the pullbacks by which gradients are wanted; b1, ... those that also sum over broadcast axes
+    constant  makes a 0-d array of a Python scalar. None where scalars are passed on: to layers
+              always, on which an array would be saved
+    r1, ...   the pullbacks by which gradients are wanted; b1, ... those that also sum over
+              broadcast axes
     """
 
-    __slots__ = ("b1", "b2", "b12", "complex", "constant", "fn", "host", "op", "r1", "r2", "r12", "same", "xp")
+    __slots__ = (
+        "b1",
+        "b2",
+        "b12",
+        "complex",
+        "constant",
+        "fn",
+        "host",
+        "op",
+        "r1",
+        "r2",
+        "r12",
+        "same",
+        "xp",
+    )
 
     def __init__(self, op: Op, elem: Element, fn: Callable[..., Any], same: bool) -> None:
         self.host = elem.host
         self.xp = elem.host.xp
         self.fn = fn
         self.same = same
-        self.constant = elem.host.backend.kernels.get("constant") if elem.floating and not elem.layered else None
+        self.constant = (
+            elem.host.backend.kernels.get("constant")
+            if elem.floating and not elem.layered
+            else None
+        )
         self.op = op
         self.complex = same and elem.complex
 
@@ -57,29 +81,41 @@ class Plan:
         if name not in ("r1", "r2", "r12", "b1", "b2", "b12"):
             raise AttributeError(name)
         n = len(self.op.arrays)
-        needs = (True,) if n == 1 else (CHOICES if n == 3 else PAIRS)[("1", "2", "12").index(name[1:])]
-        found = pullback_of(self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.host)
+        needs = (
+            (True,) if n == 1 else (CHOICES if n == 3 else PAIRS)[("1", "2", "12").index(name[1:])]
+        )
+        found = pullback_of(
+            self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.host
+        )
         setattr(self, name, found)
         return found
 
 
 def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, result: Any) -> Any:
-    """Note how `op` turns out on `elem`, so that straight code can take it from now on. Returns `result`.
+    """Note how `op` turns out on `elem`, so that straight code can take it from now on.
+
+    Returns `result`.
 
     inner  gives the function that carries out an operation on layers
 
-    Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
+    Only results of the same dtype, and comparisons: others may depend on a setting of the library
+    (jax_enable_x64).
     """
     if op.view == "layout" and type(result) is Tensor:  # the next result may be a view
         return result
     out: Any = getattr(result, "_elem", None)
     plan: Any = False
-    if type(result) is (View if op.view else Tensor) and op.name not in elem.host.backend.rules:  # not the argument itself, say
+    # not the argument itself, say
+    if type(result) is (View if op.view else Tensor) and op.name not in elem.host.backend.rules:
         if out.level != elem.level or out.layered is not elem.layered:
             return result
         same = out.base is elem.base
-        if (same or (op.kind == "nondifferentiable" and out.bool)) and not (elem.layered and asks_the_library(op)):
-            plan = Plan(op, elem, inner(op) if elem.layered else raw_function(elem.host, op.name), same)
+        if (same or (op.kind == "nondifferentiable" and out.bool)) and not (
+            elem.layered and asks_the_library(op)
+        ):
+            plan = Plan(
+                op, elem, inner(op) if elem.layered else raw_function(elem.host, op.name), same
+            )
     note(op, elem, op, plan)
     return result
 
@@ -89,7 +125,11 @@ def asks_the_library(op: Op) -> bool:
     if op.view == "layout":
         return True
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
-    return any(n.endswith(("_device", "_order")) or n in rule.residuals for rule in rules for n in rule.takes)
+    return any(
+        n.endswith(("_device", "_order")) or n in rule.residuals
+        for rule in rules
+        for n in rule.takes
+    )
 
 
 def note(op: Op, elem: Element, key: Any, plan: Any) -> None:

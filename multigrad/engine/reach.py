@@ -1,4 +1,6 @@
-"""Which nodes a pass runs: those that it reaches, and, where it is to end at some of them, those that lead there."""
+"""Which nodes a pass runs: those that it reaches, and, where it is to end at some of them, those
+that lead there.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,15 @@ if TYPE_CHECKING:
 
 
 def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:
-    """The nodes that the pass reaches, and for each leaf the number at which its gradient is complete: just below its oldest child's."""
+    """The nodes that the pass reaches, and for each leaf the number at which its gradient is
+    complete: just below its oldest child's.
+    """
     reached: set[Node] = set()
-    last: dict[Node, tuple[int, float]] = {root: (2**62, -i) for i, (root, _) in reversed(list(enumerate(roots))) if type(root) is AccumulateGrad}
+    last: dict[Node, tuple[int, float]] = {
+        root: (2**62, -i)
+        for i, (root, _) in reversed(list(enumerate(roots)))
+        if type(root) is AccumulateGrad
+    }
     stack = [root for root, _ in roots]
     while stack:
         node = stack.pop()
@@ -27,7 +35,9 @@ def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[N
             if p.needed is not None and parent not in p.needed:
                 continue
             stack.append(parent)
-            if type(parent) is AccumulateGrad and (parent not in last or node.seq < last[parent][0]):
+            if type(parent) is AccumulateGrad and (
+                parent not in last or node.seq < last[parent][0]
+            ):
                 last[parent] = (node.seq, -(i + 1) / (len(parents) + 1))
     return reached, {leaf: number + fraction for leaf, (number, fraction) in last.items()}
 
@@ -35,8 +45,13 @@ def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[N
 _number = attrgetter("seq")
 
 
-def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any], leaves_only: bool) -> set[Node] | None:
-    """The nodes from which a target can be reached, targets included. None if these are all that the roots lead to, and all are leaves."""
+def survey(
+    roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any], leaves_only: bool
+) -> set[Node] | None:
+    """The nodes from which a target can be reached, targets included.
+
+    None if these are all that the roots lead to, and all are leaves.
+    """
     lowest = min(node.seq for node in targets)
     seen: set[Node] = set()
     stack = [node for node, _ in roots]
@@ -63,6 +78,8 @@ def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any], leave
             needed.update(filter(None, (ref() for ref in target.next.picks if ref is not None)))
     for node in sorted(seen, key=_number):
         parents = node.next
-        if node not in needed and any(q in needed for q in (parents if isinstance(parents, tuple) else (parents,))):
+        if node not in needed and any(
+            q in needed for q in (parents if isinstance(parents, tuple) else (parents,))
+        ):
             needed.add(node)
     return needed

@@ -1,4 +1,6 @@
-"""From the declaration of an operation to functions that run: what its nodes keep, its pushforward (jvp), its call; see pullback.py for its vjp."""
+"""From the declaration of an operation to functions that run: what its nodes keep, its pushforward
+(jvp), its call; see pullback.py for its vjp.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,24 @@ def array_index(op: Op) -> dict[str, int]:
 @per_operation
 def is_flat(op: Op) -> bool:
     """Whether the derivative is zero everywhere, by declaration, as that of `floor`."""
-    return op.kind == "elementwise" and not isinstance(op.vjp, Rule) and all(not callable(r.fn) and r.fn == 0 for r in op.vjp.values())
+    return (
+        op.kind == "elementwise"
+        and not isinstance(op.vjp, Rule)
+        and all(not callable(r.fn) and r.fn == 0 for r in op.vjp.values())
+    )
 
 
-def saved_values(op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
+def saved_values(
+    op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any
+) -> tuple[Any, ...]:
     """Pick what `plan` names from the argument values and the output; compute the residuals."""
     position = positions(op)
     return tuple(_saved_value(op, xp, name, position, values, ans) for name in plan)
 
 
-def _saved_value(op: Op, xp: Any, name: str, position: dict[str, int], values: Sequence[Any], ans: Any) -> Any:
+def _saved_value(
+    op: Op, xp: Any, name: str, position: dict[str, int], values: Sequence[Any], ans: Any
+) -> Any:
     if name == "xp":
         return xp
     if name in position:
@@ -66,7 +76,11 @@ def _info(value: Any) -> Any:
     """What an output is like, as `materialized` wants it; of all outputs, a tuple."""
     if isinstance(value, (tuple, list)):
         return tuple(map(_info, value))
-    return OutputInfo(value.shape, value.dtype, _metadata(value, "device")) if hasattr(value, "dtype") else None
+    return (
+        OutputInfo(value.shape, value.dtype, _metadata(value, "device"))
+        if hasattr(value, "dtype")
+        else None
+    )
 
 
 def _metadata(value: Any, what: str) -> Any:
@@ -74,7 +88,9 @@ def _metadata(value: Any, what: str) -> Any:
         return value if type(value) in SCALARS else None
     if what in ("order", "device") and value is not None and not isinstance(value, Layer):
         host = host_of(value)
-        return getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)
+        return (
+            getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)
+        )
     return getattr(value, what, None)
 
 
@@ -82,9 +98,11 @@ def _metadata(value: Any, what: str) -> Any:
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
-    `save(v, ans, like, host)` makes the saved values of the argument values `v` and the output; a Python scalar in place of an array that
-    has a rule, or is an operand of an elementwise operation, becomes a 0-d array of the dtype and device of the Tensor `like`.
-    `track(c, t)` picks the version cells, of those of the arguments, `c`, and of the outputs, `t`, that belong to saved arrays.
+    `save(v, ans, like, host)` makes the saved values of the argument values `v` and the output; a
+    Python scalar in place of an array that has a rule, or is an operand of an elementwise
+    operation, becomes a 0-d array of the dtype and device of the Tensor `like`. `track(c, t)` picks
+    the version cells, of those of the arguments, `c`, and of the outputs, `t`, that belong to saved
+    arrays.
     """
     op = rule.op
     position = positions(op)
@@ -96,18 +114,41 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             if name in residuals(op):  # nobody else has it
                 cells.append("None")
             elif source is not None:
-                cells.append("t[0]" if name == "ans" and op.outputs == () else "tuple(t)" if name == "ans" else f"t[{source[1]}]")
+                cells.append(
+                    "t[0]"
+                    if name == "ans" and op.outputs == ()
+                    else "tuple(t)"
+                    if name == "ans"
+                    else f"t[{source[1]}]"
+                )
             continue
-        numeric = op.roles[name] == "array" and (op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp)
-        saved.append(f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))" if numeric else f"v[{i}]")
+        numeric = op.roles[name] == "array" and (
+            op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
+        )
+        saved.append(
+            f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))"
+            if numeric
+            else f"v[{i}]"
+        )
         if source is not None:
             cells.append(f"c[{i}]")
-    cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
-    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info, "op": op, "residual": compute_while_recording,
-                             "constant": constant_like}
-    generated.run(f"def save(v, ans, like, host): return ({''.join(f'{text}, ' for text in saved)})\n"
-                  f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
-                  f"multigrad what {op.name} keeps", scope)
+    # index arrays in a key
+    cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]
+    scope: dict[str, Any] = {
+        "scalars": SCALARS,
+        "metadata": _metadata,
+        "info": _info,
+        "op": op,
+        "residual": compute_while_recording,
+        "constant": constant_like,
+    }
+    generated.run(
+        f"def save(v, ans, like, host): return ({''.join(f'{text}, ' for text in saved)})\n"
+        "def track(c, t): return "
+        f"{cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
+        f"multigrad what {op.name} keeps",
+        scope,
+    )
     return scope["save"], scope["track"]
 
 
@@ -119,16 +160,26 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
         return f"ans[{op.outputs.index(name)}]"
     f = residuals(op).get(name)
     if f is not None:
-        taken = [f"v[{position[n]}]" if n in position else _saved_text(rule, n, position) for n in f.takes[1:]]
+        taken = [
+            f"v[{position[n]}]" if n in position else _saved_text(rule, n, position)
+            for n in f.takes[1:]
+        ]
         return f"residual(op, {name!r}, host, {', '.join(taken)})"
     argument, _, what = name.rpartition("_")
     if what == "info":
-        return "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
+        return (
+            "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
+        )
     i = position[argument]
     if op.roles[argument] == "arrays":
         return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
-    is_array = dict(zip(op.arrays, rule.needs, strict=True)).get(argument) is True  # others may be scalars, or None
-    return f"v[{i}].{what}" if is_array and what in ("shape", "dtype") else f"metadata(v[{i}], {what!r})"
+    # others may be scalars, or None
+    is_array = dict(zip(op.arrays, rule.needs, strict=True)).get(argument) is True
+    return (
+        f"v[{i}].{what}"
+        if is_array and what in ("shape", "dtype")
+        else f"metadata(v[{i}], {what!r})"
+    )
 
 
 def constant_like(scalar: Any, like: Any) -> Any:
@@ -138,24 +189,41 @@ def constant_like(scalar: Any, like: Any) -> Any:
 
 
 def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:
-    """The gradients of `op` at `values`, one per array parameter (a tuple for a list), None where not needed.
+    """The gradients of `op` at `values`, one per array parameter (a tuple for a list), None where
+    not needed.
 
-    `ans` is the output (a tuple for several), `g` its cotangent (likewise). Conformed to each argument's shape and dtype.
+    `ans` is the output (a tuple for several), `g` its cotangent (likewise). Conformed to each
+    argument's shape and dtype.
     """
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
     found = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
     flat = iter((found,) if rule.single else found)
-    return tuple(tuple(next(flat) if n else None for n in need) if isinstance(need, tuple) else next(flat) if need else None
-                 for need in needs)
+    return tuple(
+        tuple(next(flat) if n else None for n in need)
+        if isinstance(need, tuple)
+        else next(flat)
+        if need
+        else None
+        for need in needs
+    )
 
 
-def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: tuple[Any, Sequence[Any], Any] | None = None) -> Any:
-    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter (None: zero).
+def jvp(
+    op: Op,
+    xp: Any,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    ans: Any,
+    raw: tuple[Any, Sequence[Any], Any] | None = None,
+) -> Any:
+    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter
+    (None: zero).
 
-    Derived for elementwise, linear and multilinear operations, written for the others. `raw`: namespace, values and output without layers, where
-    only tangents are layers; partial derivatives are computed of these, which is faster.
+    Derived for elementwise, linear and multilinear operations, written for the others. `raw`:
+    namespace, values and output without layers, where only tangents are layers; partial derivatives
+    are computed of these, which is faster.
     """
     if op.jvp is not None:
         return _written_jvp(op, xp, values, tangents, ans)
@@ -164,30 +232,55 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
     if op.kind == "linear":
         return _linear_jvp(op, xp, values, tangents)
     if op.kind == "multilinear":
-        terms = [_call_raw(op, xp, _replaced(op, values, a, t)) for a, t in zip(op.arrays, tangents, strict=True) if t is not None]
+        terms = [
+            _call_raw(op, xp, _replaced(op, values, a, t))
+            for a, t in zip(op.arrays, tangents, strict=True)
+            if t is not None
+        ]
         return sum(terms[1:], terms[0])
     moving = ", ".join(repr(a) for a, t in zip(op.arrays, tangents, strict=True) if t is not None)
-    raise MissingRuleError(f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode, as it was by {moving}. "
-                           f"Declare it with one: multigrad.registry.define({signature_text(op)!r}, jvp=rule, ..., override=True).")
+    raise MissingRuleError(
+        f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode, "
+        f"as it was by {moving}. Declare it with one: "
+        f"multigrad.registry.define({signature_text(op)!r}, jvp=rule, ..., override=True)."
+    )
 
 
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
     assert op.jvp is not None and callable(op.jvp.fn)
     if op.jvp.materialize:
         tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
-    given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
+    given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {
+        "t": tangents[0],
+        "xp": xp,
+    }
     position = positions(op)
-    return op.jvp.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in op.jvp.takes))
+    return op.jvp.fn(
+        *(
+            given[n] if n in given else _saved_value(op, xp, n, position, values, ans)
+            for n in op.jvp.takes
+        )
+    )
 
 
-def _materialized_tangents(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]) -> list[Any]:
-    """Tangents, with zeros like the argument where it does not move, as far as the rule takes them."""
-    dtype = next(t.dtype for t in _leaves(tangents) if t is not None)  # of what is not floating, that of another tangent
+def _materialized_tangents(
+    op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]
+) -> list[Any]:
+    """Tangents, with zeros like the argument where it does not move, as far as the rule takes
+    them.
+    """
+    # of what is not floating, that of another tangent
+    dtype = next(t.dtype for t in _leaves(tangents) if t is not None)
 
     def zero(value: Any) -> Any:
         if not hasattr(value, "dtype"):
             return _zero(xp, value)
-        return xp.zeros_like(value, dtype=value.dtype if xp.isdtype(value.dtype, ("real floating", "complex floating")) else dtype)
+        return xp.zeros_like(
+            value,
+            dtype=value.dtype
+            if xp.isdtype(value.dtype, ("real floating", "complex floating"))
+            else dtype,
+        )
 
     found = list(tangents)
     for i, argument in enumerate(op.arrays):
@@ -195,7 +288,10 @@ def _materialized_tangents(op: Op, xp: Any, values: Sequence[Any], tangents: Seq
         if f"t_{argument}" not in takes and (i or "t" not in takes):
             continue
         if op.roles[argument] == "arrays":
-            found[i] = tuple(zero(v) if u is None else u for v, u in zip(value, t or (None,) * len(value), strict=True))
+            found[i] = tuple(
+                zero(v) if u is None else u
+                for v, u in zip(value, t or (None,) * len(value), strict=True)
+            )
         elif t is None:
             found[i] = zero(value)
     return found
@@ -206,7 +302,14 @@ def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
         yield from t if isinstance(t, tuple) else (t,)
 
 
-def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: tuple[Any, Sequence[Any], Any] | None) -> Any:
+def _elementwise_jvp(
+    op: Op,
+    xp: Any,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    ans: Any,
+    raw: tuple[Any, Sequence[Any], Any] | None,
+) -> Any:
     assert not isinstance(op.vjp, Rule)
     position = positions(op)
     total = None
@@ -217,15 +320,34 @@ def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[
         if t.dtype != ans.dtype:
             t = xp.astype(t, ans.dtype)
         if not callable(rule.fn):
-            term = t if rule.fn == 1 else -t if rule.fn == -1 else xp.zeros_like(t) if rule.fn == 0 else t * rule.fn
+            term = (
+                t
+                if rule.fn == 1
+                else -t
+                if rule.fn == -1
+                else xp.zeros_like(t)
+                if rule.fn == 0
+                else t * rule.fn
+            )
         elif raw is not None and "g" not in rule.takes:
-            term = t * rule.fn(*(_saved_value(op, raw[0], n, position, raw[1], raw[2]) for n in rule.takes))
+            term = t * rule.fn(
+                *(_saved_value(op, raw[0], n, position, raw[1], raw[2]) for n in rule.takes)
+            )
         else:
             given = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
                 given["g"] = xp.broadcast_to(t, ans.shape)
-            term = rule.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in rule.takes))
-            term = shape_tangent(xp, term, ans.shape, op, argument=argument) if "g" in rule.takes else t * term
+            term = rule.fn(
+                *(
+                    given[n] if n in given else _saved_value(op, xp, n, position, values, ans)
+                    for n in rule.takes
+                )
+            )
+            term = (
+                shape_tangent(xp, term, ans.shape, op, argument=argument)
+                if "g" in rule.takes
+                else t * term
+            )
         total = term if total is None else total + term
     if total is not None and total.shape != ans.shape:
         total = shape_tangent(xp, total, ans.shape, op, True)
@@ -240,7 +362,9 @@ def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any])
         i = position[argument]
         if op.roles[argument] == "arrays":
             given = (None,) * len(values[i]) if t is None else t
-            values[i] = type(values[i])(_zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True))
+            values[i] = type(values[i])(
+                _zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True)
+            )
         elif argument in ruled:
             values[i] = _zero(xp, values[i]) if t is None else t
         elif t is not None:
@@ -249,12 +373,18 @@ def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any])
 
 
 def _zero(xp: Any, value: Any) -> Any:
-    return xp.zeros_like(value) if hasattr(value, "dtype") else value if value is None else type(value)(0)
+    return (
+        xp.zeros_like(value)
+        if hasattr(value, "dtype")
+        else value
+        if value is None
+        else type(value)(0)
+    )
 
 
 def _replaced(op: Op, values: Sequence[Any], argument: str, t: Any) -> list[Any]:
     i = array_index(op)[argument]
-    return [*values[:i], t, *values[i + 1:]]
+    return [*values[:i], t, *values[i + 1 :]]
 
 
 def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
@@ -275,7 +405,9 @@ def raw_function(host: Host, name: str) -> Callable[..., Any]:
 
 @per_operation
 def caller(op: Op) -> Callable[..., Any]:
-    """Return `call(function, *values)`, which passes the values of all parameters as the signature wants them."""
+    """Return `call(function, *values)`, which passes the values of all parameters as the signature
+    wants them.
+    """
     names = [f"v{i}" for i in range(len(op.roles))]
     arguments = []
     for name, parameter in zip(names, op.signature.parameters.values(), strict=True):
@@ -286,6 +418,10 @@ def caller(op: Op) -> Callable[..., Any]:
         else:
             arguments.append(name)
     scope: dict[str, Any] = {}
-    generated.run(f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})", f"multigrad call of {op.name}", scope)
+    generated.run(
+        f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})",
+        f"multigrad call of {op.name}",
+        scope,
+    )
     call: Callable[..., Any] = scope["call"]
     return call

@@ -1,6 +1,7 @@
 """What nodes save, as users see it: as Tensors, and by way of hooks that pack and unpack it.
 
-A node some of whose saved arrays were packed becomes a PackedNode: its `saved` unpacks them each time that it is read.
+A node some of whose saved arrays were packed becomes a PackedNode: its `saved` unpacks them each
+time that it is read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from ..observe import SAVED, Observer, gate, watched, watching
 from ..registry import per_operation
 from . import grad_mode
 from .element import SCALARS
-from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
+from .graph import (
+    FREED,
+    AccumulateGrad,
+    HookedNode,
+    MultiNode,
+    Node,
+    OutputInfo,
+    check_versions,
+    extra,
+)
 from .level import Layer, innermost
 from .pullback import Pullback
 from .rules import positions
@@ -31,12 +41,16 @@ _new: Any = object.__new__
 slot: Any = Node.__dict__["saved"]
 """The slot of a node, whatever its class makes of it."""
 
-disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
+disabled: ContextVar[str | None] = ContextVar(
+    "multigrad.saved_tensors_hooks_disabled", default=None
+)
 """Why no hooks may be entered, if so."""
 
 
 class Keeper(Observer):
-    """What decides how the arrays that operations save are kept, in the contexts that it was entered in. The innermost that wants them has them."""
+    """What decides how the arrays that operations save are kept, in the contexts that it was
+    entered in. The innermost that wants them has them.
+    """
 
     __slots__ = ()
     events = frozenset({SAVED})
@@ -51,11 +65,16 @@ class Keeper(Observer):
         raise NotImplementedError
 
     def take(self, name: str) -> Take | None:
-        """How it takes the arrays that the operation of this name saves; None if it leaves them as they are."""
+        """How it takes the arrays that the operation of this name saves; None if it leaves them as
+        they are.
+        """
         raise NotImplementedError
 
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
-        """Exchange an array that `node` saved. `of`: what it may be the value of; `result`: of the operation, the first Tensor."""
+        """Exchange an array that `node` saved.
+
+        `of`: what it may be the value of; `result`: of the operation, the first Tensor.
+        """
         known = isinstance(of, Layer) and of._array is value
         take = self.take(node.rule.op.name)
         assert take is not None
@@ -67,30 +86,56 @@ class Keeper(Observer):
         if not saved or node.unchecked or _is_left(self):
             return
         rule = node.rule
-        first: Tensor = result if isinstance(result, Tensor) else next(t for t in result if isinstance(t, Tensor))
+        first: Tensor = (
+            result
+            if isinstance(result, Tensor)
+            else next(t for t in result if isinstance(t, Tensor))
+        )
         if not self.wants(rule.op.name, first._elem.level):
             return
         kept: Any = None
         for i, at, source in _arrays(rule):
             value = saved[i]
-            of: Any = operands[at] if at >= 0 else None if source[0] == "in" else first if first is result else result
+            of: Any = (
+                operands[at]
+                if at >= 0
+                else None
+                if source[0] == "in"
+                else first
+                if first is result
+                else result
+            )
             if type(value) is tuple:
                 x: Any = self._keep_all(node, value, source, of, first)
             elif type(of) in SCALARS or not hasattr(value, "dtype"):
                 continue
             else:
-                x = self.keep(node, value, source, result[source[1]] if of is result and first is not result else of, first)
+                x = self.keep(
+                    node,
+                    value,
+                    source,
+                    result[source[1]] if of is result and first is not result else of,
+                    first,
+                )
             if kept is None:
                 kept = list(saved)
             kept[i] = x
         if kept is not None:
             _replace(node, kept)
 
-    def _keep_all(self, node: Node, values: tuple[Any, ...], source: Any, of: Any, result: Tensor) -> tuple[Any, ...]:
-        sources = source if source and isinstance(source[0], tuple) else [("out", i) for i in range(len(values))]
+    def _keep_all(
+        self, node: Node, values: tuple[Any, ...], source: Any, of: Any, result: Tensor
+    ) -> tuple[Any, ...]:
+        sources = (
+            source
+            if source and isinstance(source[0], tuple)
+            else [("out", i) for i in range(len(values))]
+        )
         given = of if isinstance(of, (tuple, list)) else [None] * len(values)
-        return tuple(v if not hasattr(v, "dtype") or type(x) in SCALARS else self.keep(node, v, s, x, result)
-                     for v, s, x in zip(values, sources, given, strict=True))
+        return tuple(
+            v if not hasattr(v, "dtype") or type(x) in SCALARS else self.keep(node, v, s, x, result)
+            for v, s, x in zip(values, sources, given, strict=True)
+        )
 
 
 def _is_left(keeper: Keeper) -> bool:
@@ -105,10 +150,15 @@ def _is_left(keeper: Keeper) -> bool:
 
 @per_operation
 def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
-    """Where arrays are in what the nodes of a rule save: their places, those of the operands that they are (-1: none), and their sources."""
+    """Where arrays are in what the nodes of a rule save: their places, those of the operands that
+    they are (-1: none), and their sources.
+    """
     position = positions(rule.op)
-    return tuple((i, position.get(name, -1), source) for i, (name, source) in enumerate(zip(rule.plan, rule.sources, strict=True))
-                 if source is not None)
+    return tuple(
+        (i, position.get(name, -1), source)
+        for i, (name, source) in enumerate(zip(rule.plan, rule.sources, strict=True))
+        if source is not None
+    )
 
 
 class Pair(Keeper):
@@ -137,7 +187,8 @@ class Pair(Keeper):
         elif source[0] == "in" and type(of._node) is AccumulateGrad:
             return pack_array(self.pair, of)
         else:
-            t = _new(Tensor)  # not `of` itself: this may be an in-place operation, which is about to change it
+            # not `of` itself: this may be an in-place operation, which is about to change it
+            t = _new(Tensor)
             t._array = value
             t._elem = of._elem
             t._cell = of._cell
@@ -154,7 +205,10 @@ def enter(keeper: Keeper) -> None:
 
 
 def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return `function(*args, **kwargs)`, called with this in force. What was in force before is so again, also after an interrupt."""
+    """Return `function(*args, **kwargs)`, called with this in force.
+
+    What was in force before is so again, also after an interrupt.
+    """
     _refuse_if_disabled()
     before = gate.get()
     ours = watched(before, (*watching(before), keeper))
@@ -168,7 +222,9 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
 
 
 def forbid(message: str | None) -> None:
-    """Refuse hooks that are entered in this context from now on, with this message; None allows them."""
+    """Refuse hooks that are entered in this context from now on, with this message; None allows
+    them.
+    """
     disabled.set(message)
 
 
@@ -198,7 +254,8 @@ class Packed:
     """What a node keeps in the place of an array.
 
     data   what stands for the raw arrays
-    shell  what is left of a value that is itself a layer, without the raw arrays; None for a raw array
+    shell  what is left of a value that is itself a layer, without the raw arrays; None for a raw
+           array
     """
 
     __slots__ = ()
@@ -234,7 +291,10 @@ class PackedArray(Packed):
             x = t._array
             return innermost(x) if isinstance(x, Layer) else x
         if not isinstance(t, Tensor):
-            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}")
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(t).__name__}"
+            )
         t._check()
         return innermost(t)
 
@@ -243,7 +303,10 @@ class PackedArray(Packed):
 
 
 def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
-    """Give a Tensor of the base level to the user's hook. `own`: it is there for that only, so that it may be kept."""
+    """Give a Tensor of the base level to the user's hook.
+
+    `own`: it is there for that only, so that it may be kept.
+    """
     version = t._version if t._cell else 0
     before = gate.get()
     try:
@@ -252,20 +315,27 @@ def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
     finally:
         gate.set(before)
     if t._cell and t._version != version:
-        raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
-                            "by in-place operations as this can lead to unexpected side-effects.")
+        raise GradientError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+            "input to pack hook cannot be modified by in-place operations as this can lead to "
+            "unexpected side-effects."
+        )
     x: PackedArray = _new(PackedArray)
     x.pair = pair
     x.kept = data
-    if data is t and not own:  # a Tensor of the user's, which an in-place operation may give the node
+    # a Tensor of the user's, which an in-place operation may give the node
+    if data is t and not own:
         x.kept = t.data
     return x
 
 
 class PackedTower(Packed):
-    """A value that is itself a layer. Its raw arrays are packed one by one, as constant Tensors of the base level.
+    """A value that is itself a layer.
 
-    So any hooks do inside a transformation, after its end, and under any other, and histories and tangents are what they were.
+    Its raw arrays are packed one by one, as constant Tensors of the base level.
+
+    So any hooks do inside a transformation, after its end, and under any other, and histories and
+    tangents are what they were.
     """
 
     __slots__ = ("parts", "shell", "take")
@@ -288,7 +358,11 @@ class PackedTower(Packed):
 
 def packed(take: Take, t: Tensor) -> Packed:
     """Exchange the value of a Tensor."""
-    return packed_raw(take, t._array, t._cell) if t._elem.run is not None or isinstance(t._array, Layer) else take(t)
+    return (
+        packed_raw(take, t._array, t._cell)
+        if t._elem.run is not None or isinstance(t._array, Layer)
+        else take(t)
+    )
 
 
 def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
@@ -305,7 +379,8 @@ def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
 
 
 def _opened(value: Any) -> Any:
-    if type(value) is tuple:  # those of other types hold nothing that was packed, and stay what they are
+    # those of other types hold nothing that was packed, and stay what they are
+    if type(value) is tuple:
         return tuple(_opened(v) for v in value)
     return value.unpack() if isinstance(value, Packed) else value
 
@@ -353,7 +428,9 @@ class PackedMultiNode(MultiNode):
 
 
 class PackedLaterNode(HookedNode):
-    """A node some of whose saved arrays were packed when their versions had been checked; those of the others are checked as ever."""
+    """A node some of whose saved arrays were packed when their versions had been checked; those of
+    the others are checked as ever.
+    """
 
     __slots__ = ()
 
@@ -374,12 +451,16 @@ def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
     if kind is Node:
         node.extra = None
     if kind is not PackedNode and kind is not PackedMultiNode:
-        of_one, of_several = (PackedLaterNode, PackedLaterMultiNode) if later else (PackedNode, PackedMultiNode)
+        of_one, of_several = (
+            (PackedLaterNode, PackedLaterMultiNode) if later else (PackedNode, PackedMultiNode)
+        )
         node.__class__ = of_several if isinstance(node, MultiNode) else of_one
 
 
 def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
-    """A saved value as a Tensor, of the level of `like`, with the history it had: that of an operand, or the node itself for an output."""
+    """A saved value as a Tensor, of the level of `like`, with the history it had: that of an
+    operand, or the node itself for an output.
+    """
     t = wrap(value) if like is None else wrap_at(like, value)
     kind, number = source
     if kind == "in" or t._elem.floating:
@@ -411,7 +492,9 @@ def show(node: Node, name: str) -> Any:
     if node.cells is not None and not node.unchecked:
         check_versions(node)
     if isinstance(value, tuple):
-        sources = source if isinstance(source[0], tuple) else [("out", k) for k in range(len(value))]
+        sources = (
+            source if isinstance(source[0], tuple) else [("out", k) for k in range(len(value))]
+        )
         return tuple(_one(node, v, s) for v, s in zip(value, sources, strict=True))
     return _one(node, value, source)
 
@@ -425,7 +508,9 @@ def _one(node: Node, value: Any, source: Any) -> Any:
 
 
 class SavedTensor:
-    """One array that a node saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed.
+    """One array that a node saved.
+
+    `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed.
 
     pack   keeps what a pair of hooks makes of the array in its place
     """
@@ -433,12 +518,19 @@ class SavedTensor:
     def __init__(self, pack: Callable[[Hooks], None]) -> None:
         self._pack = pack
 
-    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of that again. As torch's SavedTensor."""
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of
+        that again. As torch's SavedTensor.
+        """
         self._pack((pack_hook, unpack_hook))
 
 
-HOOKED = "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time."
+HOOKED = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
+    "only one pair of hooks is allowed at a time."
+)
 
 
 def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
@@ -446,15 +538,21 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     i = node.rule.plan.index(name) if name in node.rule.plan else None
     saved = slot.__get__(node)
     if saved is None:
-        raise GradientError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
-                            "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "
-                            "a second time or if you need to access saved variables after calling backward.")
+        raise GradientError(
+            "Calling register_hooks on a saved tensor after it has been freed. Saved "
+            "intermediate values of the graph are freed when you call .backward() or "
+            "autograd.grad(). Specify retain_graph=True if you need to backward through the "
+            "graph a second time or if you need to access saved variables after calling "
+            "backward."
+        )
     value, source = (None, None) if i is None else (saved[i], node.rule.sources[i])
     if isinstance(value, Packed):
         raise GradientError(HOOKED)
     if i is None or source is None or not hasattr(value, "dtype"):
-        raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden; "
-                            f"_saved_{name} of {node.name()} is no single array")
+        raise GradientError(
+            "Calling register_hooks on a saved tensor with value None is forbidden; "
+            f"_saved_{name} of {node.name()} is no single array"
+        )
     t = show(node, name)  # raises if it was modified
     found = packed(partial(pack_array, hooks), t)
     tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
@@ -462,7 +560,7 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     for k, at in zip(range(len(cells)), tracked, strict=False):
         if at == i:
             cells[k] = []  # its version says nothing any more
-    _replace(node, [*saved[:i], found, *saved[i + 1:]], later=True)
+    _replace(node, [*saved[:i], found, *saved[i + 1 :]], later=True)
     node.cells = tuple(cells)
 
 
@@ -483,7 +581,10 @@ def output_info(node: Node) -> tuple[OutputInfo, ...]:
         if "ans" in node.rule.plan and node.saved is not None:
             ans = show(node, "ans")
             return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
-    raise RuntimeError(f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), which notes it.")
+    raise RuntimeError(
+        f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
+        "which notes it."
+    )
 
 
 def note_output(t: Tensor) -> None:
@@ -494,5 +595,9 @@ def note_output(t: Tensor) -> None:
         e = extra(node)
         if e.output is None:
             host = t._elem.host
-            value: Any = host.xp.ones((), dtype=t.dtype, device=t.device) if not isinstance(t._array, Layer) else t._array
+            value: Any = (
+                host.xp.ones((), dtype=t.dtype, device=t.device)
+                if not isinstance(t._array, Layer)
+                else t._array
+            )
             e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), wrap_at(t, value)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def value(x: Any, host: Host | None = None) -> str:
-    """The repr of a value; of a 0-d array of any library the number alone, with the dtype where that is none of the library's defaults."""
+    """The repr of a value; of a 0-d array of any library the number alone, with the dtype where
+    that is none of the library's defaults.
+    """
     if isinstance(x, Layer):
         return repr(x)
     host = host_of(x) if host is None else host
@@ -52,7 +54,10 @@ _KINDS = {"bool": bool, "integral": int, "real floating": float, "complex floati
 
 def _is_default(host: Host, dtype: Any) -> bool:
     try:
-        return dtype in (host.xp.bool, *host.backend.namespace.__array_namespace_info__().default_dtypes().values())
+        return dtype in (
+            host.xp.bool,
+            *host.backend.namespace.__array_namespace_info__().default_dtypes().values(),
+        )
     except (AttributeError, TypeError):  # a library without inspection
         return dtype_name(dtype) in ("bool", "int64", "float64", "complex128")
 
@@ -63,7 +68,10 @@ def dtype_name(dtype: Any) -> str:
 
 
 def text(t: Tensor) -> str:
-    """The repr of a Tensor: its value, its backend, its place in the graph. One inside nested transformations is shown once, with its own place."""
+    """The repr of a Tensor: its value, its backend, its place in the graph.
+
+    One inside nested transformations is shown once, with its own place.
+    """
     place = history(t)  # which brings views up to date
     backend = "" if t._elem.host.name == "numpy" else f"backend='{t._elem.host.name}'"
     return f"Tensor({', '.join(filter(None, (value(_inside(t), t._elem.host), backend, place)))})"
@@ -99,13 +107,21 @@ def history(t: Tensor) -> str:
 
 
 def html(t: Tensor) -> str:
-    """What notebooks show: shape, dtype, backend and place in the graph, above the values as the library shows them."""
+    """What notebooks show: shape, dtype, backend and place in the graph, above the values as the
+    library shows them.
+    """
     host = t._elem.host
     place = history(t)
     facts = [f"shape {tuple(t.shape)}", dtype_name(t.dtype), host.name, place]
     head = " &middot; ".join(escape(fact) for fact in facts if fact)
     inner = _inside(t)
     own = getattr(inner, "_repr_html_", None)
-    body = own() if callable(own) and not isinstance(inner, Layer) else f'<pre style="margin:2px 0 0">{escape(value(inner, host))}</pre>'
-    return (f'<div class="multigrad-tensor"><span style="font:600 12px sans-serif">Tensor</span> '
-            f'<span style="font:12px sans-serif;opacity:.7">{head}</span>{body}</div>')
+    body = (
+        own()
+        if callable(own) and not isinstance(inner, Layer)
+        else f'<pre style="margin:2px 0 0">{escape(value(inner, host))}</pre>'
+    )
+    return (
+        f'<div class="multigrad-tensor"><span style="font:600 12px sans-serif">Tensor</span> '
+        f'<span style="font:12px sans-serif;opacity:.7">{head}</span>{body}</div>'
+    )

@@ -16,13 +16,18 @@ else:
 
 
 class Surface(_Members):
-    """Base of Tensor and the other layers. What it is given from the table, `make stubs` declares in members.pyi for type checkers."""
+    """Base of Tensor and the other layers.
+
+    What it is given from the table, `make stubs` declares in members.pyi for type checkers.
+    """
 
     __slots__ = ()
 
     @classmethod
     def _define(cls, name: str, method: Any) -> None:
-        """Give this class an operator, a method or a property that is made above it: from the table, or by the surface of PyTorch."""
+        """Give this class an operator, a method or a property that is made above it: from the
+        table, or by the surface of PyTorch.
+        """
         setattr(cls, name, method)
 
     @classmethod
@@ -31,8 +36,9 @@ class Surface(_Members):
 
 
 class OfArrays:
-    """In the place of an attribute that arrays of a library, or of PyTorch, have, and Tensors have not: it raises AttributeError, and names what
-    there is instead: an attribute of ours, or `.array`. Where the backend of the array gives Tensors that attribute, its value is returned.
+    """In the place of an attribute that arrays of a library, or of PyTorch, have, and Tensors have
+    not: it raises AttributeError, and names what there is instead: an attribute of ours, or
+    `.array`. Where the backend of the array gives Tensors that attribute, its value is returned.
 
     (A `__getattr__` would do it as well, and make every other attribute slower.)
     """
@@ -52,17 +58,23 @@ class OfArrays:
         if self._name in ATTRIBUTES:
             text += hint(ATTRIBUTES, self._name)
         elif hasattr(type(innermost(obj)), self._name):
-            text += (f", which only the {obj._elem.host.name} array in it has. Use x.array.{self._name}, through which no gradient "
-                     "flows, or the functions of the standard.")
+            text += (
+                f", which only the {obj._elem.host.name} array in it has. Use "
+                f"x.array.{self._name}, through which no gradient flows, or the functions of "
+                "the standard."
+            )
         raise AttributeError(text, name=self._name, obj=obj)
 
 
 def mention(types: Iterable[type], given: Iterable[str]) -> None:
-    """Have the attributes of these arrays that layers have not explained when they are asked for, and those of the names `given` looked up."""
+    """Have the attributes of these arrays that layers have not explained when they are asked for,
+    and those of the names `given` looked up.
+    """
     names = {name for t in types for name in dir(t) if not name.startswith("_")}.union(given)
     with keeping:
         for name in names:
-            if not any(name in cls.__dict__ for cls in Surface.__mro__):  # hasattr() would generate the methods
+            # hasattr() would generate the methods
+            if not any(name in cls.__dict__ for cls in Surface.__mro__):
                 Surface._define(name, OfArrays(name))
 
 

@@ -1,4 +1,6 @@
-"""A tower of layers without the arrays at its bottom: what is left of it while those are kept elsewhere, or computed again."""
+"""A tower of layers without the arrays at its bottom: what is left of it while those are kept
+elsewhere, or computed again.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Shell:
     @property
     def recorded(self) -> bool:
         """Whether the tower has a history, at any level."""
-        return bool(self.node) or any(part is not None and part.recorded for part in self.parts.values())
+        return bool(self.node) or any(
+            part is not None and part.recorded for part in self.parts.values()
+        )
 
     def runs(self) -> Iterator[Run]:
         """The transformations that the tower belongs to."""
@@ -54,8 +58,11 @@ class Shell:
                 yield from part.runs()
 
 
-def taken_apart(x: Any, arrays: list[Any], cells: list[list[int]], cell: list[int] | None = None) -> Shell | None:
-    """The tower `x` without its raw arrays, which are added to `arrays`, each with the version cell of the layer around it in `cells`.
+def taken_apart(
+    x: Any, arrays: list[Any], cells: list[list[int]], cell: list[int] | None = None
+) -> Shell | None:
+    """The tower `x` without its raw arrays, which are added to `arrays`, each with the version cell
+    of the layer around it in `cells`.
 
     None if `x` is itself a raw array, of the version cell `cell`.
     """
@@ -68,7 +75,12 @@ def taken_apart(x: Any, arrays: list[Any], cells: list[list[int]], cell: list[in
         shell.parts["_array"] = taken_apart(x._array, arrays, cells, x._cell)
         return shell
     cell, x = x._cell, x._frozen()
-    for name in (name for kind in type(x).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(x, name)):
+    for name in (
+        name
+        for kind in type(x).__mro__
+        for name in getattr(kind, "__slots__", ())
+        if hasattr(x, name)
+    ):
         value = getattr(x, name)
         if name in ("__weakref__", "_cell"):
             continue
@@ -80,7 +92,10 @@ def taken_apart(x: Any, arrays: list[Any], cells: list[list[int]], cell: list[in
 
 
 def put_together(shell: Shell | None, arrays: Iterator[Any], afresh: bool = False) -> Any:
-    """The tower again, with these raw arrays. `afresh`: Tensors with a history become leaves that require grad."""
+    """The tower again, with these raw arrays.
+
+    `afresh`: Tensors with a history become leaves that require grad.
+    """
     if shell is None:
         return next(arrays)
     parts = {name: put_together(part, arrays, afresh) for name, part in shell.parts.items()}

@@ -1,7 +1,9 @@
-"""Straight code for what the first test of a generated function does not serve: operands of any level and dtype, lists, keys, layers.
+"""Straight code for what the first test of a generated function does not serve: operands of any
+level and dtype, lists, keys, layers.
 
-`way(*values)` of an operation finds the operand of the highest level, and calls the ending for its class (see endings.py). Ways and endings are
-generated when they are first needed. They leave what is rare, and the errors, to `dispatch.general`.
+`way(*values)` of an operation finds the operand of the highest level, and calls the ending for its
+class (see endings.py). Ways and endings are generated when they are first needed. They leave what
+is rare, and the errors, to `dispatch.general`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ declined: Any = object()
 Ending = Callable[..., Any]
 
 makers: dict[type, Callable[[Op], Ending | None]] = {}
-"""By the class of the operand of the highest level: what writes the ending of an operation, None where the general path is as good."""
+"""By the class of the operand of the highest level: what writes the ending of an operation, None
+where the general path is as good.
+"""
 
 
 def ends_by(maker: Callable[[Op], Ending | None], *classes: type) -> None:
@@ -36,7 +40,10 @@ def inner_function(op: Op) -> Callable[..., Any]:
 
 
 class Way:
-    """The way of an operation, written when it is first taken. It is the key of the endings among the plans of an Element."""
+    """The way of an operation, written when it is first taken.
+
+    It is the key of the endings among the plans of an Element.
+    """
 
     __slots__ = ("call", "op")
     call: Callable[..., Any]
@@ -61,7 +68,9 @@ def _decline(*_: Any) -> Any:
 
 
 def _ending(way: Way, top: Layer) -> Ending:
-    """The ending for operands of which `top` is the highest, from now on among the plans of its Element."""
+    """The ending for operands of which `top` is the highest, from now on among the plans of its
+    Element.
+    """
     op = way.op
     maker = makers.get(type(top))
     if maker is None or OPS.get(op.name) is not op:
@@ -75,9 +84,16 @@ def _ending(way: Way, top: Layer) -> Ending:
 
 
 def _written(op: Op, way: Way) -> Callable[..., Any]:
-    scope = {"_kinds": element.operands, "_admitted": element.admitted,
-             "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
-             "_scalars": SCALARS}
+    scope = {
+        "_kinds": element.operands,
+        "_admitted": element.admitted,
+        "_known": makers,
+        "_Layer": Layer,
+        "_declined": declined,
+        "_key": way,
+        "_ending": _ending,
+        "_scalars": SCALARS,
+    }
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
     found: Callable[..., Any] = scope["way"]
     return found
@@ -89,7 +105,8 @@ def _way_lines(op: Op) -> Iterator[str]:
     yield "    _l = -1"
     for name, role in op.roles.items():
         if role == "array":
-            yield from _seen(name, "    ", numbers=op.kind != "multilinear")  # of which the operator @ takes none
+            # of which the operator @ takes none
+            yield from _seen(name, "    ", numbers=op.kind != "multilinear")
         elif role == "arrays":
             yield f"    for _x in {name} or ():"
             yield from _seen("_x", "        ")
@@ -104,7 +121,10 @@ def _way_lines(op: Op) -> Iterator[str]:
 
 
 def _seen(x: str, pad: str, numbers: bool = True) -> Iterator[str]:
-    """Compare the level of an operand with the highest so far. `numbers`: it may be a Python scalar."""
+    """Compare the level of an operand with the highest so far.
+
+    `numbers`: it may be a Python scalar.
+    """
     yield f"{pad}_k = type({x})"
     yield from _compared(x, pad, "if", numbers)
 
@@ -115,12 +135,19 @@ def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str
     yield f"{pad}    if {x}._elem.level > _l:"
     yield f"{pad}        _top = {x}"
     yield f"{pad}        _l = {x}._elem.level"
-    yield f"{pad}elif _k not in _kinds and not _admitted({x}){'' if numbers else ' or _k in _scalars'}:"
+    yield (
+        f"{pad}elif _k not in _kinds and not "
+        f"_admitted({x}){'' if numbers else ' or _k in _scalars'}:"
+    )
     yield f"{pad}    return _declined"
 
 
 def _plain_lines(name: str) -> Iterator[str]:
-    """A parameter that is no array. In an indexing key there may be arrays; anywhere else the general path says what is wrong with them."""
+    """A parameter that is no array.
+
+    In an indexing key there may be arrays; anywhere else the general path says what is wrong with
+    them.
+    """
     pad = "    "
     yield f"{pad}_k = type({name})"
     yield f"{pad}if _k is tuple or _k is list:"

@@ -1,7 +1,8 @@
-"""What functions of the standard take besides, as NumPy's of the same name: `std(x, ddof=1)`, `any(x, out=None)`, `where(c)`, `take(x, [0, 2])`.
+"""What functions of the standard take besides, as NumPy's of the same name: `std(x, ddof=1)`,
+`any(x, out=None)`, `where(c)`, `take(x, [0, 2])`.
 
-Such a call is NumPy's, which the protocols carry out. It is told from one of the standard by the first lines of the generated function. A `strict`
-backend has the standard's functions alone.
+Such a call is NumPy's, which the protocols carry out. It is told from one of the standard by the
+first lines of the generated function. A `strict` backend has the standard's functions alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,21 @@ from ..errors import nearest
 from ..provided import wanted
 from ..registry import Op
 
-MORE = ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "round", "std", "sum", "take", "var")
+MORE = (
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "round",
+    "std",
+    "sum",
+    "take",
+    "var",
+)
 """The functions that take further keywords."""
 
 OMITTED = {"where": ("x1", "x2")}
@@ -26,31 +41,51 @@ LISTS = {"take": "indices"}
 
 @wanted
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Carry out NumPy's function of the name of an operation, with its arguments and further keywords. (protocols)"""
+    """Carry out NumPy's function of the name of an operation, with its arguments and further
+    keywords. (protocols)
+    """
 
 
 def takes_more(op: Op) -> bool:
-    """Whether a function takes any keyword: NumPy's are among them, and of a misspelt one it says which it may have been.
+    """Whether a function takes any keyword: NumPy's are among them, and of a misspelt one it says
+    which it may have been.
 
-    Where a setting is positional-only, Python's own words are better: of `astype(x, dtype=d)` it would say that dtype is missing.
+    Where a setting is positional-only, Python's own words are better: of `astype(x, dtype=d)` it
+    would say that dtype is missing.
     """
     parameters = op.signature.parameters
-    named = any(p.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for p in parameters.values())
-    fixed = any(p.kind is Parameter.POSITIONAL_ONLY and op.roles[n] == "plain" for n, p in parameters.items())
+    named = any(
+        p.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        for p in parameters.values()
+    )
+    fixed = any(
+        p.kind is Parameter.POSITIONAL_ONLY and op.roles[n] == "plain"
+        for n, p in parameters.items()
+    )
     return op.name in MORE or (op.public and named and not fixed)
 
 
 def own_signature(method: Callable[..., Any]) -> Signature:
-    """The parameters of a method, which takes settings by position where a function does not, without the keywords that are there for errors."""
+    """The parameters of a method, which takes settings by position where a function does not,
+    without the keywords that are there for errors.
+    """
     own = signature(method)
     return own.replace(parameters=[p for name, p in own.parameters.items() if name != "_more"])
 
 
 def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
-    """The error of a call with keywords that an operation does not have: Python's words, and the name that is meant."""
+    """The error of a call with keywords that an operation does not have: Python's words, and the
+    name that is meant.
+    """
     name = next(iter(more))
-    near = nearest(name, [n for n, p in op.signature.parameters.items() if p.kind is not Parameter.POSITIONAL_ONLY])
-    return TypeError(f"{op.name}() got an unexpected keyword argument {name!r}.{near or f' It takes {op.name}{op.signature}'}")
+    near = nearest(
+        name,
+        [n for n, p in op.signature.parameters.items() if p.kind is not Parameter.POSITIONAL_ONLY],
+    )
+    return TypeError(
+        f"{op.name}() got an unexpected keyword argument "
+        f"{name!r}.{near or f' It takes {op.name}{op.signature}'}"
+    )
 
 
 def lines(op: Op) -> Iterator[str]:
@@ -61,7 +96,10 @@ def lines(op: Op) -> Iterator[str]:
     if tests:
         arguments = ", ".join(f"{n!r}: {n}" for n in op.roles)
         yield f"    if {' or '.join(tests)}:"
-        yield f"        return _as_numpy(_op, {{{arguments}}}, {'_more' if op.name in MORE else '{}'})"
+        yield (
+            f"        return _as_numpy(_op, {{{arguments}}}, "
+            f"{'_more' if op.name in MORE else '{}'})"
+        )
     if op.name not in MORE and takes_more(op):
         yield "    if _more:"
         yield "        raise _unexpected(_op, _more)"

@@ -1,4 +1,7 @@
-"""Transformations of functions over raw arrays, Tensors and nested structures of them. Raw arrays in, raw arrays out."""
+"""Transformations of functions over raw arrays, Tensors and nested structures of them.
+
+Raw arrays in, raw arrays out.
+"""
 
 from __future__ import annotations
 
@@ -17,5 +20,28 @@ from .ravel import ravel_pytree
 from .reverse import grad, value_and_grad, vjp
 from .vmap import vmap
 
-__all__ = ["checkpoint", "compile", "cond", "custom_jvp", "custom_vjp", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev",
-           "jvp", "linearize", "ravel_pytree", "register_pytree", "scan", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop"]
+__all__ = [
+    "checkpoint",
+    "compile",
+    "cond",
+    "custom_jvp",
+    "custom_vjp",
+    "fori_loop",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "ravel_pytree",
+    "register_pytree",
+    "scan",
+    "switch",
+    "tree",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
+]

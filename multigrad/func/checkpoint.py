@@ -1,9 +1,12 @@
-"""checkpoint: less memory for more time. What the backward pass needs is computed again instead of being kept.
+"""checkpoint: less memory for more time.
 
-The hooks for saved arrays put a number in the place of each array that the function's operations save. When a pass asks for the first of
-them, the function runs once more, on its arguments as they were, and the arrays that come by are handed out by their numbers. The nodes, and
-so the histories, are those of the first run at every level; of the second only raw arrays are taken. So passes may be recorded, and
-transformations may be inside and outside.
+What the backward pass needs is computed again instead of being kept.
+
+The hooks for saved arrays put a number in the place of each array that the function's operations
+save. When a pass asks for the first of them, the function runs once more, on its arguments as they
+were, and the arrays that come by are handed out by their numbers. The nodes, and so the histories,
+are those of the first run at every level; of the second only raw arrays are taken. So passes may be
+recorded, and transformations may be inside and outside.
 """
 
 from __future__ import annotations
@@ -32,39 +35,57 @@ Policy = Callable[[str], bool] | Collection[str] | None
 
 @entry
 def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P, R]:
-    """Return a function that computes `function`, and keeps its arguments for the backward pass instead of what its operations save.
+    """Return a function that computes `function`, and keeps its arguments for the backward pass
+    instead of what its operations save.
 
-    function  takes arrays, Tensors or nested structures of them, and anything else, and may use others from outside
-    policy    says for the name of an operation ("matmul", or that of an autograd.Function) whether to keep what it saves; or the names of
-              those that do
+    function  takes arrays, Tensors or nested structures of them, and anything else, and may use
+              others from outside
+    policy    says for the name of an operation ("matmul", or that of an autograd.Function) whether
+              to keep what it saves; or the names of those that do
 
-    When a pass first needs what was not kept, `function` runs again, as far as that takes, in the grad mode and the transformations that it
-    ran in. Each pass does so once, and gives up each array when it was used. What it computes must not change, nor must it write to its
-    arguments: GradientError is raised where an argument, or a Tensor from outside that a recorded operation uses, constant or not, was
-    modified in place since, and where the operations that save something, their number, or the shapes and dtypes of what they save differ
-    from those of the first run. Random numbers are for `function` to draw as it did before; raw arrays, and constants of which it computes
-    nothing but other constants, for the user to leave alone.
+    When a pass first needs what was not kept, `function` runs again, as far as that takes, in the
+    grad mode and the transformations that it ran in. Each pass does so once, and gives up each
+    array when it was used. What it computes must not change, nor must it write to its arguments:
+    GradientError is raised where an argument, or a Tensor from outside that a recorded operation
+    uses, constant or not, was modified in place since, and where the operations that save
+    something, their number, or the shapes and dtypes of what they save differ from those of the
+    first run. Random numbers are for `function` to draw as it did before; raw arrays, and constants
+    of which it computes nothing but other constants, for the user to leave alone.
 
-    Checkpoints nest: the outer one does not keep the arguments of the inner one. With the n steps of a program in segments of sqrt(n), each a
-    checkpoint, memory grows as sqrt(n). What a recorded pass saves itself, and what a Function keeps in attributes of its ctx, is kept. Where
-    nothing is recorded, `function` is called and nothing else happens.
+    Checkpoints nest: the outer one does not keep the arguments of the inner one. With the n steps
+    of a program in segments of sqrt(n), each a checkpoint, memory grows as sqrt(n). What a recorded
+    pass saves itself, and what a Function keeps in attributes of its ctx, is kept. Where nothing is
+    recorded, `function` is called and nothing else happens.
 
-    A policy says True: the operation's node saves what its derivative takes (that of matmul the operands), as it does without checkpoint.
-    That no longer asks for a second run, but does not shorten one: it runs every operation up to the last that saves what is asked for.
-    What the policy of a checkpoint inside of another one keeps is for the other one to decide on.
+    A policy says True: the operation's node saves what its derivative takes (that of matmul the
+    operands), as it does without checkpoint. That no longer asks for a second run, but does not
+    shorten one: it runs every operation up to the last that saves what is asked for. What the
+    policy of a checkpoint inside of another one keeps is for the other one to decide on.
 
-    On small arrays a call costs as much as about thirty recorded operations with their derivatives, and each operation of `function` about five times
-    what it costs without.
+    On small arrays a call costs as much as about thirty recorded operations with their derivatives,
+    and each operation of `function` about five times what it costs without.
 
-    As torch.utils.checkpoint.checkpoint(use_reentrant=False) and jax.checkpoint, whose policies choose results instead.
+    As torch.utils.checkpoint.checkpoint(use_reentrant=False) and jax.checkpoint, whose policies
+    choose results instead.
     """
     if not callable(function):
-        raise TypeError(f"checkpoint: expected a function, not {type(function).__name__}; call it as checkpoint(function)(*args)")
+        raise TypeError(
+            f"checkpoint: expected a function, not {type(function).__name__}; call it as "
+            "checkpoint(function)(*args)"
+        )
     if isinstance(policy, str):
-        raise TypeError(f"checkpoint: policy must be a function of a name or a collection of names, not the str {policy!r}; pass ({policy!r},)")
+        raise TypeError(
+            "checkpoint: policy must be a function of a name or a collection of names, not the "
+            f"str {policy!r}; pass ({policy!r},)"
+        )
     if policy is not None and not callable(policy) and not isinstance(policy, Collection):
-        raise TypeError(f"checkpoint: policy must be a function of a name or a collection of names, not {type(policy).__name__}")
-    keeps: Callable[[str], bool] = policy if callable(policy) else frozenset(policy or ()).__contains__
+        raise TypeError(
+            "checkpoint: policy must be a function of a name or a collection of names, not "
+            f"{type(policy).__name__}"
+        )
+    keeps: Callable[[str], bool] = (
+        policy if callable(policy) else frozenset(policy or ()).__contains__
+    )
 
     @wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -112,7 +133,9 @@ class _Place(saved.Packed):
 
 
 class _Taken(saved.Packed):
-    """What a node of a second run keeps in the place of an array: that array, since the function may want it."""
+    """What a node of a second run keeps in the place of an array: that array, since the function
+    may want it.
+    """
 
     __slots__ = ("name", "second", "value")
 
@@ -162,7 +185,9 @@ class _Argument:
             self.cells = tuple(c for c in self.cells if c is not cell)
 
     def sources(self) -> Iterator[tuple[Any, bool]]:
-        """Its raw arrays, and whether each has a history; those of the checkpoint around, which keeps its own arguments in their place."""
+        """Its raw arrays, and whether each has a history; those of the checkpoint around, which
+        keeps its own arguments in their place.
+        """
         for a in self.arrays or ():
             if not isinstance(a, saved.Packed):
                 yield a, self.shell is not None and self.shell.recorded
@@ -171,14 +196,19 @@ class _Argument:
                 yield from x.sources() if isinstance(x, _Place) else ((x, True),)
 
     def again(self, start: int) -> Any:
-        """The argument, with leaves for the Tensors that require grad. Raises if it was modified since `start`."""
+        """The argument, with leaves for the Tensors that require grad.
+
+        Raises if it was modified since `start`.
+        """
         if self.arrays is None:
             return self.value
         for cell in self.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
         arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
         afresh = self.host.backend.kernel("afresh")
-        return put_together(self.shell, iter([afresh(self.host.xp, a) for a in arrays]), afresh=True)
+        return put_together(
+            self.shell, iter([afresh(self.host.xp, a) for a in arrays]), afresh=True
+        )
 
     def runs(self) -> Iterator[Run]:
         if self.arrays is not None and self.shell is not None:
@@ -189,22 +219,46 @@ class _Call(saved.Keeper):
     """One call of a checkpointed function.
 
     given    its arguments
-    context  what was in force: grad modes, running transformations, and whatever else a library keeps in context variables
+    context  what was in force: grad modes, running transformations, and whatever else a library
+             keeps in context variables
     runs     these transformations
     exchanging  the observers by which a loop around the call exchanges what its body captures
-    above    the level above theirs: nodes of those that begin inside the function save as ever, since they end inside it
+    above    the level above theirs: nodes of those that begin inside the function save as ever,
+             since they end inside it
     saves    by number, what was saved: the operation, shape and dtype
-    places   by number, what nodes have in the place of it, known weakly: what no node asks for any more is not computed again
-    used     by identity, the version cells of Tensors that may be from outside, each with the time of the first use; after the first run, of
-             those that it wrote to after it had used them
+    places   by number, what nodes have in the place of it, known weakly: what no node asks for any
+             more is not computed again
+    used     by identity, the version cells of Tensors that may be from outside, each with the time
+             of the first use; after the first run, of those that it wrote to after it had used them
     finish      when the first run ended
-    latest   by number, what the last operation saved: one in place may ask for it at once. None after the first run
+    latest   by number, what the last operation saved: one in place may ask for it at once. None
+             after the first run
     """
 
-    __slots__ = ("__weakref__", "above", "context", "exchanging", "finish", "function", "given", "keeps", "latest", "places", "runs", "saves",
-                 "start", "used")
+    __slots__ = (
+        "__weakref__",
+        "above",
+        "context",
+        "exchanging",
+        "finish",
+        "function",
+        "given",
+        "keeps",
+        "latest",
+        "places",
+        "runs",
+        "saves",
+        "start",
+        "used",
+    )
 
-    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        function: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        keeps: Callable[[str], bool],
+    ) -> None:
         self.function = function
         self.keeps = keeps
         self.given = tree.replaced(_Argument, [list(args), kwargs])
@@ -225,7 +279,11 @@ class _Call(saved.Keeper):
             return saved.under(self, self.function, *args, **kwargs)
         finally:
             self.latest = None
-            self.used = {at: (cell, since) for at, (cell, since) in self.used.items() if cell and cell[-1] > since}
+            self.used = {
+                at: (cell, since)
+                for at, (cell, since) in self.used.items()
+                if cell and cell[-1] > since
+            }
             self.finish = tick()
 
     def drops(self, name: str, at: int) -> bool:
@@ -275,11 +333,14 @@ class _Call(saved.Keeper):
             p.found = WeakKeyDictionary()
         found = p.found.setdefault(self, {})
         if number not in found:
-            found.update(self._again({i for i, place in enumerate(self.places) if place() is not None}))
+            found.update(
+                self._again({i for i, place in enumerate(self.places) if place() is not None})
+            )
         return found.pop(number)
 
     def _again(self, wanted: set[int]) -> dict[int, Any]:
         """Run the function again for the arrays of these numbers."""
+
         def again() -> dict[int, Any]:
             args, kwargs = tree.replaced(lambda x: x.again(self.start), self.given)
             second = _Second(self, wanted)
@@ -290,7 +351,9 @@ class _Call(saved.Keeper):
 
 
 def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
-    """Those operands whose histories, if they have any, are older than `start`: all that are from outside, and constants made inside."""
+    """Those operands whose histories, if they have any, are older than `start`: all that are from
+    outside, and constants made inside.
+    """
     for x in values:
         if isinstance(x, Layer):
             node = getattr(x, "_node", None)
@@ -301,20 +364,26 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 
 def _forget() -> None:
-    """Within the context of a call: the pass in which it was made, the hooks and who observed it, are not for its second run."""
+    """Within the context of a call: the pass in which it was made, the hooks and who observed it,
+    are not for its second run.
+    """
     backward.forget_pass()
     observe.put(())
 
 
 class _Second(saved.Keeper):
-    """A second run of a function, for the sake of the arrays of the numbers in `wanted`. Its own graph is of no use.
+    """A second run of a function, for the sake of the arrays of the numbers in `wanted`.
+
+    Its own graph is of no use.
 
     It is part of what asks for these arrays: who observes that, observes the run.
     """
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
         self.call = call
-        asking = (o for o in observe.watching() if not isinstance(o, saved.Keeper) and o.exchange is None)
+        asking = (
+            o for o in observe.watching() if not isinstance(o, saved.Keeper) and o.exchange is None
+        )
         self.observers = (*call.exchanging, *asking)
         self.place = observe.here()
         self.wanted = wanted
@@ -332,8 +401,10 @@ class _Second(saved.Keeper):
         if self.refused is not None:
             raise self.refused
         if self.count <= self.last:
-            raise GradientError(f"checkpoint: a different number of arrays was saved when the function ran again: {self.count}, of "
-                                f"{len(self.call.saves)} in its first run. {_CONSTANT}")
+            raise GradientError(
+                "checkpoint: a different number of arrays was saved when the function ran "
+                f"again: {self.count}, of {len(self.call.saves)} in its first run. {_CONSTANT}"
+            )
         for cell, since, number in self.cells:
             if cell and cell[-1] > since and element_of(self.found[number]).host.mutable:
                 _check(cell, since, _form(self.found[number]), "is saved in a checkpoint")
@@ -354,16 +425,23 @@ class _Second(saved.Keeper):
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> saved.Packed:
         if isinstance(value, Layer):
             return super().keep(node, value, source, of, result)
-        return self._take(node.rule.op.name, value, of._cell if isinstance(of, Layer) and of._array is value else None)
+        return self._take(
+            node.rule.op.name,
+            value,
+            of._cell if isinstance(of, Layer) and of._array is value else None,
+        )
 
     def _refuse(self, x: Layer) -> None:
-        """End the run if `x`, which was written, is from outside, and that was since the first run used it. What is made inside was made in this
-        run, so what was written before it is from outside.
+        """End the run if `x`, which was written, is from outside, and that was since the first run
+        used it. What is made inside was made in this run, so what was written before it is from
+        outside.
         """
         cell = x._cell
         since = self.call.used.get(id(cell), (cell, self.call.finish))[1]
         if cell[-1] > since and next(time for time in cell if time != QUIET) < self.start:
-            self.refused = modified(_described(_form(x), "is used in a checkpoint"), cell, since, remedy="")
+            self.refused = modified(
+                _described(_form(x), "is used in a checkpoint"), cell, since, remedy=""
+            )
             raise _Enough
 
     def _take(self, name: str, value: Any, cell: list[int] | None) -> _Taken:
@@ -372,8 +450,11 @@ class _Second(saved.Keeper):
             raise _Enough
         found, expected = (name, value.shape, value.dtype), self.call.saves[number]
         if found != expected:
-            raise GradientError(f"checkpoint: what the function saved when it ran again differs from its first run: array {number} was "
-                                f"{_shown(*expected)}, and is now {_shown(*found)}. {_CONSTANT}")
+            raise GradientError(
+                "checkpoint: what the function saved when it ran again differs from its first "
+                f"run: array {number} was {_shown(*expected)}, and is now {_shown(*found)}. "
+                f"{_CONSTANT}"
+            )
         if number in self.wanted:
             self.found[number] = value
             if cell is not None:
@@ -383,8 +464,11 @@ class _Second(saved.Keeper):
         return _Taken(self, name, value)
 
 
-_CONSTANT = ("It must do the same each time: it must not depend on anything that changes between the forward and the backward pass, nor on "
-             "random numbers that it does not draw in the same way again.")
+_CONSTANT = (
+    "It must do the same each time: it must not depend on anything that changes between the "
+    "forward and the backward pass, nor on random numbers that it does not draw in the same way "
+    "again."
+)
 
 
 def _shown(name: str, shape: tuple[int, ...], dtype: Any) -> str:
@@ -403,4 +487,3 @@ def _check(cell: list[int], since: int, form: Form, what: str) -> None:
 
 def _described(form: Form, what: str) -> str:
     return f"[{form[0]} {form[1]} {list(form[2])}], which {what},"
-

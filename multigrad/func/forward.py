@@ -1,7 +1,7 @@
 """Forward-mode transformations of functions: jvp, linearize.
 
-The function sees its arguments as Duals of a level of their own, so transformations nest without confusing each other's derivatives,
-over raw arrays, under `jax.jit`, and inside each other.
+The function sees its arguments as Duals of a level of their own, so transformations nest without
+confusing each other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
 """
 
 from __future__ import annotations
@@ -23,52 +23,100 @@ from .variables import Args, Aux, No, R, X, Yes
 
 
 @overload
-def jvp(function: Callable[[*Args], R], primals: tuple[*Args], tangents: tuple[*Args], *, strict: bool = False, has_aux: No = False
-        ) -> tuple[R, R]: ...
+def jvp(
+    function: Callable[[*Args], R],
+    primals: tuple[*Args],
+    tangents: tuple[*Args],
+    *,
+    strict: bool = False,
+    has_aux: No = False,
+) -> tuple[R, R]: ...
 @overload
-def jvp(function: Callable[[*Args], tuple[R, Aux]], primals: tuple[*Args], tangents: tuple[*Args], *, strict: bool = False, has_aux: Yes
-        ) -> tuple[R, R, Aux]: ...
+def jvp(
+    function: Callable[[*Args], tuple[R, Aux]],
+    primals: tuple[*Args],
+    tangents: tuple[*Args],
+    *,
+    strict: bool = False,
+    has_aux: Yes,
+) -> tuple[R, R, Aux]: ...
 @overload
-def jvp(function: Callable[[X], R], primals: X, tangents: X, *, strict: bool = False, has_aux: No = False) -> tuple[R, R]: ...
+def jvp(
+    function: Callable[[X], R],
+    primals: X,
+    tangents: X,
+    *,
+    strict: bool = False,
+    has_aux: No = False,
+) -> tuple[R, R]: ...
 @overload
-def jvp(function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, strict: bool = False, has_aux: Yes) -> tuple[R, R, Aux]: ...
+def jvp(
+    function: Callable[[X], tuple[R, Aux]],
+    primals: X,
+    tangents: X,
+    *,
+    strict: bool = False,
+    has_aux: Yes,
+) -> tuple[R, R, Aux]: ...
 @entry
-def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> tuple[Any, ...]:
     """The output of `function` at `primals`, and the derivative of it along `tangents`.
 
-    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes; or, with an array
-              as `tangents`, the array that is the only argument
+    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see
+              multigrad.tree), of floating dtypes; or, with an array as `tangents`, the array that
+              is the only argument
     tangents  of the same structure, shapes and kinds
     strict    raise where an output does not depend on the primals, whose tangent is zero otherwise
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
-    Returns (output, tangent), both with the structure of the output; the tangents have its shapes and dtypes. As torch.func.jvp.
+    Returns (output, tangent), both with the structure of the output; the tangents have its shapes
+    and dtypes. As torch.func.jvp.
     """
     check_function(function, "jvp")
     if is_array(primals) and is_array(tangents):
         primals, tangents = (primals,), (tangents,)
     if not isinstance(primals, tuple):
-        raise TypeError(f"jvp: primals must be a tuple, so that function(*primals) is a call, not {type(primals).__name__}. "
-                        "Write jvp(f, (x,), (v,)).")
+        raise TypeError(
+            "jvp: primals must be a tuple, so that function(*primals) is a call, not "
+            f"{type(primals).__name__}. Write jvp(f, (x,), (v,))."
+        )
     try:
         given = list(tree.matched(primals, tangents))
     except ValueError as error:
         raise ValueError(f"jvp: tangents must have the structure of primals: {error}") from None
     raw = not (tree.has_layer(primals) or tree.has_layer(given))
-    output, outs, moved, aux = _push(function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw)
+    output, outs, moved, aux = _push(
+        function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw
+    )
     if strict and any(t is None for t in moved):
-        raise GradientError("jvp: with strict=True every output must depend on the primals, but one does not")
-    found = [zeros_like(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))]
+        raise GradientError(
+            "jvp: with strict=True every output must depend on the primals, but one does not"
+        )
+    found = [
+        zeros_like(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))
+    ]
     del moved, given
     tangent = tree.replaced(lambda x: derivative(found, x, raw), output)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
-def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chosen: Sequence[int], tangents: Sequence[Any], has_aux: bool,
-          name: str, raw: bool) -> tuple[Any, list[Any], list[Any], Any]:
-    """Call `function` on Duals with these tangents, one for each leaf of the chosen arguments, None for zero.
+def _push(
+    function: Function,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    chosen: Sequence[int],
+    tangents: Sequence[Any],
+    has_aux: bool,
+    name: str,
+    raw: bool,
+) -> tuple[Any, list[Any], list[Any], Any]:
+    """Call `function` on Duals with these tangents, one for each leaf of the chosen arguments, None
+    for zero.
 
-    Returns its output as results are, the leaves of that one layer further in, their tangents (None for zero), and aux.
+    Returns its output as results are, the leaves of that one layer further in, their tangents (None
+    for zero), and aux.
     """
     run = Run(name)
     output = aux = None
@@ -83,15 +131,22 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
     outs, moved = transforming.jvp(listed, values, tangents, run)
     finish = strip if raw else as_tensor
-    return tree.filled(output, map(finish, outs)), outs, moved, _outside(aux, run, raw) if has_aux else None
+    return (
+        tree.filled(output, map(finish, outs)),
+        outs,
+        moved,
+        _outside(aux, run, raw) if has_aux else None,
+    )
 
 
 @entry
 def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:
-    """Run `function` once, and return its output with a function that takes tangents of `primals` to those of the output.
+    """Run `function` once, and return its output with a function that takes tangents of `primals`
+    to those of the output.
 
-    Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and returns that of the output; it may be called
-    several times, and does not call `function` again. What that has recorded stays in memory meanwhile. As torch.func.linearize.
+    Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and
+    returns that of the output; it may be called several times, and does not call `function` again.
+    What that has recorded stays in memory meanwhile. As torch.func.linearize.
     """
     check_function(function, "linearize")
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)
@@ -104,7 +159,8 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
         seeds = iter(given.get(i, x) for i, x in enumerate(outs))
         return pullback(tree.replaced(lambda _: next(seeds), output))
 
-    # The pullback is linear in the cotangents, so its own pullback, wherever it is taken, is the pushforward.
+    # The pullback is linear in the cotangents, so its own pullback, wherever it is taken, is the
+    # pushforward.
     _, transpose = vjp(transposed, [zeros_like(outs[i]) for i in smooth])
 
     def pushforward(*tangents: *Args) -> R:
@@ -112,10 +168,20 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
             try:
                 given = list(tree.matched(primals, tangents))
             except ValueError as error:
-                raise ValueError(f"the pushforward of linearize takes tangents in the structure of the primals: {error}") from None
-            checked = [check_tangent(x, t, _ANY, "linearize") for x, t in zip(tree.leaves(primals), given, strict=True)]
+                raise ValueError(
+                    "the pushforward of linearize takes tangents in the structure of the "
+                    f"primals: {error}"
+                ) from None
+            checked = [
+                check_tangent(x, t, _ANY, "linearize")
+                for x, t in zip(tree.leaves(primals), given, strict=True)
+            ]
             moved = iter(checked)
-            found = dict(zip(smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True))
+            found = dict(
+                zip(
+                    smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True
+                )
+            )
             results = iter(found[i] if i in found else zeros_like(x) for i, x in enumerate(outs))
             pushed: R = tree.replaced(lambda _: next(results), output)
             return pushed

@@ -1,6 +1,7 @@
 """Jacobians and Hessians of functions: jacrev, jacfwd, jacobian, hessian.
 
-Rows are pullbacks of a basis of the outputs, columns pushforwards of a basis of the arguments; either are computed all at once, as a batch.
+Rows are pullbacks of a basis of the outputs, columns pushforwards of a basis of the arguments;
+either are computed all at once, as a batch.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError
 from ..layers.constants import Constants
-from ..layers.transforming import checked_input, depends_on, derivative, gradients_of, input_of, left_of
+from ..layers.transforming import (
+    checked_input,
+    depends_on,
+    derivative,
+    gradients_of,
+    input_of,
+    left_of,
+)
 from ..tracebacks import entry, fold
 from .forward import _push
 from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
@@ -27,30 +35,65 @@ Block = Callable[[Any, Any, Any], Any]
 
 
 @overload
-def jacrev(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *, chunk_size: int | None = None
-           ) -> ByArray[A1, Concatenate[A1, P], R]: ...
+def jacrev(
+    function: First[A1, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A1, Concatenate[A1, P], R]: ...
 @overload
-def jacrev(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *, chunk_size: int | None = None
-           ) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+def jacrev(
+    function: Second[A1, A2, P, R],
+    argnums: Literal[1],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
 @overload
-def jacrev(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *, chunk_size: int | None = None
-           ) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+def jacrev(
+    function: Second[A1, A2, P, Out],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
 @overload
-def jacrev(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes, chunk_size: int | None = None
-           ) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+def jacrev(
+    function: First[A1, P, tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Yes,
+    chunk_size: int | None = None,
+) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
 @overload
-def jacrev(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *, chunk_size: int | None = None
-           ) -> Transformed[P, Any]: ...
+def jacrev(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Transformed[P, Any]: ...
 @entry
-def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
-    """Return a function that computes the Jacobian of `function` in reverse mode: one call of it, and a pullback for each element of the output.
+def jacrev(
+    function: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return a function that computes the Jacobian of `function` in reverse mode: one call of it,
+    and a pullback for each element of the output.
 
-    argnums     which positional arguments to differentiate with respect to; for a sequence the Jacobians come as tuples
+    argnums     which positional arguments to differentiate with respect to; for a sequence the
+                Jacobians come as tuples
     has_aux     `function` returns (output, aux); then (Jacobian, aux) is returned
-    chunk_size  how many rows to compute at once, at least 1, or None for all: less memory, the same result
+    chunk_size  how many rows to compute at once, at least 1, or None for all: less memory, the same
+                result
 
-    The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it has the structure of the argument,
-    with arrays of shape `m + n` for arrays of shape `n` there. Arguments and outputs must be real and floating. As torch.func.jacrev.
+    The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it
+    has the structure of the argument, with arrays of shape `m + n` for arrays of shape `n` there.
+    Arguments and outputs must be real and floating. As torch.func.jacrev.
     """
     numbers = _numbers(argnums, "jacrev")
     _check_chunk(chunk_size, "jacrev")
@@ -59,7 +102,9 @@ def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         try:
-            return _Jacobian("jacrev", function, argnums, numbers, has_aux, args, kwargs).by_rows(chunk_size)
+            return _Jacobian("jacrev", function, argnums, numbers, has_aux, args, kwargs).by_rows(
+                chunk_size
+            )
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -68,40 +113,83 @@ def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
 
 @overload
-def jacfwd(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *,
-           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A1, Concatenate[A1, P], R]: ...
+def jacfwd(
+    function: First[A1, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> ByArray[A1, Concatenate[A1, P], R]: ...
 @overload
-def jacfwd(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *,
-           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+def jacfwd(
+    function: Second[A1, A2, P, R],
+    argnums: Literal[1],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
 @overload
-def jacfwd(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *,
-           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+def jacfwd(
+    function: Second[A1, A2, P, Out],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
 @overload
-def jacfwd(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes,
-           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+def jacfwd(
+    function: First[A1, P, tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Yes,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
 @overload
-def jacfwd(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *,
-           chunk_size: int | None = None, randomness: str = "error") -> Transformed[P, Any]: ...
+def jacfwd(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Transformed[P, Any]: ...
 @entry
-def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
-           randomness: str = "error") -> Function:
-    """Return a function that computes the Jacobian of `function` in forward mode: a pushforward for each element of the arguments.
+def jacfwd(
+    function: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Function:
+    """Return a function that computes the Jacobian of `function` in forward mode: a pushforward for
+    each element of the arguments.
 
-    randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
+    randomness  "error", "different" or "same", as in torch; without effect, since the standard has
+                no random numbers
 
-    The other arguments, and the result, are those of `jacrev`; `function` is called once for each array to differentiate with respect to,
-    and each chunk of it. Where an output is of an integer or boolean dtype its Jacobian is zero, of that dtype. As torch.func.jacfwd.
+    The other arguments, and the result, are those of `jacrev`; `function` is called once for each
+    array to differentiate with respect to, and each chunk of it. Where an output is of an integer
+    or boolean dtype its Jacobian is zero, of that dtype. As torch.func.jacfwd.
     """
     numbers = _numbers(argnums, "jacfwd")
     _check_chunk(chunk_size, "jacfwd")
     check_function(function, "jacfwd")
     if randomness not in ("error", "different", "same"):
-        raise ValueError(f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}")
+        raise ValueError(
+            f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}"
+        )
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         try:
-            return _Jacobian("jacfwd", function, argnums, numbers, has_aux, args, kwargs).by_columns(chunk_size)
+            return _Jacobian(
+                "jacfwd", function, argnums, numbers, has_aux, args, kwargs
+            ).by_columns(chunk_size)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -110,26 +198,58 @@ def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
 
 @overload
-def jacobian(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *, chunk_size: int | None = None
-             ) -> ByArray[A1, Concatenate[A1, P], R]: ...
+def jacobian(
+    function: First[A1, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A1, Concatenate[A1, P], R]: ...
 @overload
-def jacobian(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *, chunk_size: int | None = None
-             ) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+def jacobian(
+    function: Second[A1, A2, P, R],
+    argnums: Literal[1],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
 @overload
-def jacobian(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *, chunk_size: int | None = None
-             ) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+def jacobian(
+    function: Second[A1, A2, P, Out],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
 @overload
-def jacobian(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes, chunk_size: int | None = None
-             ) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+def jacobian(
+    function: First[A1, P, tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Yes,
+    chunk_size: int | None = None,
+) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
 @overload
-def jacobian(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *, chunk_size: int | None = None
-             ) -> Transformed[P, Any]: ...
+def jacobian(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Transformed[P, Any]: ...
 @entry
-def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
-    """Return a function that computes the Jacobian of `function` in the mode that takes fewer passes.
+def jacobian(
+    function: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return a function that computes the Jacobian of `function` in the mode that takes fewer
+    passes.
 
-    That is forward mode where the arguments have fewer elements than the output, else reverse mode; to know it, `function` is called once.
-    Arguments and result are those of `jacrev`.
+    That is forward mode where the arguments have fewer elements than the output, else reverse mode;
+    to know it, `function` is called once. Arguments and result are those of `jacrev`.
     """
     numbers = _numbers(argnums, "jacobian")
     _check_chunk(chunk_size, "jacobian")
@@ -138,7 +258,9 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool
     @wraps(function)
     def chosen(*args: Any, **kwargs: Any) -> Any:
         try:
-            return _Jacobian("jacobian", function, argnums, numbers, has_aux, args, kwargs).by_either(chunk_size)
+            return _Jacobian(
+                "jacobian", function, argnums, numbers, has_aux, args, kwargs
+            ).by_either(chunk_size)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -147,29 +269,67 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 
 
 @overload
-def hessian(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *, chunk_size: int | None = None
-            ) -> ByArray[A1, Concatenate[A1, P], R]: ...
+def hessian(
+    function: First[A1, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A1, Concatenate[A1, P], R]: ...
 @overload
-def hessian(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *, chunk_size: int | None = None
-            ) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+def hessian(
+    function: Second[A1, A2, P, R],
+    argnums: Literal[1],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
 @overload
-def hessian(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *, chunk_size: int | None = None
-            ) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[tuple[Out, Out], tuple[Out, Out]]]: ...
+def hessian(
+    function: Second[A1, A2, P, Out],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: No = False,
+    *,
+    chunk_size: int | None = None,
+) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[tuple[Out, Out], tuple[Out, Out]]]: ...
 @overload
-def hessian(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes, chunk_size: int | None = None
-            ) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+def hessian(
+    function: First[A1, P, tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Yes,
+    chunk_size: int | None = None,
+) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
 @overload
-def hessian(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *, chunk_size: int | None = None
-            ) -> Transformed[P, Any]: ...
+def hessian(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Transformed[P, Any]: ...
 @entry
-def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
-    """Return a function that computes the Hessian of `function`: the Jacobian, in forward mode, of its Jacobian in reverse mode.
+def hessian(
+    function: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return a function that computes the Hessian of `function`: the Jacobian, in forward mode, of
+    its Jacobian in reverse mode.
 
-    For a function that returns a scalar and an argument of shape `n` it is an array of shape `n + n`. For several arguments, structures and
-    outputs it is the Jacobian of the Jacobian, as `jacrev` describes it: `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
+    For a function that returns a scalar and an argument of shape `n` it is an array of shape `n +
+    n`. For several arguments, structures and outputs it is the Jacobian of the Jacobian, as
+    `jacrev` describes it: `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
     """
     check_function(function, "hessian")
-    return jacfwd(jacrev(function, argnums, has_aux, chunk_size=chunk_size), argnums, has_aux, chunk_size=chunk_size)
+    return jacfwd(
+        jacrev(function, argnums, has_aux, chunk_size=chunk_size),
+        argnums,
+        has_aux,
+        chunk_size=chunk_size,
+    )
 
 
 def _check_chunk(chunk_size: int | None, name: str) -> None:
@@ -178,10 +338,20 @@ def _check_chunk(chunk_size: int | None, name: str) -> None:
 
 
 class _Jacobian:
-    """One computation of a Jacobian: the arguments, which of them are variables, and how the blocks are laid out."""
+    """One computation of a Jacobian: the arguments, which of them are variables, and how the blocks
+    are laid out.
+    """
 
-    def __init__(self, name: str, function: Function, argnums: int | Sequence[int], numbers: tuple[int, ...], has_aux: bool,
-                 args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Function,
+        argnums: int | Sequence[int],
+        numbers: tuple[int, ...],
+        has_aux: bool,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> None:
         self.name, self.function, self.has_aux = name, function, has_aux
         self.single = isinstance(argnums, int)
         self.chosen = _chosen(numbers, len(args), name)
@@ -206,19 +376,32 @@ class _Jacobian:
     def _recorded(self) -> tuple[Run, Any, Any, list[Tensor]]:
         """Call the function on Tensors of a transformation."""
         run = Run(self.name)
-        inputs = [tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
-        flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
-        output, aux = run.call(_call, self.function, inputs, self.kwargs, self.has_aux, self.name, run)
+        inputs = [
+            tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
+            for i, a in enumerate(self.args)
+        ]
+        # now: the function may do with its containers as it likes
+        flat = [t for i in self.positions for t in tree.leaves(inputs[i])]
+        output, aux = run.call(
+            _call, self.function, inputs, self.kwargs, self.has_aux, self.name, run
+        )
         for x in tree.leaves(output):
             if not is_array(x):
-                raise TypeError(f"{self.name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it "
-                                f"returned {type(x).__name__}")
+                raise TypeError(
+                    f"{self.name}: the function must return arrays, or nested dictionaries, "
+                    f"lists and tuples of arrays, but it returned {type(x).__name__}"
+                )
             if not element_of(x).floating:
-                raise TypeError(f"{self.name}: every output must be of a floating dtype, but one is of dtype {x.dtype}, which has no derivative; "
-                                "what is not to be differentiated can be returned as aux, with has_aux=True")
+                raise TypeError(
+                    f"{self.name}: every output must be of a floating dtype, but one is of "
+                    f"dtype {x.dtype}, which has no derivative; what is not to be "
+                    "differentiated can be returned as aux, with has_aux=True"
+                )
         return run, output, aux, flat
 
-    def _rows(self, run: Run, output: Any, aux: Any, inputs: list[Tensor], chunk_size: int | None) -> Any:
+    def _rows(
+        self, run: Run, output: Any, aux: Any, inputs: list[Tensor], chunk_size: int | None
+    ) -> Any:
         outs = tree.leaves(output)
         _real(outs, self.name, "output")
         blocks = []
@@ -241,10 +424,20 @@ class _Jacobian:
         columns: list[list[Any]] = []
         output = outs = aux = None
         for k, x in enumerate(self.flat) if self.flat else ((-1, None),):
+
             def pushed(e: Any, k: int = k) -> list[Any]:
                 nonlocal output, outs, aux
                 seeds = [e if i == k else None for i in range(len(self.flat))]
-                output, outs, moved, aux = _push(self.function, self.args, self.kwargs, self.chosen, seeds, self.has_aux, self.name, self.raw)
+                output, outs, moved, aux = _push(
+                    self.function,
+                    self.args,
+                    self.kwargs,
+                    self.chosen,
+                    seeds,
+                    self.has_aux,
+                    self.name,
+                    self.raw,
+                )
                 _real(outs, self.name, "output")
                 return moved
 
@@ -267,12 +460,22 @@ class _Jacobian:
         return self._laid_out(output, blocks, aux)
 
     def _laid_out(self, output: Any, blocks: list[Any], aux: Any) -> Any:
-        """The blocks of each output in the structure of the arguments, in the place of that output. Empties the list of blocks."""
+        """The blocks of each output in the structure of the arguments, in the place of that output.
+
+        Empties the list of blocks.
+        """
         blocks.reverse()
 
         def arranged(_: Any) -> Any:
-            by_position = {i: tree.replaced(lambda x: derivative(blocks, None, self.raw), self.args[i]) for i in self.positions}
-            return by_position[self.chosen[0]] if self.single else tuple(by_position[i] for i in self.chosen)
+            by_position = {
+                i: tree.replaced(lambda x: derivative(blocks, None, self.raw), self.args[i])
+                for i in self.positions
+            }
+            return (
+                by_position[self.chosen[0]]
+                if self.single
+                else tuple(by_position[i] for i in self.chosen)
+            )
 
         found = tree.replaced(arranged, output)
         return (found, aux) if self.has_aux else found
@@ -281,14 +484,20 @@ class _Jacobian:
 def _real(arrays: Sequence[Any], name: str, what: str) -> None:
     for i, x in enumerate(arrays):
         if element_of(x).complex:
-            raise GradientError(f"{name}: expected every {what} to be real, but number {i} is of dtype {x.dtype}")
+            raise GradientError(
+                f"{name}: expected every {what} to be real, but number {i} is of dtype {x.dtype}"
+            )
 
 
 def _basis(x: Any) -> Any:
-    """The standard basis of the space of `x`, as a batch: raw arrays of its shape and dtype, in the order of its elements."""
+    """The standard basis of the space of `x`, as a batch: raw arrays of its shape and dtype, in the
+    order of its elements.
+    """
     host = element_of(x).host
     n = prod(x.shape)
-    return host.xp.reshape(host.xp.eye(n, dtype=x.dtype, device=host.device(host.xp, innermost(x))), (n, *x.shape))
+    return host.xp.reshape(
+        host.xp.eye(n, dtype=x.dtype, device=host.device(host.xp, innermost(x))), (n, *x.shape)
+    )
 
 
 def _ones(x: Any) -> Any:

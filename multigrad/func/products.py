@@ -14,26 +14,44 @@ from .variables import Args, Aux, No, R, X, Yes
 
 
 @overload
-def hvp(function: Callable[[*Args], R], primals: tuple[*Args], tangents: tuple[*Args], *, has_aux: No = False
-        ) -> tuple[R, tuple[*Args]]: ...
+def hvp(
+    function: Callable[[*Args], R],
+    primals: tuple[*Args],
+    tangents: tuple[*Args],
+    *,
+    has_aux: No = False,
+) -> tuple[R, tuple[*Args]]: ...
 @overload
-def hvp(function: Callable[[*Args], tuple[R, Aux]], primals: tuple[*Args], tangents: tuple[*Args], *, has_aux: Yes
-        ) -> tuple[R, tuple[*Args], Aux]: ...
+def hvp(
+    function: Callable[[*Args], tuple[R, Aux]],
+    primals: tuple[*Args],
+    tangents: tuple[*Args],
+    *,
+    has_aux: Yes,
+) -> tuple[R, tuple[*Args], Aux]: ...
 @overload
-def hvp(function: Callable[[X], R], primals: X, tangents: X, *, has_aux: No = False) -> tuple[R, X]: ...
+def hvp(
+    function: Callable[[X], R], primals: X, tangents: X, *, has_aux: No = False
+) -> tuple[R, X]: ...
 @overload
-def hvp(function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, has_aux: Yes) -> tuple[R, X, Aux]: ...
+def hvp(
+    function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, has_aux: Yes
+) -> tuple[R, X, Aux]: ...
 @entry
-def hvp(function: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -> tuple[Any, ...]:
-    """The output of `function`, one real scalar, and the product of its Hessian with `tangents`: the derivative of the gradient along them.
+def hvp(
+    function: Function, primals: Any, tangents: Any, *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The output of `function`, one real scalar, and the product of its Hessian with `tangents`:
+    the derivative of the gradient along them.
 
-    primals   a tuple of the positional arguments: arrays, Tensors or pytrees of these, of floating dtypes; or, with an array as `tangents`, the
-              array that is the only argument
+    primals   a tuple of the positional arguments: arrays, Tensors or pytrees of these, of floating
+              dtypes; or, with an array as `tangents`, the array that is the only argument
     tangents  of the same structure, shapes and kinds
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
-    Returns (output, product), the product with the structure of `primals`: a tuple as well, or an array. `function` is called once, in forward
-    mode over reverse mode, at the price of about two gradients in time and memory, whatever the number of variables. Raw arrays give raw arrays,
+    Returns (output, product), the product with the structure of `primals`: a tuple as well, or an
+    array. `function` is called once, in forward mode over reverse mode, at the price of about two
+    gradients in time and memory, whatever the number of variables. Raw arrays give raw arrays,
     Tensors give Tensors. As autograd.functional.hvp, which does it by two passes of reverse mode.
     """
     check_function(function, "hvp")
@@ -42,8 +60,10 @@ def hvp(function: Function, primals: Any, tangents: Any, *, has_aux: bool = Fals
         value, (product,), *aux = of_tuples(function, (primals,), (tangents,), has_aux=has_aux)
         return (value, product, *aux)
     if not isinstance(primals, tuple) or not primals:
-        raise TypeError("hvp: primals must be a tuple of at least one argument, so that function(*primals) is a call, "
-                        f"not {tree.shown(primals)}. Write hvp(f, (x,), (v,)).")
+        raise TypeError(
+            "hvp: primals must be a tuple of at least one argument, so that function(*primals) "
+            f"is a call, not {tree.shown(primals)}. Write hvp(f, (x,), (v,))."
+        )
     try:
         tree.matched(primals, tangents)
     except ValueError as error:

@@ -1,4 +1,6 @@
-"""ravel_pytree: all arrays of a pytree as one vector, for algorithms that are written for vectors."""
+"""ravel_pytree: all arrays of a pytree as one vector, for algorithms that are written for
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,19 @@ from .variables import R
 
 @entry
 def ravel_pytree(tree: R) -> tuple[Any, Callable[[Any], R]]:
-    """Return the elements of all arrays of `tree` as one vector, and the function that makes such a tree of a vector.
+    """Return the elements of all arrays of `tree` as one vector, and the function that makes such a
+    tree of a vector.
 
     tree  arrays, Tensors, or a nested structure of these, of one library
 
-    Returns (vector, unravel). The vector has shape (n,) and the dtype that the arrays promote to; `unravel(vector)` has the structure of `tree`, with
-    arrays of the shapes and dtypes there. Both are differentiable, and unravel takes any vector of n elements of that library: raw arrays give raw
-    arrays, Tensors give Tensors. A tree without arrays is a vector of no elements of the default backend.
+    Returns (vector, unravel). The vector has shape (n,) and the dtype that the arrays promote to;
+    `unravel(vector)` has the structure of `tree`, with arrays of the shapes and dtypes there. Both
+    are differentiable, and unravel takes any vector of n elements of that library: raw arrays give
+    raw arrays, Tensors give Tensors. A tree without arrays is a vector of no elements of the
+    default backend.
 
-    Raises TypeError where a leaf is no array, and unravel ValueError where a vector has another shape. As jax.flatten_util.ravel_pytree.
+    Raises TypeError where a leaf is no array, and unravel ValueError where a vector has another
+    shape. As jax.flatten_util.ravel_pytree.
     """
     return raveled(tree, "ravel_pytree")
 
@@ -36,8 +42,10 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
     leaves, structure = trees.flattened(tree)
     for name, x in trees.named_leaves(tree):
         if type(x) in SCALARS or not is_array(x):
-            raise TypeError(f"{caller}: expected arrays, or nested dictionaries, lists and tuples of arrays, but a leaf is a {type(x).__name__}"
-                            f"{f', at {name}' if name else ''}")
+            raise TypeError(
+                f"{caller}: expected arrays, or nested dictionaries, lists and tuples of "
+                f"arrays, but a leaf is a {type(x).__name__}{f', at {name}' if name else ''}"
+            )
     shapes = [tuple(x.shape) for x in leaves]
     dtypes = [x.dtype for x in leaves]
     ends = list(accumulate(map(prod, shapes)))
@@ -45,10 +53,22 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
 
     def unravel(vector: Any) -> Any:
         if tuple(vector.shape) != (size,):
-            raise ValueError(f"unravel: expected a vector of shape ({size},), got shape {tuple(vector.shape)}")
+            raise ValueError(
+                f"unravel: expected a vector of shape ({size},), got shape {tuple(vector.shape)}"
+            )
         xp = _namespace([vector])
-        parts = [vector] if len(ends) == 1 else [vector[end - prod(shape):end] for end, shape in zip(ends, shapes, strict=True)]
-        return trees.built(structure, [_cast(xp, xp.reshape(part, shape), dtype) for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)])
+        parts = (
+            [vector]
+            if len(ends) == 1
+            else [vector[end - prod(shape) : end] for end, shape in zip(ends, shapes, strict=True)]
+        )
+        return trees.built(
+            structure,
+            [
+                _cast(xp, xp.reshape(part, shape), dtype)
+                for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)
+            ],
+        )
 
     if not leaves:
         return default_host().xp.zeros((0,)), unravel

@@ -1,7 +1,7 @@
 """Reverse-mode transformations of functions: vjp, grad, value_and_grad.
 
-The function sees its arguments as Tensors of a level of their own, so transformations nest without confusing each
-other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
+The function sees its arguments as Tensors of a level of their own, so transformations nest without
+confusing each other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, strip
 from ..layers import transforming
 from ..layers.constants import Constants
-from ..layers.transforming import as_tensor, depends_on, derivative, gradients_of, input_of, left_of, value_at
+from ..layers.transforming import (
+    as_tensor,
+    depends_on,
+    derivative,
+    gradients_of,
+    input_of,
+    left_of,
+    value_at,
+)
 from ..tracebacks import entry, fold
 from .variables import A1, A2, A3, Args, Aux, First, No, P, R, Second, Third, Transformed, Yes
 
@@ -26,9 +34,13 @@ Function = Callable[..., Any]
 
 
 @overload
-def vjp(function: Callable[[*Args], R], *primals: *Args, has_aux: No = False) -> tuple[R, Callable[[R], tuple[*Args]]]: ...
+def vjp(
+    function: Callable[[*Args], R], *primals: *Args, has_aux: No = False
+) -> tuple[R, Callable[[R], tuple[*Args]]]: ...
 @overload
-def vjp(function: Callable[[*Args], tuple[R, Aux]], *primals: *Args, has_aux: Yes) -> tuple[R, Callable[[R], tuple[*Args]], Aux]: ...
+def vjp(
+    function: Callable[[*Args], tuple[R, Aux]], *primals: *Args, has_aux: Yes
+) -> tuple[R, Callable[[R], tuple[*Args]], Aux]: ...
 @entry  # type: ignore[misc]  # mypy does not match *primals with *Args
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Run `function` and return its output with a function that takes cotangents back to `primals`.
@@ -36,11 +48,12 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     primals  arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes
     has_aux  `function` returns (output, aux), and aux is returned as a third value
 
-    Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns a tuple with the
-    structure of `primals`. It may be called several times. As torch.func.vjp.
+    Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns
+    a tuple with the structure of `primals`. It may be called several times. As torch.func.vjp.
     """
     check_function(function, "vjp")
-    primals = tuple([tree.replaced(lambda x: x, p) for p in primals])  # whatever becomes of containers, here and in the function
+    # whatever becomes of containers, here and in the function
+    primals = tuple([tree.replaced(lambda x: x, p) for p in primals])
     raw = not tree.has_layer(primals)
     run = Run("vjp")
     output = aux = None
@@ -57,7 +70,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
             try:
                 given = list(tree.matched(output, cotangents))
             except ValueError as error:
-                raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
+                raise ValueError(
+                    f"the pullback of vjp takes cotangents in the structure of the output: {error}"
+                ) from None
             grads = pulled(given)
             del given
             return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
@@ -70,36 +85,50 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
 
 
 @overload
-def value_and_grad(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
-                   ) -> Transformed[Concatenate[A1, P], tuple[R, A1]]: ...
+def value_and_grad(
+    function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
+) -> Transformed[Concatenate[A1, P], tuple[R, A1]]: ...
 @overload
-def value_and_grad(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
-                   ) -> Transformed[Concatenate[A1, A2, P], tuple[R, A2]]: ...
+def value_and_grad(
+    function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
+) -> Transformed[Concatenate[A1, A2, P], tuple[R, A2]]: ...
 @overload
-def value_and_grad(function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
-                   ) -> Transformed[Concatenate[A1, A2, P], tuple[R, tuple[A1, A2]]]: ...
+def value_and_grad(
+    function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
+) -> Transformed[Concatenate[A1, A2, P], tuple[R, tuple[A1, A2]]]: ...
 @overload
-def value_and_grad(function: Third[A1, A2, A3, P, R], argnums: tuple[Literal[0], Literal[1], Literal[2]], has_aux: No = False
-                   ) -> Transformed[Concatenate[A1, A2, A3, P], tuple[R, tuple[A1, A2, A3]]]: ...
+def value_and_grad(
+    function: Third[A1, A2, A3, P, R],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    has_aux: No = False,
+) -> Transformed[Concatenate[A1, A2, A3, P], tuple[R, tuple[A1, A2, A3]]]: ...
 @overload
-def value_and_grad(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
-                   ) -> Transformed[Concatenate[A1, P], tuple[tuple[R, Aux], A1]]: ...
+def value_and_grad(
+    function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
+) -> Transformed[Concatenate[A1, P], tuple[tuple[R, Aux], A1]]: ...
 @overload
-def value_and_grad(function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
-                   ) -> Transformed[P, tuple[tuple[R, Aux], Any]]: ...
+def value_and_grad(
+    function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
+) -> Transformed[P, tuple[tuple[R, Aux], Any]]: ...
 @overload
-def value_and_grad(function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
-                   ) -> Transformed[P, tuple[Any, Any]]: ...
+def value_and_grad(
+    function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
+) -> Transformed[P, tuple[Any, Any]]: ...
 @entry
-def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Function:
     """Return a function that computes `function` and its gradient.
 
-    argnums  which positional arguments to differentiate with respect to; for a sequence the gradients come as a tuple
+    argnums  which positional arguments to differentiate with respect to; for a sequence the
+             gradients come as a tuple
     has_aux  `function` returns (value, aux); then ((value, aux), gradient) is returned
 
-    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be pytrees:
-    nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure, and are arrays that nothing
-    else shares. Raw arrays among the other arguments, of the same library, arrive as constant Tensors on their memory. As jax.value_and_grad.
+    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors;
+    arguments may be pytrees: nested dictionaries, lists, tuples, dataclasses and what is
+    registered; the gradients have their structure, and are arrays that nothing else shares. Raw
+    arrays among the other arguments, of the same library, arrive as constant Tensors on their
+    memory. As jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")
@@ -110,26 +139,40 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
             chosen = _chosen(numbers, len(args), "grad")
             raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
             run = Run("grad")
-            by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
-            flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
+            by_position = {
+                i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
+            }
+            # now: the function may do with its containers as it likes
+            flat = [t for i in chosen for t in tree.leaves(by_position[i])]
             inputs = [by_position.get(i) for i in range(len(args))]
             if kwargs or len(by_position) < len(args):
                 constants = Constants(flat)
-                inputs = [t if i in by_position else constants.of(a) for i, (t, a) in enumerate(zip(inputs, args, strict=True))]
+                inputs = [
+                    t if i in by_position else constants.of(a)
+                    for i, (t, a) in enumerate(zip(inputs, args, strict=True))
+                ]
                 kwargs = constants.of(kwargs)
             output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
             _check_value(output)
             if isinstance(output, Tensor) and output._elem.run is not None and output.size != 1:
                 raise not_scalar(output.shape, "grad")
-            value = seed(output, shared=True) if isinstance(output, Tensor) and output._elem.run is not None else None
+            value = (
+                seed(output, shared=True)
+                if isinstance(output, Tensor) and output._elem.run is not None
+                else None
+            )
             if value is None and prod(getattr(output, "shape", ())) != 1:
                 raise not_scalar(output.shape, "grad")
             seeds = [value if depends_on(output, run) else None]
             found = gradients_of([output], seeds, flat, run, keep=False)
             del seeds, value
-            grads = tuple([tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen])
+            grads = tuple(
+                [tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen]
+            )
             primal = _outside(output, run, raw)
-            return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
+            return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[
+                0
+            ] if isinstance(argnums, int) else grads
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -138,29 +181,41 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
 
 
 @overload
-def grad(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
-         ) -> Transformed[Concatenate[A1, P], A1]: ...
+def grad(
+    function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
+) -> Transformed[Concatenate[A1, P], A1]: ...
 @overload
-def grad(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
-         ) -> Transformed[Concatenate[A1, A2, P], A2]: ...
+def grad(
+    function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
+) -> Transformed[Concatenate[A1, A2, P], A2]: ...
 @overload
-def grad(function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
-         ) -> Transformed[Concatenate[A1, A2, P], tuple[A1, A2]]: ...
+def grad(
+    function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
+) -> Transformed[Concatenate[A1, A2, P], tuple[A1, A2]]: ...
 @overload
-def grad(function: Third[A1, A2, A3, P, R], argnums: tuple[Literal[0], Literal[1], Literal[2]], has_aux: No = False
-         ) -> Transformed[Concatenate[A1, A2, A3, P], tuple[A1, A2, A3]]: ...
+def grad(
+    function: Third[A1, A2, A3, P, R],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    has_aux: No = False,
+) -> Transformed[Concatenate[A1, A2, A3, P], tuple[A1, A2, A3]]: ...
 @overload
-def grad(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
-         ) -> Transformed[Concatenate[A1, P], tuple[A1, Aux]]: ...
+def grad(
+    function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
+) -> Transformed[Concatenate[A1, P], tuple[A1, Aux]]: ...
 @overload
-def grad(function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
-         ) -> Transformed[P, tuple[Any, Aux]]: ...
+def grad(
+    function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
+) -> Transformed[P, tuple[Any, Aux]]: ...
 @overload
-def grad(function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
-         ) -> Transformed[P, Any]: ...
+def grad(
+    function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
+) -> Transformed[P, Any]: ...
 @entry
 def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """Return a function that computes the gradient of `function`; with `has_aux`, (gradient, aux). See value_and_grad."""
+    """Return a function that computes the gradient of `function`; with `has_aux`, (gradient, aux).
+
+    See value_and_grad.
+    """
     both = value_and_grad(function, argnums, has_aux)
 
     @wraps(function)
@@ -184,19 +239,31 @@ def _check_value(output: Any) -> None:
     elif type(output) in SCALARS:
         return
     else:
-        raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
-                        "Return (value, aux) and pass has_aux=True to return more.")
+        raise TypeError(
+            "grad: the function must return one real scalar, but it returned "
+            f"{type(output).__name__}. Return (value, aux) and pass has_aux=True to return more."
+        )
     if not elem.floating:
-        raise TypeError(f"grad: the function must return one real scalar, but its result has dtype {elem.dtype}")
+        raise TypeError(
+            f"grad: the function must return one real scalar, but its result has dtype {elem.dtype}"
+        )
 
 
 def check_function(function: Any, name: str) -> None:
     if not callable(function):
-        raise TypeError(f"{name}: the first argument must be a function, not {type(function).__name__}")
+        raise TypeError(
+            f"{name}: the first argument must be a function, not {type(function).__name__}"
+        )
 
 
 def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums) if isinstance(argnums, (tuple, list)) else ()
+    numbers = (
+        (argnums,)
+        if isinstance(argnums, int)
+        else tuple(argnums)
+        if isinstance(argnums, (tuple, list))
+        else ()
+    )
     if not numbers or not all(type(i) is int for i in numbers):
         raise TypeError(f"{name}: argnums must be an int or a tuple of ints, not {argnums!r}")
     return numbers
@@ -205,18 +272,29 @@ def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:
 def _chosen(numbers: tuple[int, ...], n: int, name: str) -> list[int]:
     for i in numbers:
         if not -n <= i < n:
-            raise ValueError(f"{name}: argnums names argument {i}, but the function was called with {n} positional arguments")
+            raise ValueError(
+                f"{name}: argnums names argument {i}, but the function was called with {n} "
+                "positional arguments"
+            )
     return [i % n for i in numbers]
 
 
-
-
-def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux: bool, name: str, run: Run) -> tuple[Any, Any]:
+def _call(
+    function: Function,
+    inputs: list[Any],
+    kwargs: dict[str, Any],
+    has_aux: bool,
+    name: str,
+    run: Run,
+) -> tuple[Any, Any]:
     output = function(*inputs, **kwargs)
     aux = None
     if has_aux:
         if not isinstance(output, tuple) or len(output) != 2:
-            raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
+            raise TypeError(
+                f"{name}: with has_aux=True the function must return a tuple (output, aux), but "
+                f"it returned {type(output).__name__}"
+            )
         output, aux = output
     if aux is None and isinstance(output, Layer):
         output._check()
@@ -227,14 +305,9 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
     return tree.replaced(lambda t: value_at(t, run), output), aux
 
 
-
-
-
-
-
-
-
 def _outside(given: Any, run: Run, raw: bool) -> Any:
-    """What the function returned, when the transformation is over: raw arrays for raw arrays, Tensors for Tensors."""
+    """What the function returned, when the transformation is over: raw arrays for raw arrays,
+    Tensors for Tensors.
+    """
     finish = strip if raw else as_tensor
     return tree.replaced(lambda t: finish(left_of(t, run)), given)

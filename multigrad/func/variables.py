@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, TypeVarTuple, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
 
 if TYPE_CHECKING:
     from ..typing import Array
 
-__all__ = ["A1", "A2", "A3", "Args", "Aux", "ByArray", "First", "No", "Out", "P", "R", "Second", "State", "Third", "Transformed", "X", "Xs", "Y",
-           "Yes"]
+__all__ = [
+    "A1",
+    "A2",
+    "A3",
+    "Args",
+    "Aux",
+    "ByArray",
+    "First",
+    "No",
+    "Out",
+    "P",
+    "R",
+    "Second",
+    "State",
+    "Third",
+    "Transformed",
+    "X",
+    "Xs",
+    "Y",
+    "Yes",
+]
 
 # Bound by Any, so that what a lambda does with its parameters is no error.
 P = ParamSpec("P")
@@ -36,7 +66,9 @@ class Transformed(Protocol[P, Result]):
 
 
 class ByArray(Protocol[Variable, P, Result]):
-    """The same for a derivative whose structure is known where the variable is an array, not a dictionary, list or tuple of arrays."""
+    """The same for a derivative whose structure is known where the variable is an array, not a
+    dictionary, list or tuple of arrays.
+    """
 
     @property
     def variable(self) -> Variable: ...

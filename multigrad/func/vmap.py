@@ -21,27 +21,43 @@ from .variables import P, R
 
 
 @entry
-def vmap(function: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
-         ) -> Callable[P, R]:
-    """Return a function that applies `function`, which is written for one example, to a batch of examples at once.
+def vmap(
+    function: Callable[P, R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, R]:
+    """Return a function that applies `function`, which is written for one example, to a batch of
+    examples at once.
 
-    in_axes     for each positional argument, which of its axes counts the examples: an int, None for an argument that is the same for all
-                of them, or a nested structure of these that is a prefix of the argument's; one int stands for all arguments
-    out_axes    where the results have that axis: likewise, for the output; None for a result that is the same for all examples
-    chunk_size  how many examples to compute at once, at least 1, or None for all: less memory, the same result
-    randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
+    in_axes     for each positional argument, which of its axes counts the examples: an int, None
+                for an argument that is the same for all of them, or a nested structure of these
+                that is a prefix of the argument's; one int stands for all arguments
+    out_axes    where the results have that axis: likewise, for the output; None for a result that
+                is the same for all examples
+    chunk_size  how many examples to compute at once, at least 1, or None for all: less memory, the
+                same result
+    randomness  "error", "different" or "same", as in torch; without effect, since the standard has
+                no random numbers
 
-    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all examples. What is the same for all arrives
-    as a constant Tensor on its memory, if it is a raw array of the same library. Raw arrays give raw arrays, unless a captured Tensor requires
-    grad; Tensors give Tensors, through which gradients flow. Nests with itself and all other transformations, in either order.
+    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all
+    examples. What is the same for all arrives as a constant Tensor on its memory, if it is a raw
+    array of the same library. Raw arrays give raw arrays, unless a captured Tensor requires grad;
+    Tensors give Tensors, through which gradients flow. Nests with itself and all other
+    transformations, in either order.
 
-    Raises ValueError where axes do not fit, BatchingError (a RuntimeError) where `function` asks for the value of an example or makes an
-    array whose shape depends on one. As torch.func.vmap, with JAX's names of the axes.
+    Raises ValueError where axes do not fit, BatchingError (a RuntimeError) where `function` asks
+    for the value of an example or makes an array whose shape depends on one. As torch.func.vmap,
+    with JAX's names of the axes.
     """
     if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
         raise ValueError(f"vmap: chunk_size must be an int above 0, or None, not {chunk_size!r}")
     if randomness not in ("error", "different", "same"):
-        raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")
+        raise ValueError(
+            f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}"
+        )
     check_function(function, "vmap")
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
@@ -51,7 +67,10 @@ def vmap(function: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomne
         try:
             leaves = tree.leaves(args)
             axes = _spread(args, in_axes, "in_axes")
-            raw = not any(isinstance(x, Layer) for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves))
+            raw = not any(
+                isinstance(x, Layer)
+                for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves)
+            )
             inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
             size = _size(inner, axes)
             if chunk_size is None or size <= chunk_size:
@@ -59,7 +78,10 @@ def vmap(function: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomne
             parts = []
             for start in range(0, size, chunk_size):
                 n = min(chunk_size, size - start)
-                part = [x if a is None else x[start:start + n, ...] for x, a in zip(inner, axes, strict=True)]
+                part = [
+                    x if a is None else x[start : start + n, ...]
+                    for x, a in zip(inner, axes, strict=True)
+                ]
                 parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw, randomness))
             return _joined(parts, out_axes, raw)
         except Exception as error:
@@ -72,7 +94,10 @@ def vmap(function: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomne
 def _check_axes(axes: Any, name: str) -> None:
     for a in tree.leaves(axes):
         if type(a) is not int:
-            raise TypeError(f"vmap: {name} must be an int, None, or a nested structure of these, but there is {a!r} in it")
+            raise TypeError(
+                f"vmap: {name} must be an int, None, or a nested structure of these, but there "
+                f"is {a!r} in it"
+            )
 
 
 def _spread(given: Any, axes: Any, name: str) -> list[int | None]:
@@ -80,19 +105,26 @@ def _spread(given: Any, axes: Any, name: str) -> list[int | None]:
     try:
         return list(tree.prefixed(given, axes))
     except ValueError as error:
-        raise ValueError(f"vmap: {name} must be an int, None, or have the structure of the {'arguments' if name == 'in_axes' else 'output'}: "
-                         f"{error}") from None
+        raise ValueError(
+            f"vmap: {name} must be an int, None, or have the structure of the "
+            f"{'arguments' if name == 'in_axes' else 'output'}: {error}"
+        ) from None
 
 
 def _front(x: Any, axis: int) -> Any:
     """An argument with its examples along the first axis."""
     x = stand_in(x)
     if type(x) in SCALARS or not is_array(x):
-        raise TypeError(f"vmap: in_axes maps over an argument of type {type(x).__name__}, which has no axes; pass in_axes=None for it")
+        raise TypeError(
+            f"vmap: in_axes maps over an argument of type {type(x).__name__}, which has no "
+            "axes; pass in_axes=None for it"
+        )
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"vmap: in_axes has {axis} for an array of shape {tuple(x.shape)}, which has no such axis: it names "
-                         "the axis that counts the examples.")
+        raise ValueError(
+            f"vmap: in_axes has {axis} for an array of shape {tuple(x.shape)}, which has no "
+            "such axis: it names the axis that counts the examples."
+        )
     x = x._frozen() if isinstance(x, Layer) else x
     return x if axis == 0 else _moved(x, axis % ndim, 0)
 
@@ -107,29 +139,51 @@ def _moved(x: Any, source: int, destination: int) -> Any:
 def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
     sizes = [x.shape[0] for x, a in zip(inner, axes, strict=True) if a is not None]
     if not sizes:
-        raise ValueError("vmap: there is nothing to map over: in_axes is None for all arguments, or there are none")
+        raise ValueError(
+            "vmap: there is nothing to map over: in_axes is None for all arguments, or there "
+            "are none"
+        )
     if sizes.count(sizes[0]) != len(sizes):
-        raise ValueError(f"vmap: the arguments have different numbers of examples along their in_axes: {', '.join(map(str, sizes))}. "
-                         "Pass in_axes=None for an argument that is the same for all examples.")
+        raise ValueError(
+            "vmap: the arguments have different numbers of examples along their in_axes: "
+            f"{', '.join(map(str, sizes))}. Pass in_axes=None for an argument that is the same "
+            "for all examples."
+        )
     found: int = sizes[0]
     return found
 
 
-def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inner: Sequence[Any], axes: Sequence[int | None], size: int,
-         out_axes: Any, raw: bool, randomness: str) -> Any:
+def _run(
+    function: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inner: Sequence[Any],
+    axes: Sequence[int | None],
+    size: int,
+    out_axes: Any,
+    raw: bool,
+    randomness: str,
+) -> Any:
     run = Run("vmap")
     run.randomness = randomness
     level = run.own_level
-    given: list[Any] = [None if a is None else Batched._around(x, run, level) for x, a in zip(inner, axes, strict=True)]
+    given: list[Any] = [
+        None if a is None else Batched._around(x, run, level)
+        for x, a in zip(inner, axes, strict=True)
+    ]
     if kwargs or None in axes:
         constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
-        given = [constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)]
+        given = [
+            constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)
+        ]
         kwargs = constants.of(kwargs)
 
     def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
         output = function(*tree.filled(args, iter(given)), **kwargs)
         where = _spread(output, out_axes, "out_axes")
-        return output, [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
+        return output, [
+            (*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)
+        ]
 
     output, found = run.call(called)
     finish = strip if raw else as_tensor
@@ -139,8 +193,10 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
     """A result one layer further in than the batch, and whether it has an axis for it."""
     if not is_array(x):
-        raise TypeError("vmap: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
-                        f"{type(x).__name__}")
+        raise TypeError(
+            "vmap: the function must return arrays, or nested dictionaries, lists and tuples "
+            f"of arrays, but it returned {type(x).__name__}"
+        )
     while isinstance(x, Tensor) and x._elem.run is run:  # made inside
         x._check()
         x = x._array
@@ -154,7 +210,10 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
     """A result with its examples along `axis`."""
     if axis is None:
         if mine:
-            raise ValueError("vmap: out_axes is None for a result that differs between examples; give an axis for it")
+            raise ValueError(
+                "vmap: out_axes is None for a result that differs between examples; give an "
+                "axis for it"
+            )
         return x
     if not mine:
         host = element_of(x).host
@@ -162,7 +221,9 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
         x = owned([xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))], None)
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"vmap: out_axes has {axis} for a result of {ndim} axes, that of the examples included")
+        raise ValueError(
+            f"vmap: out_axes has {axis} for a result of {ndim} axes, that of the examples included"
+        )
     return x if axis == 0 else _moved(x, 0, axis % ndim)
 
 

@@ -1,1 +1,3 @@
-"""The array objects besides Tensor that stand for another array: each an Array API object over the arrays one layer further in."""
+"""The array objects besides Tensor that stand for another array: each an Array API object over the
+arrays one layer further in.
+"""

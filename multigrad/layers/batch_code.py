@@ -1,8 +1,10 @@
-"""Straight code for operations on batches: the ending of an operation's way where a Batched is the operand of the highest level.
+"""Straight code for operations on batches: the ending of an operation's way where a Batched is the
+operand of the highest level.
 
-The template of engine/endings.py takes the operands apart. Per way of batching, the library is called on whole batches, or, where a value is
-itself a layer, our own function one layer further in; the result becomes a Batched. What is rare or wrong is declined, so that
-`dispatch.general` and `Batched._apply` run the operation, or say what is wrong with it.
+The template of engine/endings.py takes the operands apart. Per way of batching, the library is
+called on whole batches, or, where a value is itself a layer, our own function one layer further in;
+the result becomes a Batched. What is rare or wrong is declined, so that `dispatch.general` and
+`Batched._apply` run the operation, or say what is wrong with it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from ..registry import Op, behind_batch, per_operation
 
 @per_operation
 def ending_of(op: Op, cls: Any) -> Ending | None:
-    """Write the ending of an operation for operands of which one of class `cls`, which is Batched, is the highest."""
+    """Write the ending of an operation for operands of which one of class `cls`, which is Batched,
+    is the highest.
+    """
     text = _text(op)
     if text is None:
         return None
@@ -31,10 +35,18 @@ def ending_of(op: Op, cls: Any) -> Ending | None:
 def _text(op: Op) -> _Batches | None:
     """The text of the ending, None where the general path is as good."""
     if op.batching == "elementwise":
-        return _Elementwise(op) if "arrays" not in op.roles.values() and "key" not in op.roles else None
+        return (
+            _Elementwise(op)
+            if "arrays" not in op.roles.values() and "key" not in op.roles
+            else None
+        )
     if op.batching == "axis" or op.batching == "leading":
         text = _Along(op)
-        return text if text.alone and (op.batching == "leading" or "axis" in op.roles or "axes" in op.roles) else None
+        return (
+            text
+            if text.alone and (op.batching == "leading" or "axis" in op.roles or "axes" in op.roles)
+            else None
+        )
     return None if op.batching is None or op.batching == "form" else _ByRule(op)
 
 
@@ -49,11 +61,15 @@ def namespace(x: Any, host: Host) -> Any:
 def raised(x: Any, host: Host, ndim: int) -> Any:
     """A batch with axes of length 1 behind its first, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
-    return namespace(x, host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing else x
+    return (
+        namespace(x, host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing else x
+    )
 
 
 def leading(xp: Any, x: Any, own: bool, layered: bool) -> Any:
-    """An operand as a batching rule takes it: with the batch as its first axis, of length 1 if it has none."""
+    """An operand as a batching rule takes it: with the batch as its first axis, of length 1 if it
+    has none.
+    """
     if layered:
         x = lifted(x)
     return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
@@ -67,19 +83,32 @@ def _stripped(found: Any) -> Any:
 # ----- Texts -----
 
 _OWN = Part("_o", own="True", layer="False", raw="False", keys=True)
-_RANK = Part("_r", own="{value}.ndim - 1", layer="{value}.ndim", raw="0 if {scalar} else {value}.ndim")
+_RANK = Part(
+    "_r", own="{value}.ndim - 1", layer="{value}.ndim", raw="0 if {scalar} else {value}.ndim"
+)
 
 
 class _Batches(Text):
-    """Makes a Batched. What is taken from an operand: whether it is a batch, and the number of dimensions of an example."""
+    """Makes a Batched.
+
+    What is taken from an operand: whether it is a batch, and the number of dimensions of an
+    example.
+    """
 
     classes = "_k is _Batched"
 
     def __init__(self, op: Op) -> None:
         super().__init__(op)
         self.scope |= {
-            "_behind": behind_batch, "_raised": raised, "_leading": leading, "_lifted": lifted, "_outside": outside, "_strip": strip,
-            "_stripped": _stripped, "_rule": getattr(op.batching, "fn", None), "_view": op.view,
+            "_behind": behind_batch,
+            "_raised": raised,
+            "_leading": leading,
+            "_lifted": lifted,
+            "_outside": outside,
+            "_strip": strip,
+            "_stripped": _stripped,
+            "_rule": getattr(op.batching, "fn", None),
+            "_view": op.view,
         }
 
     def _locals(self, name: str, i: int, role: str) -> Locals:
@@ -125,9 +154,14 @@ class _Batches(Text):
             yield f"    if _type({first}) is not _Batched or {first}._elem.level != _l:"
             yield from _no_view("        ")
         if op.view == "layout":  # of an array of its own any reshape is one
-            yield f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._view is None or 'layout')"
+            yield (
+                f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._view "
+                "is None or 'layout')"
+            )
         elif op.view is not True:
-            yield "    _s = " + (f"_view({', '.join(op.roles)})" if callable(op.view) else repr(op.view))
+            yield "    _s = " + (
+                f"_view({', '.join(op.roles)})" if callable(op.view) else repr(op.view)
+            )
         if op.view is not True:
             yield "    if _s is not True:"
             yield "        if _s:"
@@ -146,7 +180,9 @@ def _no_view(pad: str) -> Lines:
 
 
 class _Elementwise(_Batches):
-    """The batch comes first, the axes of examples are aligned at the end: axes are inserted behind the batch, where another has more."""
+    """The batch comes first, the axes of examples are aligned at the end: axes are inserted behind
+    the batch, where another has more.
+    """
 
     parts = (_OWN, _RANK)
 
@@ -174,7 +210,9 @@ class _Elementwise(_Batches):
 
 
 class _Along(_Batches):
-    """An operation on one array along axes, which are counted from behind the batch, or a matrix function."""
+    """An operation on one array along axes, which are counted from behind the batch, or a matrix
+    function.
+    """
 
     def setting(self, name: str, value: str) -> Lines:
         if self.op.batching == "leading" or name != ("axis" if "axis" in self.op.roles else "axes"):
@@ -184,7 +222,10 @@ class _Along(_Batches):
         yield f"    if _type({name}) is _int and -_m <= {name} < _m:"
         yield f"        {value} = {name} % _m + 1"
         yield "    else:"
-        yield f"        {value} = _tuple(_range(1, _m + 1)) if {name} is None else _behind({name}, _m)"
+        yield (
+            f"        {value} = _tuple(_range(1, _m + 1)) if {name} is None else "
+            f"_behind({name}, _m)"
+        )
 
     def call(self) -> Lines:
         if self.op.batching == "leading":
@@ -194,7 +235,9 @@ class _Along(_Batches):
 
 
 class _ByRule(_Batches):
-    """The batching rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
+    """The batching rule of the operation: on raw arrays, or, where a value is itself a layer, on
+    layers only.
+    """
 
     parts = (_OWN,)
 
@@ -202,9 +245,14 @@ class _ByRule(_Batches):
         op, values, own, takes = self.op, self.values, self.of("_o"), self.op.batching.takes
         given = values | {"xp": "_xp", "size": "_top._array.shape[0]"}
         given["batched"] = "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}"
-        arrays = [n for n, role in op.roles.items() if role != "plain" and n in takes and not (self.alone and role == "array")]
-        layers = given | {n: f"_lifted({given[n]})"
-                          for n, role in op.roles.items() if role == "plain"}
+        arrays = [
+            n
+            for n, role in op.roles.items()
+            if role != "plain" and n in takes and not (self.alone and role == "array")
+        ]
+        layers = given | {
+            n: f"_lifted({given[n]})" for n, role in op.roles.items() if role == "plain"
+        }
         yield "    if _deep:"
         yield "        _xp = _host.bound"
         for n in arrays:
@@ -224,7 +272,9 @@ class _ByRule(_Batches):
         yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
 
     def batched(self, name: str) -> str:
-        """What a rule is told of a parameter: whether it is batched, or, of a tuple, each of its parts."""
+        """What a rule is told of a parameter: whether it is batched, or, of a tuple, each of its
+        parts.
+        """
         value = self.values[name]
         if self.op.roles[name] == "plain" and name != "key":
             return f"(False,) * _len({value}) if _type({value}) is _tuple else False"

@@ -1,9 +1,11 @@
 """Batched: many examples of an array at once, the layer of vmap.
 
-The value of a Batched one layer further in has the batch as its first axis; all that is seen of it from outside, its shape, its indices,
-the axes of a reduction, is that of one example. An operation on Batched arrays is the same operation one layer further in, on all examples,
-with its arguments changed as its declaration says (`Op.batching`): elementwise operations align their operands behind the batch, reductions
-count their axes from behind it, matrix functions know batches already. What is not Batched of this level is the same for all examples.
+The value of a Batched one layer further in has the batch as its first axis; all that is seen of it
+from outside, its shape, its indices, the axes of a reduction, is that of one example. An operation
+on Batched arrays is the same operation one layer further in, on all examples, with its arguments
+changed as its declaration says (`Op.batching`): elementwise operations align their operands behind
+the batch, reductions count their axes from behind it, matrix functions know batches already. What
+is not Batched of this level is the same for all examples.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ from .immutable import Immutable, tie
 class Batched(Immutable):
     """The examples of a batch, as one of them. Made by `multigrad.func.vmap`.
 
-    Its operators and methods are those of Tensor. In place, the value is replaced: the array that it was made of is not written. What depends
-    on the values of single examples, `bool(x)` or the number of true elements of a mask, raises BatchingError.
+    Its operators and methods are those of Tensor. In place, the value is replaced: the array that
+    it was made of is not written. What depends on the values of single examples, `bool(x)` or the
+    number of true elements of a mask, raises BatchingError.
     """
 
     __slots__ = ()
@@ -50,7 +53,9 @@ class Batched(Immutable):
         return Batched._around(repeated(x, self._array.shape[0]), self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Batched:
-        return Batched._around(stopped(self._array) if stop else self._array, self._run, self._level)
+        return Batched._around(
+            stopped(self._array) if stop else self._array, self._run, self._level
+        )
 
     def _mapped(self, function: Callable[[Any], Any]) -> Batched:
         return Batched._around(function(self._array), self._run, self._level)
@@ -129,21 +134,36 @@ class Batched(Immutable):
     @property
     @conversion
     def array(self) -> Any:
-        """Raises BatchingError: what is stored is a whole batch, which is no value of one example."""
+        """Raises BatchingError: what is stored is a whole batch, which is no value of one
+        example.
+        """
         self._check()
-        raise BatchingError(f"array of an array inside vmap: it stands for one example, and what is stored is a batch of {self._array.shape[0]}. "
-                            "Compute with the array itself, which has the operators and, by its __array_namespace__(), the functions of the "
-                            "standard; a Function computed outside of multigrad can give a vmap() of its own.")
+        raise BatchingError(
+            "array of an array inside vmap: it stands for one example, and what is stored is a "
+            f"batch of {self._array.shape[0]}. Compute with the array itself, which has the "
+            "operators and, by its __array_namespace__(), the functions of the standard; a "
+            "Function computed outside of multigrad can give a vmap() of its own."
+        )
 
     def _single(self, what: str) -> None:
         self._check()
-        raise BatchingError(f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} examples, whose values may differ. "
-                            "Instead of a branch on a value, choose between both results with where().")
+        raise BatchingError(
+            f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} "
+            "examples, whose values may differ. Instead of a branch on a value, choose between "
+            "both results with where()."
+        )
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
-        hint = " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]." if what == "numpy()" else ""
-        raise GradientError(f"Can't call {what} on a batch: its value belongs to the transformation {self._run.name!r}.{hint}")
+        hint = (
+            " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]."
+            if what == "numpy()"
+            else ""
+        )
+        raise GradientError(
+            f"Can't call {what} on a batch: its value belongs to the transformation "
+            f"{self._run.name!r}.{hint}"
+        )
 
     def __repr__(self) -> str:
         if self._run.finished:
@@ -161,7 +181,10 @@ def batch(x: Any, run: Run) -> Batched:
 
 
 def examples(x: Any, run: Run, size: int) -> Any:
-    """All examples of `x`, one layer further in. What is none of the batch of `run` is the same for all."""
+    """All examples of `x`, one layer further in.
+
+    What is none of the batch of `run` is the same for all.
+    """
     if isinstance(x, Batched) and x._elem.run is run:
         x._check()
         return x._array
@@ -175,7 +198,10 @@ def repeated(x: Any, size: int) -> Any:
 
 
 def _is_own(x: Any, top: Batched) -> bool:
-    """Whether `x` is a batch of the level of `top`. Raises where it is of another backend, or out of use."""
+    """Whether `x` is a batch of the level of `top`.
+
+    Raises where it is of another backend, or out of use.
+    """
     if not isinstance(x, Layer):
         return False
     if x._elem.host is not top._elem.host:
@@ -188,8 +214,15 @@ def _is_own(x: Any, top: Batched) -> bool:
 
 @per_operation
 def _plain(op: Op) -> tuple[tuple[int, str], ...]:
-    """The plain parameters, whose values are the same for all examples. Only in a key they may differ."""
-    return tuple((i, name) for i, (name, role) in enumerate(op.roles.items()) if role == "plain" and name != "key")
+    """The plain parameters, whose values are the same for all examples.
+
+    Only in a key they may differ.
+    """
+    return tuple(
+        (i, name)
+        for i, (name, role) in enumerate(op.roles.items())
+        if role == "plain" and name != "key"
+    )
 
 
 def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
@@ -197,14 +230,19 @@ def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
     for i, name in _plain(op):
         value = values[i]
         if any(_is_own(v, top) for v in (value if type(value) in (tuple, list) else (value,))):
-            raise BatchingError(f"{op.name} inside vmap: the argument {name!r} must be the same for all examples, but it is a batch")
+            raise BatchingError(
+                f"{op.name} inside vmap: the argument {name!r} must be the same for all "
+                "examples, but it is a batch"
+            )
 
 
 # Kinds of operations
 
 
 def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Run an elementwise operation: the batch comes first, the axes of examples are aligned at the end."""
+    """Run an elementwise operation: the batch comes first, the axes of examples are aligned at the
+    end.
+    """
     host: Host = top._elem.host
     inner = list(values)
     own = []
@@ -241,20 +279,26 @@ def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
         i = place["axis"] if "axis" in place else place["axes"]
         inner[i] = behind_batch(inner[i], top.ndim)
     elif top.ndim < 2:
-        raise ValueError(f"{op.name}: expected matrices, but inside vmap got an array of shape {top.shape}")
+        raise ValueError(
+            f"{op.name}: expected matrices, but inside vmap got an array of shape {top.shape}"
+        )
     return inner
 
 
 def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run the standard-only form of an operation on the batches themselves."""
-    layers = [v if role == "plain" else lifted(tuple(v) if role == "arrays" else v)
-              for role, v in zip(op.roles.values(), values, strict=True)]
+    layers = [
+        v if role == "plain" else lifted(tuple(v) if role == "arrays" else v)
+        for role, v in zip(op.roles.values(), values, strict=True)
+    ]
     with outside():
         return named(op, resolve_composite(op)(top._elem.host.bound, *layers))
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Run the batching rule of an operation: on raw arrays, or, where a value is itself a layer, on layers only."""
+    """Run the batching rule of an operation: on raw arrays, or, where a value is itself a layer, on
+    layers only.
+    """
     host: Host = top._elem.host
     batched: dict[str, Any] = {}
     inner: list[Any] = []
@@ -262,7 +306,9 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     for (name, role), value in zip(op.roles.items(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             batched[name] = tuple(_is_own(v, top) for v in value)
-            value = tuple(v._array if own else strip(v) for v, own in zip(value, batched[name], strict=True))
+            value = tuple(
+                v._array if own else strip(v) for v, own in zip(value, batched[name], strict=True)
+            )
             layered = layered or any(isinstance(v, Layer) for v in value)
             foreign = True
         elif isinstance(value, Layer):
@@ -278,7 +324,9 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     xp = host.bound if layered else host.xp
 
     def given_as(x: Any, own: bool) -> Any:
-        return leading(xp, x if own or layered or x is None else plain_scalars(x, host), own, layered)
+        return leading(
+            xp, x if own or layered or x is None else plain_scalars(x, host), own, layered
+        )
 
     given: dict[str, Any] = {"xp": xp, "size": top._array.shape[0], "batched": batched}
     for (name, role), value in zip(op.roles.items(), inner, strict=True):
@@ -305,11 +353,18 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Compute the examples one after the other, for want of a rule."""
     n = top._array.shape[0]
     if not n:
-        raise BatchingError(f"{op.name}: there is no batching rule for this operation, and the batch has no example to compute it for")
+        raise BatchingError(
+            f"{op.name}: there is no batching rule for this operation, and the batch has no "
+            "example to compute it for"
+        )
     if op not in _slow:
         _slow.add(op)
-        warnings.warn(f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples one by one, which is slow. "
-                      "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=program())
+        warnings.warn(
+            f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples "
+            "one by one, which is slow. Declare it with batching=, see multigrad.registry.",
+            UserWarning,
+            stacklevel=program(),
+        )
 
     def example(x: Any, i: int) -> Any:
         if type(x) is tuple:
@@ -327,10 +382,12 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run one pass for many gradients of the same outputs, on Batched gradients, and take those that it finds apart.
+    """Run one pass for many gradients of the same outputs, on Batched gradients, and take those
+    that it finds apart.
 
-    None in `given` is the same for all examples. The level is above that of all Tensors; arrays that hooks and functions of the user make belong
-    to it, too, so that gradients can be written into them. The grad mode is that of an ordinary pass.
+    None in `given` is the same for all examples. The level is above that of all Tensors; arrays
+    that hooks and functions of the user make belong to it, too, so that gradients can be written
+    into them. The grad mode is that of an ordinary pass.
     """
     size: int = next(g.shape[0] for g in given if g is not None)
     run = Guest("grad", own_switch())

@@ -1,8 +1,10 @@
-"""What a transformed function gets for the arguments that are not transformed: constants of the library of those that are.
+"""What a transformed function gets for the arguments that are not transformed: constants of the
+library of those that are.
 
-A function of several arrays asks for their one namespace. So an array that is not transformed arrives as a Tensor on its memory, which has
-the same namespace as the layer beside it. Scalars, subclasses of the library's arrays, arrays of other libraries and of dtypes from outside of
-the standard arrive as they are.
+A function of several arrays asks for their one namespace. So an array that is not transformed
+arrives as a Tensor on its memory, which has the same namespace as the layer beside it. Scalars,
+subclasses of the library's arrays, arrays of other libraries and of dtypes from outside of the
+standard arrive as they are.
 """
 
 from __future__ import annotations
@@ -23,11 +25,16 @@ class Constants:
     """
 
     def __init__(self, transformed: Iterable[Any]) -> None:
-        self._hosts: set[Host] = {x._elem.host if isinstance(x, Layer) else element_of(x).host for x in transformed}
+        self._hosts: set[Host] = {
+            x._elem.host if isinstance(x, Layer) else element_of(x).host for x in transformed
+        }
         self._made: dict[int, Tensor] = {}
 
     def of(self, argument: Any) -> Any:
-        """An argument as the function gets it. A container of such arrays is another one, unless it cannot be made anew."""
+        """An argument as the function gets it.
+
+        A container of such arrays is another one, unless it cannot be made anew.
+        """
         return tree.mapped(self._leaf, argument) if self._hosts else argument
 
     def _leaf(self, x: Any) -> Any:

@@ -1,8 +1,9 @@
 """Dual: an array with a tangent, the layer of forward mode.
 
-An operation on Duals is the same operation one layer further in, on the primals, and its jvp there, on the tangents. The tangent has the
-primal's shape and dtype; None stands for zero, and is all that integers and booleans have. For complex arrays it is the plain directional
-derivative, as in PyTorch.
+An operation on Duals is the same operation one layer further in, on the primals, and its jvp there,
+on the tangents. The tangent has the primal's shape and dtype; None stands for zero, and is all that
+integers and booleans have. For complex arrays it is the plain directional derivative, as in
+PyTorch.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ from .immutable import Immutable, tie
 
 
 class Dual(Immutable):
-    """A primal with a tangent. Made by `multigrad.func.jvp` and its kin, and by `multigrad.autograd.forward_ad.make_dual`.
+    """A primal with a tangent.
 
-    Its operators and methods are those of Tensor. In place, primal and tangent are replaced: the array that it was made of is not written.
-    Of a level of forward_ad that was left only the primal remains; a Dual of another transformation raises once that has finished.
+    Made by `multigrad.func.jvp` and its kin, and by `multigrad.autograd.forward_ad.make_dual`.
+
+    Its operators and methods are those of Tensor. In place, primal and tangent are replaced: the
+    array that it was made of is not written. Of a level of forward_ad that was left only the primal
+    remains; a Dual of another transformation raises once that has finished.
     """
 
     _differentiates = True
@@ -57,10 +61,20 @@ class Dual(Immutable):
         return Dual._make(x, None, self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Dual:
-        return Dual._make(stopped(self._array) if stop else self._array, None if stop else self._tangent, self._run, self._level)
+        return Dual._make(
+            stopped(self._array) if stop else self._array,
+            None if stop else self._tangent,
+            self._run,
+            self._level,
+        )
 
     def _mapped(self, function: Callable[[Any], Any]) -> Dual:
-        return Dual._make(function(self._array), None if self._tangent is None else function(self._tangent), self._run, self._level)
+        return Dual._make(
+            function(self._array),
+            None if self._tangent is None else function(self._tangent),
+            self._run,
+            self._level,
+        )
 
     def _moves(self) -> bool:
         return self._tangent is not None and not self._run.finished
@@ -68,7 +82,12 @@ class Dual(Immutable):
     @classmethod
     def _refusing(cls, primal: Any, message: str, run: Run, level: int) -> Any:
         """A Dual whose tangent is not known: asking for it, or computing with it, raises."""
-        return cls._make(primal, Unknown._of(primal, message) if element_of(primal).floating else None, run, level)
+        return cls._make(
+            primal,
+            Unknown._of(primal, message) if element_of(primal).floating else None,
+            run,
+            level,
+        )
 
     @property
     def _forgets(self) -> bool:
@@ -109,8 +128,12 @@ class Dual(Immutable):
     def _cast(self, kind: type) -> Any:
         self._check()
         if self._tangent is not None and not self._run.finished:
-            warnings.warn(f"Converting a Dual with a tangent to a scalar by {kind.__name__}() drops the tangent. Consider using dual.detach() first.",
-                          UserWarning, stacklevel=program())
+            warnings.warn(
+                f"Converting a Dual with a tangent to a scalar by {kind.__name__}() drops the "
+                "tangent. Consider using dual.detach() first.",
+                UserWarning,
+                stacklevel=program(),
+            )
         return kind(self._array)
 
     def __repr__(self) -> str:
@@ -119,12 +142,17 @@ class Dual(Immutable):
             parts += [] if self._forgets else ["leaked"]
         else:
             self._check()
-            parts = [showing.value(self._array)] + ([] if self._tangent is None else [f"tangent={showing.value(self._tangent)}"])
+            parts = [showing.value(self._array)] + (
+                [] if self._tangent is None else [f"tangent={showing.value(self._tangent)}"]
+            )
         return f"Dual({', '.join(parts)})"
 
 
 class Unknown(Leaving):
-    """The tangent of an array of which it is not known. Every operation on it raises, but those that ask for its shape only."""
+    """The tangent of an array of which it is not known.
+
+    Every operation on it raises, but those that ask for its shape only.
+    """
 
     __slots__ = ("_array", "_cell", "_elem", "_message")
     _level = 1 << 62  # any operation belongs to it
@@ -156,10 +184,16 @@ class Unknown(Leaving):
 
 
 def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any], list[Any]]:
-    """The values of all parameters one layer further in, and the tangents of the array parameters."""
+    """The values of all parameters one layer further in, and the tangents of the array
+    parameters.
+    """
     inner, tangents = [], []
     for role, value in zip(op.roles.values(), values, strict=True):
-        if role == "arrays" or type(value) is tuple or (role == "plain" and isinstance(value, list)):
+        if (
+            role == "arrays"
+            or type(value) is tuple
+            or (role == "plain" and isinstance(value, list))
+        ):
             pairs = [_pair(v, top, op) for v in value]
             x: Any = tuple(p for p, _ in pairs)
             t: Any = tuple(t for _, t in pairs)
@@ -187,17 +221,31 @@ def _without(x: Any, top: Any) -> Any:
     return x._array if type(x) is Dual and x._level == top._level else x
 
 
-def _finish(op: Op, host: Host, inner: Sequence[Any], tangents: Sequence[Any], ans: Any, top: Any, values: Sequence[Any]) -> Any:
+def _finish(
+    op: Op,
+    host: Host,
+    inner: Sequence[Any],
+    tangents: Sequence[Any],
+    ans: Any,
+    top: Any,
+    values: Sequence[Any],
+) -> Any:
     """Wrap what an operation returned in Duals of the level of `top`, with its tangents."""
     several = op.outputs != ()
     outs: Sequence[Any] = tuple(ans) if several else (ans,)
     moved: Sequence[Any] = (None,) * len(outs)
     if op.kind != "nondifferentiable" and any(map(_moves, tangents)):
         if not all(map(is_array, outs)):
-            raise TypeError(f"{op.name}: the result is none of the arrays of the backend {host.name!r}, so the tangent would be lost")
+            raise TypeError(
+                f"{op.name}: the result is none of the arrays of the backend {host.name!r}, so "
+                "the tangent would be lost"
+            )
         if any(element_of(x).floating for x in outs):
             moved = pushed(op, host, inner, tangents, outs)
-    found = [Dual._make(x, t, top._run, top._level) if is_array(x) else x for x, t in zip(outs, moved, strict=True)]
+    found = [
+        Dual._make(x, t, top._run, top._level) if is_array(x) else x
+        for x, t in zip(outs, moved, strict=True)
+    ]
     tie(op, values, found, top, several)
     return named(op, same_structure(ans, found)) if several else found[0]
 
@@ -207,29 +255,49 @@ def _moves(t: Any) -> bool:
 
 
 def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequence[Any]:
-    """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array of the dtype of the result `out`."""
+    """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array
+    of the dtype of the result `out`.
+    """
     if op.kind != "elementwise":
         return values
     device = host.device(host.xp, innermost(out))
-    return [host.constant(host.xp, x, out.dtype, device) if role == "array" and type(x) in SCALARS else x
-            for role, x in zip(op.roles.values(), values, strict=True)]
+    return [
+        host.constant(host.xp, x, out.dtype, device)
+        if role == "array" and type(x) in SCALARS
+        else x
+        for role, x in zip(op.roles.values(), values, strict=True)
+    ]
 
 
-def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
+def pushed(
+    op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+) -> list[Any]:
+    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value
+    is itself a layer, on layers only.
+    """
     values = with_scalars(op, host, values, outs[0])
     xp, raw = host.xp, None
-    layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
+    layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(
+        map(_layered, tangents)
+    )
     if layered:
         if op.kind == "elementwise" and not any(isinstance(x, Layer) for x in (*values, outs[0])):
             raw = host.xp, values, outs[0]
         xp = host.bound
-        values = [x if role == "plain" else lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
+        values = [
+            x if role == "plain" else lifted(x)
+            for role, x in zip(op.roles.values(), values, strict=True)
+        ]
         tangents = [lifted(t) for t in tangents]
         outs = [lifted(x) for x in outs]
     with outside():
-        found = observe.tangent(rules.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
-        moved = [_conformed(xp, t, x, op) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
+        found = observe.tangent(
+            rules.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
+        )
+        moved = [
+            _conformed(xp, t, x, op)
+            for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)
+        ]
     return [strip(t) for t in moved] if layered else moved
 
 
@@ -243,11 +311,16 @@ def _conformed(xp: Any, t: Any, x: Any, op: Op) -> Any:
         return None
     t = shape_tangent(xp, t, x.shape, op)
     if t.dtype != x.dtype:
-        t = xp.astype(xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype)
+        t = xp.astype(
+            xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype
+        )
     return t
 
 
-ways.ends_by(tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted), Dual)
+ways.ends_by(
+    tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted),
+    Dual,
+)
 
 
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
@@ -259,14 +332,19 @@ def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
 
 
 def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
-    """The tangent that is given for `primal` to a level, in its dtype. Raises where there can be no such pair."""
+    """The tangent that is given for `primal` to a level, in its dtype.
+
+    Raises where there can be no such pair.
+    """
     tangent = stand_in(tangent)
     for x in (primal, tangent):
         if isinstance(x, Layer):
             x._check()
             if x._level >= level:
-                raise GradientError(f"{name}: an array of a transformation that began after this level cannot be made a Dual of it; "
-                                    "enter a level inside of that transformation")
+                raise GradientError(
+                    f"{name}: an array of a transformation that began after this level cannot "
+                    "be made a Dual of it; enter a level inside of that transformation"
+                )
     elem, other = element_of(primal), element_of(tangent)
     for what, e in (("primal", elem), ("tangent", other)):
         if not e.floating:
@@ -274,11 +352,19 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
     if other.host is not elem.host:
         raise mixed(name, elem.host, other.host)
     if tuple(tangent.shape) != tuple(primal.shape):
-        raise GradientError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
-                            f"Tensor is of size {list(primal.shape)} while the given forward gradient is of size {list(tangent.shape)}. {name}: each "
-                            "tangent has the shape of its primal.")
+        raise GradientError(
+            "Trying to set a forward gradient that has a different size than that of the "
+            f"original Tensor, this is not supported. Tensor is of size {list(primal.shape)} "
+            f"while the given forward gradient is of size {list(tangent.shape)}. {name}: each "
+            "tangent has the shape of its primal."
+        )
     if other is elem:
         return tangent
     if other.complex and not elem.complex:
-        raise GradientError(f"{name}: the tangent of a real array must be real: the primal is of {elem.dtype}, the tangent of {other.dtype}")
-    return (elem.host.bound if isinstance(tangent, Layer) else elem.host.xp).astype(tangent, elem.dtype)
+        raise GradientError(
+            f"{name}: the tangent of a real array must be real: the primal is of {elem.dtype}, "
+            f"the tangent of {other.dtype}"
+        )
+    return (elem.host.bound if isinstance(tangent, Layer) else elem.host.xp).astype(
+        tangent, elem.dtype
+    )

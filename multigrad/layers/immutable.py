@@ -1,8 +1,10 @@
-"""Layers that are never written: an in-place operation puts a new value in the place of the old one, and views follow.
+"""Layers that are never written: an in-place operation puts a new value in the place of the old
+one, and views follow.
 
-A view knows its base and how it was made of it, as a Tensor does (see engine/views.py). A write goes to the root of the memory, by the
-operation copy_slices; every other view takes its value from its base anew when it is used next. No buffer is touched, so an array that
-came from outside stays what it was.
+A view knows its base and how it was made of it, as a Tensor does (see engine/views.py). A write
+goes to the root of the memory, by the operation copy_slices; every other view takes its value from
+its base anew when it is used next. No buffer is touched, so an array that came from outside stays
+what it was.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from ..registry import OPS, Op
 
 
 class Immutable(Leaving):
-    """Base of these layers. `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them to know.
+    """Base of these layers.
+
+    `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them
+    to know.
 
     _elem   tells the transformation that it belongs to, and its level
     _cell   the times of in-place operations on its memory, shared by views
@@ -52,7 +57,10 @@ class Immutable(Leaving):
     __hash__ = object.__hash__
 
     def __init__(self, *_: object, **__: object) -> None:
-        raise TypeError(f"a {kind(self)} is made by the transformation that it belongs to, not by calling the class")
+        raise TypeError(
+            f"a {kind(self)} is made by the transformation that it belongs to, not by calling "
+            "the class"
+        )
 
     @classmethod
     def _around(cls, x: Any, run: Run, level: int) -> Self:
@@ -67,7 +75,9 @@ class Immutable(Leaving):
     def _put(self, x: Any) -> None:
         """Exchange what is one layer further in."""
         self._array = x
-        self._elem = self._elem.at(self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self))
+        self._elem = self._elem.at(
+            self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self)
+        )
 
     def _take(self, value: Any) -> None:
         """Take over the value of a layer of the same level."""
@@ -106,11 +116,15 @@ class Immutable(Leaving):
 
     def _outlived(self) -> None:
         """Raise: the transformation is over."""
-        raise LeakError(f"a {kind(self)} that was made inside the transformation {self._run.name!r} was used after it had finished; "
-                        "return it from the function instead")
+        raise LeakError(
+            f"a {kind(self)} that was made inside the transformation {self._run.name!r} was "
+            "used after it had finished; return it from the function instead"
+        )
 
     def _renew(self) -> bool:
-        """Take the value of a view from its base, which is up to date, with its history further in, whatever the grad mode is now."""
+        """Take the value of a view from its base, which is up to date, with its history further in,
+        whatever the grad mode is now.
+        """
         base, op, arguments, output, _ = self._view  # type: ignore[misc]
         if op is None:
             self._take(base._copied(stop=True))
@@ -121,7 +135,9 @@ class Immutable(Leaving):
         return True
 
     def _again(self, base: Immutable, step: Step) -> Any:
-        """Another layer of this value, as a view that was made so of `base`, to be brought up to date when it is used."""
+        """Another layer of this value, as a view that was made so of `base`, to be brought up to
+        date when it is used.
+        """
         layer = self._copied()._on(base, step)
         layer._seen = -1
         return layer
@@ -138,13 +154,19 @@ class Immutable(Leaving):
 
     def _of_level(self, value: Any) -> Any:
         """A value as a layer of this level."""
-        return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
+        return (
+            value
+            if isinstance(value, Immutable) and value._level == self._level
+            else self._constant(value)
+        )
 
     def _write(self, value: Any, name: str) -> None:
         place = Location(self)
         if place.owner is not place.memory:
-            raise GradientError(f"{name}: a {kind(self)} that was detached shows the value of another one, which would change without "
-                                "its derivative. clone() it first.")
+            raise GradientError(
+                f"{name}: a {kind(self)} that was detached shows the value of another one, "
+                "which would change without its derivative. clone() it first."
+            )
         if place.wide and place.overlaps(place.part):
             raise RuntimeError(f"{name}: {REFERS}")
         root = place.memory
@@ -173,12 +195,17 @@ class Immutable(Leaving):
         return len(self._cell)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        raise GradientError(f"a {kind(self)} is no leaf of a graph: call requires_grad_() on the Tensor that it is made of, or use "
-                            "multigrad.func.grad of a function of it")
+        raise GradientError(
+            f"a {kind(self)} is no leaf of a graph: call requires_grad_() on the Tensor that it "
+            "is made of, or use multigrad.func.grad of a function of it"
+        )
 
     def backward(self, *_: object, **__: object) -> None:
-        raise GradientError(f"backward() starts at a Tensor, not at a {kind(self)}: take it apart first "
-                            "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
+        raise GradientError(
+            f"backward() starts at a Tensor, not at a {kind(self)}: take it apart first "
+            "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a "
+            "function of it"
+        )
 
     @conversion
     def detach(self) -> Any:
@@ -188,12 +215,17 @@ class Immutable(Leaving):
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
-        raise GradientError(f"Can't call {what} on a {kind(self)}: its value belongs to the transformation {self._run.name!r}.")
+        raise GradientError(
+            f"Can't call {what} on a {kind(self)}: its value belongs to the transformation "
+            f"{self._run.name!r}."
+        )
 
     @conversion
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(f"a {kind(self)} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
-                           "clone() it")
+        raise RuntimeError(
+            f"a {kind(self)} belongs to a running transformation, so it can be neither copied "
+            "by copy.copy() nor pickled; clone() it"
+        )
 
 
 def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
@@ -203,8 +235,13 @@ def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: 
         return
     if several:
         pairs = bases(op, values, values, found, top)
-    elif kind != "layout" or type(values[0]) is not type(top) or layout.allows(values[0], values[0], found[0]):
-        settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])  # a list may be changed by its owner
+    elif (
+        kind != "layout"
+        or type(values[0]) is not type(top)
+        or layout.allows(values[0], values[0], found[0])
+    ):
+        # a list may be changed by its owner
+        settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])
         pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
     else:
         return

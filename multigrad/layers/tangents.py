@@ -1,8 +1,10 @@
-"""Straight code for Duals: the operation on the primals, its rule on the tangents, a Dual around both.
+"""Straight code for Duals: the operation on the primals, its rule on the tangents, a Dual around
+both.
 
-An operation has two of these endings, of the template of engine/endings.py. One is for primals and tangents that are raw arrays: rules run on
-these, as in an ordinary backward pass. The other, written when it is first needed, is for values that may be layers of lower levels: there, rules
-run on layers only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
+An operation has two of these endings, of the template of engine/endings.py. One is for primals and
+tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
+written when it is first needed, is for values that may be layers of lower levels: there, rules run
+on layers only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,12 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
 
     def made(op: Op) -> Ending | None:
         lists = "arrays" in op.roles.values()
-        if op.kind == "composite" or op.outputs != () or not op.arrays or (lists and op.kind != "linear"):
+        if (
+            op.kind == "composite"
+            or op.outputs != ()
+            or not op.arrays
+            or (lists and op.kind != "linear")
+        ):
             return None
         return later(lambda top: noted(op, top))
 
@@ -58,11 +65,15 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
 
 
 PATIENCE = 4
-"""How often an operation takes the general path before straight code is written for it, which takes as long as the general path thirty times."""
+"""How often an operation takes the general path before straight code is written for it, which takes
+as long as the general path thirty times.
+"""
 
 
 def later(found: Callable[[Any], Ending]) -> Ending:
-    """An ending that lets the general path do the first few calls, and then what `found` gives for the operand of the highest level."""
+    """An ending that lets the general path do the first few calls, and then what `found` gives for
+    the operand of the highest level.
+    """
     count = 0
 
     def ending(top: Any, *values: Any) -> Any:
@@ -83,7 +94,9 @@ def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
 
 
 def _constant(host: Any, scalar: Any, like: Any) -> Any:
-    """To the rule of an elementwise operation, a Python scalar is a 0-d array of the result's dtype."""
+    """To the rule of an elementwise operation, a Python scalar is a 0-d array of the result's
+    dtype.
+    """
     return host.constant(host.xp, scalar, like.dtype, host.device(host.xp, innermost(like)))
 
 
@@ -101,13 +114,24 @@ class _Duals(Text):
         if not deep:
             self.inside, self.leave = "", f"return _deeper(_top, {', '.join(op.roles)})"
         self.scope |= {
-            "_gate": gate.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip, "_shaped": shape_tangent,
-            "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": added, "_metadata": metadata, "_compute": compute,
+            "_gate": gate.get,
+            "_go_outside": go_outside,
+            "_come_back": come_back,
+            "_strip": strip,
+            "_shaped": shape_tangent,
+            "_tie": tie,
+            "_fitted": _fitted,
+            "_constant": _constant,
+            "_zero": zero,
+            "_added": added,
+            "_metadata": metadata,
+            "_compute": compute,
         }
         self.tangents = self.of("_t")
         self.apart = f"{tuple_text(self.values.values())}, {tuple_text(self.tangents.values())}"
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
-        self.own_rules = op.module.startswith("multigrad.")  # what they return has the right shape and dtype: the tests see to it
+        # what they return has the right shape and dtype: the tests see to it
+        self.own_rules = op.module.startswith("multigrad.")
 
     def name(self, value: Any) -> str:
         found = f"_r{len(self.scope)}"
@@ -129,7 +153,9 @@ class _Duals(Text):
 
     def finish(self) -> Lines:
         op = self.op
-        yield "    if _kinds.get(_type(_y)) is not _host" + (" and not _isinstance(_y, _Layer):" if self.deep else ":")
+        yield "    if _kinds.get(_type(_y)) is not _host" + (
+            " and not _isinstance(_y, _Layer):" if self.deep else ":"
+        )
         yield f"        return _finish(_op, _host, {self.apart}, _y, _top, {tuple_text(op.roles)})"
         yield from self.element()
         yield "    _t = None"
@@ -157,7 +183,9 @@ class _Duals(Text):
             yield "    _n = _isinstance(_y, _Layer) or _isinstance(_t, _Layer)"
         elif not self.own_rules:  # whose rule may hold a Tensor
             yield "    _n = _isinstance(_t, _Layer)"
-        layered, same = ("False", "") if self.own_rules and not self.deep else ("_n", " and _n is _e.layered")
+        layered, same = (
+            ("False", "") if self.own_rules and not self.deep else ("_n", " and _n is _e.layered")
+        )
         yield f"    _d._elem = _e if _b is _e.base{same} else _b.at(_e.run, _l, {layered}, _Dual)"
         if op.view is True:
             x = next(iter(op.roles))
@@ -183,7 +211,11 @@ class _Duals(Text):
         if op.jvp is None and op.kind not in ("elementwise", "linear", "multilinear"):
             yield f"{pad}_pushed(_op, _host, {self.apart}, (_y,))"  # which says what is missing
             return
-        ways_ = {"elementwise": self.elementwise, "linear": self.linear, "multilinear": self.multilinear}
+        ways_ = {
+            "elementwise": self.elementwise,
+            "linear": self.linear,
+            "multilinear": self.multilinear,
+        }
         made = self.by_rule if op.jvp is not None else ways_[op.kind]
         if not deep and self.own_rules:
             yield from made(pad)
@@ -210,7 +242,10 @@ class _Duals(Text):
             if self.several:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            yield f"{inner}_g = {f'{t} if _isinstance({t}, _Layer) else _lifted({t})' if self.deep else t}"
+            yield (
+                f"{inner}_g = "
+                f"{f'{t} if _isinstance({t}, _Layer) else _lifted({t})' if self.deep else t}"
+            )
             yield f"{inner}if _b is not {x}._elem.base and _g.dtype != _y.dtype:"
             yield f"{inner}    _g = {namespace}.astype(_g, _y.dtype)"
             yield from self.term(x, namespace, inner)
@@ -224,8 +259,15 @@ class _Duals(Text):
         if not self.several and self.own_rules:
             yield f"{pad}if _b is not _e.base and _t.dtype != _y.dtype:"
         else:
-            part = " or ".join(f"{t} is None" for t in self.tangents.values()) if self.several and self.own_rules else ""
-            yield f"{pad}if _t.dtype != _y.dtype or {f'({part}) and ' if part else ''}_t.shape != _y.shape:"
+            part = (
+                " or ".join(f"{t} is None" for t in self.tangents.values())
+                if self.several and self.own_rules
+                else ""
+            )
+            yield (
+                f"{pad}if _t.dtype != _y.dtype or {f'({part}) and ' if part else ''}_t.shape "
+                "!= _y.shape:"
+            )
         yield f"{pad}    _t = _fitted({namespace}, _t, _y, _op)"
 
     def term(self, x: str, namespace: str, pad: str) -> Lines:
@@ -239,7 +281,15 @@ class _Duals(Text):
             return
         if not callable(rule.fn):
             c = rule.fn
-            yield f"{pad}_u = " + ("_g" if c == 1 else "-_g" if c == -1 else f"{namespace}.zeros_like(_g)" if c == 0 else f"_g * {self.name(c)}")
+            yield f"{pad}_u = " + (
+                "_g"
+                if c == 1
+                else "-_g"
+                if c == -1
+                else f"{namespace}.zeros_like(_g)"
+                if c == 0
+                else f"_g * {self.name(c)}"
+            )
             return
         for n in self.arrays_of(rule.takes) if self.several else ():  # a Python scalar, or None
             value = self.values[n]
@@ -264,10 +314,15 @@ class _Duals(Text):
     def takes_result(self, names: tuple[str, ...]) -> bool:
         """Whether a rule takes the result, itself or by way of a residual."""
         further = residuals(self.op)
-        return any(n in ("ans", "ans_info") or (n in further and self.takes_result(further[n].takes)) for n in names)
+        return any(
+            n in ("ans", "ans_info") or (n in further and self.takes_result(further[n].takes))
+            for n in names
+        )
 
     def arrays_of(self, names: tuple[str, ...]) -> list[str]:
-        """The array parameters that a rule takes, themselves, or what describes them, or by way of a residual."""
+        """The array parameters that a rule takes, themselves, or what describes them, or by way of
+        a residual.
+        """
         found: list[str] = []
         further = residuals(self.op)
         for n in names:
@@ -295,7 +350,9 @@ class _Duals(Text):
             return y
         f = residuals(self.op).get(n)
         if f is not None:
-            return f"_compute(_op, {n!r}, {', '.join(self.taken(m, values, y, xp) for m in f.takes)})"
+            return (
+                f"_compute(_op, {n!r}, {', '.join(self.taken(m, values, y, xp) for m in f.takes)})"
+            )
         argument, _, what = n.rpartition("_")
         assert what in METADATA and argument in values, n
         if what in ("shape", "dtype") and not self.several:
@@ -317,7 +374,10 @@ class _Duals(Text):
             moved[x] = f"_m{t}"
             if op.roles[x] == "arrays":
                 yield f"{pad}{moved[x]} = {t} or (None,) * _len({value})"
-                yield f"{pad}{moved[x]} = _tuple([{self.zero('_v')} if _u is None else _u for _v, _u in _zip({value}, {moved[x]})])"
+                yield (
+                    f"{pad}{moved[x]} = _tuple([{self.zero('_v')} if _u is None else _u for "
+                    f"_v, _u in _zip({value}, {moved[x]})])"
+                )
             elif len(only) > 1:
                 yield f"{pad}{moved[x]} = {self.zero(value)} if {t} is None else {t}"
             else:
@@ -328,18 +388,34 @@ class _Duals(Text):
         yield from self.conformed(pad)
 
     def zero(self, value: str) -> str:
-        return f"_zero(_bound if _isinstance({value}, _Layer) else _xp, {value})" if self.deep else f"_zero(_xp, {value})"
+        return (
+            f"_zero(_bound if _isinstance({value}, _Layer) else _xp, {value})"
+            if self.deep
+            else f"_zero(_xp, {value})"
+        )
 
     def any_layer(self, values: dict[str, str]) -> str:
-        """The test whether an operand of a call is a layer: else it is the library's to carry out."""
-        tests = [f"_any([_isinstance(_x, _Layer) for _x in {values[x]}])" if self.op.roles[x] == "arrays" else f"_isinstance({values[x]}, _Layer)"
-                 for x in self.op.arrays]
+        """The test whether an operand of a call is a layer: else it is the library's to carry
+        out.
+        """
+        tests = [
+            f"_any([_isinstance(_x, _Layer) for _x in {values[x]}])"
+            if self.op.roles[x] == "arrays"
+            else f"_isinstance({values[x]}, _Layer)"
+            for x in self.op.arrays
+        ]
         return " or ".join(tests)
 
     def conformed(self, pad: str) -> Lines:
-        """Of a stranger's operation, it is not known that tangents have the shape and the dtype of results."""
+        """Of a stranger's operation, it is not known that tangents have the shape and the dtype of
+        results.
+        """
         if not self.own_rules:
-            yield f"{pad}_t = _conform({'_bound if _isinstance(_t, _Layer) else _xp' if self.deep else '_xp'}, _t, _y, _op)"
+            yield (
+                f"{pad}_t = "
+                f"_conform({'_bound if _isinstance(_t, _Layer) else _xp' if self.deep else '_xp'}, "
+                "_t, _y, _op)"
+            )
 
     def multilinear(self, pad: str) -> Lines:
         """For each argument that moves, the operation with its tangent in its place."""
@@ -350,7 +426,10 @@ class _Duals(Text):
             if self.deep:
                 yield f"{pad}    _fn = _inner if {self.any_layer(moved)} else _xp.{op.name}"
             yield f"{pad}    _u = {call_text(op, '_fn', moved)}"
-            yield f"{pad}    _t = _u if _t is None else {'_added(_t, _u)' if self.deep else '_t + _u'}"
+            yield (
+                f"{pad}    _t = _u if _t is None else "
+                f"{'_added(_t, _u)' if self.deep else '_t + _u'}"
+            )
         yield from self.conformed(pad)
 
     def by_rule(self, pad: str) -> Lines:
@@ -375,7 +454,10 @@ class _Duals(Text):
         taken = self.arrays_of(rule.takes)
         found = self.values | {n: f"_l{self.values[n]}" for n in taken}
         for n in taken:
-            yield f"{pad}{found[n]} = {self.values[n]} if _isinstance({self.values[n]}, _Layer) else _lifted({self.values[n]})"
+            yield (
+                f"{pad}{found[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
+                f"_Layer) else _lifted({self.values[n]})"
+            )
         if self.takes_result(rule.takes):
             yield f"{pad}_ly = _y if _isinstance(_y, _Layer) else _lifted(_y)"
         return found

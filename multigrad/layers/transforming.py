@@ -1,7 +1,9 @@
-"""What the transformations of functions share: how values enter a level of their own and leave it, and the derivatives of functions of lists.
+"""What the transformations of functions share: how values enter a level of their own and leave it,
+and the derivatives of functions of lists.
 
-A value enters as an input (`input_of`, for forward mode a Dual), and what the function returns is looked at once more when the level is over.
-`vjp` and `jvp` know lists of arrays only; `multigrad.func` has the same of nested structures.
+A value enters as an input (`input_of`, for forward mode a Dual), and what the function returns is
+looked at once more when the level is over. `vjp` and `jvp` know lists of arrays only;
+`multigrad.func` has the same of nested structures.
 """
 
 from __future__ import annotations
@@ -21,23 +23,30 @@ Listed = Callable[[list[Any]], Iterable[Any]]
 """A function of a list of arrays that returns arrays."""
 
 
-def vjp(function: Listed, values: Sequence[Any], run: Run) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+def vjp(
+    function: Listed, values: Sequence[Any], run: Run
+) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Call `function` on inputs at the level of `run`, which is new.
 
-    Returns what it returned, and what takes cotangents of that back to gradients of `values`, the last one first; only an output that depends
-    on them is asked for its cotangent.
+    Returns what it returned, and what takes cotangents of that back to gradients of `values`, the
+    last one first; only an output that depends on them is asked for its cotangent.
     """
     inputs = [input_of(x, run, run.name) for x in values]
     outs = list(run.call(function, inputs))
 
     def pullback(cotangents: Sequence[Any]) -> list[Any]:
-        seeds = [check_gradient(t, g, i) if depends_on(t, run) else None for i, (t, g) in enumerate(zip(outs, cotangents, strict=True))]
+        seeds = [
+            check_gradient(t, g, i) if depends_on(t, run) else None
+            for i, (t, g) in enumerate(zip(outs, cotangents, strict=True))
+        ]
         return gradients_of(outs, seeds, inputs, run, keep=True)
 
     return outs, pullback
 
 
-def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: Run) -> tuple[list[Any], list[Any]]:
+def jvp(
+    function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: Run
+) -> tuple[list[Any], list[Any]]:
     """Call `function` on Duals at the level of `run`, which is new; a tangent of None is zero.
 
     Returns what it returned, one layer further in, and the tangents of that, None for zero.
@@ -48,13 +57,17 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
         duals = []
         for x, t in zip(values, tangents, strict=True):
             x = checked_input(x, name)
-            duals.append(Dual._make(x, None if t is None else check_tangent(x, t, level, name), run, level))
+            duals.append(
+                Dual._make(x, None if t is None else check_tangent(x, t, level, name), run, level)
+            )
         outs: list[Any] = []
         moved: list[Any] = []
         for x in function(duals):
             if not is_array(x):
-                raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
-                                f"{type(x).__name__}")
+                raise TypeError(
+                    f"{name}: the function must return arrays, or nested dictionaries, lists "
+                    f"and tuples of arrays, but it returned {type(x).__name__}"
+                )
             own = isinstance(x, Dual) and x._elem.run is run
             if own:
                 x._check()
@@ -68,7 +81,9 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
 
 
 def within(outs: Iterable[Any], run: Run) -> list[Any]:
-    """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp` take it."""
+    """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp`
+    take it.
+    """
     values = []
     for x in outs:
         if isinstance(x, Layer):
@@ -81,15 +96,23 @@ def checked_input(x: Any, name: str) -> Any:
     """An argument to differentiate with respect to, if it can be one."""
     x = stand_in(x)
     if type(x) in SCALARS:
-        raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
+        raise TypeError(
+            f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an "
+            f"array, as xp.asarray({x!r})"
+        )
     if not is_array(x):
-        raise TypeError(f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is neither an array nor a container that is "
-                        "known. multigrad.func.register_pytree makes a class one; a field of a dataclass that is no array can be marked by "
-                        "metadata={'static': True}.")
+        raise TypeError(
+            f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is "
+            "neither an array nor a container that is known. multigrad.func.register_pytree "
+            "makes a class one; a field of a dataclass that is no array can be marked by "
+            "metadata={'static': True}."
+        )
     elem = element_of(x)
     if not elem.floating:
-        raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients. "
-                        "Convert it: xp.astype(x, xp.float64).")
+        raise TypeError(
+            f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only "
+            "floating dtypes have gradients. Convert it: xp.astype(x, xp.float64)."
+        )
     return x._frozen() if isinstance(x, Layer) else x
 
 
@@ -100,7 +123,9 @@ def input_of(x: Any, run: Run, name: str) -> Tensor:
 
 
 def value_at(t: Any, run: Run) -> Any:
-    """The value of a Tensor that was created inside the transformation: what the transformation itself differentiates."""
+    """The value of a Tensor that was created inside the transformation: what the transformation
+    itself differentiates.
+    """
     if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
         return t
     t._check()
@@ -122,15 +147,23 @@ def left_of(t: Any, run: Run) -> Any:
     return t
 
 
-def gradients_of(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
+def gradients_of(
+    outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool
+) -> list[Any]:
     """The gradients of the inputs, the last one first."""
     found = reached(outputs, seeds, inputs, run, keep)
-    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, found, strict=True)][::-1]
+    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, found, strict=True)][
+        ::-1
+    ]
 
 
-def reached(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
+def reached(
+    outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool
+) -> list[Any]:
     """The gradients of the inputs, None for those that the pass did not reach."""
-    roots = [(t._node, left_of(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
+    roots = [
+        (t._node, left_of(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None
+    ]
     targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
     if roots:
         run_pass(roots, Pass(inputs[0], keep, False, targets, every=run.leaves == len(targets)))
@@ -145,12 +178,17 @@ def zeros_like(x: Any) -> Any:
 
 
 def as_tensor(x: Any) -> Any:
-    """A result of a function of Tensors. That of one of raw arrays is `strip` of it: raw, unless a captured Tensor requires grad."""
+    """A result of a function of Tensors.
+
+    That of one of raw arrays is `strip` of it: raw, unless a captured Tensor requires grad.
+    """
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
-    """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
+    """The last of `values`, taken from there, as a result that nothing shares: a derivative with
+    respect to `like`, or of it.
+    """
     if not raw:
         return as_tensor(owned(values, like))
     values[-1] = strip(values[-1])

@@ -1,7 +1,10 @@
-"""Batching rules of operations that have one of their own: arrangement, indexing and searching. Those of linear algebra are next door.
+"""Batching rules of operations that have one of their own: arrangement, indexing and searching.
 
-A rule gets its arrays with the batch as their first axis, of length `size`, or of length 1 where all examples have the same. "Places" are
-the numbers of elements of one example, in the order of its rows.
+Those of linear algebra are next door.
+
+A rule gets its arrays with the batch as their first axis, of length `size`, or of length 1 where
+all examples have the same. "Places" are the numbers of elements of one example, in the order of its
+rows.
 """
 
 from __future__ import annotations
@@ -40,15 +43,25 @@ def flat(xp: Any, x: Any) -> Any:
 
 
 def counted(xp: Any, size: int, ndim: int, n: int, like: Any) -> Any:
-    """n times the number of each example, to be added to an array of `ndim` dimensions whose first axis is the batch."""
-    return xp.reshape(xp.arange(size, dtype=index_dtype(xp, xp.device_of(like)), device=xp.device_of(like)) * n, (size, *(1,) * (ndim - 1)))
+    """n times the number of each example, to be added to an array of `ndim` dimensions whose first
+    axis is the batch.
+    """
+    return xp.reshape(
+        xp.arange(size, dtype=index_dtype(xp, xp.device_of(like)), device=xp.device_of(like)) * n,
+        (size, *(1,) * (ndim - 1)),
+    )
 
 
 def refused(name: str, instead: str) -> Any:
-    """The rule of an operation whose output has a shape that depends on values, so that examples cannot be stacked."""
+    """The rule of an operation whose output has a shape that depends on values, so that examples
+    cannot be stacked.
+    """
 
     def refuse(xp: Any) -> NoReturn:
-        raise BatchingError(f"{name} inside vmap: the shape of its result depends on the values, so it may differ between examples. {instead}")
+        raise BatchingError(
+            f"{name} inside vmap: the shape of its result depends on the values, so it may "
+            f"differ between examples. {instead}"
+        )
 
     return refuse
 
@@ -63,10 +76,20 @@ def refuse(xp: Any, x: Any, bad: Any, message: str, size: int) -> Any:
 def reshape(xp: Any, x: Any, shape: Any, copy: Any) -> Any:
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     n, known = prod(x.shape[1:]), prod(s for s in shape if s != -1)
-    if shape.count(-1) > 1 or (-1 in shape and not known) or (n % known if -1 in shape else n != known):
-        raise ValueError(f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}")
+    if (
+        shape.count(-1) > 1
+        or (-1 in shape and not known)
+        or (n % known if -1 in shape else n != known)
+    ):
+        raise ValueError(
+            f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}"
+        )
     shape = tuple(n // known if s == -1 else s for s in shape)
-    return xp.reshape(x, (x.shape[0], *shape)) if copy is None else xp.reshape(x, (x.shape[0], *shape), copy=copy)
+    return (
+        xp.reshape(x, (x.shape[0], *shape))
+        if copy is None
+        else xp.reshape(x, (x.shape[0], *shape), copy=copy)
+    )
 
 
 def expand_dims(xp: Any, x: Any, axis: Any) -> Any:
@@ -77,7 +100,9 @@ def expand_dims(xp: Any, x: Any, axis: Any) -> Any:
 def broadcast_to(xp: Any, x: Any, shape: Any) -> Any:
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(x.shape) - 1 > len(shape):
-        raise ValueError(f"broadcast_to: an array of shape {tuple(x.shape[1:])} cannot be broadcast to {shape}")
+        raise ValueError(
+            f"broadcast_to: an array of shape {tuple(x.shape[1:])} cannot be broadcast to {shape}"
+        )
     return xp.broadcast_to(padded(xp, x, len(shape)), (x.shape[0], *shape))
 
 
@@ -109,8 +134,13 @@ def meshgrid(xp: Any, arrays: Sequence[Any], indexing: str, size: int) -> list[A
     shape = [size] + [0] * len(arrays)
     for axis, n in zip(order, lengths, strict=True):
         shape[axis + 1] = n
-    return [xp.broadcast_to(xp.reshape(x, (x.shape[0], *(n if a == axis else 1 for a in range(len(arrays))))), tuple(shape))
-            for x, axis, n in zip(arrays, order, lengths, strict=True)]
+    return [
+        xp.broadcast_to(
+            xp.reshape(x, (x.shape[0], *(n if a == axis else 1 for a in range(len(arrays))))),
+            tuple(shape),
+        )
+        for x, axis, n in zip(arrays, order, lengths, strict=True)
+    ]
 
 
 # ----- joining and repeating -----
@@ -119,11 +149,15 @@ def meshgrid(xp: Any, arrays: Sequence[Any], indexing: str, size: int) -> list[A
 def concat(xp: Any, arrays: Sequence[Any], axis: Any, size: int) -> Any:
     if axis is None:
         return xp.concat([whole(xp, flat(xp, x), size) for x in arrays], axis=1)
-    return xp.concat([whole(xp, x, size) for x in arrays], axis=behind_batch(axis, len(arrays[0].shape) - 1))
+    return xp.concat(
+        [whole(xp, x, size) for x in arrays], axis=behind_batch(axis, len(arrays[0].shape) - 1)
+    )
 
 
 def stack(xp: Any, arrays: Sequence[Any], axis: int, size: int) -> Any:
-    return xp.stack([whole(xp, x, size) for x in arrays], axis=behind_batch(axis, len(arrays[0].shape)))
+    return xp.stack(
+        [whole(xp, x, size) for x in arrays], axis=behind_batch(axis, len(arrays[0].shape))
+    )
 
 
 def repeat(xp: Any, x: Any, repeats: Any, axis: Any, batched: Any) -> Any:
@@ -137,19 +171,33 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: Any, batched: Any) -> Any:
 
 def tile(xp: Any, x: Any, repetitions: Any) -> Any:
     ndim = len(x.shape) - 1
-    return xp.tile(padded(xp, x, len(repetitions)), (1,) * (1 + max(ndim - len(repetitions), 0)) + tuple(repetitions))
+    return xp.tile(
+        padded(xp, x, len(repetitions)),
+        (1,) * (1 + max(ndim - len(repetitions), 0)) + tuple(repetitions),
+    )
 
 
-def linspace(xp: Any, start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Any:
-    """start + i * step, the last element `stop` itself: the standard's own function takes only Python scalars."""
+def linspace(
+    xp: Any, start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool
+) -> Any:
+    """start + i * step, the last element `stop` itself: the standard's own function takes only
+    Python scalars.
+    """
     start, stop = aligned(xp, start, stop)
     arrays = [x for x in (start, stop) if hasattr(x, "shape")]
     device = xp.device_of(arrays[0]) if device is None else device
     default = xp.linspace(0.0, 1.0, 1, device=device).dtype  # that of integers
-    inner = xp.result_type(*(default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays))
+    inner = xp.result_type(
+        *(default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays)
+    )
     if isinstance(start, complex) or isinstance(stop, complex):
         inner = xp.result_type(inner, xp.complex64)
-    start, stop = (xp.expand_dims(xp.asarray(x, dtype=inner, device=device), axis=1) if hasattr(x, "shape") else x for x in (start, stop))
+    start, stop = (
+        xp.expand_dims(xp.asarray(x, dtype=inner, device=device), axis=1)
+        if hasattr(x, "shape")
+        else x
+        for x in (start, stop)
+    )
     i = xp.reshape(xp.arange(num, device=device), (1, num) + (1,) * (len(arrays[0].shape) - 1))
     steps = num - 1 if endpoint else num
     found = start + xp.astype(i, inner) * ((stop - start) / max(steps, 1))
@@ -168,7 +216,9 @@ def extremal_index(name: str) -> Any:
 
     def index(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
         if axis is not None:
-            return getattr(xp, name)(x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims)
+            return getattr(xp, name)(
+                x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims
+            )
         found = getattr(xp, name)(flat(xp, x), axis=1)
         return xp.reshape(found, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else found
 
@@ -182,7 +232,12 @@ def scan(name: str) -> Any:
         ndim = len(x.shape) - 1
         if axis is None and ndim != 1:
             raise ValueError(f"{name}: axis is required for an array of {ndim} dimensions")
-        return getattr(xp, name)(x, axis=1 if axis is None else behind_batch(axis, ndim), dtype=dtype, include_initial=include_initial)
+        return getattr(xp, name)(
+            x,
+            axis=1 if axis is None else behind_batch(axis, ndim),
+            dtype=dtype,
+            include_initial=include_initial,
+        )
 
     return scanned
 
@@ -198,9 +253,13 @@ def isin(xp: Any, x1: Any, x2: Any, invert: bool, batched: Any) -> Any:
 
 
 def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, batched: Any) -> Any:
-    """By bisection: of the numbers of elements that may come first, one bit after the other, from the highest."""
+    """By bisection: of the numbers of elements that may come first, one bit after the other, from
+    the highest.
+    """
     if not batched["x1"] and not batched["sorter"]:
-        return xp.searchsorted(x1[0, ...], x2, side=side, sorter=None if sorter is None else sorter[0, ...])
+        return xp.searchsorted(
+            x1[0, ...], x2, side=side, sorter=None if sorter is None else sorter[0, ...]
+        )
     if sorter is not None:
         x1 = xp.take_along_axis(whole(xp, x1, size), whole(xp, sorter, size), axis=1)
     if not hasattr(x2, "shape"):
@@ -214,7 +273,11 @@ def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, b
         value = xp.take_along_axis(x1, xp.where(more <= n, more - 1, 0), axis=1)
         before = value < wanted if side == "left" else value <= wanted
         if real:  # nan comes last
-            before = before | (xp.isnan(wanted) & ~xp.isnan(value)) if side == "left" else before | xp.isnan(wanted)
+            before = (
+                before | (xp.isnan(wanted) & ~xp.isnan(value))
+                if side == "left"
+                else before | xp.isnan(wanted)
+            )
         count = xp.where((more <= n) & before, more, count)
     return xp.reshape(count, (size, *x2.shape[1:]))
 
@@ -232,18 +295,26 @@ def take(xp: Any, x: Any, indices: Any, axis: Any, size: int, batched: Any) -> A
     indices = xp.reshape(indices, (-1,))
     if not batched["x"]:
         found = xp.take(x[0, ...], indices, axis=axis)
-        return xp.moveaxis(xp.reshape(found, (*x.shape[1:axis + 1], size, *shape, *x.shape[axis + 2:])), axis, 0)
+        return xp.moveaxis(
+            xp.reshape(found, (*x.shape[1 : axis + 1], size, *shape, *x.shape[axis + 2 :])), axis, 0
+        )
     x = xp.moveaxis(x, axis + 1, 1)
-    indices = xp.take(xp.arange(n, device=xp.device_of(indices)), indices, axis=0)  # from the start, and refused where out of bounds
+    # from the start, and refused where out of bounds
+    indices = xp.take(xp.arange(n, device=xp.device_of(indices)), indices, axis=0)
     indices = xp.reshape(indices, (size, prod(shape))) + counted(xp, size, 2, n, indices)
     found = xp.take(xp.reshape(x, (size * n, *x.shape[2:])), xp.reshape(indices, (-1,)), axis=0)
     found = xp.reshape(found, (size, *shape, *x.shape[2:]))
     before = tuple(range(1 + len(shape), 1 + len(shape) + axis))
-    return xp.permute_dims(found, (0, *before, *range(1, 1 + len(shape)), *range(1 + len(shape) + axis, len(found.shape))))
+    return xp.permute_dims(
+        found,
+        (0, *before, *range(1, 1 + len(shape)), *range(1 + len(shape) + axis, len(found.shape))),
+    )
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, axis: int, size: int) -> Any:
-    return xp.take_along_axis(whole(xp, x, size), whole(xp, indices, size), axis=behind_batch(axis, len(x.shape) - 1))
+    return xp.take_along_axis(
+        whole(xp, x, size), whole(xp, indices, size), axis=behind_batch(axis, len(x.shape) - 1)
+    )
 
 
 # ----- indexing -----
@@ -253,16 +324,26 @@ def _entries(key: Any, batched: Any) -> tuple[tuple[Any, ...], tuple[bool, ...]]
     return (key, batched["key"]) if type(key) is tuple else ((key,), (batched["key"],))
 
 
-def places(xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any) -> tuple[Any, int, bool]:
-    """The places that a key with arrays selects, over how many leading axes they count, and whether they have the batch as first axis.
+def places(
+    xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any
+) -> tuple[Any, int, bool]:
+    """The places that a key with arrays selects, over how many leading axes they count, and whether
+    they have the batch as first axis.
 
-    The key is replayed on the numbers of the elements, so that it means what the library means by it.
+    The key is replayed on the numbers of the elements, so that it means what the library means by
+    it.
     """
     if any(mine and is_mask(xp, k) for k, mine in zip(key, own, strict=True)):
         refused("indexing with a mask", "Use where(), or multiply by the mask.")(xp)
     if any(own) and any(is_mask(xp, k) for k in key):
-        raise BatchingError("indexing inside vmap: a mask cannot stand beside indices that differ between examples; use nonzero() of the mask")
-    ndim = max([len(k.shape) - mine for k, mine in zip(key, own, strict=True) if hasattr(k, "dtype")], default=0)
+        raise BatchingError(
+            "indexing inside vmap: a mask cannot stand beside indices that differ between "
+            "examples; use nonzero() of the mask"
+        )
+    ndim = max(
+        [len(k.shape) - mine for k, mine in zip(key, own, strict=True) if hasattr(k, "dtype")],
+        default=0,
+    )
     key = tuple(padded(xp, k, ndim) if mine else k for k, mine in zip(key, own, strict=True))
     lead = leading_arrays(xp, key, len(shape))
     axes = len(lead) or len(shape)
@@ -270,11 +351,17 @@ def places(xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any) ->
     if lead:
         return xp.getitem(numbers, lead), axes, any(own)
     found = xp.getitem(numbers, key)
-    return (xp.moveaxis(found, _batch_axis(split_key(xp, key, len(shape))), 0) if any(own) else found), axes, any(own)
+    return (
+        (xp.moveaxis(found, _batch_axis(split_key(xp, key, len(shape))), 0) if any(own) else found),
+        axes,
+        any(own),
+    )
 
 
 def _batch_axis(key: Sequence[Any]) -> int:
-    """Where the first axis of index arrays comes to lie: at their place if they stand together, else in front."""
+    """Where the first axis of index arrays comes to lie: at their place if they stand together,
+    else in front.
+    """
     at = [i for i, k in enumerate(key) if hasattr(k, "dtype") or is_int(k)]
     return at[0] if at[-1] - at[0] == len(at) - 1 else 0
 
@@ -298,11 +385,21 @@ def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
 
 
 def _value_for(xp: Any, value: Any, ndim: int) -> Any:
-    """What is written, for a part of `ndim` dimensions. As in NumPy it may have more leading axes of length 1."""
+    """What is written, for a part of `ndim` dimensions.
+
+    As in NumPy it may have more leading axes of length 1.
+    """
     extra = len(value.shape) - 1 - ndim
-    if any(n != 1 for n in value.shape[1:max(extra, 0) + 1]):
-        raise ValueError(f"setitem: an array of shape {tuple(value.shape[1:])} cannot be written to a part of {ndim} dimensions")
-    return xp.reshape(value, (value.shape[0], *value.shape[1 + extra:])) if extra > 0 else padded(xp, value, ndim)
+    if any(n != 1 for n in value.shape[1 : max(extra, 0) + 1]):
+        raise ValueError(
+            f"setitem: an array of shape {tuple(value.shape[1:])} cannot be written to a part "
+            f"of {ndim} dimensions"
+        )
+    return (
+        xp.reshape(value, (value.shape[0], *value.shape[1 + extra :]))
+        if extra > 0
+        else padded(xp, value, ndim)
+    )
 
 
 def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> Any:
@@ -311,13 +408,17 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
     array = hasattr(value, "shape")
     if not any(own) and is_basic(key):
         key = (slice(None), *entries)
-        return xp.setitem(x, key, _value_for(xp, value, len(xp.getitem(x, key).shape) - 1) if array else value)
+        return xp.setitem(
+            x, key, _value_for(xp, value, len(xp.getitem(x, key).shape) - 1) if array else value
+        )
     shape = tuple(x.shape[1:])
     mask = entries[0] if len(entries) == 1 and is_mask(xp, entries[0]) else None
     if mask is not None and own[0]:
         return _write_where(xp, x, mask, value)
     if mask is not None:  # its true elements need not be counted: the batch moves behind
-        written = xp.setitem(xp.moveaxis(x, 0, -1), mask, xp.moveaxis(value, 0, -1) if array else value)
+        written = xp.setitem(
+            xp.moveaxis(x, 0, -1), mask, xp.moveaxis(value, 0, -1) if array else value
+        )
         return xp.moveaxis(written, -1, 0)
     index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
@@ -326,16 +427,23 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
         index = xp.reshape(index, (*index.shape, *(1,) * len(rest))) * prod(rest) + inner
     index = index + counted(xp, size, len(index.shape) + (not mine), n * prod(rest), index)
     if array:
-        value = xp.reshape(xp.broadcast_to(_value_for(xp, value, len(index.shape) - 1), index.shape), (-1,))
+        value = xp.reshape(
+            xp.broadcast_to(_value_for(xp, value, len(index.shape) - 1), index.shape), (-1,)
+        )
     return xp.reshape(xp.setitem(xp.reshape(x, (-1,)), xp.reshape(index, (-1,)), value), x.shape)
 
 
 def _write_where(xp: Any, x: Any, mask: Any, value: Any) -> Any:
-    """Write where the mask of each example is true: what is the same for all true elements, since nobody knows how many these are."""
+    """Write where the mask of each example is true: what is the same for all true elements, since
+    nobody knows how many these are.
+    """
     ndim, rest = len(x.shape) - 1, len(x.shape) - len(mask.shape)
     if hasattr(value, "shape"):
         if len(value.shape) - 1 > rest and value.shape[-rest - 1] != 1:
-            refused("writing a row for each true element of a mask", "Use where() with an array of the shape of the whole.")(xp)
+            refused(
+                "writing a row for each true element of a mask",
+                "Use where() with an array of the shape of the whole.",
+            )(xp)
         value = xp.astype(padded(xp, _value_for(xp, value, rest), ndim), x.dtype, copy=False)
     return xp.where(xp.reshape(mask, mask.shape + (1,) * rest), value, x)
 
@@ -344,14 +452,18 @@ def _write_where(xp: Any, x: Any, mask: Any, value: Any) -> Any:
 
 
 def scatter_add(xp: Any, values: Any, indices: Any, n: int, size: int, batched: Any) -> Any:
-    """One sum for all examples: those with the same indices side by side, others one behind the other."""
+    """One sum for all examples: those with the same indices side by side, others one behind the
+    other.
+    """
     if not batched["indices"]:
         return xp.moveaxis(xp.scatter_add(xp.moveaxis(values, 0, 1), indices[0, ...], n), 1, 0)
     values = whole(xp, values, size)
     m, rest = values.shape[1], values.shape[2:]
     index = xp.astype(indices, index_dtype(xp, xp.device_of(indices)), copy=False)
     index = xp.where(index < 0, index + n, index) + counted(xp, size, 2, n, index)
-    total = xp.scatter_add(xp.reshape(values, (size * m, *rest)), xp.reshape(index, (size * m,)), size * n)
+    total = xp.scatter_add(
+        xp.reshape(values, (size * m, *rest)), xp.reshape(index, (size * m,)), size * n
+    )
     return xp.reshape(total, (size, n, *rest))
 
 

@@ -1,6 +1,7 @@
 """Batching rules of products and linear systems, and of matrix functions with a tolerance.
 
-What is the same for all examples is used once: what differs makes up the rows or columns of a single product or system.
+What is the same for all examples is used once: what differs makes up the rows or columns of a
+single product or system.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from .batching import aligned, flat, padded, whole
 def matmul(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
     n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
     if n1 == 0 or n2 == 0:
-        raise ValueError(f"matmul: both operands must have at least one dimension; their shapes are {tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}")
+        raise ValueError(
+            "matmul: both operands must have at least one dimension; their shapes are "
+            f"{tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}"
+        )
     if not batched["x2"] and n2 <= 2:
         return _rows_times(xp, x1, x2[0, ...])
     if n2 == 1:
@@ -44,8 +48,12 @@ def vecdot(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 
 def _along_axis(xp: Any, x1: Any, x2: Any, axis: int) -> tuple[Any, Any, int]:
-    """Both operands aligned at their last axes, and the number of `axis` there. Counted from the front, it is another one in each."""
-    places = [behind_batch(axis, len(x.shape) - 1) for x in (x1, x2)]  # raises where there is no such axis
+    """Both operands aligned at their last axes, and the number of `axis` there.
+
+    Counted from the front, it is another one in each.
+    """
+    # raises where there is no such axis
+    places = [behind_batch(axis, len(x.shape) - 1) for x in (x1, x2)]
     if axis >= 0:
         x1, x2 = (xp.moveaxis(x, place, -1) for x, place in zip((x1, x2), places, strict=True))
     return *aligned(xp, x1, x2), axis if axis < 0 else -1
@@ -58,7 +66,10 @@ def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
         axes = range(n1 - int(axes), n1), range(int(axes))
     sum1, sum2 = behind_batch(tuple(axes[0]), n1), behind_batch(tuple(axes[1]), n2)
     if [x1.shape[a] for a in sum1] != [x2.shape[a] for a in sum2]:
-        raise ValueError(f"tensordot: the axes to sum over have different lengths in shapes {tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}")
+        raise ValueError(
+            "tensordot: the axes to sum over have different lengths in shapes "
+            f"{tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}"
+        )
     kept1 = tuple(a for a in range(1, n1 + 1) if a not in sum1)
     kept2 = tuple(a for a in range(1, n2 + 1) if a not in sum2)
     rows, columns = tuple(x1.shape[a] for a in kept1), tuple(x2.shape[a] for a in kept2)
@@ -77,7 +88,10 @@ def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
     if len(x1.shape) != 2 or len(x2.shape) != 2:
-        raise ValueError(f"linalg.outer: both operands must have one dimension; their shapes are {tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}.")
+        raise ValueError(
+            "linalg.outer: both operands must have one dimension; their shapes are "
+            f"{tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}."
+        )
     return x1[:, :, None] * x2[:, None, :]
 
 
@@ -89,7 +103,9 @@ def solve(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
             return xp.matrix_transpose(xp.linalg.solve(x1[0, ...], xp.matrix_transpose(x2)))
         size, m, k = x2.shape
         columns = xp.reshape(xp.permute_dims(x2, (1, 0, 2)), (m, size * k))
-        return xp.permute_dims(xp.reshape(xp.linalg.solve(x1[0, ...], columns), (m, size, k)), (1, 0, 2))
+        return xp.permute_dims(
+            xp.reshape(xp.linalg.solve(x1[0, ...], columns), (m, size, k)), (1, 0, 2)
+        )
     if n2 == 1:
         return xp.linalg.solve(x1, padded(xp, x2[..., None], n1))[..., 0]
     x1, x2 = aligned(xp, x1, x2)
@@ -98,7 +114,9 @@ def solve(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
 
 def _matrices(name: str, x: Any) -> None:
     if len(x.shape) < 3:
-        raise ValueError(f"{name}: expected matrices, but inside vmap got an array of shape {tuple(x.shape[1:])}")
+        raise ValueError(
+            f"{name}: expected matrices, but inside vmap got an array of shape {tuple(x.shape[1:])}"
+        )
 
 
 def with_tolerance(function: str) -> Any:
@@ -116,11 +134,14 @@ def with_tolerance(function: str) -> Any:
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any, size: int) -> Any:
     x, dx = aligned(xp, x, dx)
-    return xp.adjugate_tangent(whole(xp, x, size), whole(xp, dx, size))  # of small matrices it depends on one of them alone
+    # of small matrices it depends on one of them alone
+    return xp.adjugate_tangent(whole(xp, x, size), whole(xp, dx, size))
 
 
 def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
     if axis is not None:
-        return xp.linalg.vector_norm(x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims, ord=ord)
+        return xp.linalg.vector_norm(
+            x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims, ord=ord
+        )
     found = xp.linalg.vector_norm(flat(xp, x), axis=1, ord=ord)
     return xp.reshape(found, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else found

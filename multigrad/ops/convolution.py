@@ -1,7 +1,7 @@
 """The convolution of two vectors, a kernel of `convolve` and of its own gradients.
 
-Libraries that have none multiply by a matrix of windows, each shifted by one: for vectors of n and m elements its rows are m or n - m + 1, the
-smaller of the two.
+Libraries that have none multiply by a matrix of windows, each shifted by one: for vectors of n and
+m elements its rows are m or n - m + 1, the smaller of the two.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from .kernels import conj
 
 
 def _windows(xp: Any, x: Any, rows: int) -> Any:
-    """Of each vector the matrix whose element (i, j) is element i + j: rows of one memory, read with a stride that is longer by one."""
+    """Of each vector the matrix whose element (i, j) is element i + j: rows of one memory, read
+    with a stride that is longer by one.
+    """
     size, n = x.shape
     flat = xp.reshape(xp.broadcast_to(x[:, None, :], (size, rows, n)), (size, rows * n))
     flat = xp.concat([flat, xp.zeros((size, rows), dtype=x.dtype, device=xp.device_of(x))], axis=1)
-    return xp.reshape(flat, (size, rows, n + 1))[:, :, :n - rows + 1]
+    return xp.reshape(flat, (size, rows, n + 1))[:, :, : n - rows + 1]
 
 
 def _of_batches(xp: Any, x1: Any, x2: Any, mode: str) -> Any:
@@ -51,6 +53,18 @@ def _x2_vjp(xp: Any, g: Any, x1: Any, mode: str) -> Any:
     return xp.flip(xp.convolution(conj(xp, x1), xp.flip(g), "valid"))
 
 
-multilinear("convolution(x1, x2, /, mode)", x1=_x1_vjp, x2=_x2_vjp, batching=_batched, chapter="kernels",
-            forward={"*": _one, "numpy": "numpy:convolve", "jax": "jax.numpy:convolve", "cupy": "cupy:convolve"},
-            doc="The convolution of two vectors, not empty: mode is 'full', or 'valid', where x2 is no longer than x1.")
+multilinear(
+    "convolution(x1, x2, /, mode)",
+    x1=_x1_vjp,
+    x2=_x2_vjp,
+    batching=_batched,
+    chapter="kernels",
+    forward={
+        "*": _one,
+        "numpy": "numpy:convolve",
+        "jax": "jax.numpy:convolve",
+        "cupy": "cupy:convolve",
+    },
+    doc="The convolution of two vectors, not empty: mode is 'full', or 'valid', where x2 is no "
+    "longer than x1.",
+)

@@ -1,11 +1,13 @@
-"""Decompositions of matrices that leave no choice: Cholesky and QR. Those that do are in `spectral`.
+"""Decompositions of matrices that leave no choice: Cholesky and QR.
 
-As everywhere a gradient is PyTorch's, so for real <a, b> = Re tr(a^H b) a vjp is the adjoint of the jvp. M. Giles, "Collected matrix
-derivative results for forward and reverse mode algorithmic differentiation", 2008, has the real formulas; each rule names the source of
-what goes beyond it.
+Those that do are in `spectral`.
 
-Functions of Hermitian matrices are meant as functions of the Hermitian part: gradients are Hermitian, over both triangles, and tangents are
-first made so.
+As everywhere a gradient is PyTorch's, so for real <a, b> = Re tr(a^H b) a vjp is the adjoint of the
+jvp. M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008, has the real formulas; each rule names the source of what goes beyond it.
+
+Functions of Hermitian matrices are meant as functions of the Hermitian part: gradients are
+Hermitian, over both triangles, and tangents are first made so.
 """
 
 from __future__ import annotations
@@ -57,21 +59,24 @@ def epsilon(xp: Any, dtype: Any) -> float:
 
 
 def lower_half(xp: Any, x: Any) -> Any:
-    """The lower triangle with half of the diagonal: what adds up, with its adjoint, to a Hermitian x."""
+    """The lower triangle with half of the diagonal: what adds up, with its adjoint, to a Hermitian
+    x.
+    """
     return xp.where(on_diagonal(xp, x), x / 2, xp.tril(x))
 
 
 def cholesky_vjp(xp: Any, g: Any, ans: Any, upper: Any) -> Any:
     """L^-H P(L^H g) L^-1, made Hermitian; P is `lower_half`.
 
-    I. Murray, "Differentiation of the Cholesky decomposition", 2016. Both solutions are with the upper triangle, which elimination
-    leaves as it is.
+    I. Murray, "Differentiation of the Cholesky decomposition", 2016. Both solutions are with the
+    upper triangle, which elimination leaves as it is.
     """
     if upper:
         g = adjoint(xp, g)
     else:
         ans = adjoint(xp, ans)
-    g = xp.tril(g)  # the other triangle is constant: of a loss like log(abs(L)), its cotangent is inf
+    # the other triangle is constant: of a loss like log(abs(L)), its cotangent is inf
+    g = xp.tril(g)
     half = xp.linalg.solve(ans, lower_half(xp, ans @ g))
     return hermitian(xp, adjoint(xp, xp.linalg.solve(ans, adjoint(xp, half))))
 
@@ -83,29 +88,43 @@ def cholesky_jvp(xp: Any, t: Any, ans: Any, upper: Any) -> Any:
     return adjoint(xp, lower @ half) if upper else lower @ half
 
 
-define("linalg.cholesky(x, /, *, upper=False)", batching="leading", x=cholesky_vjp, jvp=cholesky_jvp, chapter="linalg",
-       doc="The lower triangle L with L L^H = x, or the upper U with U^H U = x, of a positive definite Hermitian matrix.")
+define(
+    "linalg.cholesky(x, /, *, upper=False)",
+    batching="leading",
+    x=cholesky_vjp,
+    jvp=cholesky_jvp,
+    chapter="linalg",
+    doc="The lower triangle L with L L^H = x, or the upper U with U^H U = x, of a positive "
+    "definite Hermitian matrix.",
+)
 
 # ----- QR -----
 
 
 def refuse_complete(x_shape: tuple[int, ...], mode: str) -> None:
     if mode == "complete" and x_shape[-2] > x_shape[-1]:
-        raise GradientError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols. Use mode='reduced'.")
+        raise GradientError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols. "
+            "Use mode='reduced'."
+        )
 
 
 def leading_square(xp: Any, R: Any) -> Any:
-    """The first square part of R, nan if it is singular: a library's solver may raise, for a whole batch."""
-    square = R[..., :, :R.shape[-2]]
+    """The first square part of R, nan if it is singular: a library's solver may raise, for a whole
+    batch.
+    """
+    square = R[..., :, : R.shape[-2]]
     singular = xp.any(on_diagonal(xp, square) & (square == 0), axis=(-2, -1), keepdims=True)
     return xp.where(singular, nan, square)
 
 
 def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
-    """(g_Q + Q H) R^-H, H the Hermitian matrix with the upper triangle of g_R R^H - Q^H g_Q. See `wide_qr_vjp` for more columns than rows.
+    """(g_Q + Q H) R^-H, H the Hermitian matrix with the upper triangle of g_R R^H - Q^H g_Q.
 
-    S.F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions", 2018, for real matrices. A complex R has a real
-    diagonal, so H has, too.
+    See `wide_qr_vjp` for more columns than rows.
+
+    S.F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions", 2018, for
+    real matrices. A complex R has a real diagonal, so H has, too.
     """
     refuse_complete(x_shape, mode)
     g_R = None if g_R is None else xp.triu(g_R)  # as in cholesky_vjp
@@ -124,9 +143,10 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any)
 def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
     """Q (g_R + (K R1^-H, 0)): only the first, square part R1 of R decides on Q.
 
-    K is the lower triangle of Y - Y^H, Y = Q^H g_Q - g_R R^H, with the imaginary part of Y on its diagonal.
-    D.A.O. Roberts and L.R. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep - real or
-    complex - matrices and their software implementation", 2020.
+    K is the lower triangle of Y - Y^H, Y = Q^H g_Q - g_R R^H, with the imaginary part of Y on its
+    diagonal. D.A.O. Roberts and L.R. Roberts, "QR and LQ decomposition matrix backpropagation
+    algorithms for square, wide, and deep - real or complex - matrices and their software
+    implementation", 2020.
     """
     m = R.shape[-2]
     inner = None if g_Q is None else adjoint(xp, Q) @ g_Q
@@ -140,9 +160,14 @@ def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
 
 
 def qr_jvp(xp: Any, t: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
-    """With t1 the first square part of t: Q^H t1 R1^-1 is skew-Hermitian, the tangent of Q, plus upper triangular, that of R."""
+    """With t1 the first square part of t: Q^H t1 R1^-1 is skew-Hermitian, the tangent of Q, plus
+    upper triangular, that of R.
+    """
     refuse_complete(x_shape, mode)
-    b = adjoint(xp, xp.linalg.solve(adjoint(xp, leading_square(xp, R)), adjoint(xp, t[..., :, :Q.shape[-1]])))
+    b = adjoint(
+        xp,
+        xp.linalg.solve(adjoint(xp, leading_square(xp, R)), adjoint(xp, t[..., :, : Q.shape[-1]])),
+    )
     inner = adjoint(xp, Q) @ b
     lower = xp.tril(inner, k=-1)
     turn = xp.where(on_diagonal(xp, inner), skew(xp, inner), lower - adjoint(xp, lower))
@@ -152,6 +177,14 @@ def qr_jvp(xp: Any, t: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
     return b - Q @ upper, upper @ R
 
 
-define("linalg.qr(x, /, *, mode='reduced')", batching="leading", outputs=("Q", "R"), materialize=False,
-       x=qr_vjp, jvp=qr_jvp, chapter="linalg",
-       doc="Orthonormal columns Q and an upper triangle R with Q R = x. Of mode='complete' with more rows than columns there is no gradient.")
+define(
+    "linalg.qr(x, /, *, mode='reduced')",
+    batching="leading",
+    outputs=("Q", "R"),
+    materialize=False,
+    x=qr_vjp,
+    jvp=qr_jvp,
+    chapter="linalg",
+    doc="Orthonormal columns Q and an upper triangle R with Q R = x. Of mode='complete' with "
+    "more rows than columns there is no gradient.",
+)

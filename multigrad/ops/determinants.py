@@ -1,7 +1,9 @@
-"""Determinants, in the linalg extension, and the adjugate: the derivative of the determinant, defined for singular matrices as well.
+"""Determinants, in the linalg extension, and the adjugate: the derivative of the determinant,
+defined for singular matrices as well.
 
-The adjugate adj(x) = det(x) X, X the inverse, is a polynomial in the elements. Its rules do not go through the derivative of the singular
-vectors that it is made of, which does not exist where singular values are equal: at the identity, at orthogonal matrices.
+The adjugate adj(x) = det(x) X, X the inverse, is a polynomial in the elements. Its rules do not go
+through the derivative of the singular vectors that it is made of, which does not exist where
+singular values are equal: at the identity, at orthogonal matrices.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from .statistical import _products_of_others
 
 
 def _pivots(xp: Any, x: Any) -> Any:
-    """The pivots of Gaussian elimination with row exchanges, negative where rows were exchanged: their product is the determinant."""
+    """The pivots of Gaussian elimination with row exchanges, negative where rows were exchanged:
+    their product is the determinant.
+    """
     pivots = []
     while x.shape[-1]:
         best = xp.argmax(xp.abs(x[..., :, 0]), axis=-1, keepdims=True)
@@ -34,7 +38,11 @@ def _pivots(xp: Any, x: Any) -> Any:
 
 def det(xp: Any, x: Any) -> Any:
     _check_square("linalg.det", x)
-    return xp.prod(_pivots(xp, x), axis=-1) if x.shape[-1] else xp.ones(x.shape[:-2], dtype=x.dtype, device=xp.device_of(x))
+    return (
+        xp.prod(_pivots(xp, x), axis=-1)
+        if x.shape[-1]
+        else xp.ones(x.shape[:-2], dtype=x.dtype, device=xp.device_of(x))
+    )
 
 
 def slogdet(xp: Any, x: Any) -> Any:
@@ -48,11 +56,15 @@ def slogdet(xp: Any, x: Any) -> Any:
 
 def _check_square(name: str, x: Any) -> None:
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{name}: the last two axes must have the same length; the shape is {x.shape}.")
+        raise ValueError(
+            f"{name}: the last two axes must have the same length; the shape is {x.shape}."
+        )
 
 
 def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> Any:
-    """x^-H times g_logabsdet + i Im(conj(sign) g_sign): log det = logabsdet + i phase has the derivative tr(X dx)."""
+    """x^-H times g_logabsdet + i Im(conj(sign) g_sign): log det = logabsdet + i phase has the
+    derivative tr(X dx).
+    """
     weight = g_logabsdet
     if g_sign is not None and is_complex(xp, x.dtype):  # a real sign is constant
         phase = imaginary(xp, xp.imag(xp.conj(sign) * g_sign), x.dtype)
@@ -69,14 +81,17 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> tuple[Any, Any]:
     return xp.zeros_like(sign), moved
 
 
-define("linalg.det(x, /)", batching="leading",
-       chapter="linalg", forward={"*": det}, x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
+# fmt: off
+define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": det},
+       x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
        jvp=lambda xp, t, x: xp.sum(xp.matrix_transpose(xp.adjugate(x)) * t, axis=(-2, -1)),
-       doc="The determinant of each square matrix. The first two derivatives are exact at singular matrices, too; the third, of more than "
-           "3 by 3, is refused there.")
-define("linalg.slogdet(x, /)", batching="leading",
-       chapter="linalg", outputs=("sign", "logabsdet"), materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
-       doc="The sign (of a complex one, the phase) of the determinant and the logarithm of its modulus. A singular matrix has no gradient.")
+       doc="The determinant of each square matrix. The first two derivatives are exact at "
+           "singular matrices, too; the third, of more than 3 by 3, is refused there.")
+define("linalg.slogdet(x, /)", batching="leading", chapter="linalg", outputs=("sign", "logabsdet"),
+       materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
+       doc="The sign (of a complex one, the phase) of the determinant and the logarithm of its "
+           "modulus. A singular matrix has no gradient.")
+# fmt: on
 
 # ----- the adjugate -----
 
@@ -88,12 +103,19 @@ def _of_two(xp: Any, x: Any) -> Any:
 
 
 def _of_three(xp: Any, x: Any, y: Any) -> Any:
-    """That of 3 by 3 matrices, which is bilinear: each row is the vector product of the next two columns."""
-    return xp.linalg.cross(xp.roll(xp.matrix_transpose(x), -1, axis=-2), xp.roll(xp.matrix_transpose(y), 1, axis=-2))
+    """That of 3 by 3 matrices, which is bilinear: each row is the vector product of the next two
+    columns.
+    """
+    return xp.linalg.cross(
+        xp.roll(xp.matrix_transpose(x), -1, axis=-2), xp.roll(xp.matrix_transpose(y), 1, axis=-2)
+    )
 
 
 def _singular_vectors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
-    """V, the singular values, U^H, and det(U) det(V^H). Of a matrix that is not finite, for which libraries raise, the values are nan."""
+    """V, the singular values, U^H, and det(U) det(V^H).
+
+    Of a matrix that is not finite, for which libraries raise, the values are nan.
+    """
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     u, s, vh = xp.linalg.svd(xp.where(finite, x, 0), full_matrices=False)
     unit = xp.linalg.det(u) * xp.linalg.det(vh)
@@ -101,7 +123,9 @@ def _singular_vectors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def adjugate(xp: Any, x: Any) -> Any:
-    """V diag(products of the other singular values) U^H det(U) det(V^H), unless there is a way that costs less and is as good."""
+    """V diag(products of the other singular values) U^H det(U) det(V^H), unless there is a way that
+    costs less and is as good.
+    """
     n = x.shape[-1]
     if 0 in x.shape or n == 1:
         return xp.ones_like(x)
@@ -115,24 +139,36 @@ def adjugate(xp: Any, x: Any) -> Any:
 
 
 def _by_inverse(xp: Any, x: Any) -> Any:
-    """det(x) X, at a sixth of the time, if all matrices are known to be so well conditioned that three quarters of the digits are right."""
+    """det(x) X, at a sixth of the time, if all matrices are known to be so well conditioned that
+    three quarters of the digits are right.
+    """
     d = xp.linalg.det(x)
     size, limits = xp.abs(d), xp.finfo(x.dtype)
-    # below that it has lost digits, or all of them; above, the elements of the adjugate may still be numbers
-    if not xp.truth(xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))):
+    # below that it has lost digits, or all of them; above, the elements of the adjugate may still
+    # be numbers
+    if not xp.truth(
+        xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))
+    ):
         return None
     try:
         inverse = xp.linalg.inv(x)
-    except (ArithmeticError, RuntimeError, ValueError):  # exactly singular to the library, where rounding has left something of the determinant
+    except (ArithmeticError, RuntimeError, ValueError):
+        # exactly singular to the library, where rounding has left something of the determinant
         return None
     condition = xp.linalg.matrix_norm(x) * xp.linalg.matrix_norm(inverse)
-    return d[..., None, None] * inverse if xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25)) else None
+    return (
+        d[..., None, None] * inverse
+        if xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25))
+        else None
+    )
 
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:
-    """The same for the tangent of the adjugate: of a diagonal matrix it is polynomial in products of all but two elements.
+    """The same for the tangent of the adjugate: of a diagonal matrix it is polynomial in products
+    of all but two elements.
 
-    With e = U^H dx V it has sum_k e_kk p_ik on the diagonal, -e_ij p_ij elsewhere; p_ij is the product without i and j, p_ii = 0.
+    With e = U^H dx V it has sum_k e_kk p_ik on the diagonal, -e_ij p_ij elsewhere; p_ij is the
+    product without i and j, p_ii = 0.
     """
     n = x.shape[-1]
     if 0 in x.shape or n == 1:
@@ -147,11 +183,17 @@ def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:
     return unit * (v @ xp.where(mask, traces[..., None], -p * e) @ uh)
 
 
-NO_THIRD = "linalg.det: the third derivative at a singular matrix of more than 3 by 3 is not available; the first two are."
+NO_THIRD = (
+    "linalg.det: the third derivative at a singular matrix of more than 3 by 3 is not "
+    "available; the first two are."
+)
 
 
 def _second_tangent(xp: Any, x: Any, a: Any, b: Any) -> Any:
-    """The second derivative of the adjugate along a and b. Of more than 3 by 3 that of det(x) X, so for regular matrices only."""
+    """The second derivative of the adjugate along a and b.
+
+    Of more than 3 by 3 that of det(x) X, so for regular matrices only.
+    """
     n = x.shape[-1]
     if 0 in x.shape or n < 3:
         return xp.zeros_like(x)
@@ -164,7 +206,9 @@ def _second_tangent(xp: Any, x: Any, a: Any, b: Any) -> Any:
     trace_a, trace_b = (xp.linalg.trace(m)[..., None, None] for m in (a, b))
     trace_ab = xp.sum(a * xp.matrix_transpose(b), axis=(-2, -1))[..., None, None]
     rest = a @ b + b @ a - trace_a * b - trace_b * a
-    return xp.linalg.det(x)[..., None, None] * ((trace_a * trace_b - trace_ab) * inverse + rest @ inverse)
+    return xp.linalg.det(x)[..., None, None] * (
+        (trace_a * trace_b - trace_ab) * inverse + rest @ inverse
+    )
 
 
 def adjugate_tangent_jvp(xp: Any, t_x: Any, t_dx: Any, x: Any, dx: Any) -> Any:
@@ -173,11 +217,17 @@ def adjugate_tangent_jvp(xp: Any, t_x: Any, t_dx: Any, x: Any, dx: Any) -> Any:
     return other if first is None else first if other is None else first + other
 
 
-# tr(D adj(x)[a] b), the second derivative of the determinant, is symmetric in a and b, and so is the third: that makes the adjoints.
+# tr(D adj(x)[a] b), the second derivative of the determinant, is symmetric in a and b, and so is
+# the third: that makes the adjoints.
+# fmt: off
 define("adjugate(x, /)", batching="leading", forward=adjugate, chapter="kernels",
        doc="The adjugate of each square matrix, det(x) inv(x): the derivative of its determinant.",
-       x=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))), jvp=lambda xp, t, x: xp.adjugate_tangent(x, t))
+       x=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))),
+       jvp=lambda xp, t, x: xp.adjugate_tangent(x, t))
 define("adjugate_tangent(x, dx, /)", materialize=False, batching=batching_linalg.adjugate_tangent,
-       forward=adjugate_tangent, chapter="kernels", doc="The derivative of the adjugate of x along dx.",
+       forward=adjugate_tangent, chapter="kernels",
+       doc="The derivative of the adjugate of x along dx.",
        x=lambda xp, g, x, dx: adjoint(xp, _second_tangent(xp, x, dx, adjoint(xp, g))),
-       dx=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))), jvp=adjugate_tangent_jvp)
+       dx=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))),
+       jvp=adjugate_tangent_jvp)
+# fmt: on

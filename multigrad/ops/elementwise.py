@@ -1,8 +1,9 @@
 """Elementwise functions of the standard.
 
-Partial derivatives are holomorphic; where complex arrays follow another law (abs, real, imag, conj, sign) the rule is
-written out in PyTorch's convention, as the adjoint under the real inner product Re<g, t>. At kinks and singular points the
-value chosen is stated beside the rule; it is PyTorch's unless the comment says otherwise.
+Partial derivatives are holomorphic; where complex arrays follow another law (abs, real, imag, conj,
+sign) the rule is written out in PyTorch's convention, as the adjoint under the real inner product
+Re<g, t>. At kinks and singular points the value chosen is stated beside the rule; it is PyTorch's
+unless the comment says otherwise.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from .kernels import LN2, LN10, alike, imaginary, is_complex, unit
 INF = math.inf
 
 
-# ----- forms for libraries that have no function of the name: those that came to the standard after its first version -----
+# ----- forms for libraries that have no function of the name: those that came to the standard after
+# its first version -----
 
 
 def _arrays(xp: Any, *values: Any) -> list[Any]:
     """Python scalars as arrays of the dtype of the others."""
     like = next(v for v in values if hasattr(v, "dtype"))
-    return [v if hasattr(v, "dtype") else xp.asarray(v, dtype=like.dtype, device=xp.device_of(like)) for v in values]
+    return [
+        v if hasattr(v, "dtype") else xp.asarray(v, dtype=like.dtype, device=xp.device_of(like))
+        for v in values
+    ]
 
 
 def maximum(xp: Any, x1: Any, x2: Any) -> Any:
@@ -63,68 +68,93 @@ def copysign(xp: Any, x1: Any, x2: Any) -> Any:
 
 # ----- arithmetic -----
 
+# fmt: off
 elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", doc="The sum of each pair of elements.")
-elementwise("subtract(x1, x2, /)", x1=1, x2=-1, operator="sub", doc="The difference of each pair of elements.")
-elementwise("multiply(x1, x2, /)", x1=lambda xp, x2: x2, x2=lambda xp, x1: x1, operator="mul", doc="The product of each pair of elements.")
-elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2, x2=lambda xp, g, x1, x2: -g * ((x1 / x2) / x2), operator="truediv",
-            doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and -inf (nan for 0/0).")
+elementwise("subtract(x1, x2, /)", x1=1, x2=-1, operator="sub",
+            doc="The difference of each pair of elements.")
+elementwise("multiply(x1, x2, /)", x1=lambda xp, x2: x2, x2=lambda xp, x1: x1, operator="mul",
+            doc="The product of each pair of elements.")
+elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2,
+            x2=lambda xp, g, x1, x2: -g * ((x1 / x2) / x2), operator="truediv",
+            doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and "
+                "-inf (nan for 0/0).")
 elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.")
 elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.")
-elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x}, doc="One divided by each element.")
+elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x},
+            doc="One divided by each element.")
 elementwise("square(x, /)", x=lambda xp, x: 2 * x, doc="The square of each element.")
-elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans), doc="The principal square root of each element. The gradient at 0 is inf.")
+elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans),
+            doc="The principal square root of each element. The gradient at 0 is inf.")
+# fmt: on
 
 
 def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
     """x2 * x1**(x2 - 1), which is 0 for x2 = 0 even where x1 is 0, infinite or nan."""
-    if x2_scalar is not None:  # x**2 and the like: nothing but the power itself is computed in the size of x1
+    # x**2 and the like: nothing but the power itself is computed in the size of x1
+    if x2_scalar is not None:
         if x2_scalar == 2:
             return 2 * x1
         return xp.zeros_like(x1) if x2_scalar == 0 else x2_scalar * x1 ** (x2_scalar - 1)
-    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so it is constant at the bases at fault only.
+    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so it is constant at the
+    # bases at fault only.
     flat = (x2 == 0) & ((x1 == 0) | xp.isnan(x1))
     return xp.where(flat, 0.0, x2 * xp.where(flat, 1, x1) ** (x2 - 1))
 
 
 def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
     """x1**x2 * log(x1), which is 0 at x1 = 0 for x2 >= 0."""
-    if x1.dtype != ans.dtype:  # a negative real base with a complex exponent has a complex logarithm
+    # a negative real base with a complex exponent has a complex logarithm
+    if x1.dtype != ans.dtype:
         x1 = xp.astype(x1, ans.dtype)
     flat = (x1 == 0) & ((xp.real(x2) if is_complex(xp, x2.dtype) else x2) >= 0)
     return ans * xp.log(xp.where(flat, 1, x1))
 
 
+# fmt: off
 elementwise("pow(x1, x2, /)", x1=pow_x1_partial, x2=pow_x2_partial, operator="pow",
-            doc="Each element of x1 raised to the power in x2. x**0 has gradient 0 everywhere, 0**y has 0 for y >= 0.")
-elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2), operator="mod",
-            doc="The remainder of floor division, with the sign of x2.")
+            doc="Each element of x1 raised to the power in x2. x**0 has gradient 0 everywhere, "
+                "0**y has 0 for y >= 0.")
+elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2),
+            operator="mod", doc="The remainder of floor division, with the sign of x2.")
+# fmt: on
 
 # ----- exponentials and logarithms -----
 
+# fmt: off
 elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each element.")
 elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1, doc="exp(x) - 1, accurate near 0.")
-elementwise("log(x, /)", x=lambda xp, g, x: g / x, doc="The natural logarithm of each element. The gradient at 0 is inf.")
+elementwise("log(x, /)", x=lambda xp, g, x: g / x,
+            doc="The natural logarithm of each element. The gradient at 0 is inf.")
 elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1 + x), doc="log(1 + x), accurate near 0.")
-elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2), doc="The logarithm to base 2 of each element.")
-elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10), doc="The logarithm to base 10 of each element.")
+elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2),
+            doc="The logarithm to base 2 of each element.")
+elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
+            doc="The logarithm to base 10 of each element.")
+# fmt: on
 
 
 def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:
     """exp(x) / (exp(x) + exp(other)), to full relative precision, without overflow to any order.
 
-    Where both are the same infinity the weight is that of equal finite numbers, 1/2; PyTorch gives nan.
+    Where both are the same infinity the weight is that of equal finite numbers, 1/2; PyTorch gives
+    nan.
     """
     same = xp.isinf(x) & (x == other)
     return xp.exp(-xp.logaddexp(0.0, xp.where(same, 0.0, other) - xp.where(same, 0.0, x)))
 
 
-elementwise("logaddexp(x1, x2, /)", x1=lambda xp, x1, x2: _softmax_weight(xp, x1, x2), x2=lambda xp, x1, x2: _softmax_weight(xp, x2, x1),
-            doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.")
+elementwise(
+    "logaddexp(x1, x2, /)",
+    x1=lambda xp, x1, x2: _softmax_weight(xp, x1, x2),
+    x2=lambda xp, x1, x2: _softmax_weight(xp, x2, x1),
+    doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.",
+)
 
 # ----- trigonometric and hyperbolic functions -----
 
-# Products of differences, which are exact where they are small, and whose factors do not overflow. `1 - z` and `z + 1` lose the sign
-# of a zero imaginary part, which tells on which side of the branch cut a square root is to be taken; `-(z - 1)` and `z - -1` keep it.
+# Products of differences, which are exact where they are small, and whose factors do not overflow.
+# `1 - z` and `z + 1` lose the sign of a zero imaginary part, which tells on which side of the
+# branch cut a square root is to be taken; `-(z - 1)` and `z - -1` keep it.
 
 MINUS_I = complex(0.0, -1.0)  # -1j has the real part -0.0, which `z - -1j` would lose the sign of
 
@@ -132,7 +162,8 @@ MINUS_I = complex(0.0, -1.0)  # -1j has the real part -0.0, which `z - -1j` woul
 def _root_of_one_minus_square(xp: Any, x: Any) -> Any:
     if is_complex(xp, x.dtype):
         return xp.sqrt(-(x - 1)) * xp.sqrt(x - -1)
-    # the kernel's own rule keeps the second derivatives at 1 infinite, where those of the product would be nan
+    # the kernel's own rule keeps the second derivatives at 1 infinite, where those of the product
+    # would be nan
     return xp.sqrt(xp.difference_of_squares(1.0, x))
 
 
@@ -141,7 +172,9 @@ def _root_of_one_plus_square(xp: Any, x: Any) -> Any:
         return xp.hypot(x, 1.0)
     far = xp.abs(x) > 1e10  # where it is x or -x to the last digit, and its square may overflow
     near = xp.where(far, 0.0, x)
-    return xp.where(far, xp.where(xp.signbit(xp.real(x)), -x, x), xp.sqrt((near - 1j) * (near - MINUS_I)))
+    return xp.where(
+        far, xp.where(xp.signbit(xp.real(x)), -x, x), xp.sqrt((near - 1j) * (near - MINUS_I))
+    )
 
 
 def atan_vjp(xp: Any, g: Any, x: Any) -> Any:
@@ -149,25 +182,31 @@ def atan_vjp(xp: Any, g: Any, x: Any) -> Any:
 
 
 def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
-    return g / -(x - 1) / (x - -1) if is_complex(xp, x.dtype) else g / xp.difference_of_squares(1.0, x)
+    return (
+        g / -(x - 1) / (x - -1) if is_complex(xp, x.dtype) else g / xp.difference_of_squares(1.0, x)
+    )
 
 
+# fmt: off
 elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
 elementwise("cos(x, /)", x=lambda xp, x: -xp.sin(x), doc="The cosine of each element.")
 elementwise("tan(x, /)", x=lambda xp, ans: 1 + ans * ans, doc="The tangent of each element.")
 elementwise("sinh(x, /)", x=lambda xp, x: xp.cosh(x), doc="The hyperbolic sine of each element.")
 elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine of each element.")
-elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans, doc="The hyperbolic tangent of each element.")
+elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans,
+            doc="The hyperbolic tangent of each element.")
 elementwise("asin(x, /)", x=lambda xp, g, x: g / _root_of_one_minus_square(xp, x),
             doc="The inverse sine of each element. The gradient at 1 is inf.")
 elementwise("acos(x, /)", x=lambda xp, g, x: -g / _root_of_one_minus_square(xp, x),
             doc="The inverse cosine of each element. The gradient at 1 is -inf.")
 elementwise("atan(x, /)", x=atan_vjp, doc="The inverse tangent of each element.")
-elementwise("asinh(x, /)", x=lambda xp, g, x: g / _root_of_one_plus_square(xp, x), doc="The inverse hyperbolic sine of each element.")
+elementwise("asinh(x, /)", x=lambda xp, g, x: g / _root_of_one_plus_square(xp, x),
+            doc="The inverse hyperbolic sine of each element.")
 elementwise("acosh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x - 1) / xp.sqrt(x - -1),
             doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.")
 elementwise("atanh(x, /)", x=atanh_vjp,
             doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.")
+# fmt: on
 
 
 def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
@@ -175,11 +214,15 @@ def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
     return unit(xp, x, r) / xp.where(r == 0, INF, r)
 
 
+# fmt: off
 elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
             x2=lambda xp, x1, x2: atan2_partial(xp, -x1, xp.hypot(x1, x2)),
             doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.")
-elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans), x2=lambda xp, x2, ans: unit(xp, x2, ans),
-            doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where PyTorch gives nan.")
+elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans),
+            x2=lambda xp, x2, ans: unit(xp, x2, ans),
+            doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where "
+                "PyTorch gives nan.")
+# fmt: on
 
 # ----- absolute value, sign, and the parts of complex numbers -----
 
@@ -192,37 +235,52 @@ def abs_vjp(xp: Any, g: Any, x: Any) -> Any:
 
 
 def abs_jvp(xp: Any, t: Any, x: Any) -> Any:
-    return xp.real(xp.conj(unit(xp, x, xp.abs(x))) * t) if is_complex(xp, x.dtype) else abs_vjp(xp, t, x)
+    return (
+        xp.real(xp.conj(unit(xp, x, xp.abs(x))) * t)
+        if is_complex(xp, x.dtype)
+        else abs_vjp(xp, t, x)
+    )
 
 
 def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
-    """(g - s Re(conj(s) g)) / |x| with s = x / |x|: the part of g along s changes the modulus only. 0 at 0.
+    """(g - s Re(conj(s) g)) / |x| with s = x / |x|: the part of g along s changes the modulus only.
+    0 at 0.
 
     Its own adjoint, therefore the jvp as well. Of a real argument the gradient is zero everywhere.
     """
     if not is_complex(xp, x.dtype):
         return xp.zeros_like(g)
     r = xp.abs(x)
-    return (g - ans * alike(xp, xp.real(xp.conj(ans) * g), ans)) / alike(xp, xp.where(r == 0, INF, r), ans)
+    return (g - ans * alike(xp, xp.real(xp.conj(ans) * g), ans)) / alike(
+        xp, xp.where(r == 0, INF, r), ans
+    )
 
 
+# fmt: off
 define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwise",
        doc="The absolute value (modulus) of each element. The gradient at 0 is 0.")
-define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans), batching="elementwise",
-       doc="The sign of each element; of a complex one, z / |z|. The gradient of a real argument is 0, as is that at 0.")
+define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans),
+       batching="elementwise",
+       doc="The sign of each element; of a complex one, z / |z|. The gradient of a real "
+           "argument is 0, as is that at 0.")
+# fmt: on
 
 
 def _of_complex(x: Any) -> bool:
     return "complex" in str(x.dtype)
 
 
-linear("real(x, /)", x=lambda xp, g: g, batching="elementwise", view=lambda x: _of_complex(x) or "same", doc="The real part of each element.")
-linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batching="elementwise", view=_of_complex,
-       doc="The imaginary part of each element.")
-linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise", doc="The complex conjugate of each element.")
+# fmt: off
+linear("real(x, /)", x=lambda xp, g: g, batching="elementwise",
+       view=lambda x: _of_complex(x) or "same", doc="The real part of each element.")
+linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batching="elementwise",
+       view=_of_complex, doc="The imaginary part of each element.")
+linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise",
+       doc="The complex conjugate of each element.")
 # By ans, not by sign(x2): the sign of -0. counts. Nothing flows to x2, and nothing at x1 = 0.
 elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,
             forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.")
+# fmt: on
 
 # ----- selections: gradients are selected, too, since inf times a mask is nan -----
 
@@ -232,10 +290,16 @@ def _share(xp: Any, g: Any, tie: Any, lost: Any) -> Any:
     return xp.where(tie, g / 2, xp.where(lost, 0.0, g))
 
 
-elementwise("maximum(x1, x2, /)", forward={"*": maximum}, x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
-            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1), doc="The larger of each pair of elements. Ties share the gradient.")
-elementwise("minimum(x1, x2, /)", forward={"*": minimum}, x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
-            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1), doc="The smaller of each pair of elements. Ties share the gradient.")
+# fmt: off
+elementwise("maximum(x1, x2, /)", forward={"*": maximum},
+            x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
+            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1),
+            doc="The larger of each pair of elements. Ties share the gradient.")
+elementwise("minimum(x1, x2, /)", forward={"*": minimum},
+            x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
+            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1),
+            doc="The smaller of each pair of elements. Ties share the gradient.")
+# fmt: on
 
 
 def clip_x_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
@@ -256,15 +320,25 @@ def clip_max_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
     return xp.where(x > max if min is None else (x > max) | (min > max), g, 0.0)
 
 
-elementwise("clip(x, /, min: array = None, max: array = None)", x=clip_x_vjp, min=clip_min_vjp, max=clip_max_vjp, forward={"*": clip},
-            doc="Each element limited to [min, max]. At a bound the gradient goes to x.")
+elementwise(
+    "clip(x, /, min: array = None, max: array = None)",
+    x=clip_x_vjp,
+    min=clip_min_vjp,
+    max=clip_max_vjp,
+    forward={"*": clip},
+    doc="Each element limited to [min, max]. At a bound the gradient goes to x.",
+)
 
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
 
-elementwise("ceil(x, /)", x=0, doc="The smallest integer not below each element. The gradient is 0.")
-elementwise("floor(x, /)", x=0, doc="The largest integer not above each element. The gradient is 0.")
+# fmt: off
+elementwise("ceil(x, /)", x=0,
+            doc="The smallest integer not below each element. The gradient is 0.")
+elementwise("floor(x, /)", x=0,
+            doc="The largest integer not above each element. The gradient is 0.")
 elementwise("round(x, /)", x=0, doc="The nearest integer, halves to even. The gradient is 0.")
 elementwise("trunc(x, /)", x=0, doc="The integer part of each element. The gradient is 0.")
+# fmt: on
 
 # ----- no gradient -----
 
@@ -292,5 +366,10 @@ for _signature, _operator, _doc in (
     ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ."),
     ("signbit(x, /)", "", "Whether the sign bit of each element is set."),
 ):
-    nondifferentiable(_signature, operator=_operator, doc=_doc, batching="elementwise",
-                      forward={"*": signbit} if _signature.startswith("signbit") else None)
+    nondifferentiable(
+        _signature,
+        operator=_operator,
+        doc=_doc,
+        batching="elementwise",
+        forward={"*": signbit} if _signature.startswith("signbit") else None,
+    )

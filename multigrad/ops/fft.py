@@ -1,9 +1,12 @@
-"""Fourier transforms. All are linear, those that have a half spectrum on one side over the real numbers only.
+"""Fourier transforms.
 
-The adjoint of a transform is the transform in the other direction, with the scaling of the other norm, so no gradient is
-scaled in a pass of its own; what `n` has trimmed or padded is then padded or trimmed. A half spectrum stands for a whole
-one that is conjugate-symmetric: each of its elements but the first, and the last of an even length, has a twin that it
-stands for as well, and those two are real, so that nothing depends on their imaginary parts.
+All are linear, those that have a half spectrum on one side over the real numbers only.
+
+The adjoint of a transform is the transform in the other direction, with the scaling of the other
+norm, so no gradient is scaled in a pass of its own; what `n` has trimmed or padded is then padded
+or trimmed. A half spectrum stands for a whole one that is conjugate-symmetric: each of its elements
+but the first, and the last of an even length, has a twin that it stands for as well, and those two
+are real, so that nothing depends on their imaginary parts.
 
 A library that has `fft.fft` alone gets all the others.
 """
@@ -19,7 +22,9 @@ from .kernels import alike
 Shape = tuple[int, ...]
 
 DUAL = {"backward": "forward", "forward": "backward", "ortho": "ortho", None: "forward"}
-"""The norm under which the transform in the other direction is the adjoint, by norm (None is the default of some libraries)."""
+"""The norm under which the transform in the other direction is the adjoint, by norm (None is the
+default of some libraries).
+"""
 
 INVERSE = {"fft": "ifft", "ifft": "fft"}
 
@@ -37,7 +42,13 @@ def _fit(xp: Any, x: Any, n: int, axis: int) -> Any:
     m, axis = shape[axis], axis % len(shape)
     if m > n:
         return x[_along(axis, len(shape), slice(0, n))]
-    return x if m == n else xp.unindex(x, _along(axis, len(shape), slice(0, m)), (*shape[:axis], n, *shape[axis + 1:]))
+    return (
+        x
+        if m == n
+        else xp.unindex(
+            x, _along(axis, len(shape), slice(0, m)), (*shape[:axis], n, *shape[axis + 1 :])
+        )
+    )
 
 
 def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) -> Any:
@@ -45,13 +56,17 @@ def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) 
     m, ndim = half.shape[axis], len(half.shape)
     place = xp.arange(m, device=xp.device_of(half))
     alone = xp.astype((place == 0) | (2 * place == n), dtype)
-    return half * alike(xp, xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim)), half)
+    return half * alike(
+        xp, xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim)), half
+    )
 
 
 def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, int, int]]:
-    """The transforms over one axis that a transform over several consists of: the name of each, its length, its axis.
+    """The transforms over one axis that a transform over several consists of: the name of each, its
+    length, its axis.
 
-    In NumPy's order, which matters where an axis is repeated. A length of -1 is the one without `s`.
+    In NumPy's order, which matters where an axis is repeated. A length of -1 is the one without
+    `s`.
     """
     if axes is None:
         axes = range(len(shape)) if s is None else range(len(shape) - len(s), len(shape))
@@ -72,26 +87,39 @@ def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, i
 
 def complex_vjp(xp: Any, g: Any, name: str, x_shape: Shape, axis: int, norm: Any) -> Any:
     """The adjoint of fft or ifft."""
-    return _fit(xp, getattr(xp.fft, INVERSE[name])(g, axis=axis, norm=DUAL[norm]), x_shape[axis], axis)
+    return _fit(
+        xp, getattr(xp.fft, INVERSE[name])(g, axis=axis, norm=DUAL[norm]), x_shape[axis], axis
+    )
 
 
-def to_half_vjp(xp: Any, g: Any, inverse: str, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any) -> Any:
-    """The adjoint of rfft or ihfft: half of the gradient of an element of the spectrum is its twin's."""
+def to_half_vjp(
+    xp: Any, g: Any, inverse: str, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any
+) -> Any:
+    """The adjoint of rfft or ihfft: half of the gradient of an element of the spectrum is its
+    twin's.
+    """
     n = x_shape[axis] if n is None else n
     g = _weighted(xp, g, n, axis, 0.5, x_dtype)
-    return _fit(xp, getattr(xp.fft, inverse)(g, n=n, axis=axis, norm=DUAL[norm]), x_shape[axis], axis)
+    return _fit(
+        xp, getattr(xp.fft, inverse)(g, n=n, axis=axis, norm=DUAL[norm]), x_shape[axis], axis
+    )
 
 
 def from_half_vjp(xp: Any, g: Any, inverse: str, x_shape: Shape, axis: int, norm: Any) -> Any:
-    """The adjoint of irfft or hfft: an element of the half spectrum gets the gradient of its twin as well."""
+    """The adjoint of irfft or hfft: an element of the half spectrum gets the gradient of its twin
+    as well.
+    """
     half = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
     return _fit(xp, _weighted(xp, half, g.shape[axis], axis, 2.0, g.dtype), x_shape[axis], axis)
 
 
-def several_vjp(xp: Any, g: Any, name: str, x_shape: Shape, x_dtype: Any, s: Any, axes: Any, norm: Any) -> Any:
+def several_vjp(
+    xp: Any, g: Any, name: str, x_shape: Shape, x_dtype: Any, s: Any, axes: Any, norm: Any
+) -> Any:
     """The adjoint of a transform over several axes: those of its passes, the last one first.
 
-    Over axes that differ, the passes commute, and those without a half spectrum are undone by one transform.
+    Over axes that differ, the passes commute, and those without a half spectrum are undone by one
+    transform.
     """
     passes, shapes, shape = list(_passes(name, x_shape, s, axes)), [], list(x_shape)
     for step, n, axis in passes:
@@ -107,7 +135,9 @@ def several_vjp(xp: Any, g: Any, name: str, x_shape: Shape, x_dtype: Any, s: Any
         elif not joined:
             g = complex_vjp(xp, g, step, before, axis, norm)
         elif (step, axis) == own[-1]:
-            g = getattr(xp.fft, INVERSE[step] + "n")(g, axes=tuple(a for _, a in own), norm=DUAL[norm])
+            g = getattr(xp.fft, INVERSE[step] + "n")(
+                g, axes=tuple(a for _, a in own), norm=DUAL[norm]
+            )
             for _, a in own:
                 g = _fit(xp, g, x_shape[a], a)
     return g
@@ -129,7 +159,9 @@ def rfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
 
 
 def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
-    """The real part of the transform of the whole spectrum: the half, and its mirror image conjugated."""
+    """The real part of the transform of the whole spectrum: the half, and its mirror image
+    conjugated.
+    """
     n, ndim = 2 * (x.shape[axis] - 1) if n is None else n, len(x.shape)
     if n < 1:
         raise ValueError(f"fft.irfft: the result would have length {n}; give n, at least 1.")
@@ -162,20 +194,38 @@ def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool | str:
 
 
 def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
-    """Move the first half behind the second one, or back; they differ in length where the axis is odd."""
-    axes = tuple(range(len(x.shape))) if axes is None else (axes,) if hasattr(axes, "__index__") else tuple(axes)
-    return xp.roll(x, tuple(x.shape[a] // 2 if forth else -(x.shape[a] // 2) for a in axes), axis=axes)
+    """Move the first half behind the second one, or back; they differ in length where the axis is
+    odd.
+    """
+    axes = (
+        tuple(range(len(x.shape)))
+        if axes is None
+        else (axes,)
+        if hasattr(axes, "__index__")
+        else tuple(axes)
+    )
+    return xp.roll(
+        x, tuple(x.shape[a] // 2 if forth else -(x.shape[a] // 2) for a in axes), axis=axes
+    )
 
 
 def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
-    """Cycles per unit of the spacing d, those of the first half first, then, of a whole spectrum, the negative ones."""
+    """Cycles per unit of the spacing d, those of the first half first, then, of a whole spectrum,
+    the negative ones.
+    """
     place = xp.arange(n // 2 + 1 if half else n, device=device)
     floating = xp.asarray(1.0, dtype=dtype, device=device).dtype
-    return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), floating) / n / d
+    return (
+        xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), floating)
+        / n
+        / d
+    )
 
 
 def batched_over(name: str) -> Any:
-    """The batching rule of a transform over several axes: without `axes` the last ones that `s` is for, or all."""
+    """The batching rule of a transform over several axes: without `axes` the last ones that `s` is
+    for, or all.
+    """
 
     def rule(xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
         ndim = len(x.shape) - 1
@@ -187,47 +237,100 @@ def batched_over(name: str) -> Any:
 
 # ----- Declarations -----
 
-linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", doc="The discrete Fourier transform along an axis.",
+# fmt: off
+linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
+       doc="The discrete Fourier transform along an axis.",
        x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm))
-linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", doc="The inverse of fft.", forward={"*": ifft},
+linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
+       doc="The inverse of fft.", forward={"*": ifft},
        x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm))
-linear("fft.rfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
-       doc="The first half of the spectrum of real values.", forward={"*": rfft},
-       x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "irfft", n, x_shape, x_dtype, axis, norm))
-linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": irfft},
-       doc="The inverse of rfft: real values, of half their spectrum. Imaginary parts of its elements without a twin are ignored.",
+# fmt: on
+linear(
+    "fft.rfft(x, /, *, n=None, axis=-1, norm='backward')",
+    batching="axis",
+    doc="The first half of the spectrum of real values.",
+    forward={"*": rfft},
+    x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(
+        xp, g, "irfft", n, x_shape, x_dtype, axis, norm
+    ),
+)
+# fmt: off
+linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
+       forward={"*": irfft},
+       doc="The inverse of rfft: real values, of half their spectrum. Imaginary parts of its "
+           "elements without a twin are ignored.",
        x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm))
 linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": hfft},
-       doc="The real spectrum of a conjugate-symmetric signal, of whose values the first half is given.",
+       doc="The real spectrum of a conjugate-symmetric signal, of whose values the first half "
+           "is given.",
        x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm))
-linear("fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": ihfft},
-       doc="The inverse of hfft: the first half of the signal.",
-       x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "hfft", n, x_shape, x_dtype, axis, norm))
+# fmt: on
+linear(
+    "fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')",
+    batching="axis",
+    forward={"*": ihfft},
+    doc="The inverse of hfft: the first half of the signal.",
+    x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(
+        xp, g, "hfft", n, x_shape, x_dtype, axis, norm
+    ),
+)
 
-linear("fft.fftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("fftn"),
-       doc="The discrete Fourier transform over several axes, or all.",
-       view=over_nothing,
-       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
-       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "fftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("ifftn"), doc="The inverse of fftn.", view=over_nothing,
-       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
-       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "ifftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.rfftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("rfftn"),
-       doc="The spectrum of real values over several axes, half of the last.",
-       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "rfftn", s, axes, norm)},
-       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "rfftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.irfftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("irfftn"), doc="The inverse of rfftn: real values.",
-       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "irfftn", s, axes, norm)},
-       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "irfftn", x_shape, x_dtype, s, axes, norm))
+linear(
+    "fft.fftn(x, /, *, s=None, axes=None, norm='backward')",
+    batching=batched_over("fftn"),
+    doc="The discrete Fourier transform over several axes, or all.",
+    view=over_nothing,
+    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
+    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
+        xp, g, "fftn", x_shape, x_dtype, s, axes, norm
+    ),
+)
+linear(
+    "fft.ifftn(x, /, *, s=None, axes=None, norm='backward')",
+    batching=batched_over("ifftn"),
+    doc="The inverse of fftn.",
+    view=over_nothing,
+    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
+    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
+        xp, g, "ifftn", x_shape, x_dtype, s, axes, norm
+    ),
+)
+linear(
+    "fft.rfftn(x, /, *, s=None, axes=None, norm='backward')",
+    batching=batched_over("rfftn"),
+    doc="The spectrum of real values over several axes, half of the last.",
+    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "rfftn", s, axes, norm)},
+    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
+        xp, g, "rfftn", x_shape, x_dtype, s, axes, norm
+    ),
+)
+linear(
+    "fft.irfftn(x, /, *, s=None, axes=None, norm='backward')",
+    batching=batched_over("irfftn"),
+    doc="The inverse of rfftn: real values.",
+    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "irfftn", s, axes, norm)},
+    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
+        xp, g, "irfftn", x_shape, x_dtype, s, axes, norm
+    ),
+)
 
-linear("fft.fftshift(x, /, *, axes=None)", batching="axis", doc="Move the frequency zero to the middle.",
+# fmt: off
+linear("fft.fftshift(x, /, *, axes=None)", batching="axis",
+       doc="Move the frequency zero to the middle.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, True)},
        x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes))
 linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of fftshift.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, False)},
        x=lambda xp, g, axes: xp.fft.fftshift(g, axes=axes))
+# fmt: on
 
-nondifferentiable("fft.fftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)", doc="The frequencies of a spectrum.",
-                  forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, False)})
-nondifferentiable("fft.rfftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)", doc="The frequencies of the first half of a spectrum.",
-                  forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, True)})
+nondifferentiable(
+    "fft.fftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
+    doc="The frequencies of a spectrum.",
+    forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, False)},
+)
+nondifferentiable(
+    "fft.rfftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
+    doc="The frequencies of the first half of a spectrum.",
+    forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, True)},
+)

@@ -1,7 +1,7 @@
 """Indexing: `x[key]`, `x[key] = value` as a function, take and take_along_axis.
 
-Where a place is selected several times, reading it adds up the gradients, and of several values written to it the last
-one counts and alone receives a gradient.
+Where a place is selected several times, reading it adds up the gradients, and of several values
+written to it the last one counts and alone receives a gradient.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ from . import batching
 from .kernels import linear_index, masked_rows, unindex, wrapped
 from .keys import index_dtype, is_basic, sole_mask
 
-linear("getitem(x, /, key)", view=lambda x, key: is_basic(key), batching=batching.getitem,
-       forward=lambda xp, x, key: x[key], doc="The part of `x` selected by `key`: `x[key]`.",
-       x=lambda xp, g, key, x_shape: xp.unindex(g, key, x_shape))
+linear(
+    "getitem(x, /, key)",
+    view=lambda x, key: is_basic(key),
+    batching=batching.getitem,
+    forward=lambda xp, x, key: x[key],
+    doc="The part of `x` selected by `key`: `x[key]`.",
+    x=lambda xp, g, key, x_shape: xp.unindex(g, key, x_shape),
+)
 
 
 # ----- Writing -----
 
 
 def setitem(xp: Any, x: Any, key: Any, value: Any) -> Any:
-    """The default `setitem`: O(size of x), and with integer arrays O(m log m) more for m written elements or rows."""
+    """The default `setitem`: O(size of x), and with integer arrays O(m log m) more for m written
+    elements or rows.
+    """
     if hasattr(value, "dtype"):
         value = xp.astype(value, x.dtype, copy=False)
     else:
@@ -33,34 +40,48 @@ def setitem(xp: Any, x: Any, key: Any, value: Any) -> Any:
         return _write_masked(xp, x, mask, value)
     if is_basic(key):
         shape = xp.getitem(x, key).shape
-        written = unindex(xp, xp.ones(shape, dtype=xp.int8, device=xp.device_of(x)), key, x.shape) != 0
+        written = (
+            unindex(xp, xp.ones(shape, dtype=xp.int8, device=xp.device_of(x)), key, x.shape) != 0
+        )
         return xp.where(written, unindex(xp, _fit(xp, value, shape), key, x.shape), x)
     return _write_last(xp, x, key, value)
 
 
 def _fit(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcast what is written to the shape it is written to. As in NumPy, it may have more leading axes of length 1."""
+    """Broadcast what is written to the shape it is written to.
+
+    As in NumPy, it may have more leading axes of length 1.
+    """
     extra = len(value.shape) - len(shape)
     return xp.broadcast_to(xp.reshape(value, value.shape[extra:]) if extra > 0 else value, shape)
 
 
 def _write_masked(xp: Any, x: Any, mask: Any, value: Any) -> Any:
-    if _has_rows(value.shape, x.shape[len(mask.shape):]):
+    if _has_rows(value.shape, x.shape[len(mask.shape) :]):
         if xp.truth(xp.sum(xp.astype(mask, index_dtype(xp, xp.device_of(mask)))) != value.shape[0]):
-            raise ValueError(f"setitem: {value.shape[0]} values cannot be written where the mask is true, which is not the same number of times")
+            raise ValueError(
+                f"setitem: {value.shape[0]} values cannot be written where the mask is true, "
+                "which is not the same number of times"
+            )
         value = masked_rows(xp, mask, value)
     elif len(value.shape) > len(x.shape) - len(mask.shape):
         value = xp.reshape(value, value.shape[1:])
-    return xp.where(xp.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape))), value, x)
+    return xp.where(
+        xp.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape))), value, x
+    )
 
 
 def _has_rows(value_shape: tuple[int, ...], rest: tuple[int, ...]) -> bool:
-    """Whether a value of that shape, written to `x[mask]`, has a row for each true element, and not the same for all."""
+    """Whether a value of that shape, written to `x[mask]`, has a row for each true element, and not
+    the same for all.
+    """
     return len(value_shape) > len(rest) and value_shape[0] != 1
 
 
 def _write_last(xp: Any, x: Any, key: Any, value: Any) -> Any:
-    """Write through integer arrays: each element, or row, takes the last of the values meant for it, found by a stable sort."""
+    """Write through integer arrays: each element, or row, takes the last of the values meant for
+    it, found by a stable sort.
+    """
     target, axes = linear_index(xp, key, x.shape, xp.device_of(x))
     m, n, rest = target.shape[0], prod(x.shape[:axes]), x.shape[axes:]
     if m == 0 or n == 0:
@@ -76,25 +97,32 @@ def _write_last(xp: Any, x: Any, key: Any, value: Any) -> Any:
     return xp.reshape(xp.where(written, value, xp.reshape(x, (n, prod(rest)))), x.shape)
 
 
-def setitem_value_vjp(xp: Any, g: Any, key: Any, value_shape: tuple[int, ...], x_device: Any) -> Any:
-    """The cotangent at the places where the value went, zero for what was overwritten by a later element of it."""
+def setitem_value_vjp(
+    xp: Any, g: Any, key: Any, value_shape: tuple[int, ...], x_device: Any
+) -> Any:
+    """The cotangent at the places where the value went, zero for what was overwritten by a later
+    element of it.
+    """
     mask = sole_mask(xp, key)
     if mask is not None:
         return _masked_cotangent(xp, g, mask, value_shape)
     part = xp.getitem(g, key)  # as the library's own function reads it
     if not is_basic(key):
         number = xp.reshape(xp.arange(prod(part.shape), device=x_device), part.shape)
-        written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)  # no number where none was written
+        # no number where none was written
+        written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)
         part = xp.where(xp.getitem(written, key) == number, part, xp.zeros_like(part))
     return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
 
 
 def _masked_cotangent(xp: Any, g: Any, mask: Any, value_shape: tuple[int, ...]) -> Any:
-    """`g[mask]` for the shape of the value alone, so that it also works where shapes must not depend on values."""
-    rest = g.shape[len(mask.shape):]
+    """`g[mask]` for the shape of the value alone, so that it also works where shapes must not
+    depend on values.
+    """
+    rest = g.shape[len(mask.shape) :]
     if _has_rows(value_shape, rest):
         count = xp.cumulative_sum(xp.astype(xp.reshape(mask, (-1,)), xp.int8))
-        number = xp.cumulative_sum(xp.ones_like(count[:value_shape[0]]))
+        number = xp.cumulative_sum(xp.ones_like(count[: value_shape[0]]))
         place = xp.searchsorted(count, number, side="left")
         return xp.take(xp.reshape(g, (prod(mask.shape), *rest)), place, axis=0)
     g = xp.where(xp.reshape(mask, mask.shape + (1,) * len(rest)), g, xp.zeros_like(g))
@@ -102,10 +130,15 @@ def _masked_cotangent(xp: Any, g: Any, mask: Any, value_shape: tuple[int, ...]) 
     return xp.expand_dims(g, axis=0) if len(value_shape) > len(rest) else g
 
 
-linear("setitem(x, key: plain, value, /)", forward=setitem, batching=batching.setitem,
-       doc="A copy of `x` in which `value`, broadcast, stands at `key`; where the key repeats, the last value.",
-       x=lambda xp, g, key: xp.setitem(g, key, 0.0),
-       value=setitem_value_vjp)
+linear(
+    "setitem(x, key: plain, value, /)",
+    forward=setitem,
+    batching=batching.setitem,
+    doc="A copy of `x` in which `value`, broadcast, stands at `key`; where the key repeats, the "
+    "last value.",
+    x=lambda xp, g, key: xp.setitem(g, key, 0.0),
+    value=setitem_value_vjp,
+)
 
 
 # ----- Gathering -----
@@ -115,22 +148,34 @@ def take_vjp(xp: Any, g: Any, indices: Any, axis: int | None, x_shape: tuple[int
     """Add the rows of `g` to the rows of `x` that they came from."""
     if axis is None:  # of more than one axis, NumPy takes from the flattened array
         x_size = prod(x_shape)
-        return xp.reshape(xp.scatter_add(xp.reshape(g, (-1,)), xp.reshape(indices, (-1,)), x_size), x_shape)
+        return xp.reshape(
+            xp.scatter_add(xp.reshape(g, (-1,)), xp.reshape(indices, (-1,)), x_size), x_shape
+        )
     axis %= len(x_shape)
     n = x_shape[axis]
     if len(indices.shape) != 1:
-        g = xp.reshape(g, (*x_shape[:axis], prod(indices.shape), *x_shape[axis + 1:]))
+        g = xp.reshape(g, (*x_shape[:axis], prod(indices.shape), *x_shape[axis + 1 :]))
         indices = xp.reshape(indices, (-1,))
     if axis == 0:
         return xp.scatter_add(g, indices, n)
     return xp.moveaxis(xp.scatter_add(xp.moveaxis(g, axis, 0), indices, n), 0, axis)
 
 
-linear("take(x, indices, /, *, axis=None)", batching=batching.take, doc="The elements of `x` at `indices` along one axis.", x=take_vjp)
+linear(
+    "take(x, indices, /, *, axis=None)",
+    batching=batching.take,
+    doc="The elements of `x` at `indices` along one axis.",
+    x=take_vjp,
+)
 
 
-def take_along_axis_vjp(xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple[int, ...], x_device: Any) -> Any:
-    """One segment sum for all lines along the axis: element j of line b is segment b * n + j. Broadcast axes are left to the engine."""
+def take_along_axis_vjp(
+    xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple[int, ...], x_device: Any
+) -> Any:
+    """One segment sum for all lines along the axis: element j of line b is segment b * n + j.
+
+    Broadcast axes are left to the engine.
+    """
     axis %= len(x_shape)
     n = x_shape[axis]
     m = g.shape[axis]
@@ -145,18 +190,34 @@ def take_along_axis_vjp(xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
-    """The form for libraries that have none: element j of line b is element b * n + j of all lines in a row."""
+    """The form for libraries that have none: element j of line b is element b * n + j of all lines
+    in a row.
+    """
     axis %= len(x.shape)
     n = x.shape[axis]
-    lines = xp.broadcast_shapes((*x.shape[:axis], 1, *x.shape[axis + 1:]), (*indices.shape[:axis], 1, *indices.shape[axis + 1:]))
-    spread = [xp.broadcast_to(a, (*lines[:axis], a.shape[axis], *lines[axis + 1:])) for a in (x, indices)]
+    lines = xp.broadcast_shapes(
+        (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
+        (*indices.shape[:axis], 1, *indices.shape[axis + 1 :]),
+    )
+    spread = [
+        xp.broadcast_to(a, (*lines[:axis], a.shape[axis], *lines[axis + 1 :])) for a in (x, indices)
+    ]
     x, indices = (xp.moveaxis(a, axis, -1) for a in spread)
     shape, count = indices.shape, prod(indices.shape[:-1])
     indices = wrapped(xp, indices, n, index_dtype(xp, xp.device_of(x)))
-    start = xp.expand_dims(xp.arange(count, dtype=indices.dtype, device=xp.device_of(x)) * n, axis=1)
+    start = xp.expand_dims(
+        xp.arange(count, dtype=indices.dtype, device=xp.device_of(x)) * n, axis=1
+    )
     place = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
-    return xp.moveaxis(xp.reshape(xp.take(xp.reshape(x, (count * n,)), place, axis=0), shape), -1, axis)
+    return xp.moveaxis(
+        xp.reshape(xp.take(xp.reshape(x, (count * n,)), place, axis=0), shape), -1, axis
+    )
 
 
-linear("take_along_axis(x, indices, /, *, axis=-1)", forward={"*": take_along_axis}, batching=batching.take_along_axis,
-       doc="The elements of `x` at `indices`, for each line along the axis its own.", x=take_along_axis_vjp)
+linear(
+    "take_along_axis(x, indices, /, *, axis=-1)",
+    forward={"*": take_along_axis},
+    batching=batching.take_along_axis,
+    doc="The elements of `x` at `indices`, for each line along the axis its own.",
+    x=take_along_axis_vjp,
+)

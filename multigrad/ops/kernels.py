@@ -1,12 +1,14 @@
-"""Operations that derivative rules call and the standard lacks: segment sums, and the adjoint of indexing.
+"""Operations that derivative rules call and the standard lacks: segment sums, and the adjoint of
+indexing.
 
-Each has a default that uses only the standard, so a backend that gives none of its own is complete, only slower; one
-that gives its own (`Backend.functions`) need only know NumPy's meaning of a key. No default branches on a value, so all
-of them run under a trace, and on libraries without boolean indexing or data-dependent shapes.
+Each has a default that uses only the standard, so a backend that gives none of its own is complete,
+only slower; one that gives its own (`Backend.functions`) need only know NumPy's meaning of a key.
+No default branches on a value, so all of them run under a trace, and on libraries without boolean
+indexing or data-dependent shapes.
 
 Costs of the defaults, for m values or index rows of k elements written into n rows:
 
-    scatter_add               O(m k log m + (m + n) log m), where a native scatter takes O(m k + n k)
+    scatter_add               O(m k log m + (m + n) log m); a native scatter takes O(m k + n k)
     unindex, slices and ints  O(size of the result)
     unindex, a boolean mask   O(size of the result)
     unindex, integer arrays   as scatter_add
@@ -34,12 +36,17 @@ def is_complex(xp: Any, dtype: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def is_narrow(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is float16, bfloat16 or the like, in which many can neither be counted nor be divided by: float32 can."""
+    """Whether `dtype` is float16, bfloat16 or the like, in which many can neither be counted nor be
+    divided by: float32 can.
+    """
     return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
 
 
 def wide(xp: Any, x: Any) -> Any:
-    """An array of a narrow dtype in float32, another itself. What a rule computes of it is given the argument's dtype by the engine."""
+    """An array of a narrow dtype in float32, another itself.
+
+    What a rule computes of it is given the argument's dtype by the engine.
+    """
     return xp.astype(x, xp.float32) if is_narrow(xp, x.dtype) else x
 
 
@@ -49,8 +56,15 @@ def conj(xp: Any, x: Any) -> Any:
 
 
 def alike(xp: Any, x: Any, like: Any) -> Any:
-    """A real array that is to meet a complex one in an operator, as complex numbers. Libraries differ in which operators take both kinds."""
-    return xp.astype(x, like.dtype) if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype) else x
+    """A real array that is to meet a complex one in an operator, as complex numbers.
+
+    Libraries differ in which operators take both kinds.
+    """
+    return (
+        xp.astype(x, like.dtype)
+        if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype)
+        else x
+    )
 
 
 def imaginary(xp: Any, x: Any, dtype: Any) -> Any:
@@ -74,22 +88,35 @@ def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
     return xp.where(bad, nan, x) if found is None else x
 
 
-linear("refuse(x, bad, /, message)", forward=refuse, view="same", batching=batching.refuse,
-       doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not known (under a trace), nan there instead.",
-       x=lambda xp, g: g)
+linear(
+    "refuse(x, bad, /, message)",
+    forward=refuse,
+    view="same",
+    batching=batching.refuse,
+    doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are "
+    "not known (under a trace), nan there instead.",
+    x=lambda xp, g: g,
+)
 
 # ----- Squares -----
 
-elementwise("difference_of_squares(x1, x2, /)", forward=lambda xp, x1, x2: (x1 - x2) * (x1 + x2), x1=lambda xp, x1: 2 * x1,
-            x2=lambda xp, x2: -2 * x2, doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.")
+elementwise(
+    "difference_of_squares(x1, x2, /)",
+    forward=lambda xp, x1, x2: (x1 - x2) * (x1 + x2),
+    x1=lambda xp, x1: 2 * x1,
+    x2=lambda xp, x2: -2 * x2,
+    doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.",
+)
 
 # ----- Numbers that are no float -----
 
 
 class Number:
-    """A number such as the logarithm of 2: the nearest float, and how a library with more digits computes it.
+    """A number such as the logarithm of 2: the nearest float, and how a library with more digits
+    computes it.
 
-    `recipe(xp, one)` makes it of a 1, by functions of the standard that Python's `math` has as well.
+    `recipe(xp, one)` makes it of a 1, by functions of the standard that Python's `math` has as
+    well.
     """
 
     __slots__ = ("recipe", "value")
@@ -105,10 +132,15 @@ PI = Number(lambda xp, one: xp.acos(-one))
 DEGREE = Number(lambda xp, one: xp.acos(-one) / 180)
 RADIAN = Number(lambda xp, one: 180 / xp.acos(-one))
 
-# A float has as many digits as the arrays of most libraries. The backend of one with more gives this function of its own:
-# {"scaled": lambda x, by: x * by.recipe(xp, xp.ones((), dtype=x.dtype))}
-linear("scaled(x, /, by)", forward=lambda xp, x, by: x * by.value, batching="elementwise", x=lambda xp, g, by: xp.scaled(g, by),
-       doc="Each element times a `Number`, which is as exact as the library's arrays.")
+# A float has as many digits as the arrays of most libraries. The backend of one with more gives
+# this function of its own: {"scaled": lambda x, by: x * by.recipe(xp, xp.ones((), dtype=x.dtype))}
+linear(
+    "scaled(x, /, by)",
+    forward=lambda xp, x, by: x * by.value,
+    batching="elementwise",
+    x=lambda xp, g, by: xp.scaled(g, by),
+    doc="Each element times a `Number`, which is as exact as the library's arrays.",
+)
 
 # ----- Segment sums -----
 
@@ -116,9 +148,9 @@ linear("scaled(x, /, by)", forward=lambda xp, x, by: x * by.value, batching="ele
 def scatter_add(xp: Any, values: Any, indices: Any, n: int) -> Any:
     """The default `scatter_add`: sort by index, then add up each run of equal indices by doubling.
 
-    After the step of width s, row i holds the sum of its run's rows i to i+2s-1, so the head of a run ends up with all
-    of it. A prefix sum would be cheaper but loses digits and spreads one inf over all later segments; a one-hot product
-    makes nan of 0 * inf.
+    After the step of width s, row i holds the sum of its run's rows i to i+2s-1, so the head of a
+    run ends up with all of it. A prefix sum would be cheaper but loses digits and spreads one inf
+    over all later segments; a one-hot product makes nan of 0 * inf.
     """
     m, rest = values.shape[0], values.shape[1:]
     if m == 0:
@@ -142,14 +174,21 @@ def scatter_add(xp: Any, values: Any, indices: Any, n: int) -> Any:
 
 
 def wrapped(xp: Any, indices: Any, n: int, dtype: Any) -> Any:
-    """Return `indices` into an axis of length n, counted from its start, as `dtype` (a narrow one could not hold n)."""
+    """Return `indices` into an axis of length n, counted from its start, as `dtype` (a narrow one
+    could not hold n).
+    """
     indices = xp.astype(indices, dtype, copy=False)
     return xp.where(indices < 0, indices + n, indices)
 
 
-linear("scatter_add(values, indices, /, n)", forward=scatter_add, batching=batching.scatter_add,
-       doc="Add the rows `values[i]` into row `indices[i]` of n rows of zeros; indices are 1-d, in [-n, n), and may repeat.",
-       values=lambda xp, g, indices: xp.take(g, indices, axis=0))
+linear(
+    "scatter_add(values, indices, /, n)",
+    forward=scatter_add,
+    batching=batching.scatter_add,
+    doc="Add the rows `values[i]` into row `indices[i]` of n rows of zeros; indices are 1-d, in "
+    "[-n, n), and may repeat.",
+    values=lambda xp, g, indices: xp.take(g, indices, axis=0),
+)
 
 
 # ----- The adjoint of indexing -----
@@ -184,7 +223,9 @@ def _unslice(xp: Any, x: Any, key: tuple[Any, ...], shape: tuple[int, ...]) -> A
 
 
 def _unslice_axis(xp: Any, x: Any, key: slice, n: int, axis: int) -> Any:
-    """Spread `x` over the places `key` of an axis of length n: interleave zeros for the step, pad both ends."""
+    """Spread `x` over the places `key` of an axis of length n: interleave zeros for the step, pad
+    both ends.
+    """
     places = range(*key.indices(n))
     if places.step < 0:
         x, places = xp.flip(x, axis=axis), places[::-1]
@@ -193,18 +234,22 @@ def _unslice_axis(xp: Any, x: Any, key: slice, n: int, axis: int) -> Any:
     step = places.step
     if step > 1 and len(places) > 1:
         spread = xp.stack([x, *[xp.zeros_like(x)] * (step - 1)], axis=axis + 1)
-        x = xp.reshape(spread, (*x.shape[:axis], x.shape[axis] * step, *x.shape[axis + 1:]))
+        x = xp.reshape(spread, (*x.shape[:axis], x.shape[axis] * step, *x.shape[axis + 1 :]))
         x = x[(slice(None),) * axis + (slice(0, 1 - step), ...)]
     ends = (_zeros(xp, x, axis, places[0]), x, _zeros(xp, x, axis, n - 1 - places[-1]))
     return xp.concat([part for part in ends if part.shape[axis]], axis=axis)
 
 
 def _zeros(xp: Any, x: Any, axis: int, n: int) -> Any:
-    return xp.zeros((*x.shape[:axis], n, *x.shape[axis + 1:]), dtype=x.dtype, device=xp.device_of(x))
+    return xp.zeros(
+        (*x.shape[:axis], n, *x.shape[axis + 1 :]), dtype=x.dtype, device=xp.device_of(x)
+    )
 
 
 def masked_rows(xp: Any, mask: Any, rows: Any) -> Any:
-    """Lay the rows out as `mask` asks for them: at its i-th true place, the i-th row (elsewhere, any)."""
+    """Lay the rows out as `mask` asks for them: at its i-th true place, the i-th row (elsewhere,
+    any).
+    """
     flat = xp.reshape(mask, (-1,))
     count = xp.cumulative_sum(xp.astype(flat, xp.int8), dtype=index_dtype(xp, xp.device_of(mask)))
     place = xp.where(flat, count - 1, xp.zeros_like(count))
@@ -213,10 +258,12 @@ def masked_rows(xp: Any, mask: Any, rows: Any) -> Any:
 
 
 def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tuple[Any, int]:
-    """Turn a key with integer arrays into one 1-d index over its leading axes, and say how many these are.
+    """Turn a key with integer arrays into one 1-d index over its leading axes, and say how many
+    these are.
 
-    Where arrays and integers come first and nothing else is restricted, whole rows are meant. Any other key is replayed
-    on an array of element numbers, which is right for whatever the library accepts.
+    Where arrays and integers come first and nothing else is restricted, whole rows are meant. Any
+    other key is replayed on an array of element numbers, which is right for whatever the library
+    accepts.
     """
     lead = leading_arrays(xp, key, len(shape))
     if not lead:
@@ -229,6 +276,11 @@ def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tupl
     return xp.reshape(total, (-1,)), len(lead)
 
 
-linear("unindex(values, /, key, shape)", forward=unindex, batching=batching.unindex,
-       doc="Return zeros of that shape with `values` added at `key`: the adjoint of `x[key]`. Where the key repeats, they add up.",
-       values=lambda xp, g, key: xp.getitem(g, key))
+linear(
+    "unindex(values, /, key, shape)",
+    forward=unindex,
+    batching=batching.unindex,
+    doc="Return zeros of that shape with `values` added at `key`: the adjoint of `x[key]`. "
+    "Where the key repeats, they add up.",
+    values=lambda xp, g, key: xp.getitem(g, key),
+)

@@ -7,14 +7,16 @@ from typing import Any
 
 
 def split_key(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
-    """Return `key` as a tuple with one entry per axis, and None where an axis is added; no Ellipsis, nothing left out.
+    """Return `key` as a tuple with one entry per axis, and None where an axis is added; no
+    Ellipsis, nothing left out.
 
-    A boolean mask stands for as many axes as it has. What is not understood (a list, say) stands for one axis.
+    A boolean mask stands for as many axes as it has. What is not understood (a list, say) stands
+    for one axis.
     """
     entries = key if isinstance(key, tuple) else (key,)
     used = sum(_axes_of(xp, k) for k in entries)
     at = next((i for i, k in enumerate(entries) if k is Ellipsis), len(entries))
-    return entries[:at] + (slice(None),) * (ndim - used) + entries[at + 1:]
+    return entries[:at] + (slice(None),) * (ndim - used) + entries[at + 1 :]
 
 
 def _axes_of(xp: Any, entry: Any) -> int:
@@ -29,13 +31,20 @@ def is_mask(xp: Any, entry: Any) -> bool:
 
 
 def is_int(entry: Any) -> bool:
-    """Whether an entry of a key is a Python integer (True and False are not: they mean masks without axes)."""
+    """Whether an entry of a key is a Python integer (True and False are not: they mean masks
+    without axes).
+    """
     return isinstance(entry, int) and not isinstance(entry, bool)
 
 
 def is_basic(key: Any) -> bool:
-    """Whether `key` consists of integers, slices, Ellipsis and None, so that no element is selected twice."""
-    return all(k is None or k is Ellipsis or isinstance(k, slice) or is_int(k) for k in (key if isinstance(key, tuple) else (key,)))
+    """Whether `key` consists of integers, slices, Ellipsis and None, so that no element is selected
+    twice.
+    """
+    return all(
+        k is None or k is Ellipsis or isinstance(k, slice) or is_int(k)
+        for k in (key if isinstance(key, tuple) else (key,))
+    )
 
 
 def sole_mask(xp: Any, key: Any) -> Any:
@@ -45,17 +54,27 @@ def sole_mask(xp: Any, key: Any) -> Any:
 
 
 def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
-    """The integers and integer arrays that `key` begins with, if it restricts nothing else; otherwise nothing."""
+    """The integers and integer arrays that `key` begins with, if it restricts nothing else;
+    otherwise nothing.
+    """
     entries = split_key(xp, key, ndim)
-    lead = tuple(takewhile(lambda k: is_int(k) or (hasattr(k, "dtype") and not is_mask(xp, k)), entries))
-    return lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead):]) else ()
+    lead = tuple(
+        takewhile(lambda k: is_int(k) or (hasattr(k, "dtype") and not is_mask(xp, k)), entries)
+    )
+    return (
+        lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead) :]) else ()
+    )
 
 
 def index_dtype(xp: Any, device: Any) -> Any:
-    """The integer dtype that indices have on a device: its default, since not every device has int64."""
+    """The integer dtype that indices have on a device: its default, since not every device has
+    int64.
+    """
     return xp.arange(0, device=device).dtype
 
 
 def float_dtype(xp: Any, device: Any) -> Any:
-    """The floating dtype that numbers have on a device: its default, since not every device has float64."""
+    """The floating dtype that numbers have on a device: its default, since not every device has
+    float64.
+    """
     return xp.zeros(0, device=device).dtype

@@ -1,7 +1,10 @@
-"""The linalg extension: products, parts of matrices, inverses and linear systems. Determinants, norms and decompositions are next door.
+"""The linalg extension: products, parts of matrices, inverses and linear systems.
 
-Complex gradients are PyTorch's. X stands for the inverse or pseudoinverse of x, ^H for the conjugate transpose.
-M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008, has the rules of inverses.
+Determinants, norms and decompositions are next door.
+
+Complex gradients are PyTorch's. X stands for the inverse or pseudoinverse of x, ^H for the
+conjugate transpose. M. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation", 2008, has the rules of inverses.
 """
 
 from __future__ import annotations
@@ -19,38 +22,57 @@ Shape = tuple[int, ...]
 
 # ----- names that the main namespace has, too -----
 
-composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2), doc="Matrix product, over the last two axes.")
-composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x), doc="Exchange the last two axes.")
-composite("linalg.tensordot(x1, x2, /, *, axes=2)", lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
+# fmt: off
+composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2),
+          doc="Matrix product, over the last two axes.")
+composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x),
+          doc="Exchange the last two axes.")
+composite("linalg.tensordot(x1, x2, /, *, axes=2)",
+          lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
           doc="Sum of products over pairs of axes.")
-composite("linalg.vecdot(x1, x2, /, *, axis=-1)", lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
+composite("linalg.vecdot(x1, x2, /, *, axis=-1)",
+          lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
           doc="Sum of conj(x1) * x2 along an axis.")
+# fmt: on
 
 # ----- products of vectors -----
 
 
 def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
-    """Each component is made of the next one and the one after that, in cyclic order. NumPy takes vectors of two components, too."""
+    """Each component is made of the next one and the one after that, in cyclic order.
+
+    NumPy takes vectors of two components, too.
+    """
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(f"linalg.cross: the axis {axis} must have length 3 in both operands; their shapes are {x1.shape} and {x2.shape}.")
-    return xp.roll(x1, -1, axis=axis) * xp.roll(x2, 1, axis=axis) - xp.roll(x1, 1, axis=axis) * xp.roll(x2, -1, axis=axis)
+        raise ValueError(
+            f"linalg.cross: the axis {axis} must have length 3 in both operands; their shapes "
+            f"are {x1.shape} and {x2.shape}."
+        )
+    return xp.roll(x1, -1, axis=axis) * xp.roll(x2, 1, axis=axis) - xp.roll(
+        x1, 1, axis=axis
+    ) * xp.roll(x2, -1, axis=axis)
 
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
     """The standard wants vectors; NumPy flattens anything else."""
     if len(x1.shape) != 1 or len(x2.shape) != 1:
-        raise ValueError(f"linalg.outer: both operands must have one dimension; their shapes are {x1.shape} and {x2.shape}.")
+        raise ValueError(
+            f"linalg.outer: both operands must have one dimension; their shapes are {x1.shape} "
+            f"and {x2.shape}."
+        )
     return x1[:, None] * x2[None, :]
 
 
-multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross,
-            forward=cross, doc="The vector product of 3-vectors along an axis.",
+# fmt: off
+multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross, forward=cross,
+            doc="The vector product of 3-vectors along an axis.",
             x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis))
-multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer,
-            forward=outer, doc="The products of each element of one vector with each of another.",
+multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=outer,
+            doc="The products of each element of one vector with each of another.",
             x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
             x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g))
+# fmt: on
 
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
 
@@ -80,16 +102,36 @@ def trace_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
     return diagonal_vjp(xp, xp.broadcast_to(g[..., None], (*x_shape[:-2], length)), x_shape, offset)
 
 
-linear("linalg.diagonal(x, /, *, offset=0)", batching="leading", forward={"*": diagonal}, view=True, x=diagonal_vjp, doc="A diagonal of each matrix.")
-linear("linalg.trace(x, /, *, offset=0, dtype=None)", batching="leading", x=trace_vjp,
-       forward={"*": lambda xp, x, offset, dtype: xp.sum(xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)},
-       doc="The sum over a diagonal of each matrix.")
+linear(
+    "linalg.diagonal(x, /, *, offset=0)",
+    batching="leading",
+    forward={"*": diagonal},
+    view=True,
+    x=diagonal_vjp,
+    doc="A diagonal of each matrix.",
+)
+linear(
+    "linalg.trace(x, /, *, offset=0, dtype=None)",
+    batching="leading",
+    x=trace_vjp,
+    forward={
+        "*": lambda xp, x, offset, dtype: xp.sum(
+            xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype
+        )
+    },
+    doc="The sum over a diagonal of each matrix.",
+)
 
 # ----- inverses and linear systems -----
 
 
-def solve_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, ans: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
-    """gx2 = x1^-H g, gx1 = -gx2 ans^H: one solution serves both. Of one matrix for a batch, summed over the batch at once."""
+def solve_vjp(
+    xp: Any, g: Any, x1: Any, x2_shape: Shape, ans: Any, needs: tuple[bool, bool]
+) -> tuple[Any, Any]:
+    """gx2 = x1^-H g, gx1 = -gx2 ans^H: one solution serves both.
+
+    Of one matrix for a batch, summed over the batch at once.
+    """
     vector = len(x2_shape) == 1  # only then is x2 a vector, or each of ans
     gx2 = xp.linalg.solve(adjoint(xp, x1), g[..., None] if vector else g)
     gx1 = None
@@ -123,10 +165,14 @@ def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
     return -(xh @ g @ xh)
 
 
-define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp, jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
-       doc="The solution of x1 @ ans = x2 for each square matrix x1. x2 is a vector if it has one dimension, else a stack of matrices.")
-define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp, jvp=lambda xp, t, ans: -(ans @ t @ ans),
-       doc="The inverse of each square matrix.")
+# fmt: off
+define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp,
+       jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
+       doc="The solution of x1 @ ans = x2 for each square matrix x1. x2 is a vector if it has "
+           "one dimension, else a stack of matrices.")
+define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
+       jvp=lambda xp, t, ans: -(ans @ t @ ans), doc="The inverse of each square matrix.")
+# fmt: on
 
 # ----- powers -----
 
@@ -149,7 +195,9 @@ def matrix_power(xp: Any, x: Any, n: Any) -> Any:
 
 
 def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
-    """The sum of x^k t x^(n - 1 - k) over k, by squaring pairs (matrix, tangent) as the power itself is made."""
+    """The sum of x^k t x^(n - 1 - k) over k, by squaring pairs (matrix, tangent) as the power
+    itself is made.
+    """
     n = index(n)
     if n == 0:
         return xp.zeros_like(t)
@@ -167,10 +215,15 @@ def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
 
 
 # The adjoint is the same sum, with x^H.
-define("linalg.matrix_power(x, n: plain, /)", batching="leading",
-       forward={"*": matrix_power}, jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1 and "same",
-       x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
-       doc="Each square matrix to an integer power; to a negative one, the power of its inverse.")
+define(
+    "linalg.matrix_power(x, n: plain, /)",
+    batching="leading",
+    forward={"*": matrix_power},
+    jvp=matrix_power_jvp,
+    view=lambda x, n: index(n) == 1 and "same",
+    x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
+    doc="Each square matrix to an integer power; to a negative one, the power of its inverse.",
+)
 
 # ----- pseudoinverses -----
 
@@ -179,7 +232,9 @@ def _cutoff(xp: Any, x: Any, s: Any, rtol: Any) -> Any:
     """The value above which a singular value is not taken for zero."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * epsilon(xp, s.dtype)
-    return xp.max(s, axis=-1, keepdims=True) * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
+    return xp.max(s, axis=-1, keepdims=True) * (
+        rtol[..., None] if getattr(rtol, "shape", ()) else rtol
+    )
 
 
 def pinv(xp: Any, x: Any, rtol: Any) -> Any:
@@ -199,16 +254,21 @@ def matrix_rank(xp: Any, x: Any, rtol: Any) -> Any:
 
 
 def _scale(xp: Any, ans: Any) -> Any:
-    """A power of two, of the size of the pseudoinverse: products of three of it would overflow or vanish where the gradient does not."""
+    """A power of two, of the size of the pseudoinverse: products of three of it would overflow or
+    vanish where the gradient does not.
+    """
     largest = xp.max(xp.abs(ans), axis=(-2, -1), keepdims=True)
-    exponent = xp.round(xp.log2(xp.where(largest == 0, 1.0, largest)))  # nothing depends on it: the derivative of a rounded number is 0
+    # nothing depends on it: the derivative of a rounded number is 0
+    exponent = xp.round(xp.log2(xp.where(largest == 0, 1.0, largest)))
     return xp.pow(2 * xp.ones_like(exponent), exponent)
 
 
 def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
-    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x), in an order that makes no square matrix of the longer side.
+    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x), in an order that makes no square
+    matrix of the longer side.
 
-    The adjoint of the derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
+    The adjoint of the derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10,
+    1973, eq. 4.12).
     """
     if 0 in x.shape:
         return xp.zeros_like(x)
@@ -236,8 +296,13 @@ def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
 
 
 # The cutoff only chooses the rank, so that nothing depends on it.
-define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"), forward={"*": pinv}, jvp=pinv_jvp,
-       x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
-       doc="The Moore-Penrose pseudoinverse of each matrix. The derivative is that at constant rank.")
-nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("matrix_rank"), forward=matrix_rank,
-                  doc="The number of singular values of each matrix that exceed rtol times the largest.")
+# fmt: off
+define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"),
+       forward={"*": pinv}, jvp=pinv_jvp, x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
+       doc="The Moore-Penrose pseudoinverse of each matrix. The derivative is that at constant "
+           "rank.")
+nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)",
+                  batching=batching_linalg.with_tolerance("matrix_rank"), forward=matrix_rank,
+                  doc="The number of singular values of each matrix that exceed rtol times the "
+                      "largest.")
+# fmt: on

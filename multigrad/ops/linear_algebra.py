@@ -1,8 +1,9 @@
 """Linear algebra: products. The gradient of each operand keeps only the other one.
 
-Complex gradients are PyTorch's: that of `x1 @ x2` with respect to x2 is `x1^H @ g`. Sums over batch axes along which
-one operand was broadcast are left to the engine, except where a single product can do them: a batch of matrices with
-one matrix (any linear layer) would otherwise make a gradient per batch entry first.
+Complex gradients are PyTorch's: that of `x1 @ x2` with respect to x2 is `x1^H @ g`. Sums over batch
+axes along which one operand was broadcast are left to the engine, except where a single product can
+do them: a batch of matrices with one matrix (any linear layer) would otherwise make a gradient per
+batch entry first.
 """
 
 from __future__ import annotations
@@ -16,12 +17,24 @@ from .kernels import conj
 Shape = tuple[int, ...]
 
 
-linear("matrix_transpose(x, /)", batching="leading", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g),
-       forward={"*": lambda xp, x: xp.permute_dims(x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2))})
+linear(
+    "matrix_transpose(x, /)",
+    batching="leading",
+    view=True,
+    doc="Exchange the last two axes.",
+    x=lambda xp, g: xp.matrix_transpose(g),
+    forward={
+        "*": lambda xp, x: xp.permute_dims(
+            x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
+        )
+    },
+)
 
 
 def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: Any) -> Any:
-    """g @ x2^H, in the memory order of x1; for a vector or matrix against a batch, summed over the batch at once."""
+    """g @ x2^H, in the memory order of x1; for a vector or matrix against a batch, summed over the
+    batch at once.
+    """
     x2 = conj(xp, x2)
     ndim = len(x2.shape)
     if ndim == 1:
@@ -37,7 +50,9 @@ def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: An
 
 
 def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | None) -> Any:
-    """x1^H @ g, in the memory order of x2; for a vector or matrix against a batch, summed over the batch at once."""
+    """x1^H @ g, in the memory order of x2; for a vector or matrix against a batch, summed over the
+    batch at once.
+    """
     x1 = conj(xp, x1)
     ndim = len(x1.shape)
     if ndim == 1:
@@ -50,21 +65,36 @@ def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | Non
     return xp.matmul(xp.matrix_transpose(x1), g)
 
 
-multilinear("matmul(x1, x2, /)", batching=batching_linalg.matmul,
-            operator="matmul", doc="Matrix product, over the last two axes.", x1=matmul_x1_vjp, x2=matmul_x2_vjp)
+multilinear(
+    "matmul(x1, x2, /)",
+    batching=batching_linalg.matmul,
+    operator="matmul",
+    doc="Matrix product, over the last two axes.",
+    x1=matmul_x1_vjp,
+    x2=matmul_x2_vjp,
+)
 
 
 def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, Shape]:
-    """The axes that tensordot contracts, of x1 and of x2 in the same order, and those that it keeps, of either."""
+    """The axes that tensordot contracts, of x1 and of x2 in the same order, and those that it
+    keeps, of either.
+    """
     if hasattr(axes, "__index__"):  # NumPy's integers, too
         axes = range(ndim1 - int(axes), ndim1), range(int(axes))
     sum1 = tuple(a % ndim1 for a in axes[0])
     sum2 = tuple(a % ndim2 for a in axes[1])
-    return sum1, sum2, tuple(a for a in range(ndim1) if a not in sum1), tuple(a for a in range(ndim2) if a not in sum2)
+    return (
+        sum1,
+        sum2,
+        tuple(a for a in range(ndim1) if a not in sum1),
+        tuple(a for a in range(ndim2) if a not in sum2),
+    )
 
 
 def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> Any:
-    """Contract g with conj(x2) over the axes that x2 brought, and put those that are left in the order of x1."""
+    """Contract g with conj(x2) over the axes that x2 brought, and put those that are left in the
+    order of x1.
+    """
     sum1, sum2, kept1, kept2 = contracted(axes, len(x1_shape), len(x2.shape))
     result = xp.tensordot(g, conj(xp, x2), axes=(tuple(range(len(kept1), len(g.shape))), kept2))
     place = {a: i for i, a in enumerate(kept1)}
@@ -73,7 +103,9 @@ def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> An
 
 
 def tensordot_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, axes: Any) -> Any:
-    """Contract conj(x1) with g over the axes that x1 brought, and put those that are left in the order of x2."""
+    """Contract conj(x1) with g over the axes that x1 brought, and put those that are left in the
+    order of x2.
+    """
     sum1, sum2, kept1, kept2 = contracted(axes, len(x1.shape), len(x2_shape))
     result = xp.tensordot(conj(xp, x1), g, axes=(kept1, tuple(range(len(kept1)))))
     place = {a: len(sum1) + i for i, a in enumerate(kept2)}
@@ -86,11 +118,15 @@ def _ordered(xp: Any, x: Any, place: dict[int, int]) -> Any:
     return x if order == tuple(range(len(order))) else xp.permute_dims(x, order)
 
 
+# fmt: off
 multilinear("tensordot(x1, x2, /, *, axes=2)", batching=batching_linalg.tensordot,
             doc="Sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
 
-# The standard allows a negative axis only: it means the same axis of both operands and of their broadcast shape.
-multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot, doc="Sum of conj(x1) * x2 along an axis.",
+# The standard allows a negative axis only: it means the same axis of both operands and of their
+# broadcast shape.
+multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot,
+            doc="Sum of conj(x1) * x2 along an axis.",
             forward={"*": lambda xp, x1, x2, axis: xp.sum(conj(xp, x1) * x2, axis=axis)},
             x1=lambda xp, g, x2, axis: xp.expand_dims(conj(xp, g), axis=axis) * x2,
             x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)
+# fmt: on

@@ -1,4 +1,7 @@
-"""Manipulation: the same elements in another arrangement. All of it is linear, and none of it keeps an array."""
+"""Manipulation: the same elements in another arrangement.
+
+All of it is linear, and none of it keeps an array.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,27 @@ Shape = tuple[int, ...]
 
 
 def broadcast_shapes(xp: Any, *shapes: Shape) -> Shape:
-    """The form for libraries that have none: axes are aligned at the end, and a length of 1 gives way."""
+    """The form for libraries that have none: axes are aligned at the end, and a length of 1 gives
+    way.
+    """
     ndim = max(map(len, shapes), default=0)
     found = [1] * ndim
     for shape in shapes:
         for i, n in enumerate(shape, ndim - len(shape)):
             if n != 1 and found[i] not in (1, n):
-                raise ValueError(f"broadcast_shapes: the shapes {', '.join(map(str, shapes))} do not fit together")
+                raise ValueError(
+                    f"broadcast_shapes: the shapes {', '.join(map(str, shapes))} do not fit "
+                    "together"
+                )
             found[i] = found[i] if n == 1 else n
     return tuple(found)
 
 
-nondifferentiable("broadcast_shapes(*shapes: plain)", forward={"*": broadcast_shapes}, doc="The shape that arrays of the given shapes broadcast to.")
+nondifferentiable(
+    "broadcast_shapes(*shapes: plain)",
+    forward={"*": broadcast_shapes},
+    doc="The shape that arrays of the given shapes broadcast to.",
+)
 
 # ----- Shapes -----
 
@@ -35,17 +47,19 @@ def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
     return xp.reshape(xp.sum(g, axis=axes, dtype=g.dtype), x_shape) if axes else g
 
 
-linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True, materialize=False,
-       doc="Broadcast arrays against each other.",
-       arrays=lambda xp, g: list(g))
-linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True, doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
+# fmt: off
+linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True,
+       materialize=False, doc="Broadcast arrays against each other.", arrays=lambda xp, g: list(g))
+linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True,
+       doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
 linear("reshape(x, /, shape, *, copy=None)", view="layout", batching=batching.reshape,
        doc="The same elements in another shape, in row-major order.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
-linear("expand_dims(x, /, axis)", batching=batching.expand_dims, view=True, doc="Insert axes of length 1.",
-       x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+linear("expand_dims(x, /, axis)", batching=batching.expand_dims, view=True,
+       doc="Insert axes of length 1.", x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
 linear("squeeze(x, /, axis)", batching="axis", view=True, doc="Remove axes of length 1.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+# fmt: on
 
 # ----- Orders of axes and elements -----
 
@@ -60,36 +74,48 @@ def permute_dims_vjp(xp: Any, g: Any, axes: Shape) -> Any:
 
 def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> Any:
     """Roll back."""
-    return xp.roll(g, tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift, axis=axis)
+    return xp.roll(
+        g, tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift, axis=axis
+    )
 
 
 def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> Any:
     """The form for libraries that have none."""
     ndim = len(x.shape)
-    origins, targets = ([a % ndim for a in ((axes,) if isinstance(axes, int) else axes)] for axes in (source, destination))
+    origins, targets = (
+        [a % ndim for a in ((axes,) if isinstance(axes, int) else axes)]
+        for axes in (source, destination)
+    )
     order = [a for a in range(ndim) if a not in origins]
     for target, origin in sorted(zip(targets, origins, strict=True)):
         order.insert(target, origin)
     return xp.permute_dims(x, tuple(order))
 
 
-linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True, doc="Permute the axes.", x=permute_dims_vjp)
-linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis, forward={"*": moveaxis},
-       doc="Move axes to other positions; the others keep their order.",
+# fmt: off
+linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True,
+       doc="Permute the axes.", x=permute_dims_vjp)
+linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis,
+       forward={"*": moveaxis}, doc="Move axes to other positions; the others keep their order.",
        x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source))
-linear("flip(x, /, *, axis=None)", batching="axis", view=True, doc="Reverse the order of elements along axes.",
-       x=lambda xp, g, axis: xp.flip(g, axis=axis))
+linear("flip(x, /, *, axis=None)", batching="axis", view=True,
+       doc="Reverse the order of elements along axes.", x=lambda xp, g, axis: xp.flip(g, axis=axis))
 linear("roll(x, /, shift, *, axis=None)", batching=batching.roll,
        doc="Roll elements along axes; what leaves at one end comes in at the other.", x=roll_vjp)
-linear("tril(x, /, *, k=0)", batching="leading", doc="The lower triangle of each matrix, on and below the k-th diagonal.",
+linear("tril(x, /, *, k=0)", batching="leading",
+       doc="The lower triangle of each matrix, on and below the k-th diagonal.",
        x=lambda xp, g, k: xp.tril(g, k=k))
-linear("triu(x, /, *, k=0)", batching="leading", doc="The upper triangle of each matrix, on and above the k-th diagonal.",
+linear("triu(x, /, *, k=0)", batching="leading",
+       doc="The upper triangle of each matrix, on and above the k-th diagonal.",
        x=lambda xp, g, k: xp.triu(g, k=k))
+# fmt: on
 
 # ----- Joining and splitting -----
 
 
-def concat_vjp(xp: Any, g: Any, axis: int | None, arrays_shape: tuple[Shape, ...], needs: tuple[bool, ...]) -> list[Any]:
+def concat_vjp(
+    xp: Any, g: Any, axis: int | None, arrays_shape: tuple[Shape, ...], needs: tuple[bool, ...]
+) -> list[Any]:
     """Cut the gradient where the arrays were joined."""
     if axis is not None:
         axis %= len(g.shape)
@@ -97,7 +123,9 @@ def concat_vjp(xp: Any, g: Any, axis: int | None, arrays_shape: tuple[Shape, ...
     parts: list[Any] = []
     start = 0
     for shape, length, need in zip(arrays_shape, lengths, needs, strict=True):
-        part = g[(slice(None),) * (axis or 0) + (slice(start, start + length), ...)] if need else None
+        part = (
+            g[(slice(None),) * (axis or 0) + (slice(start, start + length), ...)] if need else None
+        )
         parts.append(xp.reshape(part, shape) if need and axis is None else part)
         start += length
     return parts
@@ -109,25 +137,48 @@ def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
     return xp.stack([zero if part is None else part for part in g], axis=axis)
 
 
-linear("concat(arrays: arrays, /, *, axis=0)", doc="Join arrays along an axis; with axis=None, flattened.", batching=batching.concat,
-       arrays=concat_vjp)
-linear("stack(arrays: arrays, /, *, axis=0)", batching=batching.stack, doc="Join arrays along a new axis.",
-       arrays=lambda xp, g, axis, needs: [part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)])
-linear("unstack(x, /, *, axis=0)", outputs=None, view=True, batching="axis", materialize=False,
-       doc="Split an array into its parts along an axis.", x=unstack_vjp,
-       forward={"*": lambda xp, x, axis: tuple(x[(slice(None),) * (axis % len(x.shape)) + (i, ...)] for i in range(x.shape[axis]))})
+linear(
+    "concat(arrays: arrays, /, *, axis=0)",
+    doc="Join arrays along an axis; with axis=None, flattened.",
+    batching=batching.concat,
+    arrays=concat_vjp,
+)
+linear(
+    "stack(arrays: arrays, /, *, axis=0)",
+    batching=batching.stack,
+    doc="Join arrays along a new axis.",
+    arrays=lambda xp, g, axis, needs: [
+        part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)
+    ],
+)
+linear(
+    "unstack(x, /, *, axis=0)",
+    outputs=None,
+    view=True,
+    batching="axis",
+    materialize=False,
+    doc="Split an array into its parts along an axis.",
+    x=unstack_vjp,
+    forward={
+        "*": lambda xp, x, axis: tuple(
+            x[(slice(None),) * (axis % len(x.shape)) + (i, ...)] for i in range(x.shape[axis])
+        )
+    },
+)
 
 # ----- Repeating -----
 
 
-def repeat_vjp(xp: Any, g: Any, repeats: Any, axis: int | None, x_shape: Shape, x_device: Any) -> Any:
+def repeat_vjp(
+    xp: Any, g: Any, repeats: Any, axis: int | None, x_shape: Shape, x_device: Any
+) -> Any:
     """Sum the copies of each element: consecutive blocks of one length, or segments of any.
 
     One count for all need not be known: it is the quotient of the lengths.
     """
     shape = (prod(x_shape),) if axis is None else x_shape
     axis = 0 if axis is None else axis % len(shape)
-    before, n, after = shape[:axis], shape[axis], shape[axis + 1:]
+    before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
     if isinstance(repeats, int) or prod(repeats.shape) == 1:
         blocks = (*before, n, g.shape[axis] // n if n else 0, *after)
         total = xp.sum(xp.reshape(g, blocks), axis=axis + 1, dtype=g.dtype)
@@ -138,7 +189,9 @@ def repeat_vjp(xp: Any, g: Any, repeats: Any, axis: int | None, x_shape: Shape, 
 
 
 def tile_vjp(xp: Any, g: Any, repetitions: Shape, x_shape: Shape) -> Any:
-    """Sum the copies: give each repetition an axis of its own in front of the axis that it repeats."""
+    """Sum the copies: give each repetition an axis of its own in front of the axis that it
+    repeats.
+    """
     ndim = max(len(x_shape), len(repetitions))
     shape = (1,) * (ndim - len(x_shape)) + tuple(x_shape)
     copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
@@ -146,24 +199,39 @@ def tile_vjp(xp: Any, g: Any, repetitions: Shape, x_shape: Shape) -> Any:
     return xp.reshape(xp.sum(g, axis=tuple(range(0, 2 * ndim, 2)), dtype=g.dtype), x_shape)
 
 
-def meshgrid_vjp(xp: Any, g: tuple[Any, ...], indexing: str, arrays_shape: tuple[Shape, ...], needs: tuple[bool, ...]) -> list[Any]:
-    """Sum each coordinate array over all axes but its own; with indexing="xy" the first two change places."""
+def meshgrid_vjp(
+    xp: Any,
+    g: tuple[Any, ...],
+    indexing: str,
+    arrays_shape: tuple[Shape, ...],
+    needs: tuple[bool, ...],
+) -> list[Any]:
+    """Sum each coordinate array over all axes but its own; with indexing="xy" the first two change
+    places.
+    """
     order = list(range(len(g)))
     if indexing == "xy" and len(g) > 1:
         order[:2] = 1, 0
-    return [xp.reshape(xp.sum(part, axis=tuple(a for a in order if a != own), dtype=part.dtype), shape)
-            if need and part is not None else None
-            for part, own, shape, need in zip(g, order, arrays_shape, needs, strict=True)]
+    return [
+        xp.reshape(xp.sum(part, axis=tuple(a for a in order if a != own), dtype=part.dtype), shape)
+        if need and part is not None
+        else None
+        for part, own, shape, need in zip(g, order, arrays_shape, needs, strict=True)
+    ]
 
 
 def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
-    """The form for libraries that have none: each element gets an axis of its own, or is found by how many come before it."""
+    """The form for libraries that have none: each element gets an axis of its own, or is found by
+    how many come before it.
+    """
     if axis is None:
         x, axis = xp.reshape(x, (-1,)), 0
     axis %= len(x.shape)
-    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
+    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     if isinstance(repeats, int):
-        copies = xp.broadcast_to(xp.reshape(x, (*before, n, 1, *after)), (*before, n, repeats, *after))
+        copies = xp.broadcast_to(
+            xp.reshape(x, (*before, n, 1, *after)), (*before, n, repeats, *after)
+        )
         return xp.reshape(copies, (*before, n * repeats, *after))
     ends = xp.cumulative_sum(xp.broadcast_to(repeats, (n,)))
     places = xp.arange(int(ends[-1]) if n else 0, dtype=ends.dtype, device=xp.device_of(ends))
@@ -176,14 +244,19 @@ def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
     shape = (1,) * (ndim - len(x.shape)) + tuple(x.shape)
     copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
     x = xp.reshape(x, tuple(length for n in shape for length in (1, n)))
-    x = xp.broadcast_to(x, tuple(length for pair in zip(copies, shape, strict=True) for length in pair))
+    x = xp.broadcast_to(
+        x, tuple(length for pair in zip(copies, shape, strict=True) for length in pair)
+    )
     return xp.reshape(x, tuple(c * n for c, n in zip(copies, shape, strict=True)))
 
 
+# fmt: off
 linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward={"*": repeat},
        doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
        x=repeat_vjp)
-linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile}, doc="Repeat the array as a whole along its axes.", x=tile_vjp)
-linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid, materialize=False,
-       doc="The coordinate arrays of the grid spanned by 1-d arrays.",
+linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile},
+       doc="Repeat the array as a whole along its axes.", x=tile_vjp)
+linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid,
+       materialize=False, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
        arrays=meshgrid_vjp)
+# fmt: on

@@ -1,8 +1,9 @@
 """Norms of vectors and matrices, in the linalg extension.
 
-Of each norm one function gives the gradient in the shape of x, scaled by the norm itself, so that nothing overflows or vanishes that
-the norm holds; the vjp multiplies with it, the jvp takes the inner product with it. At kinks it is a subgradient, PyTorch's: 0 at
-the origin, and ties share evenly. Where it says "to every order", higher derivatives there are 0, too.
+Of each norm one function gives the gradient in the shape of x, scaled by the norm itself, so that
+nothing overflows or vanishes that the norm holds; the vjp multiplies with it, the jvp takes the
+inner product with it. At kinks it is a subgradient, PyTorch's: 0 at the origin, and ties share
+evenly. Where it says "to every order", higher derivatives there are 0, too.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ Axes = tuple[int, ...]
 def _real_inner(xp: Any, unit: Any, t: Any, axis: Axes, keepdims: bool) -> Any:
     """The sum of Re(conj(unit) t)."""
     product = conj(xp, unit) * t
-    return xp.sum(xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims)
+    return xp.sum(
+        xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims
+    )
 
 
 def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
-    """1 / k for each of the k values equal to the best one, 0 for others. A nan is equal to a nan."""
+    """1 / k for each of the k values equal to the best one, 0 for others.
+
+    A nan is equal to a nan.
+    """
     winners = (values == best) | xp.isnan(values)
     count = _how_many(xp, winners, values.dtype, axis, True)
-    return _as(xp, xp.where(winners, 1 / xp.where(count == 0, 1.0, count), 0.0), values.dtype)  # of nothing there is no winner
+    # of nothing there is no winner
+    return _as(xp, xp.where(winners, 1 / xp.where(count == 0, 1.0, count), 0.0), values.dtype)
 
 
 # ----- vectors -----
@@ -57,8 +64,8 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
 def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
     """The gradient of a norm; `ans` has the reduced axes.
 
-    sign(x) (|x| / ans)^(p - 1), where elements of 0 count as 0 to every order unless p is even: there it is a polynomial in x / ans.
-    Of ord 0, a count, it is 0 everywhere.
+    sign(x) (|x| / ans)^(p - 1), where elements of 0 count as 0 to every order unless p is even:
+    there it is a polynomial in x / ans. Of ord 0, a count, it is 0 everywhere.
     """
     if ord == 0:
         return xp.zeros_like(x)
@@ -90,7 +97,9 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any,
         dtype, x = x.dtype, wide(xp, x)
         ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
         return xp.astype(vector_norm_jvp(xp, wide(xp, t), x, ans, axis, keepdims, ord), dtype)
-    gradient = _vector_gradient(xp, x, _kept(xp, ans, x.shape, axis, keepdims), _axes(x.shape, axis), _number(ord))
+    gradient = _vector_gradient(
+        xp, x, _kept(xp, ans, x.shape, axis, keepdims), _axes(x.shape, axis), _number(ord)
+    )
     return _real_inner(xp, gradient, t, _axes(x.shape, axis), bool(keepdims))
 
 
@@ -99,11 +108,17 @@ def _number(ord: Any) -> Any:
     return ord if ord is None or isinstance(ord, str) else float(ord)
 
 
-define("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", batching=batching_linalg.vector_norm,
-       chapter="linalg", forward={"*": vector_norm},
-       x=vector_norm_vjp, jvp=vector_norm_jvp,
-       doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord), or the number of elements other than 0 (0), "
-           "the largest (inf) or smallest (-inf) modulus. The gradient at the origin is 0, and ties share it.")
+define(
+    "linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)",
+    batching=batching_linalg.vector_norm,
+    chapter="linalg",
+    forward={"*": vector_norm},
+    x=vector_norm_vjp,
+    jvp=vector_norm_jvp,
+    doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord), or "
+    "the number of elements other than 0 (0), the largest (inf) or smallest (-inf) modulus. "
+    "The gradient at the origin is 0, and ties share it.",
+)
 
 # ----- matrices -----
 
@@ -114,12 +129,16 @@ def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
         return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         s = xp.linalg.svdvals(x)
-        found = xp.linalg.vector_norm(s, axis=-1, ord=1 if ord == "nuc" else inf if ord > 0 else -inf)
+        found = xp.linalg.vector_norm(
+            s, axis=-1, ord=1 if ord == "nuc" else inf if ord > 0 else -inf
+        )
     elif ord in (1, -1, inf, -inf):
         sums = xp.sum(xp.abs(x), axis=-2 if ord in (1, -1) else -1)
         found = xp.linalg.vector_norm(sums, axis=-1, ord=inf if ord > 0 else -inf)
     else:
-        raise ValueError(f"linalg.matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf.")
+        raise ValueError(
+            f"linalg.matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf."
+        )
     return found[..., None, None] if keepdims else found
 
 
@@ -130,7 +149,9 @@ def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
     if ord in ("nuc", 2, -2):
         return xp.singular_factor(x, ord)
     along = -2 if ord in (1, -1) else -1
-    return xp.sign(x) * alike(xp, _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,)), x)
+    return xp.sign(x) * alike(
+        xp, _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,)), x
+    )
 
 
 def _matrix_kept(xp: Any, y: Any, x: Any) -> Any:
@@ -141,29 +162,50 @@ def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, ord: Any) -> Any:
     if is_narrow(xp, x.dtype):
         x = wide(xp, x)
         ans = xp.linalg.matrix_norm(x, ord=ord)
-    return alike(xp, _matrix_kept(xp, g, x), x) * _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord))
+    return alike(xp, _matrix_kept(xp, g, x), x) * _matrix_gradient(
+        xp, x, _matrix_kept(xp, ans, x), _number(ord)
+    )
 
 
 def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
     if is_narrow(xp, x.dtype):
         dtype, x = x.dtype, wide(xp, x)
-        return xp.astype(matrix_norm_jvp(xp, wide(xp, t), x, xp.linalg.matrix_norm(x, ord=ord), keepdims, ord), dtype)
-    return _real_inner(xp, _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)), t, (-2, -1), bool(keepdims))
+        return xp.astype(
+            matrix_norm_jvp(xp, wide(xp, t), x, xp.linalg.matrix_norm(x, ord=ord), keepdims, ord),
+            dtype,
+        )
+    return _real_inner(
+        xp,
+        _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)),
+        t,
+        (-2, -1),
+        bool(keepdims),
+    )
 
 
-define("linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')", batching="leading", chapter="linalg", forward={"*": matrix_norm},
-       x=matrix_norm_vjp, jvp=matrix_norm_jvp,
-       doc="A norm of each matrix: the root of the sum of squares ('fro'), the sum of the singular values ('nuc'), the largest or smallest "
-           "of these (2, -2), of the sums of moduli of columns (1, -1) or rows (inf, -inf). The gradient at 0 is 0, and ties share it.")
+define(
+    "linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')",
+    batching="leading",
+    chapter="linalg",
+    forward={"*": matrix_norm},
+    x=matrix_norm_vjp,
+    jvp=matrix_norm_jvp,
+    doc="A norm of each matrix: the root of the sum of squares ('fro'), the sum of the singular "
+    "values ('nuc'), the largest or smallest of these (2, -2), of the sums of moduli of "
+    "columns (1, -1) or rows (inf, -inf). The gradient at 0 is 0, and ties share it.",
+)
 
 # ----- the gradients of norms made of singular values -----
 #
-# Their derivatives do not go through that of singular vectors, which does not exist where singular values are equal: the nuclear norm
-# is smooth at the identity, and the largest singular value at any matrix where only others are equal.
+# Their derivatives do not go through that of singular vectors, which does not exist where singular
+# values are equal: the nuclear norm is smooth at the identity, and the largest singular value at
+# any matrix where only others are equal.
 
 
 def _weights(xp: Any, s: Any, ord: Any) -> Any:
-    """The gradient of the norm by the singular values: 1 each, or shared by those equal to the extreme one. A value of 0 has 0."""
+    """The gradient of the norm by the singular values: 1 each, or shared by those equal to the
+    extreme one. A value of 0 has 0.
+    """
     if ord == "nuc":
         return xp.where(s == 0, 0.0, xp.ones_like(s))
     best = (xp.max if ord > 0 else xp.min)(s, axis=-1, keepdims=True)
@@ -179,10 +221,13 @@ def singular_factor(xp: Any, x: Any, ord: Any) -> Any:
 
 
 def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
-    """U m V^H and, of a matrix that is not square, what leaves the space of U or V, times w / s. Its own adjoint.
+    """U m V^H and, of a matrix that is not square, what leaves the space of U or V, times w / s.
 
-    2 m_ij = (w_i - w_j) / (s_i - s_j) (e + e^H)_ij + (w_i + w_j) / (s_i + s_j) (e - e^H)_ij with e = U^H t V; a quotient 0 / 0, of equal
-    values with equal weights or of two zeros, is 0. Noferini, A formula for the Frechet derivative of a generalized matrix function, 2017.
+    Its own adjoint.
+
+    2 m_ij = (w_i - w_j) / (s_i - s_j) (e + e^H)_ij + (w_i + w_j) / (s_i + s_j) (e - e^H)_ij with e
+    = U^H t V; a quotient 0 / 0, of equal values with equal weights or of two zeros, is 0. Noferini,
+    A formula for the Frechet derivative of a generalized matrix function, 2017.
     """
     if 0 in x.shape:
         return xp.zeros_like(x)
@@ -192,7 +237,9 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     e = left @ v
     (w_i, w_j), (s_i, s_j) = ((y[..., :, None], y[..., None, :]) for y in (w, s))
     eh = adjoint(xp, e)
-    apart, together = (alike(xp, q, e) for q in (unit(xp, w_i - w_j, s_i - s_j), unit(xp, w_i + w_j, s_i + s_j)))
+    apart, together = (
+        alike(xp, q, e) for q in (unit(xp, w_i - w_j, s_i - s_j), unit(xp, w_i + w_j, s_i + s_j))
+    )
     found = u @ (apart * (e + eh) + together * (e - eh)) / 2 @ vh
     scale = alike(xp, unit(xp, w, s), e)
     if x.shape[-2] > x.shape[-1]:
@@ -202,7 +249,13 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     return found
 
 
-define("singular_factor(x, /, ord)", batching="leading",
-       chapter="kernels", forward=singular_factor, x=lambda xp, g, x, ord: singular_factor_jvp(xp, g, x, ord),
-       jvp=singular_factor_jvp,
-       doc="U diag(w) Vh for each matrix x = U diag(S) Vh, where w is the gradient of the matrix norm of order 'nuc', 2 or -2 by S.")
+define(
+    "singular_factor(x, /, ord)",
+    batching="leading",
+    chapter="kernels",
+    forward=singular_factor,
+    x=lambda xp, g, x, ord: singular_factor_jvp(xp, g, x, ord),
+    jvp=singular_factor_jvp,
+    doc="U diag(w) Vh for each matrix x = U diag(S) Vh, where w is the gradient of the matrix "
+    "norm of order 'nuc', 2 or -2 by S.",
+)

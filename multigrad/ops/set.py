@@ -1,4 +1,6 @@
-"""Sets. The values of unique_* are elements of x: the gradient of each goes to the element that `indices` names."""
+"""Sets. The values of unique_* are elements of x: the gradient of each goes to the element that
+`indices` names.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,16 @@ def unique_all_vjp(xp: Any, g_values: Any, indices: Any, x_shape: tuple[int, ...
     return xp.reshape(xp.scatter_add(g_values, indices, prod(x_shape)), x_shape)
 
 
-define("unique_all(x, /)", batching=batching.refused
-       ("unique_all", "Sort, and compare neighbours."), outputs=("values", "indices", "inverse_indices", "counts"), materialize=False,
-       doc="The distinct elements, with the index of each, the way back to x, and how often each occurs.",
-       x=unique_all_vjp,
-       jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None))
+define(
+    "unique_all(x, /)",
+    batching=batching.refused("unique_all", "Sort, and compare neighbours."),
+    outputs=("values", "indices", "inverse_indices", "counts"),
+    materialize=False,
+    doc="The distinct elements, with the index of each, the way back to x, and how often each "
+    "occurs.",
+    x=unique_all_vjp,
+    jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None),
+)
 
 
 def unique_counts(xp: Any, x: Any) -> tuple[Any, Any]:
@@ -33,10 +40,13 @@ def unique_inverse(xp: Any, x: Any) -> tuple[Any, Any]:
     return values, inverse
 
 
-composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"), doc="The distinct elements, and how often each occurs.")
+# fmt: off
+composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"),
+          doc="The distinct elements, and how often each occurs.")
 composite("unique_inverse(x, /)", unique_inverse, outputs=("values", "inverse_indices"),
           doc="The distinct elements, and the way back to x.")
 composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.")
+# fmt: on
 
 
 def isin(xp: Any, x1: Any, x2: Any, invert: bool) -> Any:
@@ -48,4 +58,9 @@ def isin(xp: Any, x1: Any, x2: Any, invert: bool) -> Any:
     return ~found if invert else found
 
 
-nondifferentiable("isin(x1, x2, /, *, invert=False)", forward={"*": isin}, batching=batching.isin, doc="Whether each element of x1 occurs in x2.")
+nondifferentiable(
+    "isin(x1, x2, /, *, invert=False)",
+    forward={"*": isin},
+    batching=batching.isin,
+    doc="Whether each element of x1 occurs in x2.",
+)

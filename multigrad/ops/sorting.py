@@ -6,19 +6,24 @@ from typing import Any
 
 from ..registry import define, nondifferentiable
 
-# The stable permutation, whatever `stable` says: the sorted values do not depend on it, and which of several equal
-# elements gets which gradient is then defined.
+# The stable permutation, whatever `stable` says: the sorted values do not depend on it, and which
+# of several equal elements gets which gradient is then defined.
 
 
-# It is found when the sort is recorded, not again in the backward pass: what was sorted may be written to before that, as in PyTorch.
+# It is found when the sort is recorded, not again in the backward pass: what was sorted may be
+# written to before that, as in PyTorch.
 
 
 def order(xp: Any, x: Any, axis: Any, descending: Any) -> Any:
     return xp.argsort(x, axis=axis, descending=descending, stable=True)
 
 
-nondifferentiable("argsort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", doc="The indices that sort an array along an axis.")
-define("sort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", residuals={"order": order},
+# fmt: off
+nondifferentiable("argsort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis",
+                  doc="The indices that sort an array along an axis.")
+define("sort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis",
+       residuals={"order": order},
        x=lambda xp, g, order, axis: xp.take_along_axis(g, xp.argsort(order, axis=axis), axis=axis),
        jvp=lambda xp, t, order, axis: xp.take_along_axis(t, order, axis=axis),
        doc="The elements sorted along an axis. The gradient follows the stable permutation.")
+# fmt: on

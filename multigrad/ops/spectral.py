@@ -1,8 +1,11 @@
-"""Eigenvectors and eigenvalues, singular vectors and values. For conventions and the source of the real formulas see `decompositions`.
+"""Eigenvectors and eigenvalues, singular vectors and values.
 
-Vectors have a choice, of their phase. Their tangent is that of the choice that moves least, and a loss that depends on the choice is
-refused: see `refuse_phases`. Where values are repeated the vectors have no derivative: it is nan. That of values alone never divides by
-their differences; where they are repeated it is that of some choice of vectors.
+For conventions and the source of the real formulas see `decompositions`.
+
+Vectors have a choice, of their phase. Their tangent is that of the choice that moves least, and a
+loss that depends on the choice is refused: see `refuse_phases`. Where values are repeated the
+vectors have no derivative: it is nan. That of values alone never divides by their differences;
+where they are repeated it is that of some choice of vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from .kernels import alike, is_complex
 
 
 def inverse(xp: Any, x: Any) -> Any:
-    """1 / x, nan where x is 0: never inf, which times 0 is nan in one library and a warning in another."""
+    """1 / x, nan where x is 0: never inf, which times 0 is nan in one library and a warning in
+    another.
+    """
     zero = x == 0
     return xp.where(zero, nan, 1 / xp.where(zero, 1.0, x))
 
@@ -33,7 +38,9 @@ def inverse_gaps(xp: Any, values: Any) -> Any:
 
 
 def norm(xp: Any, x: Any, axis: Any) -> Any:
-    """The root of the sum of squares, of numbers of any size: of what overflows, nothing could be refused."""
+    """The root of the sum of squares, of numbers of any size: of what overflows, nothing could be
+    refused.
+    """
     size = xp.abs(x)
     if 0 in x.shape:
         return xp.sum(size, axis=axis, keepdims=True)
@@ -43,43 +50,69 @@ def norm(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def allowance(xp: Any, g_values: Any, values: Any, *cotangents: Any) -> Any:
-    """How far the derivative of a loss by the phases of vectors may be from 0 for a loss that does not depend on them, for each matrix.
+    """How far the derivative of a loss by the phases of vectors may be from 0 for a loss that does
+    not depend on them, for each matrix.
 
-    Half of the digits, and one more, of the vectors' cotangents are left to the rounding errors of the user's own computation. The
-    other two terms are for cotangents that are the difference of larger ones: in second derivatives, parts as large as the gradient
-    by the values cancel; and of those below 100 eps nothing is known.
+    Half of the digits, and one more, of the vectors' cotangents are left to the rounding errors of
+    the user's own computation. The other two terms are for cotangents that are the difference of
+    larger ones: in second derivatives, parts as large as the gradient by the values cancel; and of
+    those below 100 eps nothing is known.
     """
     eps = epsilon(xp, values.dtype)
-    allowed = sum(10 * sqrt(eps) * norm(xp, g, (-2, -1))[..., 0] for g in cotangents if g is not None) + 100 * eps
+    allowed = (
+        sum(10 * sqrt(eps) * norm(xp, g, (-2, -1))[..., 0] for g in cotangents if g is not None)
+        + 100 * eps
+    )
     return allowed if g_values is None else allowed + 10 * eps * norm(xp, g_values * values, -1)
 
 
 def refuse_phases(xp: Any, g: Any, derivative: Any, allowed: Any, message: str) -> Any:
-    """Return `g`, cotangents of vectors that have a phase each; refuse it if `derivative`, the loss's by these phases, is not 0.
+    """Return `g`, cotangents of vectors that have a phase each; refuse it if `derivative`, the
+    loss's by these phases, is not 0.
 
-    PyTorch compares with 0.01, so that a loss of small scale passes and one of large scale is refused for its rounding errors.
+    PyTorch compares with 0.01, so that a loss of small scale passes and one of large scale is
+    refused for its rounding errors.
     """
     return xp.refuse(g, (norm(xp, derivative, -1) > allowed)[..., None], message)
 
 
-PHASES = ("{}: The {} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on {}")
-SVD_PHASES = PHASES.format("svd_backward", "singular vectors", "this phase term, making it ill-defined.")
-EIGH_PHASES = PHASES.format("linalg_eigh_backward", "eigenvectors", "this quantity, so it is ill-defined.")
-EIG_PHASES = PHASES.format("linalg_eig_backward", "eigenvectors", "this quantity, so it is ill-defined.")
+PHASES = (
+    "{}: The {} in the complex case are specified up to multiplication by e^{{i phi}}. "
+    "The specified loss function depends on {}"
+)
+SVD_PHASES = PHASES.format(
+    "svd_backward", "singular vectors", "this phase term, making it ill-defined."
+)
+EIGH_PHASES = PHASES.format(
+    "linalg_eigh_backward", "eigenvectors", "this quantity, so it is ill-defined."
+)
+EIG_PHASES = PHASES.format(
+    "linalg_eig_backward", "eigenvectors", "this quantity, so it is ill-defined."
+)
 
 # ----- Hermitian eigenvectors and eigenvalues -----
 
 
-def eigh_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+def eigh_vjp(
+    xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, eigenvectors: Any
+) -> Any:
     """V (diag(g_w) + F * V^H g_V) V^H, made Hermitian; F is `inverse_gaps`. Giles, 2008, 3.1."""
     v, g = eigenvectors, g_eigenvectors
     if g is None:
         return eigvalsh_gradient(xp, g_eigenvalues, v)
     if is_complex(xp, v.dtype):
-        g = refuse_phases(xp, g, xp.imag(xp.vecdot(v, g, axis=-2)), allowance(xp, g_eigenvalues, eigenvalues, g), EIGH_PHASES)
+        g = refuse_phases(
+            xp,
+            g,
+            xp.imag(xp.vecdot(v, g, axis=-2)),
+            allowance(xp, g_eigenvalues, eigenvalues, g),
+            EIGH_PHASES,
+        )
     inner = alike(xp, inverse_gaps(xp, eigenvalues), v) * skew(xp, adjoint(xp, v) @ g)
     if g_eigenvalues is not None:
-        inner = xp.where(on_diagonal(xp, inner), alike(xp, g_eigenvalues, inner)[..., None, :], inner)
+        inner = xp.where(
+            on_diagonal(xp, inner), alike(xp, g_eigenvalues, inner)[..., None, :], inner
+        )
     return hermitian(xp, v @ inner @ adjoint(xp, v))
 
 
@@ -91,34 +124,46 @@ def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     """Re diag(V^H t V) and V (F * V^H t V)."""
     v = eigenvectors
     tv = hermitian(xp, t) @ v
-    return xp.real(xp.vecdot(v, tv, axis=-2)), v @ (alike(xp, inverse_gaps(xp, eigenvalues), v) * (adjoint(xp, v) @ tv))
+    return xp.real(xp.vecdot(v, tv, axis=-2)), v @ (
+        alike(xp, inverse_gaps(xp, eigenvalues), v) * (adjoint(xp, v) @ tv)
+    )
 
 
-define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), materialize=False,
-       x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
-       doc="The eigenvalues, ascending, and the eigenvectors of a Hermitian matrix. The gradient of vectors is nan where values are repeated.")
+# fmt: off
+define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
+       materialize=False, x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
+       doc="The eigenvalues, ascending, and the eigenvectors of a Hermitian matrix. The "
+           "gradient of vectors is nan where values are repeated.")
 
-# The gradient of the values needs the vectors: they are computed when it is asked for, so that the values alone cost what they cost.
-define("linalg.eigvalsh(x, /)", batching="leading", chapter="linalg", forward={"*": lambda xp, x: xp.linalg.eigh(x)[0]},
+# The gradient of the values needs the vectors: they are computed when it is asked for, so that the
+# values alone cost what they cost.
+define("linalg.eigvalsh(x, /)", batching="leading", chapter="linalg",
+       forward={"*": lambda xp, x: xp.linalg.eigh(x)[0]},
        x=lambda xp, g, x: eigvalsh_gradient(xp, g, xp.linalg.eigh(x)[1]),
        jvp=lambda xp, t, x: eigh_jvp(xp, t, *xp.linalg.eigh(x))[0],
-       doc="The eigenvalues, ascending, of a Hermitian matrix. Where they are repeated the gradient is that of some choice of eigenvectors.")
+       doc="The eigenvalues, ascending, of a Hermitian matrix. Where they are repeated the "
+           "gradient is that of some choice of eigenvectors.")
+# fmt: on
 
 # ----- Eigenvectors and eigenvalues -----
 
 
-def eig_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+def eig_vjp(
+    xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, eigenvectors: Any
+) -> Any:
     """V^-H (diag(g_w) + conj(F) * (V^H g_V - V^H V diag(Re(V^H g_V)))) V^H; F is `inverse_gaps`.
 
-    C. Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum beamforming", 2017,
-    eq. 4.77, for eigenvectors of length 1.
+    C. Boeddeker et al., "On the computation of complex-valued gradients with application to
+    statistically optimum beamforming", 2017, eq. 4.77, for eigenvectors of length 1.
     """
     v, g = eigenvectors, g_eigenvectors
     left = adjoint(xp, v)
     if g is None:
         return xp.linalg.solve(left, g_eigenvalues[..., :, None] * left)
     length = xp.vecdot(v, g, axis=-2)
-    g = refuse_phases(xp, g, xp.imag(length), allowance(xp, g_eigenvalues, eigenvalues, g), EIG_PHASES)
+    g = refuse_phases(
+        xp, g, xp.imag(length), allowance(xp, g_eigenvalues, eigenvalues, g), EIG_PHASES
+    )
     inner = left @ (g - v * alike(xp, xp.real(length), v)[..., None, :])
     inner = xp.conj(inverse_gaps(xp, eigenvalues)) * inner
     if g_eigenvalues is not None:
@@ -127,45 +172,62 @@ def eig_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, 
 
 
 def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
-    """diag(V^-1 t V), and V X - V diag(Re(V^H V X)) with X = F * V^-1 t V, which keeps the eigenvectors' length."""
+    """diag(V^-1 t V), and V X - V diag(Re(V^H V X)) with X = F * V^-1 t V, which keeps the
+    eigenvectors' length.
+    """
     v = eigenvectors
     inner = xp.linalg.solve(v, alike(xp, t, v) @ v)
     moved = v @ (inverse_gaps(xp, eigenvalues) * inner)
-    return xp.linalg.diagonal(inner), moved - v * alike(xp, xp.real(xp.vecdot(v, moved, axis=-2)), v)[..., None, :]
+    return xp.linalg.diagonal(inner), moved - v * alike(
+        xp, xp.real(xp.vecdot(v, moved, axis=-2)), v
+    )[..., None, :]
 
 
-define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), materialize=False,
-       x=eig_vjp, jvp=eig_jvp, chapter="linalg",
-       doc="The eigenvalues and the eigenvectors of length 1 of a square matrix, always complex. The gradient of vectors is nan where values "
-           "are repeated.")
+# fmt: off
+define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
+       materialize=False, x=eig_vjp, jvp=eig_jvp, chapter="linalg",
+       doc="The eigenvalues and the eigenvectors of length 1 of a square matrix, always "
+           "complex. The gradient of vectors is nan where values are repeated.")
 
-# Not by an own function of the library: for larger matrices LAPACK gives the values in another order where it computes no vectors, so the
-# vectors that a rule computed later could not be told which value they belong to.
+# Not by an own function of the library: for larger matrices LAPACK gives the values in another
+# order where it computes no vectors, so the vectors that a rule computed later could not be told
+# which value they belong to.
 composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0], chapter="linalg",
           doc="The eigenvalues of a square matrix, always complex, in the order of `eig`.")
+# fmt: on
 
 # ----- Singular vectors and values -----
 
-NO_GRADIENT = ("svd_backward: the loss depends on the {} of {}, of which only the space that they span is determined by the matrix, so they "
-               "have no gradient. Use full_matrices=False, or only the first min(m, n).")
+NO_GRADIENT = (
+    "svd_backward: the loss depends on the {} of {}, of which only the space that they span is "
+    "determined by the matrix, so they have no gradient. Use full_matrices=False, or only the "
+    "first min(m, n)."
+)
 
 
 def first_vectors(xp: Any, g: Any, k: int, axis: int, message: str) -> Any:
-    """The cotangent of the first k vectors. Others, which full_matrices=True adds, may not have one other than 0."""
+    """The cotangent of the first k vectors.
+
+    Others, which full_matrices=True adds, may not have one other than 0.
+    """
     if g is None or g.shape[axis] == k:
         return g
     first, rest = (g[..., :, :k], g[..., :, k:]) if axis == -1 else (g[..., :k, :], g[..., k:, :])
     size = xp.abs(rest)
-    unknown, used = (xp.any(bad, axis=(-2, -1), keepdims=True) for bad in (xp.isnan(size), size > 0))
+    unknown, used = (
+        xp.any(bad, axis=(-2, -1), keepdims=True) for bad in (xp.isnan(size), size > 0)
+    )
     return xp.refuse(xp.where(unknown, nan, first), used, message)
 
 
 def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> Any:
     """U G V^H + (1 - U U^H) g_U S^-1 V^H + U S^-1 g_V^H (1 - V V^H).
 
-    G = F * (K_U + K_V) + E * (K_U - K_V) + diag(g_S), with F[i, j] = 1 / (s[j] - s[i]), E[i, j] = 1 / (s[j] + s[i]) and K_U, K_V the
-    skew-Hermitian parts of U^H g_U and V^H g_V. J. Townsend, "Differentiating the singular value decomposition", 2016; the diagonal of
-    E * (K_U - K_V), which is 0 for real matrices: Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued SVD", 2019.
+    G = F * (K_U + K_V) + E * (K_U - K_V) + diag(g_S), with F[i, j] = 1 / (s[j] - s[i]), E[i, j] = 1
+    / (s[j] + s[i]) and K_U, K_V the skew-Hermitian parts of U^H g_U and V^H g_V. J. Townsend,
+    "Differentiating the singular value decomposition", 2016; the diagonal of E * (K_U - K_V), which
+    is 0 for real matrices: Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued
+    SVD", 2019.
     """
     k = S.shape[-1]
     g_U = first_vectors(xp, g_U, k, -1, NO_GRADIENT.format("last columns", "U"))
@@ -183,13 +245,21 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> 
     if U.shape[-2] > k and g_U is not None:
         return (U @ inner + (g_U - U @ x_U) * alike(xp, inverse(xp, S), U)[..., None, :]) @ Vh
     if Vh.shape[-1] > k and g_V is not None:
-        return U @ (inner @ Vh + adjoint(xp, (g_V - adjoint(xp, Vh) @ x_V) * alike(xp, inverse(xp, S), U)[..., None, :]))
+        return U @ (
+            inner @ Vh
+            + adjoint(
+                xp, (g_V - adjoint(xp, Vh) @ x_V) * alike(xp, inverse(xp, S), U)[..., None, :]
+            )
+        )
     return U @ inner @ Vh
 
 
 def svd_inner(xp: Any, x_U: Any, x_V: Any, S: Any) -> Any:
     """F * (K_U + K_V) + E * (K_U - K_V) off the diagonal."""
-    gaps, sums = (alike(xp, each, x_V if x_U is None else x_U) for each in (inverse_gaps(xp, S), inverse_sums(xp, S)))
+    gaps, sums = (
+        alike(xp, each, x_V if x_U is None else x_U)
+        for each in (inverse_gaps(xp, S), inverse_sums(xp, S))
+    )
     if x_V is None:
         return (gaps + sums) * skew(xp, x_U)
     if x_U is None:
@@ -206,8 +276,9 @@ def inverse_sums(xp: Any, S: Any) -> Any:
 def svd_diagonal(xp: Any, g_U: Any, g_V: Any, g_S: Any, U: Any, S: Any, Vh: Any) -> Any:
     """The cotangents, refused if the loss depends on phases, and the diagonal of G.
 
-    A pair of singular vectors has a phase in common; how they turn against each other is determined, except where the singular value is
-    0: there the gradient is nan if the loss depends on it.
+    A pair of singular vectors has a phase in common; how they turn against each other is
+    determined, except where the singular value is 0: there the gradient is nan if the loss depends
+    on it.
     """
     if not is_complex(xp, U.dtype):
         return g_U, g_V, g_S
@@ -226,7 +297,8 @@ def svd_diagonal(xp: Any, g_U: Any, g_V: Any, g_S: Any, U: Any, S: Any, Vh: Any)
 
 
 def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
-    """With P = U^H t V: U^H dU = F * (P + P^H) / 2 + E * (P - P^H) / 2, V^H dV the same with -E, and what leaves the space of U or V.
+    """With P = U^H t V: U^H dU = F * (P + P^H) / 2 + E * (P - P^H) / 2, V^H dV the same with -E,
+    and what leaves the space of U or V.
 
     Vectors that full_matrices=True adds turn only as far as the others force them to.
     """
@@ -234,7 +306,10 @@ def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
     u, v = U[..., :, :k], adjoint(xp, Vh[..., :k, :])
     tv, tu = t @ v, adjoint(xp, t) @ u
     p = adjoint(xp, u) @ tv
-    gaps, sums = alike(xp, inverse_gaps(xp, S), p) * hermitian(xp, p), alike(xp, inverse_sums(xp, S), p) * skew(xp, p)
+    gaps, sums = (
+        alike(xp, inverse_gaps(xp, S), p) * hermitian(xp, p),
+        alike(xp, inverse_sums(xp, S), p) * skew(xp, p),
+    )
     if is_complex(xp, p.dtype):
         turn = xp.imag(xp.vecdot(u, tv, axis=-2))
         turn = xp.astype(xp.where(turn == 0, 0.0, turn * inverse(xp, 2 * S)), p.dtype) * 1j
@@ -245,7 +320,9 @@ def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 
 def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) -> Any:
-    """The tangent of singular vectors that turn among each other by `turn`, and out of their space towards `image` / S."""
+    """The tangent of singular vectors that turn among each other by `turn`, and out of their space
+    towards `image` / S.
+    """
     first = vectors[..., :, :k]
     moved = first @ turn
     if vectors.shape[-2] == k:
@@ -268,9 +345,13 @@ def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
     return xp.real(xp.vecdot(u, t @ adjoint(xp, vh), axis=-2))
 
 
-define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"), materialize=False,
-       x=svd_vjp, jvp=svd_jvp, chapter="linalg",
-       doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. The gradient of vectors is nan where values are "
-           "repeated, that of the vectors that full_matrices=True adds is refused.")
-define("linalg.svdvals(x, /)", batching="leading", chapter="linalg", forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]},
-       x=svdvals_vjp, jvp=svdvals_jvp, doc="The singular values of a matrix, descending.")
+# fmt: off
+define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"),
+       materialize=False, x=svd_vjp, jvp=svd_jvp, chapter="linalg",
+       doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. "
+           "The gradient of vectors is nan where values are repeated, that of the vectors that "
+           "full_matrices=True adds is refused.")
+define("linalg.svdvals(x, /)", batching="leading", chapter="linalg",
+       forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]}, x=svdvals_vjp,
+       jvp=svdvals_jvp, doc="The singular values of a matrix, descending.")
+# fmt: on

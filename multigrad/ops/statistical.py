@@ -18,14 +18,21 @@ def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     ndim = len(shape)
     if axis is None:
         return tuple(range(ndim))
-    return tuple(a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))  # NumPy's integers are no int
+    # NumPy's integers are no int
+    return tuple(a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:
-    """How many elements go into one of the result. Raises ValueError where a size is not known yet, which a lazy library shows as nan."""
+    """How many elements go into one of the result.
+
+    Raises ValueError where a size is not known yet, which a lazy library shows as nan.
+    """
     count = math.prod(shape[a] for a in _axes(shape, axis))
     if count != count:
-        raise ValueError(f"the number of elements that go into a mean or a variance is unknown: the sizes of the array are {tuple(shape)}")
+        raise ValueError(
+            "the number of elements that go into a mean or a variance is unknown: the sizes of "
+            f"the array are {tuple(shape)}"
+        )
     return count
 
 
@@ -61,11 +68,13 @@ def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
     return _spread(xp, _divided(xp, g, max(_count(x_shape, axis), 1)), x_shape, axis, keepdims)
 
 
+# fmt: off
 linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis",
        x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
        doc="The sum of the elements over one axis, several, or all.")
-linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis",
-       x=mean_vjp, doc="The arithmetic mean of the elements over one axis, several, or all.")
+linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
+       doc="The arithmetic mean of the elements over one axis, several, or all.")
+# fmt: on
 
 # ----- variance and standard deviation -----
 
@@ -78,29 +87,39 @@ def _centred(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def _per_freedom(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, correction: Any) -> Any:
-    """2 y / (n - correction); nan or infinite where no degrees of freedom are left. Half of them is a float, their inverse is not."""
+    """2 y / (n - correction); nan or infinite where no degrees of freedom are left.
+
+    Half of them is a float, their inverse is not.
+    """
     freedom = _count(shape, axis) - correction
     return y / (freedom / 2) if freedom > 0 else y * INF
 
 
 def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    return _kept(xp, _per_freedom(xp, wide(xp, g), x.shape, axis, correction), x.shape, axis, keepdims) * _centred(xp, x, axis)
+    return _kept(
+        xp, _per_freedom(xp, wide(xp, g), x.shape, axis, correction), x.shape, axis, keepdims
+    ) * _centred(xp, x, axis)
 
 
 def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
     product = conj(xp, _centred(xp, x, axis)) * t
-    total = xp.sum(xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims)
+    total = xp.sum(
+        xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims
+    )
     total = _per_freedom(xp, total, x.shape, axis, correction)
     return _as(xp, total, x.dtype) if is_narrow(xp, x.dtype) else total
 
 
 def _twice_std(xp: Any, ans: Any) -> Any:
-    """2 std, but inf where it is 0: the gradient of the deviation of constants is 0, as in PyTorch."""
+    """2 std, but inf where it is 0: the gradient of the deviation of constants is 0, as in
+    PyTorch.
+    """
     return xp.where(ans == 0, INF, 2 * ans)
 
 
 def std_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    # Made again, not kept: consumers write 1 over the zeros of a deviation before they divide by it.
+    # Made again, not kept: consumers write 1 over the zeros of a deviation before they divide by
+    # it.
     x = wide(xp, x)
     ans = xp.std(x, axis=axis, correction=correction, keepdims=keepdims)
     return var_vjp(xp, g / _twice_std(xp, ans), x, axis, correction, keepdims)
@@ -114,10 +133,14 @@ def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepd
     return var_jvp(xp, t, x, axis, correction, keepdims) / _twice_std(xp, ans)
 
 
-define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp, jvp=var_jvp,
-       doc="The variance, divided by the number of elements less the correction.")
-define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp, jvp=std_jvp,
-       doc="The standard deviation, the square root of the variance. The gradient of constants is 0.")
+# fmt: off
+define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp,
+       jvp=var_jvp, doc="The variance, divided by the number of elements less the correction.")
+define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp,
+       jvp=std_jvp,
+       doc="The standard deviation, the square root of the variance. The gradient of constants "
+           "is 0.")
+# fmt: on
 
 # ----- extrema -----
 
@@ -129,18 +152,25 @@ def _winners(xp: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
 
 def _how_many(xp: Any, winners: Any, dtype: Any, axis: Any, keepdims: bool) -> Any:
     """The number of winners, as a float to divide by."""
-    return xp.sum(xp.astype(winners, xp.float32 if is_narrow(xp, dtype) else dtype), axis=axis, keepdims=keepdims)
+    return xp.sum(
+        xp.astype(winners, xp.float32 if is_narrow(xp, dtype) else dtype),
+        axis=axis,
+        keepdims=keepdims,
+    )
 
 
 def _extremum_vjp(extremum: str) -> Any:
     """Ties share the gradient evenly, with an axis too.
 
-    The extremum is made again, not kept: softmax and its kin write 0 over an infinite one before they subtract it.
+    The extremum is made again, not kept: softmax and its kin write 0 over an infinite one before
+    they subtract it.
     """
 
     def extremum_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
         winners = _winners(xp, x, getattr(xp, extremum)(x, axis=axis, keepdims=True), axis, True)
-        share = _divided(xp, _kept(xp, g, x.shape, axis, keepdims), _how_many(xp, winners, g.dtype, axis, True))
+        share = _divided(
+            xp, _kept(xp, g, x.shape, axis, keepdims), _how_many(xp, winners, g.dtype, axis, True)
+        )
         return xp.where(winners, share, 0.0)
 
     return extremum_vjp
@@ -148,13 +178,21 @@ def _extremum_vjp(extremum: str) -> Any:
 
 def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
     winners = _winners(xp, x, ans, axis, keepdims)
-    return _divided(xp, xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=keepdims), _how_many(xp, winners, t.dtype, axis, keepdims))
+    return _divided(
+        xp,
+        xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=keepdims),
+        _how_many(xp, winners, t.dtype, axis, keepdims),
+    )
 
 
-define("max(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("max"), jvp=extremum_jvp,
+# fmt: off
+define("max(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("max"),
+       jvp=extremum_jvp,
        doc="The largest element over one axis, several, or all. Ties share the gradient.")
-define("min(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("min"), jvp=extremum_jvp,
+define("min(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("min"),
+       jvp=extremum_jvp,
        doc="The smallest element over one axis, several, or all. Ties share the gradient.")
+# fmt: on
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
 
@@ -176,7 +214,9 @@ def _products_of_others(xp: Any, x: Any, axis: int) -> Any:
 
 
 def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
-    """The derivative of the product by each element, in the shape of x: the product of the others."""
+    """The derivative of the product by each element, in the shape of x: the product of the
+    others.
+    """
     shape, axes = x.shape, _axes(x.shape, axis)
     if not axes:
         return xp.ones_like(x)
@@ -184,7 +224,9 @@ def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
         return _products_of_others(xp, x, axes[0])
     order = tuple(i for i in range(len(shape)) if i not in axes) + axes
     moved = xp.permute_dims(x, order)
-    flat = xp.reshape(moved, (*moved.shape[: len(shape) - len(axes)], math.prod(shape[a] for a in axes)))
+    flat = xp.reshape(
+        moved, (*moved.shape[: len(shape) - len(axes)], math.prod(shape[a] for a in axes))
+    )
     others = xp.reshape(_products_of_others(xp, flat, len(flat.shape) - 1), moved.shape)
     return xp.permute_dims(others, tuple(order.index(i) for i in range(len(shape))))
 
@@ -198,11 +240,20 @@ def prod_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
     dtype = xp.float32 if is_narrow(xp, ans.dtype) else ans.dtype
     gradient = prod_gradient(xp, _as(xp, x, dtype), axis)
-    return _as(xp, xp.sum(gradient * _as(xp, t, dtype), axis=axis, dtype=dtype, keepdims=keepdims), ans.dtype)
+    return _as(
+        xp,
+        xp.sum(gradient * _as(xp, t, dtype), axis=axis, dtype=dtype, keepdims=keepdims),
+        ans.dtype,
+    )
 
 
-define("prod(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis", x=prod_vjp, jvp=prod_jvp,
-       doc="The product of the elements over one axis, several, or all.")
+define(
+    "prod(x, /, *, axis=None, dtype=None, keepdims=False)",
+    batching="axis",
+    x=prod_vjp,
+    jvp=prod_jvp,
+    doc="The product of the elements over one axis, several, or all.",
+)
 
 # ----- scans -----
 
@@ -230,7 +281,10 @@ def _recurrence(xp: Any, a: Any, b: Any, axis: int) -> Any:
     """
     ndim, n, step = len(b.shape), b.shape[axis], 1
     while step < n:
-        head, tail, rest = (_along(ndim, axis, part) for part in (slice(0, step), slice(0, n - step), slice(step, n)))
+        head, tail, rest = (
+            _along(ndim, axis, part)
+            for part in (slice(0, step), slice(0, n - step), slice(step, n))
+        )
         b = xp.concat([b[head], b[rest] + a[rest] * b[tail]], axis=axis)
         a = xp.concat([a[head], a[rest] * a[tail]], axis=axis)
         step *= 2
@@ -246,7 +300,9 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, axis: Any, include_initial: Any
     x = conj(xp, _as(xp, x, g.dtype))
     g = _after_initial(g, axis, include_initial)
     # s[0] has no predecessor, so a[0] is not used
-    backwards = _recurrence(xp, xp.roll(xp.flip(x, axis=axis), 1, axis=axis), xp.flip(g, axis=axis), axis)
+    backwards = _recurrence(
+        xp, xp.roll(xp.flip(x, axis=axis), 1, axis=axis), xp.flip(g, axis=axis), axis
+    )
     return _products_before(xp, x, axis) * xp.flip(backwards, axis=axis)
 
 
@@ -262,15 +318,22 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_in
 
 
 def _scanned(combine: Any, reduction: str) -> Any:
-    """The form of a scan for libraries that have none: doubling, O(n log n) (Hillis and Steele, CACM 29, 1986)."""
+    """The form of a scan for libraries that have none: doubling, O(n log n) (Hillis and Steele,
+    CACM 29, 1986).
+    """
 
     def scan(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
         axis = _scan_axis(axis, len(x.shape))
         ndim, n = len(x.shape), x.shape[axis]
-        initial = getattr(xp, reduction)(x[_along(ndim, axis, slice(0, 0))], axis=axis, dtype=dtype, keepdims=True)
+        initial = getattr(xp, reduction)(
+            x[_along(ndim, axis, slice(0, 0))], axis=axis, dtype=dtype, keepdims=True
+        )
         x, step = _as(xp, x, initial.dtype), 1
         while step < n:
-            head, tail, rest = (x[_along(ndim, axis, part)] for part in (slice(0, step), slice(0, n - step), slice(step, n)))
+            head, tail, rest = (
+                x[_along(ndim, axis, part)]
+                for part in (slice(0, step), slice(0, n - step), slice(step, n))
+            )
             x = xp.concat([head, combine(rest, tail)], axis=axis)
             step *= 2
         return xp.concat([initial, x], axis=axis) if include_initial else x
@@ -278,10 +341,13 @@ def _scanned(combine: Any, reduction: str) -> Any:
     return scan
 
 
-linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)", batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
+# fmt: off
+linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)",
+       batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
        forward={"*": _scanned(operator.add, "sum")},
        doc="The sums of the elements up to each one, along an axis.")
-define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)", batching=batching.scan("cumulative_prod"),
-       x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
+define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)",
+       batching=batching.scan("cumulative_prod"), x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
        forward={"*": _scanned(operator.mul, "prod")},
        doc="The products of the elements up to each one, along an axis.")
+# fmt: on

@@ -7,14 +7,23 @@ from typing import Any
 
 from ..registry import composite, nondifferentiable
 
-nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis", doc="Whether all elements are true.")
-nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis", doc="Whether any element is true.")
+# fmt: off
+nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis",
+                  doc="Whether all elements are true.")
+nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
+                  doc="Whether any element is true.")
+# fmt: on
 
 
 def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
-    """Join, then subtract n times. Of no differences the array itself, without what would be joined, as in NumPy and PyTorch."""
+    """Join, then subtract n times.
+
+    Of no differences the array itself, without what would be joined, as in NumPy and PyTorch.
+    """
     if n < 0:
-        raise ValueError(f"diff: n is {n}; it must be 0 or more, the number of times that differences are taken.")
+        raise ValueError(
+            f"diff: n is {n}; it must be 0 or more, the number of times that differences are taken."
+        )
     if n == 0:
         return x
     parts = [a for a in (prepend, x, append) if a is not None]
@@ -29,5 +38,8 @@ def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
     return x
 
 
-composite("diff(x, /, *, axis=-1, n=1, prepend: array = None, append: array = None)", diff,
-          doc="The n-th differences of neighbouring elements along an axis.")
+composite(
+    "diff(x, /, *, axis=-1, n=1, prepend: array = None, append: array = None)",
+    diff,
+    doc="The n-th differences of neighbouring elements along an axis.",
+)

@@ -1,7 +1,8 @@
 """Reading and writing the part of an array that a view shows; what a write through a view records.
 
-A part is a tuple of steps from the array to the view: (name of the operation, its arguments but the first, the number of its output or
-None). Any operation that only moves elements can be a step, and `real` and `imag`.
+A part is a tuple of steps from the array to the view: (name of the operation, its arguments but the
+first, the number of its output or None). Any operation that only moves elements can be a step, and
+`real` and `imag`.
 """
 
 from __future__ import annotations
@@ -26,14 +27,20 @@ def read_slices(xp: Any, x: Any, part: Part) -> Any:
             function = getattr(function, word)
         parameters = list(OPS[name].signature.parameters.values())[1:]
         given = list(zip(parameters, arguments, strict=True))
-        x = function(x, *(a for p, a in given if p.kind is not p.KEYWORD_ONLY), **{p.name: a for p, a in given if p.kind is p.KEYWORD_ONLY})
+        x = function(
+            x,
+            *(a for p, a in given if p.kind is not p.KEYWORD_ONLY),
+            **{p.name: a for p, a in given if p.kind is p.KEYWORD_ONLY},
+        )
         if number is not None:
             x = x[number]
     return x
 
 
 def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
-    """Go down to the part and up again: indexing is undone by setitem, real and imag by the other one, other steps several at once."""
+    """Go down to the part and up again: indexing is undone by setitem, real and imag by the other
+    one, other steps several at once.
+    """
     passed = []
     i = 0
     while i < len(part):
@@ -41,7 +48,9 @@ def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
         until = i + 1
         key: Any = arguments[0] if name == "getitem" else name
         if name not in ("getitem", "real", "imag"):
-            until = next((k for k in range(i, len(part)) if part[k][0] in ("real", "imag")), len(part))
+            until = next(
+                (k for k in range(i, len(part)) if part[k][0] in ("real", "imag")), len(part)
+            )
             key = part[i:until]
         passed.append((name, key, x))
         if until < len(part):
@@ -57,12 +66,16 @@ def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
         else:
             numbers = xp.reshape(xp.arange(prod(x.shape), device=xp.device_of(x)), x.shape)
             places = xp.reshape(read_slices(xp, numbers, key), (-1,))
-            value = xp.reshape(xp.setitem(xp.reshape(x, (-1,)), places, xp.reshape(value, (-1,))), x.shape)
+            value = xp.reshape(
+                xp.setitem(xp.reshape(x, (-1,)), places, xp.reshape(value, (-1,))), x.shape
+            )
     return value
 
 
 def _complex(xp: Any, re: Any, im: Any) -> Any:
-    """re + i im, also where they are infinite, nan or a zero with a sign, which `re + 1j * im` would spoil."""
+    """re + i im, also where they are infinite, nan or a zero with a sign, which `re + 1j * im`
+    would spoil.
+    """
     size = xp.abs(im)
     i = complex(-0.0, 1.0) * xp.where(xp.isfinite(im), size, 0.0)
     i = xp.where(xp.isnan(im), complex(-0.0, nan), xp.where(size == inf, complex(-0.0, inf), i))
@@ -70,16 +83,32 @@ def _complex(xp: Any, re: Any, im: Any) -> Any:
     return xp.where(xp.signbit(im), xp.conj(z), z)
 
 
-linear("read_slices(x, /, part)", forward=read_slices, batching="form",
-       doc="Return the part of `x` that a view shows, given by the steps to it.", chapter="kernels",
-       x=lambda xp, g, part, x_shape, x_dtype: xp.copy_slices(xp.zeros(x_shape, dtype=x_dtype, device=xp.device_of(g)), g, part))
+linear(
+    "read_slices(x, /, part)",
+    forward=read_slices,
+    batching="form",
+    doc="Return the part of `x` that a view shows, given by the steps to it.",
+    chapter="kernels",
+    x=lambda xp, g, part, x_shape, x_dtype: xp.copy_slices(
+        xp.zeros(x_shape, dtype=x_dtype, device=xp.device_of(g)), g, part
+    ),
+)
 
 
-def copy_slices_x_vjp(xp: Any, g: Any, value_shape: tuple[int, ...], value_dtype: Any, part: Part) -> Any:
+def copy_slices_x_vjp(
+    xp: Any, g: Any, value_shape: tuple[int, ...], value_dtype: Any, part: Part
+) -> Any:
     """Of what was written over, nothing is left."""
     return xp.copy_slices(g, xp.zeros(value_shape, dtype=value_dtype, device=xp.device_of(g)), part)
 
 
-linear("copy_slices(x, value, /, part)", forward=copy_slices, batching="form", chapter="kernels",
-       doc="Return a copy of `x` in which `value`, of its shape and dtype, takes the place of the part that a view shows.",
-       x=copy_slices_x_vjp, value=lambda xp, g, part: xp.read_slices(g, part))
+linear(
+    "copy_slices(x, value, /, part)",
+    forward=copy_slices,
+    batching="form",
+    chapter="kernels",
+    doc="Return a copy of `x` in which `value`, of its shape and dtype, takes the place of the "
+    "part that a view shows.",
+    x=copy_slices_x_vjp,
+    value=lambda xp, g, part: xp.read_slices(g, part),
+)

@@ -1,8 +1,10 @@
-"""NumPy's protocols: what `numpy.sin(t)`, `numpy.add.reduce(t)` and `numpy.concatenate([t, u])` do with array objects of multigrad.
+"""NumPy's protocols: what `numpy.sin(t)`, `numpy.add.reduce(t)` and `numpy.concatenate([t, u])` do
+with array objects of multigrad.
 
-A ufunc, or a function of NumPy, that has a counterpart among the operations runs that: on every backend, at any level, differentiably, of constants
-too. What has none takes the values of constants, and raises for what requires grad. The tables are made at the first call, since they name NumPy's
-own objects: a function is told by its identity, not by its name.
+A ufunc, or a function of NumPy, that has a counterpart among the operations runs that: on every
+backend, at any level, differentiably, of constants too. What has none takes the values of
+constants, and raises for what requires grad. The tables are made at the first call, since they name
+NumPy's own objects: a function is told by its identity, not by its name.
 """
 
 from __future__ import annotations
@@ -22,11 +24,16 @@ from ..registry import OPS, Op, keeping, on_declaration
 from ..tracebacks import fold
 
 _calls: dict[Any, Callable[..., Any]] = {}
-"""The function of an operation, as operators call it, by the ufunc that it is the counterpart of."""
+"""The function of an operation, as operators call it, by the ufunc that it is the counterpart
+of.
+"""
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
-    """Run a ufunc on operands some of which are array objects of multigrad (NEP 13). `raw * tensor` comes here as well."""
+    """Run a ufunc on operands some of which are array objects of multigrad (NEP 13).
+
+    `raw * tensor` comes here as well.
+    """
     try:
         if method == "__call__" and not kwargs:
             function = _calls.get(ufunc)
@@ -40,8 +47,12 @@ def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: A
         raise
 
 
-def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad (NEP 18)."""
+def array_function(
+    self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad
+    (NEP 18).
+    """
     try:
         for kind in types:
             if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
@@ -68,21 +79,29 @@ def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
 
 
 def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
-    """Call this function of an operation at once from now on, until another declaration takes its place."""
+    """Call this function of an operation at once from now on, until another declaration takes its
+    place.
+    """
     with keeping:
         if OPS.get(op.name) is op:
             _calls[ufunc] = function
 
 
 def _bound(t: Any) -> Any:
-    """The method of an instance. Beside other arrays than NumPy's it is None, to which CuPy's and Dask's operators defer; NumPy asks the class."""
+    """The method of an instance.
+
+    Beside other arrays than NumPy's it is None, to which CuPy's and Dask's operators defer; NumPy
+    asks the class.
+    """
     import numpy as np
 
     return MethodType(array_ufunc, t) if np.ndarray in t._elem.host.backend.array_types else None
 
 
 class _ByClass(property):
-    """What is the protocol's function as an attribute of the class, where NumPy looks, and depends on the library as one of an instance."""
+    """What is the protocol's function as an attribute of the class, where NumPy looks, and depends
+    on the library as one of an instance.
+    """
 
     __call__ = staticmethod(array_ufunc)
 

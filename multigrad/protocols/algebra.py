@@ -1,4 +1,6 @@
-"""NumPy's products, linear algebra, Fourier transforms and other formulas, by the functions of the standard."""
+"""NumPy's products, linear algebra, Fourier transforms and other formulas, by the functions of the
+standard.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
         axes = index(axes)
     else:
         first, second = axes
-        axes = tuple([int(i) for i in (pair if np.ndim(pair) else (pair,))] for pair in (first, second))
+        axes = tuple(
+            [int(i) for i in (pair if np.ndim(pair) else (pair,))] for pair in (first, second)
+        )
     return of.tensordot(a, b, axes=axes)
 
 
@@ -47,7 +51,10 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     parts = [arrayed(x, host) for x in arrays]
     for i, x in enumerate(parts):
         if len(x.shape) not in ((1, 2) if i in (0, len(parts) - 1) else (2,)):
-            raise ValueError(f"numpy.linalg.multi_dot: operand {i} has {len(x.shape)} axes; it takes matrices, and vectors at the ends.")
+            raise ValueError(
+                f"numpy.linalg.multi_dot: operand {i} has {len(x.shape)} axes; it takes "
+                "matrices, and vectors at the ends."
+            )
     first, *rest = parts
     for x in rest:
         first = of.matmul(first, x)
@@ -64,20 +71,40 @@ def _direct(name: str) -> Callable[..., Any]:
         target = of
         for part in name.split("."):
             target = getattr(target, part)
-        return target(floats(a) if name not in ("linalg.diagonal", "linalg.trace", "linalg.matrix_transpose") else a, *args, **kwargs)
+        return target(
+            floats(a)
+            if name not in ("linalg.diagonal", "linalg.trace", "linalg.matrix_transpose")
+            else a,
+            *args,
+            **kwargs,
+        )
 
     return function
 
 
-for _name in ("det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "matrix_power", "matrix_transpose", "slogdet", "svdvals", "trace",
-              "vector_norm"):
+for _name in (
+    "det",
+    "diagonal",
+    "eig",
+    "eigvals",
+    "inv",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_transpose",
+    "slogdet",
+    "svdvals",
+    "trace",
+    "vector_norm",
+):
     counterpart(f"linalg.{_name}")(_direct(f"linalg.{_name}"))
 
 
 @counterpart("linalg.solve")
 def solve(a: Any, b: Any) -> Any:
     a, b = _both("numpy.linalg.solve", a, b)
-    return of.linalg.solve(floats(a) if isinstance(a, Layer) else a, floats(b) if isinstance(b, Layer) else b)
+    return of.linalg.solve(
+        floats(a) if isinstance(a, Layer) else a, floats(b) if isinstance(b, Layer) else b
+    )
 
 
 @counterpart("linalg.cholesky")
@@ -89,7 +116,13 @@ def _triangle(a: Any, UPLO: str) -> Any:
     a = floats(a)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return a if UPLO.upper() == "L" else of.conj(of.matrix_transpose(a)) if a._elem.complex else of.matrix_transpose(a)
+    return (
+        a
+        if UPLO.upper() == "L"
+        else of.conj(of.matrix_transpose(a))
+        if a._elem.complex
+        else of.matrix_transpose(a)
+    )
 
 
 @counterpart("linalg.eigh")
@@ -112,7 +145,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 @counterpart("linalg.svd")
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     a = floats(a)
     return of.linalg.svd(a, full_matrices=full_matrices) if compute_uv else of.linalg.svdvals(a)
 
@@ -158,7 +193,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if ord is None:
         return of.linalg.vector_norm(x, axis=(rows, columns), **options)
     result = of.linalg.matrix_norm(of.moveaxis(x, (rows, columns), (-2, -1)), ord=ord)
-    return of.expand_dims(result, axis=(min(rows, columns), max(rows, columns))) if keepdims else result
+    return (
+        of.expand_dims(result, axis=(min(rows, columns), max(rows, columns)))
+        if keepdims
+        else result
+    )
 
 
 @counterpart("linalg.cond")
@@ -195,7 +234,9 @@ def _complex(a: Any) -> Any:
 def _several(name: str, two: bool) -> Callable[..., Any]:
     default = (-2, -1) if two else None
 
-    def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+    def function(
+        a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None
+    ) -> Any:
         result = getattr(of.fft, name)(_for_fft(name, a), s=s, axes=axes, norm=norm or "backward")
         return finish(f"fft.{name}", result, out)
 
@@ -227,7 +268,13 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     scale = 10.0 ** abs(decimals)
     if not a._elem.floating and decimals > 0:
         return finish("round", a[...], out)
-    result = of.round(a) if not decimals else of.round(a * scale) / scale if decimals > 0 else of.round(a / scale) * scale
+    result = (
+        of.round(a)
+        if not decimals
+        else of.round(a * scale) / scale
+        if decimals > 0
+        else of.round(a / scale) * scale
+    )
     return finish("round", result if a._elem.floating else cast(result, a.dtype), out)
 
 
@@ -246,14 +293,23 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         step = dx
     else:
         x = arrayed(x, host)
-        step = x[1:] - x[:-1] if len(x.shape) == 1 else x[(*before, slice(1, None), ...)] - x[(*before, slice(None, -1), ...)]
+        step = (
+            x[1:] - x[:-1]
+            if len(x.shape) == 1
+            else x[(*before, slice(1, None), ...)] - x[(*before, slice(None, -1), ...)]
+        )
         if len(x.shape) == 1:
             step = of.reshape(step, (-1, *(1,) * (len(y.shape) - axis - 1)))
-    return of.sum(step * (y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]) / 2.0, axis=axis)
+    return of.sum(
+        step * (y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]) / 2.0,
+        axis=axis,
+    )
 
 
 @counterpart("diff")
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
+def diff(
+    a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue
+) -> Any:
     host = host_of_all("numpy.diff", a, prepend, append)
     a = arrayed(a, host)
     axis = placed("numpy.diff", axis, len(a.shape))
@@ -278,7 +334,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 @counterpart("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     a, v = _both("numpy.correlate", a, v)
-    if v.shape > a.shape:  # the shorter one slides along the longer, which decides where 'same' begins; the lags come in reverse order
+    # the shorter one slides along the longer, which decides where 'same' begins; the lags come in
+    # reverse order
+    if v.shape > a.shape:
         return of.flip(of.convolve(of.conj(v), of.flip(a), mode))
     return of.convolve(a, of.conj(of.flip(v)), mode)
 
@@ -315,9 +373,14 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     near = (step - low) % period + low
     if not whole or period % 2 == 0:  # a step of half a period keeps its sign
         near = of.where((near == low) & (step > 0), half, near)
-    jumps = of.where(of.abs(step) < (half if discont is None else max(discont, half)), 0, near - step)
+    jumps = of.where(
+        of.abs(step) < (half if discont is None else max(discont, half)), 0, near - step
+    )
     first = (*(slice(None),) * axis, slice(0, 1), ...)
-    return of.concat([p[first], p[(*first[:-2], slice(1, None), ...)] + of.cumulative_sum(jumps, axis=axis)], axis=axis)
+    return of.concat(
+        [p[first], p[(*first[:-2], slice(1, None), ...)] + of.cumulative_sum(jumps, axis=axis)],
+        axis=axis,
+    )
 
 
 @counterpart("i0")

@@ -1,4 +1,6 @@
-"""NumPy's functions that arrange, join, select, sort and make arrays, and those about their metadata."""
+"""NumPy's functions that arrange, join, select, sort and make arrays, and those about their
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,21 @@ def isrealobj(x: Any) -> bool:
 @counterpart("result_type")
 def result_type(*arrays_and_dtypes: Any) -> Any:
     host = host_of_all("numpy.result_type", arrays_and_dtypes)
-    return host.bound.result_type(*(innermost(x) if isinstance(x, Layer) else x for x in arrays_and_dtypes))
+    return host.bound.result_type(
+        *(innermost(x) if isinstance(x, Layer) else x for x in arrays_and_dtypes)
+    )
 
 
 @counterpart("common_type")
 def common_type(*arrays: Any) -> Any:
     host = host_of_all("numpy.common_type", arrays)
     xp = host.bound
-    kinds = [x.dtype if xp.isdtype(x.dtype, ("real floating", "complex floating")) else xp.asarray(0.0).dtype for x in arrays]
+    kinds = [
+        x.dtype
+        if xp.isdtype(x.dtype, ("real floating", "complex floating"))
+        else xp.asarray(0.0).dtype
+        for x in arrays
+    ]
     return xp.result_type(*kinds)
 
 
@@ -72,25 +81,39 @@ def min_scalar_type(a: Any) -> Any:
 @counterpart("shares_memory", "may_share_memory")
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     a, b = (innermost(x) if isinstance(x, Layer) else x for x in (a, b))
-    return bool(np.shares_memory(a, b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b
+    return (
+        bool(np.shares_memory(a, b))
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+        else a is b
+    )
 
 
 @counterpart("einsum_path")
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """The order of a contraction, which the shapes decide."""
     path: Any = np.einsum_path
-    given = [np.broadcast_to(np.float64(0), shape(x)) if isinstance(x, Layer) else x for x in operands]
+    given = [
+        np.broadcast_to(np.float64(0), shape(x)) if isinstance(x, Layer) else x for x in operands
+    ]
     return path(*given, optimize=optimize, einsum_call=einsum_call)
 
 
 @counterpart("isreal")
 def isreal(x: Any) -> Any:
-    return of.imag(x) == 0 if x._elem.complex else x._elem.host.bound.ones_like(x.detach(), dtype=_bool(x))
+    return (
+        of.imag(x) == 0
+        if x._elem.complex
+        else x._elem.host.bound.ones_like(x.detach(), dtype=_bool(x))
+    )
 
 
 @counterpart("iscomplex")
 def iscomplex(x: Any) -> Any:
-    return of.imag(x) != 0 if x._elem.complex else x._elem.host.bound.zeros_like(x.detach(), dtype=_bool(x))
+    return (
+        of.imag(x) != 0
+        if x._elem.complex
+        else x._elem.host.bound.zeros_like(x.detach(), dtype=_bool(x))
+    )
 
 
 def _bool(x: Any) -> Any:
@@ -116,14 +139,22 @@ def _arrays(name: str, given: Any) -> list[Any]:
 
 
 @counterpart("concatenate", "concat")
-def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    refuse("numpy.concatenate", casting=None if casting in (None, "same_kind", "unsafe") else casting)
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None
+) -> Any:
+    refuse(
+        "numpy.concatenate", casting=None if casting in (None, "same_kind", "unsafe") else casting
+    )
     parts = _arrays("numpy.concatenate", arrays) if not isinstance(arrays, Layer) else list(arrays)  # type: ignore[call-overload]
-    return finish("concatenate", cast(of.concat(parts, axis=axis), dtype, "numpy.concatenate", casting), out)
+    return finish(
+        "concatenate", cast(of.concat(parts, axis=axis), dtype, "numpy.concatenate", casting), out
+    )
 
 
 @counterpart("stack")
-def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
+def stack(
+    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None
+) -> Any:
     refuse("numpy.stack", casting=None if casting in (None, "same_kind", "unsafe") else casting)
     parts = _arrays("numpy.stack", arrays) if not isinstance(arrays, Layer) else list(arrays)  # type: ignore[call-overload]
     return finish("stack", cast(of.stack(parts, axis=axis), dtype, "numpy.stack", casting), out)
@@ -148,13 +179,23 @@ def atleast_3d(*arys: Any) -> Any:
 
 @counterpart("column_stack")
 def column_stack(tup: Any) -> Any:
-    return of.concat([x if len(x.shape) > 1 else of.reshape(x, (-1, 1)) for x in _arrays("numpy.column_stack", tup)], axis=1)
+    return of.concat(
+        [
+            x if len(x.shape) > 1 else of.reshape(x, (-1, 1))
+            for x in _arrays("numpy.column_stack", tup)
+        ],
+        axis=1,
+    )
 
 
 @counterpart("append")
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
     parts = _arrays("numpy.append", (arr, values))
-    return of.concat(parts, axis=axis) if axis is not None else of.concat([of.reshape(x, (-1,)) for x in parts])
+    return (
+        of.concat(parts, axis=axis)
+        if axis is not None
+        else of.concat([of.reshape(x, (-1,)) for x in parts])
+    )
 
 
 @counterpart("array_split")
@@ -199,7 +240,10 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
         refuse("numpy.reshape", order=order)
     if order == "F":
         flat = of.reshape(_reversed(a), (-1,))
-        sizes = [math.prod(a.shape) // max(1, math.prod(n for n in shape if n != -1)) if n == -1 else n for n in shape]
+        sizes = [
+            math.prod(a.shape) // max(1, math.prod(n for n in shape if n != -1)) if n == -1 else n
+            for n in shape
+        ]
         return _reversed(of.reshape(flat, tuple(reversed(sizes)), copy=copy))
     refuse("numpy.reshape", order=None if order in ("C", "A") else order)
     return of.reshape(a, shape, copy=copy)
@@ -222,13 +266,19 @@ def _ints(axes: Any) -> Any:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = len(a.shape)
     axis = placed("numpy.rollaxis", axis, n)
-    start = placed("numpy.rollaxis: start", start, n + 1) if start >= 0 else placed("numpy.rollaxis: start", start, n)
+    start = (
+        placed("numpy.rollaxis: start", start, n + 1)
+        if start >= 0
+        else placed("numpy.rollaxis: start", start, n)
+    )
     return of.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
 @counterpart("squeeze")
 def squeeze(a: Any, axis: Any = None) -> Any:
-    return of.squeeze(a, axis=tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else _ints(axis))
+    return of.squeeze(
+        a, axis=tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else _ints(axis)
+    )
 
 
 @counterpart("expand_dims")
@@ -253,7 +303,11 @@ def tile(A: Any, reps: Any) -> Any:
 
 @counterpart("repeat")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    return of.repeat(a, repeats if isinstance(repeats, (int, Layer)) else listed(repeats, a._elem.host), axis=axis)
+    return of.repeat(
+        a,
+        repeats if isinstance(repeats, (int, Layer)) else listed(repeats, a._elem.host),
+        axis=axis,
+    )
 
 
 @counterpart("roll")
@@ -285,7 +339,13 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     order[i], order[j] = j, i
     if k % 4 == 2:
         return of.flip(m, axis=(i, j))
-    return of.flip(of.permute_dims(m, order), axis=i) if k % 4 == 1 else of.permute_dims(of.flip(m, axis=i), order) if k % 4 else m[...]
+    return (
+        of.flip(of.permute_dims(m, order), axis=i)
+        if k % 4 == 1
+        else of.permute_dims(of.flip(m, axis=i), order)
+        if k % 4
+        else m[...]
+    )
 
 
 @counterpart("tril")
@@ -311,20 +371,27 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         raise ValueError("either both or neither of x and y should be given")
     truth = condition if str(condition.dtype).endswith("bool") else condition != 0
     x, y = listed(x, host), listed(y, host)
-    return of.where(truth, x if isinstance(x, Layer) or isinstance(y, Layer) else arrayed(x, host), y)
+    return of.where(
+        truth, x if isinstance(x, Layer) or isinstance(y, Layer) else arrayed(x, host), y
+    )
 
 
 @counterpart("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     host = host_of_all("numpy.select", condlist, choicelist, default)
-    conditions, choices = [arrayed(x, host) for x in condlist], [listed(x, host) for x in choicelist]
+    conditions, choices = (
+        [arrayed(x, host) for x in condlist],
+        [listed(x, host) for x in choicelist],
+    )
     if len(conditions) != len(choices):
         raise ValueError("list of cases must be same length as list of conditions")
     for i, condition in enumerate(conditions):
         if not host.bound.isdtype(condition.dtype, "bool"):
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     # Python numbers take the dtype of the arrays.
-    common = host.bound.result_type(*(innermost(x) if isinstance(x, Layer) else x for x in (*choices, default)))
+    common = host.bound.result_type(
+        *(innermost(x) if isinstance(x, Layer) else x for x in (*choices, default))
+    )
     result = of.astype(arrayed(default, host), common)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = of.where(condition, of.astype(arrayed(choice, host), common), result)
@@ -332,10 +399,22 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 @counterpart("clip")
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:
+def clip(
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    **kwargs: Any,
+) -> Any:
     none = np._NoValue
     refuse("numpy.clip", **kwargs)
-    low, high = (second if first is None or first is none else first for first, second in ((a_min, min), (a_max, max)))
+    low, high = (
+        second if first is None or first is none else first
+        for first, second in ((a_min, min), (a_max, max))
+    )
     host = host_of_all("numpy.clip", a, low, high, out)
     low, high = (None if x is none else listed(x, host) for x in (low, high))
     return finish("clip", of.clip(arrayed(a, host), low, high), out)
@@ -353,7 +432,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if mode != "raise" and n:
         indices = indices % n if mode == "wrap" else of.clip(indices, 0, n - 1)
     flat = of.take(a, of.reshape(indices, (-1,)), axis=axis)
-    return finish("take", of.reshape(flat, (*a.shape[:axis], *indices.shape, *a.shape[axis + 1:])), out)
+    return finish(
+        "take", of.reshape(flat, (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :])), out
+    )
 
 
 @counterpart("take_along_axis")
@@ -403,12 +484,21 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if not rising and not falling:
         raise ValueError("bins must be monotonically increasing or decreasing")
     if falling and not rising:
-        return bins.shape[0] - of.searchsorted(of.flip(bins), arrayed(x, host), side="right" if right else "left")
+        return bins.shape[0] - of.searchsorted(
+            of.flip(bins), arrayed(x, host), side="right" if right else "left"
+        )
     return of.searchsorted(bins, arrayed(x, host), side="left" if right else "right")
 
 
 @counterpart("isin")
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Any:
     host = host_of_all("numpy.isin", element, test_elements)
     return of.isin(arrayed(element, host), arrayed(test_elements, host), invert=invert)
 
@@ -417,7 +507,9 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 
 def _sorting(name: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    def function(
+        a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> Any:
         refuse(f"numpy.{name}", order=order)
         a, axis = (of.reshape(a, (-1,)), 0) if axis is None else (a, axis)
         return getattr(of, name)(a, axis=axis)
@@ -432,7 +524,9 @@ argsort = counterpart("argsort")(_sorting("argsort"))
 def _partitioning(whole: Callable[..., Any]) -> Callable[..., Any]:
     """A sorted array is partitioned at every place."""
 
-    def function(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    def function(
+        a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+    ) -> Any:
         n = math.prod(a.shape) if axis is None else a.shape[axis]
         for k in np.ravel(kth):
             if not -n <= k < n:

@@ -18,20 +18,33 @@ from .values import arrayed, host_of_all, native, of
 
 
 def _like(name: str) -> Callable[..., Any]:
-    def function(a: Any, *fill: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, device: Any = None,
-                 **value: Any) -> Any:
+    def function(
+        a: Any,
+        *fill: Any,
+        dtype: Any = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Any = None,
+        device: Any = None,
+        **value: Any,
+    ) -> Any:
         if name == "full_like" and "fill_value" in value:
             fill = (value.pop("fill_value"), *fill)
         for keyword in value:
             raise TypeError(f"numpy.{name}() got an unexpected keyword argument {keyword!r}")
         if len(fill) > (name == "full_like"):
             dtype, fill = fill[-1], fill[:-1]
-        xp, given = a._elem.host.bound, {} if dtype is None else {"dtype": native(a._elem.host, dtype)}
+        xp, given = (
+            a._elem.host.bound,
+            {} if dtype is None else {"dtype": native(a._elem.host, dtype)},
+        )
         given |= {} if device is None else {"device": device}
         if shape is None:
             return getattr(xp, name)(a if fill else a.detach(), *fill, **given)
         made = getattr(xp, name.removesuffix("_like"))
-        return made((shape,) if np.ndim(shape) == 0 else tuple(shape), *fill, **({"dtype": a.dtype} | given))
+        return made(
+            (shape,) if np.ndim(shape) == 0 else tuple(shape), *fill, **({"dtype": a.dtype} | given)
+        )
 
     return function
 
@@ -54,15 +67,30 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing not in ("xy", "ij"):
         raise ValueError(f"numpy.meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}.")
     order = [1, 0, *range(2, len(xi))] if indexing == "xy" and len(xi) > 1 else range(len(xi))
-    return tuple(of.reshape(x, tuple(-1 if j == i else 1 for j in range(len(xi))), copy=copy or None) for x, i in zip(arrays, order, strict=True))
+    return tuple(
+        of.reshape(x, tuple(-1 if j == i else 1 for j in range(len(xi))), copy=copy or None)
+        for x, i in zip(arrays, order, strict=True)
+    )
 
 
 @counterpart("linspace")
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
-             device: Any = None) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
     host = host_of_all("numpy.linspace", start, stop)
     xp = host.bound
-    start, stop = (x if x._elem.floating else of.astype(x, xp.asarray(0.0).dtype) for x in (_tensor(start, host), _tensor(stop, host)))
+    start, stop = (
+        x if x._elem.floating else of.astype(x, xp.asarray(0.0).dtype)
+        for x in (_tensor(start, host), _tensor(stop, host))
+    )
     count = num - 1 if endpoint else num
     if not start.shape and not stop.shape:
         points = _stepped(of.linspace(start, stop, num, endpoint=endpoint), dtype)
@@ -71,12 +99,18 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
         wide = of.reshape(steps, (num, *(1,) * len((start + stop).shape)))
         points = start + wide * (stop - start)
         points = _stepped(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
-    return (points, (stop - start) / count if count > 0 else (stop - start) * math.nan) if retstep else points
+    return (
+        (points, (stop - start) / count if count > 0 else (stop - start) * math.nan)
+        if retstep
+        else points
+    )
 
 
 def _stepped(points: Any, dtype: Any) -> Any:
     """In another dtype; of integers the ones below, as numpy.linspace rounds."""
-    integral = dtype is not None and points._elem.host.bound.isdtype(native(points._elem.host, dtype), "integral")
+    integral = dtype is not None and points._elem.host.bound.isdtype(
+        native(points._elem.host, dtype), "integral"
+    )
     return cast(of.floor(points) if integral else points, dtype)
 
 
@@ -91,14 +125,28 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         dst[...] = src if where is True else of.where(arrayed(where, host), arrayed(src, host), dst)  # type: ignore[index]
         return
     host = host_of_all("numpy.copyto", src, where)
-    finish("copyto", src if where is True else of.where(arrayed(where, host), arrayed(src, host), arrayed(dst, host)), dst)
+    finish(
+        "copyto",
+        src
+        if where is True
+        else of.where(arrayed(where, host), arrayed(src, host), arrayed(dst, host)),
+        dst,
+    )
 
 
-# ----- numpy.zeros(3, like=t): NumPy hands the function on to the protocol of `t`, without `like` -----
+# ----- numpy.zeros(3, like=t): NumPy hands the function on to the protocol of `t`, without `like`
+# -----
 
 
 def _beside(name: str) -> Callable[..., Any]:
-    def function(host: Host, *args: Any, dtype: Any = None, order: Any = "K", device: Any = None, **options: Any) -> Any:
+    def function(
+        host: Host,
+        *args: Any,
+        dtype: Any = None,
+        order: Any = "K",
+        device: Any = None,
+        **options: Any,
+    ) -> Any:
         xp = host.bound
         if name in ("zeros", "ones", "empty") and len(args) > 1:
             args, dtype = args[:1], args[1]
@@ -117,7 +165,19 @@ def _beside(name: str) -> Callable[..., Any]:
 
 
 BESIDE: dict[str, Callable[..., Any]] = {
-    name: _beside(name) for name in ("arange", "array", "asanyarray", "asarray", "empty", "eye", "full", "identity", "ones", "zeros")
+    name: _beside(name)
+    for name in (
+        "arange",
+        "array",
+        "asanyarray",
+        "asarray",
+        "empty",
+        "eye",
+        "full",
+        "identity",
+        "ones",
+        "zeros",
+    )
 }
 """By NumPy's name: functions of a library and the arguments."""
 
@@ -154,7 +214,9 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 @counterpart("isclose")
-def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
     host = host_of_all("numpy.isclose", a, b, rtol, atol)
     a, b = (floats(_tensor(x, host)) for x in (a, b))
     near = (a == b) | (of.isfinite(b) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
@@ -162,7 +224,9 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
 
 
 @counterpart("allclose")
-def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     return bool(of.all(isclose(a, b, rtol, atol, equal_nan)))
 
 

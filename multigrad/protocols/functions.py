@@ -1,4 +1,6 @@
-"""NumPy's functions on array objects: a table of counterparts, keyed by the functions themselves, and what happens to those that have none."""
+"""NumPy's functions on array objects: a table of counterparts, keyed by the functions themselves,
+and what happens to those that have none.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +19,103 @@ from ..errors import nearest
 from ..registry import OPS, Op
 from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
-from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, refuse, written
+from .values import (
+    arrayed,
+    converted,
+    filled,
+    host_of_all,
+    is_only,
+    listed,
+    native,
+    refuse,
+    written,
+)
 
 SAME = (
-    "atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
-    "gradient", "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
-    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "percentile", "ptp", "quantile",
-    "ravel", "sinc", "split", "swapaxes", "trace", "transpose", "vstack",
-    "matrix_transpose", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
-    "linalg.cross", "linalg.matmul", "linalg.outer", "linalg.vecdot",
+    "atleast_1d",
+    "atleast_2d",
+    "average",
+    "convolve",
+    "corrcoef",
+    "cov",
+    "cross",
+    "cumprod",
+    "cumsum",
+    "diag",
+    "diagonal",
+    "dot",
+    "einsum",
+    "gradient",
+    "hstack",
+    "inner",
+    "interp",
+    "kron",
+    "median",
+    "nan_to_num",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "outer",
+    "pad",
+    "percentile",
+    "ptp",
+    "quantile",
+    "ravel",
+    "sinc",
+    "split",
+    "swapaxes",
+    "trace",
+    "transpose",
+    "vstack",
+    "matrix_transpose",
+    "nonzero",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "unstack",
+    "linalg.cross",
+    "linalg.matmul",
+    "linalg.outer",
+    "linalg.vecdot",
 )
-"""The functions that an operation of the same name and signature carries out: those beyond the standard, and those that NumPy took from it."""
+"""The functions that an operation of the same name and signature carries out: those beyond the
+standard, and those that NumPy took from it.
+"""
 
 INSTEAD = {
-    "apply_along_axis": "multigrad.func.vmap", "apply_over_axes": "multigrad.func.vmap", "array2string": "repr()", "array_repr": "repr()",
+    "apply_along_axis": "multigrad.func.vmap",
+    "apply_over_axes": "multigrad.func.vmap",
+    "array2string": "repr()",
+    "array_repr": "repr()",
     "array_str": "repr()",
-    "block": "multigrad.concat", "choose": "multigrad.where", "delete": "indexing and multigrad.concat", "insert": "multigrad.concat",
-    "piecewise": "multigrad.where", "put": "t[key] = value", "place": "t[mask] = value", "putmask": "t[mask] = multigrad.where(...)",
-    "put_along_axis": "t[key] = value", "fill_diagonal": "t[key] = value", "resize": "multigrad.tile", "vectorize": "multigrad.func.vmap",
-    "linalg.lstsq": "multigrad.linalg.pinv(a) @ b", "polyfit": "multigrad.linalg.solve of the normal equations",
-    "linalg.tensorinv": "multigrad.linalg.inv", "linalg.tensorsolve": "multigrad.linalg.solve",
+    "block": "multigrad.concat",
+    "choose": "multigrad.where",
+    "delete": "indexing and multigrad.concat",
+    "insert": "multigrad.concat",
+    "piecewise": "multigrad.where",
+    "put": "t[key] = value",
+    "place": "t[mask] = value",
+    "putmask": "t[mask] = multigrad.where(...)",
+    "put_along_axis": "t[key] = value",
+    "fill_diagonal": "t[key] = value",
+    "resize": "multigrad.tile",
+    "vectorize": "multigrad.func.vmap",
+    "linalg.lstsq": "multigrad.linalg.pinv(a) @ b",
+    "polyfit": "multigrad.linalg.solve of the normal equations",
+    "linalg.tensorinv": "multigrad.linalg.inv",
+    "linalg.tensorsolve": "multigrad.linalg.solve",
 }
 """What to use in the place of functions that have no counterpart."""
 
@@ -44,34 +123,58 @@ WRITING = ("fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """The functions that write into their first argument."""
 
 
-def run(self: Layer, function: Any, counterpart: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of NumPy whose first argument is no array object of multigrad, or that has no counterpart."""
+def run(
+    self: Layer,
+    function: Any,
+    counterpart: Callable[..., Any] | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Run a function of NumPy whose first argument is no array object of multigrad, or that has no
+    counterpart.
+    """
     out = _only_out(self, function, args, kwargs)
     if out is not None:
         return filled(f"{function.__module__}.{function.__name__}", function, out, args, kwargs)
-    return _without(self, function, args, kwargs) if counterpart is None else counterpart(*args, **kwargs)
+    return (
+        _without(self, function, args, kwargs)
+        if counterpart is None
+        else counterpart(*args, **kwargs)
+    )
 
 
 def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The array object that is given as `out`, by keyword or by position, where it is the only one; else None."""
-    if kwargs.get("out") is not self and not any(x is self and i == _place_of_out(function) for i, x in enumerate(args)):
+    """The array object that is given as `out`, by keyword or by position, where it is the only one;
+    else None.
+    """
+    if kwargs.get("out") is not self and not any(
+        x is self and i == _place_of_out(function) for i, x in enumerate(args)
+    ):
         return None
     return self if is_only(self, (args, kwargs)) else None
 
 
 @cache
 def _place_of_out(function: Any) -> int:
-    """The place of `out` among the arguments of a function; -1 if it is given by keyword only, or its signature is not known."""
+    """The place of `out` among the arguments of a function; -1 if it is given by keyword only, or
+    its signature is not known.
+    """
     try:
         parameters = signature(function).parameters
     except ValueError:
         return -1
     out = parameters.get("out")
-    return list(parameters).index("out") if out is not None and out.kind is not Parameter.KEYWORD_ONLY else -1
+    return (
+        list(parameters).index("out")
+        if out is not None and out.kind is not Parameter.KEYWORD_ONLY
+        else -1
+    )
 
 
 def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of NumPy that has no counterpart: beside `self`, as `like=` asks; else of the values of constants."""
+    """Run a function of NumPy that has no counterpart: beside `self`, as `like=` asks; else of the
+    values of constants.
+    """
     maker = creating.BESIDE.get(function.__name__)
     if maker is not None and getattr(np, function.__name__, None) is function:
         return maker(self._elem.host, *args, **kwargs)
@@ -79,20 +182,31 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     short = name.removeprefix("numpy.")
     target = kwargs.get("out", args[0] if short in WRITING and args else None)
     if isinstance(target, Layer):  # a write that no version counter would see
-        raise TypeError(f"{name} cannot write into a Tensor. Use {INSTEAD.get(short, 't[...] = the result')} instead.")
+        raise TypeError(
+            f"{name} cannot write into a Tensor. Use "
+            f"{INSTEAD.get(short, 't[...] = the result')} instead."
+        )
     instead = f"{INSTEAD[short]}, or tensor.detach()" if short in INSTEAD else "tensor.detach()"
-    refusal = f"Can't call {name}() on Tensor that requires grad: multigrad has no counterpart of it. Use {instead} instead."
+    refusal = (
+        f"Can't call {name}() on Tensor that requires grad: multigrad has no counterpart "
+        f"of it. Use {instead} instead."
+    )
     given = converted((args, kwargs), refusal)
     return function(*given[0], **given[1])
 
 
 def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Run the counterpart of NumPy's function of the name of an operation, where its arguments are none that the standard has.
+    """Run the counterpart of NumPy's function of the name of an operation, where its arguments are
+    none that the standard has.
 
     A `strict` backend has the standard's functions alone, and raises TypeError as Python does.
     """
     parameters = op.signature.parameters
-    given = {n: x for n, x in arguments.items() if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)}
+    given = {
+        n: x
+        for n, x in arguments.items()
+        if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)
+    }
     operands = [given.pop(n) for n in op.arrays if n in given]
     host = common_host(op.name, [innermost(x) for x in operands])
     counterpart = COUNTERPARTS[op.name]
@@ -101,8 +215,13 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
     try:
         takes.bind(*operands, **given, **more)
     except TypeError as error:
-        near = nearest(next((name for name in more if name not in takes.parameters), ""), takes.parameters)
-        plain = takes.replace(parameters=[p.replace(annotation=p.empty) for p in takes.parameters.values()], return_annotation=takes.empty)
+        near = nearest(
+            next((name for name in more if name not in takes.parameters), ""), takes.parameters
+        )
+        plain = takes.replace(
+            parameters=[p.replace(annotation=p.empty) for p in takes.parameters.values()],
+            return_annotation=takes.empty,
+        )
         raise TypeError(f"{op.name}() {error}.{near or f' It takes {op.name}{plain}'}") from None
     if strict:  # raises, if a list or a number stands where an array belongs
         return general(op, tuple(arguments.values()))
@@ -120,7 +239,10 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     host = host_of_all(f"numpy.{name}", args, kwargs, out)
     roles = tuple(op.roles.values())
     given = [_argument(roles[min(i, len(roles) - 1)], x, host) for i, x in enumerate(args)]
-    refuse(f"numpy.{name}", **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False})
+    refuse(
+        f"numpy.{name}",
+        **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False},
+    )
     named = {key: _argument(op.roles[key], x, host) for key, x in kwargs.items() if key in op.roles}
     if named.get("dtype") is not None:
         named["dtype"] = native(host, named["dtype"])
@@ -137,7 +259,9 @@ def _argument(role: str, x: Any, host: Host) -> Any:
 
 def _table() -> dict[Any, Callable[..., Any]]:
     named: dict[str, Callable[..., Any]] = {name: partial(_by_operation, name) for name in SAME}
-    named |= COUNTERPARTS | {"lib.stride_tricks.sliding_window_view": partial(_by_operation, "sliding_window_view")}
+    named |= COUNTERPARTS | {
+        "lib.stride_tricks.sliding_window_view": partial(_by_operation, "sliding_window_view")
+    }
     table: dict[Any, Callable[..., Any]] = {}
     for name, counterpart in named.items():
         function: Any = np

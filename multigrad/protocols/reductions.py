@@ -1,4 +1,7 @@
-"""NumPy's reductions and scans, with NumPy's keywords, by those of the standard. `numpy.add.reduce` and its kin come here as well."""
+"""NumPy's reductions and scans, with NumPy's keywords, by those of the standard.
+
+`numpy.add.reduce` and its kin come here as well.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,17 @@ def floats(a: Any) -> Any:
 def cast(a: Any, dtype: Any, name: str = "", casting: Any = None) -> Any:
     """The array in a dtype that is given as NumPy takes it.
 
-    With a name, TypeError where that is of a lower kind, complex numbers as real ones or fractions as integers, unless `casting` is "unsafe".
+    With a name, TypeError where that is of a lower kind, complex numbers as real ones or fractions
+    as integers, unless `casting` is "unsafe".
     """
     if dtype is None:
         return a
     given = native(a._elem.host, dtype)
     if name and casting != "unsafe" and kind(a, given) < kind(a, a.dtype):
-        raise TypeError(f"{name}: {a.dtype} cannot be cast to {given}, which is of a lower kind. Convert with astype() first.")
+        raise TypeError(
+            f"{name}: {a.dtype} cannot be cast to {given}, which is of a lower kind. Convert "
+            "with astype() first."
+        )
     return of.astype(a, given)
 
 
@@ -56,7 +63,9 @@ KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "complex
 
 
 def kind(a: Any, dtype: Any) -> int:
-    """The place of a dtype among `KINDS`, each of which holds the numbers of the ones before it; behind all where it is none of them."""
+    """The place of a dtype among `KINDS`, each of which holds the numbers of the ones before it;
+    behind all where it is none of them.
+    """
     isdtype = a._elem.host.bound.isdtype
     try:
         return next((i for i, known in enumerate(KINDS) if isdtype(dtype, known)), len(KINDS))
@@ -68,27 +77,63 @@ def averaged(a: Any, dtype: Any, name: str) -> Any:
     """The array in the dtype that a mean is taken in. Raises TypeError for one of integers."""
     host_of_all(f"numpy.{name}", a)
     if dtype is not None and kind(a, native(a._elem.host, dtype)) < KINDS.index("real floating"):
-        raise TypeError(f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers loses its fraction. "
-                        "Convert the result with astype().")
+        raise TypeError(
+            f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers "
+            "loses its fraction. Convert the result with astype()."
+        )
     return cast(floats(a), dtype, f"numpy.{name}")
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NOTHING,
+    where: Any = True,
+) -> Any:
     if dtype is None and out is None and where is True and initial is NOTHING:
         return of.sum(a, axis=axis, **_options(keepdims))
     a = _masked(a, where, 0)
-    total = of.sum(a, axis=axis, dtype=None if dtype is None else native(a._elem.host, dtype), **_options(keepdims))
+    total = of.sum(
+        a,
+        axis=axis,
+        dtype=None if dtype is None else native(a._elem.host, dtype),
+        **_options(keepdims),
+    )
     return finish("sum", total if initial is NOTHING or initial is None else total + initial, out)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NOTHING,
+    where: Any = True,
+) -> Any:
     a = _masked(a, where, 1)
-    total = of.prod(a, axis=axis, dtype=None if dtype is None else native(a._elem.host, dtype), **_options(keepdims))
+    total = of.prod(
+        a,
+        axis=axis,
+        dtype=None if dtype is None else native(a._elem.host, dtype),
+        **_options(keepdims),
+    )
     return finish("prod", total if initial is NOTHING or initial is None else total * initial, out)
 
 
 def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NOTHING,
+        where: Any = True,
+        dtype: Any = None,
+    ) -> Any:
         a = cast(a, dtype)
         given = initial is not NOTHING and initial is not None
         if given and a._elem.bool:
@@ -98,7 +143,11 @@ def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
                 raise ValueError(f"numpy.{name}: where= needs initial=, as in NumPy.")
             a = _masked(a, where, worst if a._elem.floating else initial)
         if given and 0 in a.shape:  # there is nothing to compare `initial` with
-            axes = range(a.ndim) if axis is None else [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
+            axes = (
+                range(a.ndim)
+                if axis is None
+                else [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
+            )
             shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
             a = a._elem.host.bound.full(shape, initial, dtype=a.dtype)
         result = getattr(of, name)(a, axis=axis, **_options(keepdims))
@@ -115,7 +164,15 @@ min = _extremum("min", "minimum", math.inf)
 def _nan_extremum(name: str) -> Callable[..., Any]:
     """For `numpy.fmax.reduce` and `numpy.fmin.reduce`."""
 
-    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NOTHING,
+        where: Any = True,
+        dtype: Any = None,
+    ) -> Any:
         refuse(f"numpy.{name}", initial=initial, where=None if where is True else where)
         return finish(name, getattr(of, name)(cast(a, dtype), axis=axis, **_options(keepdims)), out)
 
@@ -127,7 +184,15 @@ nanmin = _nan_extremum("nanmin")
 
 
 def _test(name: str, neutral: bool) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, where: Any = True, dtype: Any = None, initial: Any = NOTHING) -> Any:
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        where: Any = True,
+        dtype: Any = None,
+        initial: Any = NOTHING,
+    ) -> Any:
         host_of_all(f"numpy.{name}", a)
         a = _masked(a if a._elem.bool else a != 0, where, neutral)
         result = getattr(of, name)(a, axis=axis, **_options(keepdims))
@@ -146,10 +211,21 @@ any = _test("any", False)
 def _counted(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements `where` selects, for each result."""
     mask = of.broadcast_to(arrayed(where, a._elem.host), tuple(a.shape))
-    return of.sum(of.astype(mask, of.real(a).dtype if a._elem.complex else a.dtype), axis=axis, keepdims=keepdims)
+    return of.sum(
+        of.astype(mask, of.real(a).dtype if a._elem.complex else a.dtype),
+        axis=axis,
+        keepdims=keepdims,
+    )
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, where: Any = True) -> Any:
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    where: Any = True,
+) -> Any:
     a = averaged(a, dtype, "mean")
     if _is_whole(where):
         return finish("mean", of.mean(a, axis=axis, **_options(keepdims)), out)
@@ -159,8 +235,18 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 
 def _spread(name: str) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
-               mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = NOTHING,
+        correction: Any = NOTHING,
+    ) -> Any:
         if correction is not NOTHING:
             if ddof != 0:
                 raise ValueError(f"numpy.{name}: ddof and correction cannot both be given.")
@@ -170,8 +256,16 @@ def _spread(name: str) -> Callable[..., Any]:
         if whole and mean is NOTHING:
             return finish(name, getattr(of, name)(a, axis=axis, correction=ddof, **options), out)
         filled = _masked(a, where, 0)
-        count = of.sum(of.ones_like(of.abs(a.detach())), axis=axis, keepdims=True) if whole else _counted(a, axis, where, True)
-        middle = of.sum(filled, axis=axis, keepdims=True) / count if mean is NOTHING else arrayed(mean, a._elem.host)
+        count = (
+            of.sum(of.ones_like(of.abs(a.detach())), axis=axis, keepdims=True)
+            if whole
+            else _counted(a, axis, where, True)
+        )
+        middle = (
+            of.sum(filled, axis=axis, keepdims=True) / count
+            if mean is NOTHING
+            else arrayed(mean, a._elem.host)
+        )
         off = _masked(a - middle, where, 0)
         square = of.square(of.abs(off)) if a._elem.complex else off * off
         total = of.sum(square, axis=axis, **options)
@@ -203,9 +297,19 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 
 def _standard_scan(name: str) -> Callable[..., Any]:
-    def scan(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+    def scan(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
         dtype = None if dtype is None else native(x._elem.host, dtype)
-        return finish(name, getattr(of, name)(x, axis=axis, dtype=dtype, include_initial=include_initial), out)
+        return finish(
+            name, getattr(of, name)(x, axis=axis, dtype=dtype, include_initial=include_initial), out
+        )
 
     scan.__name__ = name
     return scan
@@ -216,11 +320,15 @@ cumulative_prod = _standard_scan("cumulative_prod")
 
 
 def _running(name: str) -> Callable[..., Any]:
-    """For `numpy.maximum.accumulate` and `numpy.minimum.accumulate`: the gradient goes to the last of equal elements, as that of torch.cummax."""
+    """For `numpy.maximum.accumulate` and `numpy.minimum.accumulate`: the gradient goes to the last
+    of equal elements, as that of torch.cummax.
+    """
 
     def scan(x: Any, /, *, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         if axis is None:
-            raise ValueError(f"numpy.{name}.accumulate: it runs along one axis, so axis=None is not supported.")
+            raise ValueError(
+                f"numpy.{name}.accumulate: it runs along one axis, so axis=None is not supported."
+            )
         x = cast(x, dtype, f"numpy.{name}.accumulate")
         axis = placed(f"numpy.{name}.accumulate", axis, len(x.shape))
         places = of.running_places(x.detach(), axis, name == "maximum")
@@ -233,7 +341,22 @@ running_maximum = _running("maximum")
 running_minimum = _running("minimum")
 
 
-for _function in (all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):
+for _function in (
+    all,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    cumulative_prod,
+    cumulative_sum,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+):
     counterpart(_function.__name__)(_function)
 counterpart("amax")(max)
 counterpart("amin")(min)

@@ -10,23 +10,55 @@ from .values import of, placed
 
 
 @counterpart("unique")
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
-           equal_nan: bool = True, sorted: bool = True) -> Any:
-    values, indices, inverse, counts = of.unique_all(ar) if axis is None else _rows(ar, placed("numpy.unique", axis, len(ar.shape)))
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    values, indices, inverse, counts = (
+        of.unique_all(ar)
+        if axis is None
+        else _rows(ar, placed("numpy.unique", axis, len(ar.shape)))
+    )
     lost = of.isnan(values) if equal_nan and axis is None and ar._elem.floating else None
-    if lost is not None and bool(of.count_nonzero(lost) > 1):  # which stand at the end, each on its own
+    # which stand at the end, each on its own
+    if lost is not None and bool(of.count_nonzero(lost) > 1):
         first = values.shape[0] - int(of.count_nonzero(lost))
         total = of.sum(counts[first:], keepdims=True)
-        values, indices, counts = values[:first + 1], indices[:first + 1], of.concat([counts[:first], of.astype(total, counts.dtype)])
+        values, indices, counts = (
+            values[: first + 1],
+            indices[: first + 1],
+            of.concat([counts[:first], of.astype(total, counts.dtype)]),
+        )
         inverse = of.where(inverse > first, first, inverse)
-    parts = [values, *(part for part, wanted in ((indices, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted)]
+    parts = [
+        values,
+        *(
+            part
+            for part, wanted in (
+                (indices, return_index),
+                (inverse, return_inverse),
+                (counts, return_counts),
+            )
+            if wanted
+        ),
+    ]
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _rows(a: Any, axis: int) -> tuple[Any, Any, Any, Any]:
-    """The different parts along an axis, in the order of their elements; where each stands first, which one each part is, how many are the same."""
+    """The different parts along an axis, in the order of their elements; where each stands first,
+    which one each part is, how many are the same.
+    """
     n = a.shape[axis]
-    rows = of.reshape(of.moveaxis(a.detach(), axis, 0), (n, math.prod(a.shape[:axis] + a.shape[axis + 1:])))
+    rows = of.reshape(
+        of.moveaxis(a.detach(), axis, 0), (n, math.prod(a.shape[:axis] + a.shape[axis + 1 :]))
+    )
     order = a._elem.host.bound.arange(n)
     for i in reversed(range(rows.shape[1])):  # the first column decides last
         order = of.take(order, of.argsort(of.take(rows[:, i], order), stable=True))

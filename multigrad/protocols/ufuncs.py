@@ -1,7 +1,9 @@
-"""NumPy's ufuncs on array objects: the operation that is the counterpart of each, its methods and keywords.
+"""NumPy's ufuncs on array objects: the operation that is the counterpart of each, its methods and
+keywords.
 
-A ufunc's own name says nothing, for another library may have one of the same name: the tables are keyed by the ufuncs themselves. Those of SciPy are
-told by `scipy.special`, once it is imported, and run `special.<name>` where a plugin declares that.
+A ufunc's own name says nothing, for another library may have one of the same name: the tables are
+keyed by the ufuncs themselves. Those of SciPy are told by `scipy.special`, once it is imported, and
+run `special.<name>` where a plugin declares that.
 """
 
 from __future__ import annotations
@@ -21,32 +23,138 @@ from . import keep, reductions
 from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, of, written
 
 NAMES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
-    "arctanh": "atanh", "conjugate": "conj", "degrees": "rad2deg", "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift", "power": "pow", "radians": "deg2rad", "right_shift": "bitwise_right_shift",
-    **{name: name for name in (
-        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh", "deg2rad", "divide", "equal", "exp", "exp2",
-        "expm1", "floor", "floor_divide", "fmax", "fmin", "fmod", "greater", "greater_equal", "heaviside", "hypot", "isfinite", "isinf", "isnan",
-        "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "matmul", "maximum", "minimum", "multiply", "negative",
-        "nextafter", "not_equal", "positive", "rad2deg", "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square",
-        "subtract", "tan", "tanh", "trunc", "vecdot")},
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "degrees": "rad2deg",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "radians": "deg2rad",
+    "right_shift": "bitwise_right_shift",
+    **{
+        name: name
+        for name in (
+            "add",
+            "bitwise_and",
+            "bitwise_or",
+            "bitwise_xor",
+            "cbrt",
+            "ceil",
+            "copysign",
+            "cos",
+            "cosh",
+            "deg2rad",
+            "divide",
+            "equal",
+            "exp",
+            "exp2",
+            "expm1",
+            "floor",
+            "floor_divide",
+            "fmax",
+            "fmin",
+            "fmod",
+            "greater",
+            "greater_equal",
+            "heaviside",
+            "hypot",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "less",
+            "less_equal",
+            "log",
+            "log10",
+            "log1p",
+            "log2",
+            "logaddexp",
+            "logaddexp2",
+            "matmul",
+            "maximum",
+            "minimum",
+            "multiply",
+            "negative",
+            "nextafter",
+            "not_equal",
+            "positive",
+            "rad2deg",
+            "reciprocal",
+            "remainder",
+            "sign",
+            "signbit",
+            "sin",
+            "sinh",
+            "sqrt",
+            "square",
+            "subtract",
+            "tan",
+            "tanh",
+            "trunc",
+            "vecdot",
+        )
+    },
 }
 """The operation that each of NumPy's ufuncs is."""
 
 LOGICAL = ("logical_and", "logical_not", "logical_or", "logical_xor")
 
-REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any", "fmax": "nanmax",
-              "fmin": "nanmin"}
+REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+    "fmax": "nanmax",
+    "fmin": "nanmin",
+}
 """The function of NumPy that `ufunc.reduce` is."""
 
-SCANS = {"add": "cumulative_sum", "maximum": "running_maximum", "minimum": "running_minimum", "multiply": "cumulative_prod"}
+SCANS = {
+    "add": "cumulative_sum",
+    "maximum": "running_maximum",
+    "minimum": "running_minimum",
+    "multiply": "cumulative_prod",
+}
 """The function of NumPy that `ufunc.accumulate` is."""
 
-TRUTHS = ("equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "not_equal", "signbit", *LOGICAL)
+TRUTHS = (
+    "equal",
+    "greater",
+    "greater_equal",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "not_equal",
+    "signbit",
+    *LOGICAL,
+)
 """The ufuncs that give booleans, whatever their arguments are."""
 
-SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**", "matmul": "@",
-           "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>"}
+SYMBOLS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "matmul": "@",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+}
 
 SPECIAL = {"cbrt": "cbrt", "exp2": "exp2", "expit": "sigmoid"}
 """Ufuncs of SciPy that are operations of multigrad itself."""
@@ -67,13 +175,19 @@ def _dtype(x: Any) -> str:
 
 def _matvec(x: Any, y: Any) -> Any:
     if len(x.shape) < 2:
-        raise ValueError(f"numpy.matvec: the first operand must have two axes at least; its shape is {tuple(x.shape)}.")
+        raise ValueError(
+            "numpy.matvec: the first operand must have two axes at least; its shape is "
+            f"{tuple(x.shape)}."
+        )
     return of.matmul(x, y[..., None])[..., 0]
 
 
 def _vecmat(x: Any, y: Any) -> Any:
     if len(y.shape) < 2:
-        raise ValueError(f"numpy.vecmat: the second operand must have two axes at least; its shape is {tuple(y.shape)}.")
+        raise ValueError(
+            "numpy.vecmat: the second operand must have two axes at least; its shape is "
+            f"{tuple(y.shape)}."
+        )
     return of.matmul(of.conj(x)[..., None, :], y)[..., 0, :]
 
 
@@ -91,6 +205,7 @@ def _modf(x: Any) -> Any:
 
 def _float_power(x: Any, y: Any) -> Any:
     """The power, in double precision at least."""
+
     def wide(x: Any) -> Any:
         if not isinstance(x, Layer) or _dtype(x) in ("float64", "complex128"):
             return x
@@ -100,22 +215,37 @@ def _float_power(x: Any, y: Any) -> Any:
 
 
 COMPOSED: dict[str, Callable[..., Any]] = {
-    **{name: _logical(name) for name in LOGICAL}, "divmod": lambda x, y: (x // y, x % y), "fabs": _fabs, "float_power": _float_power,
-    "matvec": _matvec, "modf": _modf, "rint": lambda x: of.round(reductions.floats(x)), "vecmat": _vecmat,
+    **{name: _logical(name) for name in LOGICAL},
+    "divmod": lambda x, y: (x // y, x % y),
+    "fabs": _fabs,
+    "float_power": _float_power,
+    "matvec": _matvec,
+    "modf": _modf,
+    "rint": lambda x: of.round(reductions.floats(x)),
+    "vecmat": _vecmat,
 }
 """The ufuncs that are more than one operation."""
 
 BY_UFUNC = {getattr(np, name): name for name in (*NAMES, *COMPOSED)}
 
 
-def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a method of a ufunc, with any keywords. NotImplemented where an operand of another kind is to be asked."""
+def run(
+    self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a method of a ufunc, with any keywords.
+
+    NotImplemented where an operand of another kind is to be asked.
+    """
     if any(_answers(x) for x in (*inputs, *(kwargs.get("out") or ()))):
         return NotImplemented
     name = _title(ufunc) + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
     function = _counterpart(ufunc)
-    if method != "__call__" and any(x is self for x in out or ()) and is_only(self, (inputs, out, kwargs)):
+    if (
+        method != "__call__"
+        and any(x is self for x in out or ())
+        and is_only(self, (inputs, out, kwargs))
+    ):
         return filled(name, getattr(ufunc, method), self, inputs, {**kwargs, "out": out})
     if function is None:
         return _without(name, ufunc, method, inputs, kwargs, out)
@@ -129,9 +259,14 @@ def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: d
         return _at(name, short, function, *inputs)
     table = {"reduce": REDUCTIONS, "accumulate": SCANS}.get(method, {})
     if short not in table:
-        raise TypeError(f"{name} is not supported for Tensors; {method} is there for {', '.join(table) or 'no ufunc'}.")
+        raise TypeError(
+            f"{name} is not supported for Tensors; {method} is there for "
+            f"{', '.join(table) or 'no ufunc'}."
+        )
     options: dict[str, Any] = {"axis": 0, **kwargs}
-    return getattr(reductions, table[short])(*inputs, **options, **({} if out is None else {"out": out[0]}))
+    return getattr(reductions, table[short])(
+        *inputs, **options, **({} if out is None else {"out": out[0]})
+    )
 
 
 def _title(ufunc: Any) -> str:
@@ -144,7 +279,9 @@ def _title(ufunc: Any) -> str:
 
 
 def _answers(x: Any) -> bool:
-    """Whether an operand is of another library that has the protocol itself (a DataArray, a Quantity), and is to be asked."""
+    """Whether an operand is of another library that has the protocol itself (a DataArray, a
+    Quantity), and is to be asked.
+    """
     known = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
     return not known and hasattr(type(x), "__array_ufunc__")
 
@@ -157,8 +294,11 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])
     if op is None:
         return None
-    # Where all parameters are operands, one of a kind that is not known leaves the call to that operand, and a list becomes an array.
-    function = make_function(op, operator=True) if set(op.roles.values()) == {"array"} else function_of(op)
+    # Where all parameters are operands, one of a kind that is not known leaves the call to that
+    # operand, and a list becomes an array.
+    function = (
+        make_function(op, operator=True) if set(op.roles.values()) == {"array"} else function_of(op)
+    )
     keep(ufunc, op, function)
     return function
 
@@ -175,25 +315,48 @@ def _special(ufunc: Any) -> str:
     return full if full in OPS else SPECIAL.get(name, "")
 
 
-def _call(name: str, ufunc: Any, function: Callable[..., Any], host: Host, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+def _call(
+    name: str,
+    ufunc: Any,
+    function: Callable[..., Any],
+    host: Host,
+    inputs: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+) -> Any:
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     _check_neutral(name, kwargs)
     if dtype is not None and BY_UFUNC.get(ufunc) in TRUTHS:
         if native(host, dtype) != host.bound.bool:
-            raise TypeError(f"{name}: dtype={dtype!r} is not supported for Tensors; the result is one of booleans.")
+            raise TypeError(
+                f"{name}: dtype={dtype!r} is not supported for Tensors; the result is one of "
+                "booleans."
+            )
         dtype = None
     inputs = tuple(listed(x, host) for x in inputs)
     if dtype is not None:
-        inputs = tuple(reductions.cast(host.bound.asarray(x), dtype, name, kwargs.get("casting")) for x in inputs)
+        inputs = tuple(
+            reductions.cast(host.bound.asarray(x), dtype, name, kwargs.get("casting"))
+            for x in inputs
+        )
     if where is True:
         result = function(*inputs)
     elif out is None or out[0] is None:
-        raise TypeError(f"{name}: where= leaves elements without a value; give out=, an array that has values there.")
+        raise TypeError(
+            f"{name}: where= leaves elements without a value; give out=, an array that has "
+            "values there."
+        )
     else:
         mask = arrayed(where, host)
         safe = 2.0 if ufunc is np.arccosh else 0.5
-        # What is not selected is not computed: its value, and an infinite derivative there, must not come back as 0 * inf.
-        inputs = tuple(of.where(mask, x, safe if x._elem.floating else 1) if isinstance(x, Layer) and not x._elem.bool else x for x in inputs)
+        # What is not selected is not computed: its value, and an infinite derivative there, must
+        # not come back as 0 * inf.
+        inputs = tuple(
+            of.where(mask, x, safe if x._elem.floating else 1)
+            if isinstance(x, Layer) and not x._elem.bool
+            else x
+            for x in inputs
+        )
         result = of.where(mask, function(*inputs), arrayed(out[0], host))
     if result is NotImplemented:
         return result
@@ -201,8 +364,18 @@ def _call(name: str, ufunc: Any, function: Callable[..., Any], host: Host, input
         return result
     symbol = SYMBOLS.get(BY_UFUNC.get(ufunc, ""))
     if len(out) == 1:
-        return written(name, out, result, "" if symbol is None else f"Write a = a {symbol} t instead of a {symbol}= t, leave out out=")
-    return tuple(part if place is None else written(name, place, part) for place, part in zip(out, result, strict=True))
+        return written(
+            name,
+            out,
+            result,
+            ""
+            if symbol is None
+            else f"Write a = a {symbol} t instead of a {symbol}= t, leave out out=",
+        )
+    return tuple(
+        part if place is None else written(name, place, part)
+        for place, part in zip(out, result, strict=True)
+    )
 
 
 def _check_neutral(name: str, kwargs: dict[str, Any]) -> None:
@@ -213,18 +386,33 @@ def _check_neutral(name: str, kwargs: dict[str, Any]) -> None:
             raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")
 
 
-def _outer(name: str, ufunc: Any, function: Callable[..., Any], host: Host, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+def _outer(
+    name: str,
+    ufunc: Any,
+    function: Callable[..., Any],
+    host: Host,
+    inputs: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+) -> Any:
     x, y = (arrayed(x, host) for x in inputs)
     x = of.reshape(x, (*x.shape, *(1,) * len(y.shape)))
     return _call(name, ufunc, function, host, (x, y), kwargs, out)
 
 
-def _at(name: str, short: str, function: Callable[..., Any], x: Any, indices: Any, *others: Any) -> None:
+def _at(
+    name: str, short: str, function: Callable[..., Any], x: Any, indices: Any, *others: Any
+) -> None:
     """`x[indices] op= other`, once for each time that an index occurs."""
     if not isinstance(x, Layer):
         if short not in ("add", "subtract"):
-            raise TypeError(f"{name} writes into a NumPy array, which cannot keep the history of a Tensor.")
-        refusal = f"{name}: a NumPy array cannot keep the history of a Tensor that requires grad. Call it on a Tensor."
+            raise TypeError(
+                f"{name} writes into a NumPy array, which cannot keep the history of a Tensor."
+            )
+        refusal = (
+            f"{name}: a NumPy array cannot keep the history of a Tensor that requires "
+            "grad. Call it on a Tensor."
+        )
         getattr(np, short).at(x, converted(indices, refusal), *converted(others, refusal))
         return
     if short not in ("add", "subtract"):
@@ -232,15 +420,29 @@ def _at(name: str, short: str, function: Callable[..., Any], x: Any, indices: An
     (value,) = others
     array: Any = x
     host = x._elem.host
-    indices = tuple(listed(key, host) for key in indices) if isinstance(indices, tuple) else listed(indices, host)
+    indices = (
+        tuple(listed(key, host) for key in indices)
+        if isinstance(indices, tuple)
+        else listed(indices, host)
+    )
     change = of.broadcast_to(arrayed(value, host), array[indices].shape)
-    array[...] = function(array, of.unindex(of.astype(change, array.dtype), indices, tuple(array.shape)))
+    array[...] = function(
+        array, of.unindex(of.astype(change, array.dtype), indices, tuple(array.shape))
+    )
 
 
-def _without(name: str, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+def _without(
+    name: str, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+) -> Any:
     """A ufunc that is no operation: of the values of constants, as NumPy arrays."""
-    refusal = f"Can't call {name}() on Tensor that requires grad: multigrad has no derivative of it. Use tensor.detach() instead."
+    refusal = (
+        f"Can't call {name}() on Tensor that requires grad: multigrad has no derivative "
+        "of it. Use tensor.detach() instead."
+    )
     if out is not None and any(isinstance(x, Layer) for x in out):
-        raise TypeError(f"{name}: out= cannot be a Tensor, because multigrad does not know this function; write out[...] = the result.")
+        raise TypeError(
+            f"{name}: out= cannot be a Tensor, because multigrad does not know this function; "
+            "write out[...] = the result."
+        )
     given = converted((inputs, kwargs), refusal)
     return getattr(ufunc, method)(*given[0], **given[1], **({} if out is None else {"out": out}))

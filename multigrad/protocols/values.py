@@ -1,4 +1,6 @@
-"""What the protocols do with arguments: find array objects among them, make arrays of what is none, and take the values of constants."""
+"""What the protocols do with arguments: find array objects among them, make arrays of what is none,
+and take the values of constants.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from ..registry import OPS, Op, keeping, on_declaration
 
 
 class Functions:
-    """The functions of operations as attributes, whatever the namespace of a backend shows: `of.sum`, `of.linalg.solve`."""
+    """The functions of operations as attributes, whatever the namespace of a backend shows:
+    `of.sum`, `of.linalg.solve`.
+    """
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
@@ -63,27 +67,37 @@ def is_only(x: Layer, value: Any) -> bool:
 
 
 def host_of_all(name: str, *values: Any) -> Host:
-    """The library of the array objects among nested arguments. Raises MixedBackendsError where there are two, TypeError where there is none."""
+    """The library of the array objects among nested arguments.
+
+    Raises MixedBackendsError where there are two, TypeError where there is none.
+    """
     host: Host | None = None
     for x in layers(values):
         if host is not None and x._elem.host is not host:
             raise mixed(name, host, x._elem.host)
         host = x._elem.host
     if host is None:  # the protocol was called for another argument
-        raise TypeError(f"{name}: a Tensor is given for an option only, beside NumPy arrays. "
-                        "Wrap the arrays with multigrad.asarray, or give tensor.array.")
+        raise TypeError(
+            f"{name}: a Tensor is given for an option only, beside NumPy arrays. "
+            "Wrap the arrays with multigrad.asarray, or give tensor.array."
+        )
     return host
 
 
 def arrayed(x: Any, host: Host) -> Any:
     """A list or a number as an array of the library; what is an array already as it is."""
-    if isinstance(x, Layer) or (by_type.get(type(x)) is not None and not isinstance(x, host.scalars)):
+    if isinstance(x, Layer) or (
+        by_type.get(type(x)) is not None and not isinstance(x, host.scalars)
+    ):
         return x
     return host.bound.asarray(x)
 
 
 def placed(name: str, axis: Any, ndim: int) -> int:
-    """An axis counted from the front. Raises IndexError where there is no such axis, as numpy.exceptions.AxisError is one."""
+    """An axis counted from the front.
+
+    Raises IndexError where there is no such axis, as numpy.exceptions.AxisError is one.
+    """
     i = index(axis)
     if not -ndim <= i < ndim:
         raise IndexError(f"{name}: axis {i} is out of bounds for an array with {ndim} axes.")
@@ -104,7 +118,10 @@ def native(host: Host, dtype: Any) -> Any:
 
 
 def converted(value: Any, refusal: str) -> Any:
-    """Nested arguments with NumPy arrays in the place of array objects. Raises GradientError with the words of `refusal` where one requires grad."""
+    """Nested arguments with NumPy arrays in the place of array objects.
+
+    Raises GradientError with the words of `refusal` where one requires grad.
+    """
     if isinstance(value, Layer):
         value._check()
         if value._history is not None:  # type: ignore[attr-defined]
@@ -118,7 +135,9 @@ def converted(value: Any, refusal: str) -> Any:
 
 
 def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
-    """`out`, with `result` written into it: a Tensor in place, as `out[...] = result`; a NumPy array with the values of a constant."""
+    """`out`, with `result` written into it: a Tensor in place, as `out[...] = result`; a NumPy
+    array with the values of a constant.
+    """
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     if isinstance(out, Layer):
@@ -126,13 +145,18 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
         return out
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name}: out must be a Tensor or a NumPy array, not {type(out).__name__}.")
-    values = converted(result, f"{name}: the result requires grad, and a NumPy array cannot keep its history. {advice or 'Leave out out='}, "
-                               "or detach() what requires grad.")
+    values = converted(
+        result,
+        f"{name}: the result requires grad, and a NumPy array cannot keep its history. "
+        f"{advice or 'Leave out out='}, or detach() what requires grad.",
+    )
     np.copyto(out, values, casting="same_kind")
     return out
 
 
-def filled(name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def filled(
+    name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """`out`, with what NumPy computes of its own arrays written into it in place."""
     if np.ndarray not in out._elem.host.backend.array_types:
         raise mixed(name, host_named("numpy"), out._elem.host)
@@ -147,7 +171,9 @@ def filled(name: str, function: Callable[..., Any], out: Any, args: tuple[Any, .
 
 
 def refuse(name: str, **given: Any) -> None:
-    """Raise TypeError for the first of these keywords that was given: that has another value than None, or NumPy's own "no value"."""
+    """Raise TypeError for the first of these keywords that was given: that has another value than
+    None, or NumPy's own "no value".
+    """
     for keyword, value in given.items():
         if value is not None and value is not np._NoValue:
             raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")

@@ -1,6 +1,8 @@
-"""Folders of new plugins: `python -m multigrad new backend NAME` and `new rules NAME` fill in the files beside this one.
+"""Folders of new plugins: `python -m multigrad new backend NAME` and `new rules NAME` fill in the
+files beside this one.
 
-In them `${word}` stands for a value. `package/` becomes the folder of the plugin's package, and every name loses `.template`.
+In them `${word}` stands for a value. `package/` becomes the folder of the plugin's package, and
+every name loses `.template`.
 """
 
 from __future__ import annotations
@@ -22,14 +24,26 @@ from ..backends import discovery, plugins
 
 HERE = Path(__file__).parent
 KINDS = ("backend", "rules")
-OURS = ("array", "autograd", "conformance", "dask", "mparray", "scipy", "special", "strict", "torch")
+OURS = (
+    "array",
+    "autograd",
+    "conformance",
+    "dask",
+    "mparray",
+    "scipy",
+    "special",
+    "strict",
+    "torch",
+)
 """The distributions of this project, `multigrad-<name>`, installed or not."""
 STAND_IN = "array_api_strict"
 STAND_IN_ONLY = ("tests/conftest.py",)
 STAND_IN_NOTE = """
-So far array_api_strict stands in for a library of yours: put the import of yours into `backend.py` and its name into `__init__.py`,
-`pyproject.toml` and the tests. Where multigrad-strict is installed, run everything with MULTIGRAD_BLOCK=strict until then: array_api_strict
-is its library, and a library belongs to one plugin. (The tests do so by themselves, see `tests/conftest.py`, which can then go.)
+So far array_api_strict stands in for a library of yours: put the import of yours into `backend.py`
+and its name into `__init__.py`, `pyproject.toml` and the tests. Where multigrad-strict is
+installed, run everything with MULTIGRAD_BLOCK=strict until then: array_api_strict is its library,
+and a library belongs to one plugin. (The tests do so by themselves, see `tests/conftest.py`, which
+can then go.)
 """
 STAND_IN_EXEMPTIONS = {
     "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one",
@@ -42,15 +56,22 @@ FOUND = "multigrad has looked: "
 
 
 class TemplateError(Exception):
-    """A plugin that cannot be written: its name is no good or taken, its folder exists, or its library cannot be used."""
+    """A plugin that cannot be written: its name is no good or taken, its folder exists, or its
+    library cannot be used.
+    """
 
 
 def write(kind: str, name: str, where: Path, module: str = "") -> Path:
-    """Write the folder `multigrad-<name>` into `where`, and return it. Raises TemplateError, and writes nothing, where that cannot be."""
+    """Write the folder `multigrad-<name>` into `where`, and return it.
+
+    Raises TemplateError, and writes nothing, where that cannot be.
+    """
     values = _names(kind, name)
     folder = where / values["distribution"]
     if os.path.lexists(folder):
-        raise TemplateError(f"{folder} exists: nothing was written. Remove it, or choose another name.")
+        raise TemplateError(
+            f"{folder} exists: nothing was written. Remove it, or choose another name."
+        )
     values |= _library(name, module or STAND_IN, bool(module)) if kind == "backend" else {}
     files = dict(_files(kind, values, not module))
     try:
@@ -59,7 +80,8 @@ def write(kind: str, name: str, where: Path, module: str = "") -> Path:
             for path, text in files.items():
                 (whole / path).parent.mkdir(parents=True, exist_ok=True)
                 (whole / path).write_text(text, encoding="utf-8")
-            whole.rename(folder)  # all of it at once, and not into a folder that has come into being meanwhile
+            # all of it at once, and not into a folder that has come into being meanwhile
+            whole.rename(folder)
     except OSError as error:
         raise TemplateError(f"cannot write {folder}: {error.strerror or error}") from error
     return folder
@@ -70,7 +92,10 @@ def _files(kind: str, values: dict[str, str], stand_in: bool) -> Iterator[tuple[
         name = path.relative_to(HERE / kind).as_posix().removesuffix(".template")
         if stand_in or name not in STAND_IN_ONLY:
             first, slash, rest = name.partition("/")
-            yield f"{values['package'] if first == 'package' else first}{slash}{rest}", Template(path.read_text(encoding="utf-8")).substitute(values)
+            yield (
+                f"{values['package'] if first == 'package' else first}{slash}{rest}",
+                Template(path.read_text(encoding="utf-8")).substitute(values),
+            )
 
 
 # ----- the name -----
@@ -81,28 +106,50 @@ def _names(kind: str, name: str) -> dict[str, str]:
     import multigrad
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
-        raise TemplateError(f"{name!r} is no name for a plugin: write lower-case letters, digits and single underscores between them, and begin with "
-                            "a letter, as in my_arrays. Its distribution is then multigrad-my-arrays, its package multigrad_my_arrays.")
+        raise TemplateError(
+            f"{name!r} is no name for a plugin: write lower-case letters, digits and single "
+            "underscores between them, and begin with a letter, as in my_arrays. Its "
+            "distribution is then multigrad-my-arrays, its package multigrad_my_arrays."
+        )
     if keyword.iskeyword(name):
         raise TemplateError(f"{name!r} is a keyword of Python: choose another name.")
     if name in sys.stdlib_module_names:
-        raise TemplateError(f"{name!r} is a module of Python's standard library: multigrad would take the plugin for that of this module. "
-                            "Choose another name.")
+        raise TemplateError(
+            f"{name!r} is a module of Python's standard library: multigrad would take the "
+            "plugin for that of this module. Choose another name."
+        )
     distribution, package = f"multigrad-{name.replace('_', '-')}", f"multigrad_{name}"
     if name in OURS or _installed(distribution):
-        raise TemplateError(f"the name {name!r} is taken: there is a distribution {distribution} already. Choose another name.")
+        raise TemplateError(
+            f"the name {name!r} is taken: there is a distribution {distribution} already. "
+            "Choose another name."
+        )
     taken = next((b for b in discovery.listing() if b.name == name), None)
     if taken:
-        raise TemplateError(f"the backend name {name!r} is taken by {taken.distribution or 'a backend that is registered'}: choose another name.")
+        raise TemplateError(
+            f"the backend name {name!r} is taken by "
+            f"{taken.distribution or 'a backend that is registered'}: choose another name."
+        )
     if kind == "rules":
         discovery.load_operations()
         if hasattr(multigrad, name):
-            raise TemplateError(f"multigrad.{name} exists already, so operations cannot be under it: choose another name.")
-    return {"name": name, "distribution": distribution, "package": package, "series": series(multigrad.__version__), "api": str(plugins.API)}
+            raise TemplateError(
+                f"multigrad.{name} exists already, so operations cannot be under it: choose "
+                "another name."
+            )
+    return {
+        "name": name,
+        "distribution": distribution,
+        "package": package,
+        "series": series(multigrad.__version__),
+        "api": str(plugins.API),
+    }
 
 
 def series(version: str) -> str:
-    """The releases that keep the promises of this one: those with its first number, or with its first two while that is 0."""
+    """The releases that keep the promises of this one: those with its first number, or with its
+    first two while that is 0.
+    """
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
 
@@ -119,22 +166,39 @@ def _installed(distribution: str) -> bool:
 
 
 def _library(name: str, module: str, owned: bool) -> dict[str, str]:
-    """The values that follow from the library; `owned` says that its arrays must not be those of another backend."""
+    """The values that follow from the library; `owned` says that its arrays must not be those of
+    another backend.
+    """
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in module.split(".")):
         raise TemplateError(f"{module!r} is no name of a module, such as mylib or mylib.array_api.")
     seen = _looked_at(module)
     if owned and seen["owner"]:
-        raise TemplateError(f"the arrays of {module}, {seen['type']}, belong to the backend {seen['owner']!r}, and an array type has one backend.")
+        raise TemplateError(
+            f"the arrays of {module}, {seen['type']}, belong to the backend {seen['owner']!r}, "
+            "and an array type has one backend."
+        )
     root = seen["module"].partition(".")[0]
     library = module if module.partition(".")[0] == root else root
     distribution, version = _distribution(root)
-    capabilities = {c: holds for c, holds in seen["capabilities"].items() if holds != (c != "lazy")} | ({} if owned else {"strict": True})
-    types = "type(xp.asarray(0.0)), type(xp.sum(xp.asarray([0.0])))" if seen["scalars"] else "type(xp.asarray(0.0)),"
+    capabilities = {
+        c: holds for c, holds in seen["capabilities"].items() if holds != (c != "lazy")
+    } | ({} if owned else {"strict": True})
+    types = (
+        "type(xp.asarray(0.0)), type(xp.sum(xp.asarray([0.0])))"
+        if seen["scalars"]
+        else "type(xp.asarray(0.0)),"
+    )
     exempt = {} if owned else STAND_IN_EXEMPTIONS
-    exemptions = "".join(f"\n    {json.dumps(i)}: {json.dumps(reason)}," for i, reason in exempt.items())
+    exemptions = "".join(
+        f"\n    {json.dumps(i)}: {json.dumps(reason)}," for i, reason in exempt.items()
+    )
     return {
-        "module": module, "imports": "\n".join(sorted((f"import {module} as xp", "import multigrad as mg"))),
-        "root": module.partition(".")[0], "library": library, "types": f"({types})", "install": distribution or root,
+        "module": module,
+        "imports": "\n".join(sorted((f"import {module} as xp", "import multigrad as mg"))),
+        "root": module.partition(".")[0],
+        "library": library,
+        "types": f"({types})",
+        "install": distribution or root,
         "requirement": f', "{distribution}>={version}"' if version else "",
         "capabilities": ", ".join(f"{c}={value}" for c, value in capabilities.items()),
         "exemptions": f"{exemptions}\n" if exemptions else "",
@@ -144,8 +208,16 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
 
 def _looked_at(module: str) -> dict[str, Any]:
     """What `look` finds, in a process of its own."""
-    done = subprocess.run([sys.executable, "-m", "multigrad.templates.look", module], capture_output=True, text=True, check=False)
-    lines = [line.removeprefix(FOUND) for line in done.stdout.splitlines() if line.startswith(FOUND)]  # the library may print, too
+    done = subprocess.run(
+        [sys.executable, "-m", "multigrad.templates.look", module],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # the library may print, too
+    lines = [
+        line.removeprefix(FOUND) for line in done.stdout.splitlines() if line.startswith(FOUND)
+    ]
     if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise TemplateError(f"a process that tried the module {module!r} has ended: {last}")

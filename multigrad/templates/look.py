@@ -1,4 +1,5 @@
-"""What the arrays of a library can do, found by trying: `python -m multigrad.templates.look MODULE` prints it as JSON, or an error.
+"""What the arrays of a library can do, found by trying: `python -m multigrad.templates.look MODULE`
+prints it as JSON, or an error.
 
 It runs in a process of its own, which the library may end.
 """
@@ -25,17 +26,25 @@ class _Foreign:
 
 
 def look(name: str) -> dict[str, Any]:
-    """What there is to know about the module of that name; {"error": text} where its arrays cannot be made a backend of."""
+    """What there is to know about the module of that name; {"error": text} where its arrays cannot
+    be made a backend of.
+    """
     try:
         xp = importlib.import_module(name)
     except Exception as error:  # whatever the import of a library raises
-        return {"error": f"the module {name!r} cannot be imported here: {type(error).__name__}: {error}. Install the library first."}
+        return {
+            "error": f"the module {name!r} cannot be imported here: {type(error).__name__}: "
+            f"{error}. Install the library first."
+        }
     try:
         x = xp.asarray([0.5, 1.0, 2.0])
         total = xp.sum(x)
     except Exception as error:
-        return {"error": f"the module {name!r} is no namespace of the Array API standard: xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises "
-                         f"{type(error).__name__}: {error}. Name the module that has these functions."}
+        return {
+            "error": f"the module {name!r} is no namespace of the Array API standard: "
+            f"xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises {type(error).__name__}: "
+            f"{error}. Name the module that has these functions."
+        }
     owner = discovery.backend_of(x)
     return {
         "owner": owner.name if owner else "",
@@ -46,7 +55,9 @@ def look(name: str) -> dict[str, Any]:
             "mutable": _holds(lambda: _is_seen(xp)),
             "defers": _holds(lambda: x * _Foreign() == "deferred"),
             "complex": _holds(lambda: xp.isdtype(xp.asarray([1j]).dtype, "complex floating")),
-            "data_dependent": _holds(lambda: tuple(xp.nonzero(xp.asarray([0.0, 1.0]))[0].shape) == (1,)),
+            "data_dependent": _holds(
+                lambda: tuple(xp.nonzero(xp.asarray([0.0, 1.0]))[0].shape) == (1,)
+            ),
             "boolean_indexing": _holds(lambda: tuple(x[x > 0.7].shape) == (2,)),
             "negative_steps": _holds(lambda: float(x[::-1][0]) == 2.0),
             "lazy": hasattr(x, "compute"),

@@ -5,8 +5,9 @@
     def normalized(x: ArrayLike, xp: Namespace) -> mg.Tensor:
         return x / xp.linalg.vector_norm(x)
 
-`Namespace` is to type checkers a Protocol with every operation of the standard, written from the table of operations (`make stubs`); when a program
-runs, it is the class of `multigrad.namespace(...)`. The functions of a plugin are typed by a module of that plugin.
+`Namespace` is to type checkers a Protocol with every operation of the standard, written from the
+table of operations (`make stubs`); when a program runs, it is the class of
+`multigrad.namespace(...)`. The functions of a plugin are typed by a module of that plugin.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ else:
 
     FFT = Linalg = Namespace
 
-__all__ = ["FFT", "Array", "ArrayLike", "Axes", "DType", "Device", "Key", "Linalg", "Namespace", "Shape"]
+__all__ = [
+    "FFT",
+    "Array",
+    "ArrayLike",
+    "Axes",
+    "DType",
+    "Device",
+    "Key",
+    "Linalg",
+    "Namespace",
+    "Shape",
+]
 
 
 class Array(Protocol):
@@ -47,7 +59,10 @@ Key: TypeAlias = int | slice | EllipsisType | Array | list[Any] | tuple[Any, ...
 """What selects a part of an array: x[key]."""
 
 DType: TypeAlias = Any
-"""A dtype of the array's library, or its name in the standard. Libraries have no type in common for them."""
+"""A dtype of the array's library, or its name in the standard.
+
+Libraries have no type in common for them.
+"""
 
 Device: TypeAlias = Any
 """A device of the array's library, or its name there."""

@@ -57,81 +57,131 @@ class Linalg(Protocol):
     def inv(self, x: Array, /) -> Tensor: ...
     def matmul(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def matrix_norm(
-        self, x: Array, /, *, keepdims: _bool = False, ord: float | Literal['fro', 'nuc'] = 'fro',
+        self, x: Array, /, *, keepdims: _bool = False, ord: float | Literal["fro", "nuc"] = "fro"
     ) -> Tensor: ...
     def matrix_power(self, x: Array, n: int, /) -> Tensor: ...
     def matrix_rank(self, x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor: ...
     def matrix_transpose(self, x: Array, /) -> Tensor: ...
     def outer(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def pinv(self, x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor: ...
-    def qr(self, x: Array, /, *, mode: Literal['reduced', 'complete'] = 'reduced') -> QrResult: ...
+    def qr(self, x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QrResult: ...
     def slogdet(self, x: Array, /) -> SlogdetResult: ...
     def solve(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def svd(self, x: Array, /, *, full_matrices: _bool = True) -> SvdResult: ...
     def svdvals(self, x: Array, /) -> Tensor: ...
     def tensordot(
-        self, x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+        self, x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2
     ) -> Tensor: ...
     def trace(self, x: Array, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor: ...
     def vecdot(self, x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor: ...
     def vector_norm(
-        self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False, ord: float = 2,
+        self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False, ord: float = 2
     ) -> Tensor: ...
 
 class FFT(Protocol):
     """The operations of `xp.fft`."""
 
     def fft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def fftfreq(
-        self, n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Device | None = None,
+        self, n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Device | None = None
     ) -> Tensor: ...
     def fftn(
-        self, x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def fftshift(self, x: Array, /, *, axes: Sequence[int] | None = None) -> Tensor: ...
     def hfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def ifft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def ifftn(
-        self, x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def ifftshift(self, x: Array, /, *, axes: Sequence[int] | None = None) -> Tensor: ...
     def ihfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def irfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def irfftn(
-        self, x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def rfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
     def rfftfreq(
-        self, n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Device | None = None,
+        self, n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Device | None = None
     ) -> Tensor: ...
     def rfftn(
-        self, x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
-        norm: Literal['backward', 'ortho', 'forward'] = 'backward',
+        self,
+        x: Array,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
     ) -> Tensor: ...
 
 class Namespace(Protocol):
-    """The Array API standard over the arrays of one backend, differentiable: `multigrad.namespace(...)`."""
+    """The Array API standard on one backend, differentiable: `multigrad.namespace(...)`."""
 
     __name__: str
     __array_api_version__: str
@@ -164,22 +214,39 @@ class Namespace(Protocol):
     def all(self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def any(self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def arange(
-        self, start: float, /, stop: float | None = None, step: float = 1, *, dtype: DType | None = None,
-        device: Device | None = None, requires_grad: _bool = False,
+        self,
+        start: float,
+        /,
+        stop: float | None = None,
+        step: float = 1,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
-    def argmax(self, x: Array, /, axis: int | None = None, *, keepdims: _bool = False) -> Tensor: ...
-    def argmin(self, x: Array, /, axis: int | None = None, *, keepdims: _bool = False) -> Tensor: ...
+    def argmax(
+        self, x: Array, /, axis: int | None = None, *, keepdims: _bool = False
+    ) -> Tensor: ...
+    def argmin(
+        self, x: Array, /, axis: int | None = None, *, keepdims: _bool = False
+    ) -> Tensor: ...
     def argsort(
-        self, x: Array, /, axis: int = -1, *, descending: _bool = False, stable: _bool = True,
+        self, x: Array, /, axis: int = -1, *, descending: _bool = False, stable: _bool = True
     ) -> Tensor: ...
     def asarray(
-        self, obj: Any, /, *, dtype: DType | None = None, device: Device | None = None,
-        copy: _bool | None = None, requires_grad: _bool = False,
+        self,
+        obj: Any,
+        /,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        copy: _bool | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def asin(self, x: Array, /) -> Tensor: ...
     def asinh(self, x: Array, /) -> Tensor: ...
     def astype(
-        self, x: Array, dtype: DType, /, *, copy: _bool = True, device: Device | None = None,
+        self, x: Array, dtype: DType, /, *, copy: _bool = True, device: Device | None = None
     ) -> Tensor: ...
     def atan(self, x: Array, /) -> Tensor: ...
     def atan2(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
@@ -187,19 +254,33 @@ class Namespace(Protocol):
     @overload
     def atleast_1d(self, x: ArrayLike, /) -> Tensor: ...
     @overload
-    def atleast_1d(self, x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike) -> tuple[Tensor, ...]: ...
+    def atleast_1d(
+        self, x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike
+    ) -> tuple[Tensor, ...]: ...
     @overload
     def atleast_2d(self, x: ArrayLike, /) -> Tensor: ...
     @overload
-    def atleast_2d(self, x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike) -> tuple[Tensor, ...]: ...
+    def atleast_2d(
+        self, x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike
+    ) -> tuple[Tensor, ...]: ...
     @overload
     def average(
-        self, a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
-        returned: Literal[False] = False, *, keepdims: _bool = False,
+        self,
+        a: ArrayLike,
+        axis: Axes = None,
+        weights: ArrayLike | None = None,
+        returned: Literal[False] = False,
+        *,
+        keepdims: _bool = False,
     ) -> Tensor: ...
     @overload
     def average(
-        self, a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None, *, returned: Literal[True],
+        self,
+        a: ArrayLike,
+        axis: Axes = None,
+        weights: ArrayLike | None = None,
+        *,
+        returned: Literal[True],
         keepdims: _bool = False,
     ) -> tuple[Tensor, Tensor]: ...
     def bitwise_and(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
@@ -214,55 +295,103 @@ class Namespace(Protocol):
     def can_cast(self, from_: Any, to: Any, /) -> _bool: ...
     def cbrt(self, x: Array, /) -> Tensor: ...
     def ceil(self, x: Array, /) -> Tensor: ...
-    def clip(self, x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor: ...
+    def clip(
+        self, x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+    ) -> Tensor: ...
     def concat(self, arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Tensor: ...
     def concatenate(
-        self, arrays: Sequence[ArrayLike], /, axis: int | None = 0, *, dtype: DType | None = None,
+        self, arrays: Sequence[ArrayLike], /, axis: int | None = 0, *, dtype: DType | None = None
     ) -> Tensor: ...
     def conj(self, x: Array, /) -> Tensor: ...
-    def convolve(self, a: ArrayLike, v: ArrayLike, mode: Literal['full', 'same', 'valid'] = 'full') -> Tensor: ...
+    def convolve(
+        self, a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "full"
+    ) -> Tensor: ...
     def copysign(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def corrcoef(
-        self, x: ArrayLike, y: ArrayLike | None = None, rowvar: _bool = True, *, dtype: DType | None = None,
+        self,
+        x: ArrayLike,
+        y: ArrayLike | None = None,
+        rowvar: _bool = True,
+        *,
+        dtype: DType | None = None,
     ) -> Tensor: ...
     def cos(self, x: Array, /) -> Tensor: ...
     def cosh(self, x: Array, /) -> Tensor: ...
-    def count_nonzero(self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
+    def count_nonzero(
+        self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False
+    ) -> Tensor: ...
     def cov(
-        self, m: ArrayLike, y: ArrayLike | None = None, rowvar: _bool = True, bias: _bool = False,
-        ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, *,
+        self,
+        m: ArrayLike,
+        y: ArrayLike | None = None,
+        rowvar: _bool = True,
+        bias: _bool = False,
+        ddof: int | None = None,
+        fweights: ArrayLike | None = None,
+        aweights: ArrayLike | None = None,
+        *,
         dtype: DType | None = None,
     ) -> Tensor: ...
     def cross(
-        self, a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        axisa: int = -1,
+        axisb: int = -1,
+        axisc: int = -1,
         axis: int | None = None,
     ) -> Tensor: ...
     def cumprod(self, a: Array, axis: int | None = None, dtype: DType | None = None) -> Tensor: ...
     def cumsum(self, a: Array, axis: int | None = None, dtype: DType | None = None) -> Tensor: ...
     def cumulative_prod(
-        self, x: Array, /, axis: int | None = None, *, dtype: DType | None = None,
+        self,
+        x: Array,
+        /,
+        axis: int | None = None,
+        *,
+        dtype: DType | None = None,
         include_initial: _bool = False,
     ) -> Tensor: ...
     def cumulative_sum(
-        self, x: Array, /, axis: int | None = None, *, dtype: DType | None = None,
+        self,
+        x: Array,
+        /,
+        axis: int | None = None,
+        *,
+        dtype: DType | None = None,
         include_initial: _bool = False,
     ) -> Tensor: ...
     def deg2rad(self, x: Array, /) -> Tensor: ...
     def diag(self, v: Array, k: int = 0) -> Tensor: ...
     def diagonal(self, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
     def diff(
-        self, x: ArrayLike, /, n: int = 1, axis: int = -1, *, prepend: ArrayLike | None = None,
+        self,
+        x: ArrayLike,
+        /,
+        n: int = 1,
+        axis: int = -1,
+        *,
+        prepend: ArrayLike | None = None,
         append: ArrayLike | None = None,
     ) -> Tensor: ...
     def divide(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def dot(self, a: ArrayLike, b: ArrayLike) -> Tensor: ...
     def einsum(self, *operands: Any, optimize: Any = False) -> Tensor: ...
     def empty(
-        self, shape: Shape, *, dtype: DType | None = None, device: Device | None = None,
+        self,
+        shape: Shape,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def empty_like(
-        self, x: ArrayLike, /, *, dtype: DType | None = None, device: Device | None = None,
+        self,
+        x: ArrayLike,
+        /,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def equal(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
@@ -271,11 +400,18 @@ class Namespace(Protocol):
     def expand_dims(self, x: Array, /, axis: int | tuple[int, ...]) -> Tensor: ...
     def expm1(self, x: Array, /) -> Tensor: ...
     def eye(
-        self, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None,
-        device: Device | None = None, requires_grad: _bool = False,
+        self,
+        n_rows: int,
+        n_cols: int | None = None,
+        /,
+        *,
+        k: int = 0,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def finfo(self, type: Any, /) -> FloatLimits: ...
-    def flatten(self, a: Array, order: Literal['C', 'F'] = 'C') -> Tensor: ...
+    def flatten(self, a: Array, order: Literal["C", "F"] = "C") -> Tensor: ...
     def flip(self, x: Array, /, axis: Axes = None) -> Tensor: ...
     def floor(self, x: Array, /) -> Tensor: ...
     def floor_divide(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
@@ -283,19 +419,39 @@ class Namespace(Protocol):
     def fmin(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def fmod(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def from_dlpack(
-        self, x: Any, /, *, device: Device | None = None, copy: _bool | None = None,
+        self,
+        x: Any,
+        /,
+        *,
+        device: Device | None = None,
+        copy: _bool | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def full(
-        self, shape: Shape, fill_value: ArrayLike, *, dtype: DType | None = None,
-        device: Device | None = None, requires_grad: _bool = False,
+        self,
+        shape: Shape,
+        fill_value: ArrayLike,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def full_like(
-        self, x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DType | None = None,
-        device: Device | None = None, requires_grad: _bool = False,
+        self,
+        x: ArrayLike,
+        /,
+        fill_value: ArrayLike,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def gradient(
-        self, f: ArrayLike, *varargs: ArrayLike | Sequence[float], axis: Axes = None, edge_order: int = 1,
+        self,
+        f: ArrayLike,
+        *varargs: ArrayLike | Sequence[float],
+        axis: Axes = None,
+        edge_order: int = 1,
     ) -> Any: ...
     def greater(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def greater_equal(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
@@ -306,8 +462,13 @@ class Namespace(Protocol):
     def imag(self, x: Array, /) -> Tensor: ...
     def inner(self, a: ArrayLike, b: ArrayLike) -> Tensor: ...
     def interp(
-        self, x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: float | None = None,
-        right: float | None = None, period: float | None = None,
+        self,
+        x: ArrayLike,
+        xp: ArrayLike,
+        fp: ArrayLike,
+        left: float | None = None,
+        right: float | None = None,
+        period: float | None = None,
     ) -> Tensor: ...
     def isdtype(self, dtype: DType, kind: str | DType | tuple[Any, ...]) -> _bool: ...
     def isfinite(self, x: Array, /) -> Tensor: ...
@@ -318,8 +479,16 @@ class Namespace(Protocol):
     def less(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def less_equal(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def linspace(
-        self, start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: DType | None = None,
-        device: Device | None = None, endpoint: _bool = True, requires_grad: _bool = False,
+        self,
+        start: ArrayLike,
+        stop: ArrayLike,
+        /,
+        num: int,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        endpoint: _bool = True,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
     def log(self, x: Array, /) -> Tensor: ...
     def log10(self, x: Array, /) -> Tensor: ...
@@ -334,12 +503,21 @@ class Namespace(Protocol):
     def logical_xor(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     @overload
     def logsumexp(
-        self, a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: _bool = False,
+        self,
+        a: ArrayLike,
+        axis: Axes = None,
+        b: ArrayLike | None = None,
+        keepdims: _bool = False,
         return_sign: Literal[False] = False,
     ) -> Tensor: ...
     @overload
     def logsumexp(
-        self, a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: _bool = False, *,
+        self,
+        a: ArrayLike,
+        axis: Axes = None,
+        b: ArrayLike | None = None,
+        keepdims: _bool = False,
+        *,
         return_sign: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...
     def matmul(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
@@ -348,81 +526,147 @@ class Namespace(Protocol):
     def maximum(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def mean(self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def median(self, a: Array, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
-    def meshgrid(self, *arrays: ArrayLike, indexing: Literal['xy', 'ij'] = 'xy') -> tuple[Tensor, ...]: ...
+    def meshgrid(
+        self, *arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy"
+    ) -> tuple[Tensor, ...]: ...
     def min(self, x: Array, /, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def minimum(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def moveaxis(self, x: Array, source: Shape, destination: Shape, /) -> Tensor: ...
     def multiply(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def nan_to_num(
-        self, x: Array, copy: _bool = True, nan: float = 0.0, posinf: float | None = None,
+        self,
+        x: Array,
+        copy: _bool = True,
+        nan: float = 0.0,
+        posinf: float | None = None,
         neginf: float | None = None,
     ) -> Tensor: ...
-    def nanargmax(self, a: Array, axis: int | None = None, *, keepdims: _bool = False) -> Tensor: ...
-    def nanargmin(self, a: Array, axis: int | None = None, *, keepdims: _bool = False) -> Tensor: ...
-    def nancumprod(self, a: Array, axis: int | None = None, dtype: DType | None = None) -> Tensor: ...
-    def nancumsum(self, a: Array, axis: int | None = None, dtype: DType | None = None) -> Tensor: ...
+    def nanargmax(
+        self, a: Array, axis: int | None = None, *, keepdims: _bool = False
+    ) -> Tensor: ...
+    def nanargmin(
+        self, a: Array, axis: int | None = None, *, keepdims: _bool = False
+    ) -> Tensor: ...
+    def nancumprod(
+        self, a: Array, axis: int | None = None, dtype: DType | None = None
+    ) -> Tensor: ...
+    def nancumsum(
+        self, a: Array, axis: int | None = None, dtype: DType | None = None
+    ) -> Tensor: ...
     def nanmax(self, a: Array, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def nanmean(
-        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, keepdims: _bool = False,
+        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, keepdims: _bool = False
     ) -> Tensor: ...
     def nanmedian(self, a: Array, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def nanmin(self, a: Array, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def nanpercentile(
-        self, a: ArrayLike, q: ArrayLike, axis: Axes = None, *, method: str = 'linear',
-        keepdims: _bool = False, weights: ArrayLike | None = None,
+        self,
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: Axes = None,
+        *,
+        method: str = "linear",
+        keepdims: _bool = False,
+        weights: ArrayLike | None = None,
     ) -> Tensor: ...
     def nanprod(
-        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, keepdims: _bool = False,
+        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, keepdims: _bool = False
     ) -> Tensor: ...
     def nanquantile(
-        self, a: ArrayLike, q: ArrayLike, axis: Axes = None, *, method: str = 'linear',
-        keepdims: _bool = False, weights: ArrayLike | None = None,
+        self,
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: Axes = None,
+        *,
+        method: str = "linear",
+        keepdims: _bool = False,
+        weights: ArrayLike | None = None,
     ) -> Tensor: ...
     def nanstd(
-        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, ddof: int = 0,
-        keepdims: _bool = False, correction: float | None = None,
+        self,
+        a: Array,
+        axis: Axes = None,
+        dtype: DType | None = None,
+        *,
+        ddof: int = 0,
+        keepdims: _bool = False,
+        correction: float | None = None,
     ) -> Tensor: ...
     def nansum(
-        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, keepdims: _bool = False,
+        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, keepdims: _bool = False
     ) -> Tensor: ...
     def nanvar(
-        self, a: Array, axis: Axes = None, dtype: DType | None = None, *, ddof: int = 0,
-        keepdims: _bool = False, correction: float | None = None,
+        self,
+        a: Array,
+        axis: Axes = None,
+        dtype: DType | None = None,
+        *,
+        ddof: int = 0,
+        keepdims: _bool = False,
+        correction: float | None = None,
     ) -> Tensor: ...
     def negative(self, x: Array, /) -> Tensor: ...
     def nextafter(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def nonzero(self, x: Array, /) -> tuple[Tensor, ...]: ...
     def not_equal(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def ones(
-        self, shape: Shape, *, dtype: DType | None = None, device: Device | None = None,
+        self,
+        shape: Shape,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def ones_like(
-        self, x: ArrayLike, /, *, dtype: DType | None = None, device: Device | None = None,
+        self,
+        x: ArrayLike,
+        /,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def outer(self, a: ArrayLike, b: ArrayLike) -> Tensor: ...
     def pad(
-        self, array: Array, pad_width: Any, mode: str = 'constant', *, constant_values: Any = 0,
-        end_values: Any = 0, stat_length: Any = None, reflect_type: Literal['even', 'odd'] = 'even',
+        self,
+        array: Array,
+        pad_width: Any,
+        mode: str = "constant",
+        *,
+        constant_values: Any = 0,
+        end_values: Any = 0,
+        stat_length: Any = None,
+        reflect_type: Literal["even", "odd"] = "even",
     ) -> Tensor: ...
     def percentile(
-        self, a: ArrayLike, q: ArrayLike, axis: Axes = None, *, method: str = 'linear',
-        keepdims: _bool = False, weights: ArrayLike | None = None,
+        self,
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: Axes = None,
+        *,
+        method: str = "linear",
+        keepdims: _bool = False,
+        weights: ArrayLike | None = None,
     ) -> Tensor: ...
     def permute_dims(self, x: Array, /, axes: Sequence[int]) -> Tensor: ...
     def positive(self, x: Array, /) -> Tensor: ...
     def pow(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def prod(
-        self, x: Array, /, axis: Axes = None, *, dtype: DType | None = None, keepdims: _bool = False,
+        self, x: Array, /, axis: Axes = None, *, dtype: DType | None = None, keepdims: _bool = False
     ) -> Tensor: ...
     def ptp(self, a: Array, axis: Axes = None, *, keepdims: _bool = False) -> Tensor: ...
     def quantile(
-        self, a: ArrayLike, q: ArrayLike, axis: Axes = None, *, method: Literal['linear'] = 'linear',
-        keepdims: _bool = False, weights: ArrayLike | None = None,
+        self,
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: Axes = None,
+        *,
+        method: Literal["linear"] = "linear",
+        keepdims: _bool = False,
+        weights: ArrayLike | None = None,
     ) -> Tensor: ...
     def rad2deg(self, x: Array, /) -> Tensor: ...
-    def ravel(self, a: Array, order: Literal['C', 'F'] = 'C') -> Tensor: ...
+    def ravel(self, a: Array, order: Literal["C", "F"] = "C") -> Tensor: ...
     def real(self, x: Array, /) -> Tensor: ...
     def reciprocal(self, x: Array, /) -> Tensor: ...
     def relu(self, x: Array, /) -> Tensor: ...
@@ -433,7 +677,12 @@ class Namespace(Protocol):
     def roll(self, x: Array, /, shift: Shape, axis: Axes = None) -> Tensor: ...
     def round(self, x: Array, /, *, decimals: int = ...) -> Tensor: ...
     def searchsorted(
-        self, x1: ArrayLike, x2: ArrayLike, /, *, side: Literal['left', 'right'] = 'left',
+        self,
+        x1: ArrayLike,
+        x2: ArrayLike,
+        /,
+        *,
+        side: Literal["left", "right"] = "left",
         sorter: ArrayLike | None = None,
     ) -> Tensor: ...
     def sigmoid(self, x: Array, /) -> Tensor: ...
@@ -446,31 +695,43 @@ class Namespace(Protocol):
     def sliding_window_view(self, x: Array, window_shape: Shape, axis: Axes = None) -> Tensor: ...
     def softmax(self, x: Array, axis: Axes = None) -> Tensor: ...
     def softplus(self, x: Array, /, beta: float = 1.0, threshold: float = 20.0) -> Tensor: ...
-    def sort(self, x: Array, /, axis: int = -1, *, descending: _bool = False, stable: _bool = True) -> Tensor: ...
-    def split(self, ary: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]: ...
+    def sort(
+        self, x: Array, /, axis: int = -1, *, descending: _bool = False, stable: _bool = True
+    ) -> Tensor: ...
+    def split(
+        self, ary: Array, indices_or_sections: int | Sequence[int], axis: int = 0
+    ) -> list[Tensor]: ...
     def sqrt(self, x: Array, /) -> Tensor: ...
     def square(self, x: Array, /) -> Tensor: ...
     def squeeze(self, x: Array, /, axis: int | tuple[int, ...]) -> Tensor: ...
     def stack(self, arrays: Sequence[ArrayLike], /, axis: int = 0) -> Tensor: ...
     def std(
-        self, x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: _bool = False,
+        self,
+        x: Array,
+        /,
+        axis: Axes = None,
+        *,
+        correction: float = 0.0,
+        keepdims: _bool = False,
         ddof: float = ...,
     ) -> Tensor: ...
     def subtract(self, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
     def sum(
-        self, x: Array, /, axis: Axes = None, *, dtype: DType | None = None, keepdims: _bool = False,
+        self, x: Array, /, axis: Axes = None, *, dtype: DType | None = None, keepdims: _bool = False
     ) -> Tensor: ...
     def swapaxes(self, a: Array, axis1: int, axis2: int) -> Tensor: ...
-    def take(self, x: ArrayLike, indices: Array | int | Sequence[Any], /, axis: int | None = None) -> Tensor: ...
+    def take(
+        self, x: ArrayLike, indices: Array | int | Sequence[Any], /, axis: int | None = None
+    ) -> Tensor: ...
     def take_along_axis(self, x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tensor: ...
     def tan(self, x: Array, /) -> Tensor: ...
     def tanh(self, x: Array, /) -> Tensor: ...
     def tensordot(
-        self, x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+        self, x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2
     ) -> Tensor: ...
     def tile(self, x: Array, repetitions: Shape, /) -> Tensor: ...
     def trace(
-        self, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType | None = None,
+        self, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType | None = None
     ) -> Tensor: ...
     def transpose(self, a: Array, axes: Sequence[int] | None = None) -> Tensor: ...
     def tril(self, x: Array, /, *, k: int = 0) -> Tensor: ...
@@ -482,7 +743,13 @@ class Namespace(Protocol):
     def unique_values(self, x: Array, /) -> Tensor: ...
     def unstack(self, x: Array, /, axis: int = 0) -> tuple[Tensor, ...]: ...
     def var(
-        self, x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: _bool = False,
+        self,
+        x: Array,
+        /,
+        axis: Axes = None,
+        *,
+        correction: float = 0.0,
+        keepdims: _bool = False,
         ddof: float = ...,
     ) -> Tensor: ...
     def vecdot(self, x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor: ...
@@ -492,10 +759,19 @@ class Namespace(Protocol):
     @overload
     def where(self, condition: ArrayLike, /) -> tuple[Tensor, ...]: ...
     def zeros(
-        self, shape: Shape, *, dtype: DType | None = None, device: Device | None = None,
+        self,
+        shape: Shape,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def zeros_like(
-        self, x: ArrayLike, /, *, dtype: DType | None = None, device: Device | None = None,
+        self,
+        x: ArrayLike,
+        /,
+        *,
+        dtype: DType | None = None,
+        device: Device | None = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...

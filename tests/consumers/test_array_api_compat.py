@@ -1,4 +1,6 @@
-"""array-api-compat's helpers, which array-agnostic code begins with, know a Tensor for what it is."""
+"""array-api-compat's helpers, which array-agnostic code begins with, know a Tensor for what it
+is.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def attention(query: Any, key: Any, value: Any) -> Any:
 
 
 def smoothed(x: Any) -> Any:
-    """A moving average with a mask, an accumulation in place, and constants on the array's device."""
+    """A moving average with a mask, an accumulation in place, and constants on the array's
+    device.
+    """
     xp, device = compat.array_namespace(x), compat.device(x)
     total = xp.zeros(x.shape, dtype=x.dtype, device=device)
     for shift, weight in ((-1, 0.25), (0, 0.5), (1, 0.25)):
@@ -104,7 +108,8 @@ USER_CODE: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("name", USER_CODE)
 def test_array_agnostic_code(name: str, backend: str) -> None:
     function, *args = USER_CODE[name]
-    check(backend, function, *args, raw=backend != "jax" or name == "attention")  # raw JAX arrays cannot be written to
+    # raw JAX arrays cannot be written to
+    check(backend, function, *args, raw=backend != "jax" or name == "attention")
 
 
 @pytest.mark.parametrize("name", USER_CODE)

@@ -1,6 +1,7 @@
 """Every function of array-api-extra takes Tensors, and its gradients agree with differences.
 
-Not one of them knows of multigrad. Those that multigrad cannot carry a gradient through say so; none drops it.
+Not one of them knows of multigrad. Those that multigrad cannot carry a gradient through say so;
+none drops it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from consumer_checks import check, check_float32, drawn, values
 import multigrad as mg
 from multigrad.errors import GradientError
 
-xpx = pytest.importorskip("array_api_extra", reason="array-api-extra is a dependency of the tests only")
+xpx = pytest.importorskip(
+    "array_api_extra", reason="array-api-extra is a dependency of the tests only"
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:`xpx.*is deprecated:DeprecationWarning")
 
@@ -36,12 +39,28 @@ CASES: dict[str, tuple[Any, ...]] = {
     "angle": (xpx.angle, drawn(2, 3) - 1),
     "angle, complex": (xpx.angle, Z),
     "angle, degrees": (lambda z: xpx.angle(z, deg=True), Z),
-    "apply_where": (lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b**2), drawn(2, 3), drawn(2, 3, seed=1)),
-    "apply_where, filled": (lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, fill_value=2.0), drawn(2, 3), drawn(2, 3, seed=1)),
-    "apply_where, filled with an array": (lambda x, y: xpx.apply_where(x > y, x, xpx.sinc, fill_value=y), drawn(2, 3), drawn(2, 3, seed=1)),
+    "apply_where": (
+        lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b**2),
+        drawn(2, 3),
+        drawn(2, 3, seed=1),
+    ),
+    "apply_where, filled": (
+        lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, fill_value=2.0),
+        drawn(2, 3),
+        drawn(2, 3, seed=1),
+    ),
+    "apply_where, filled with an array": (
+        lambda x, y: xpx.apply_where(x > y, x, xpx.sinc, fill_value=y),
+        drawn(2, 3),
+        drawn(2, 3, seed=1),
+    ),
     "argpartition": (lambda x: namespace(x).take(x, xpx.argpartition(x, 0)[:1]), drawn(6)),
     "atleast_nd": (lambda x: xpx.atleast_nd(x, ndim=3), drawn(2, 3)),
-    "broadcast_shapes": (lambda x, y: xpx.broadcast_shapes(x.shape, y.shape), drawn(2, 1), drawn(3)),
+    "broadcast_shapes": (
+        lambda x, y: xpx.broadcast_shapes(x.shape, y.shape),
+        drawn(2, 1),
+        drawn(3),
+    ),
     "cov": (xpx.cov, drawn(2, 3)),
     "cov, one variable": (xpx.cov, drawn(6)),
     "cov, complex": (xpx.cov, Z),
@@ -70,7 +89,11 @@ CASES: dict[str, tuple[Any, ...]] = {
     "partition": (lambda x: xpx.partition(x, 0)[:1], drawn(6)),
     "rad2deg": (xpx.rad2deg, drawn(2, 3)),
     "searchsorted": (xpx.searchsorted, np.sort(drawn(6)), drawn(3, seed=3)),
-    "searchsorted, rows": (lambda a, b: xpx.searchsorted(a, b, side="right"), np.sort(drawn(2, 6)), drawn(2, 3, seed=3)),
+    "searchsorted, rows": (
+        lambda a, b: xpx.searchsorted(a, b, side="right"),
+        np.sort(drawn(2, 6)),
+        drawn(2, 3, seed=3),
+    ),
     "setdiff1d": (xpx.setdiff1d, drawn(3), drawn(6)),
     "setdiff1d, unique": (lambda a, b: xpx.setdiff1d(a, b, assume_unique=True), drawn(3), drawn(6)),
     "sinc": (xpx.sinc, drawn(2, 3) - 1),
@@ -79,11 +102,16 @@ CASES: dict[str, tuple[Any, ...]] = {
     "union1d": (xpx.union1d, drawn(3), drawn(6)),
     "unravel_index": (lambda i: xpx.unravel_index(i, (2, 3)), np.asarray([5, 0, 2])),
 }
-WIDENS = ("angle", "cov")  # some library's own form of these has another idea of the dtype for float32
+# some library's own form of these has another idea of the dtype for float32
+WIDENS = ("angle", "cov")
 
 
 def test_no_function_is_left_out() -> None:
-    functions = {name for name in xpx.__all__ if callable(getattr(xpx, name)) and not inspect.ismodule(getattr(xpx, name))}
+    functions = {
+        name
+        for name in xpx.__all__
+        if callable(getattr(xpx, name)) and not inspect.ismodule(getattr(xpx, name))
+    }
     assert functions == {name.partition(",")[0] for name in CASES} | {"at"}
 
 
@@ -112,13 +140,18 @@ def test_nan_to_num_of_infinities(backend: str) -> None:
     x = mg.asarray(np.asarray([1.0, NAN, INF, -INF]), backend=backend, requires_grad=True)
     y = xpx.nan_to_num(x)
     np.testing.assert_array_equal(values(y), np.nan_to_num(values(x)))
-    np.testing.assert_array_equal(values(mg.autograd.grad(namespace(x).sum(y), x)[0]), [1.0, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(
+        values(mg.autograd.grad(namespace(x).sum(y), x)[0]), [1.0, 0.0, 0.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize("unique", [False, True])
 def test_setdiff1d_where_something_is_taken_away(unique: bool, backend: str) -> None:
     """Differences do not exist there: the number of elements would change."""
-    x, other = (mg.asarray(np.asarray(v), backend=backend, requires_grad=True) for v in ([3.0, 1.0, 2.0], [2.0, 5.0]))
+    x, other = (
+        mg.asarray(np.asarray(v), backend=backend, requires_grad=True)
+        for v in ([3.0, 1.0, 2.0], [2.0, 5.0])
+    )
     y = xpx.setdiff1d(x, other, assume_unique=unique)
     np.testing.assert_array_equal(values(y), [3.0, 1.0] if unique else [1.0, 3.0])
     gradients = mg.autograd.grad(namespace(x).sum(y * y), (x, other), allow_unused=True)
@@ -128,8 +161,14 @@ def test_setdiff1d_where_something_is_taken_away(unique: bool, backend: str) -> 
 
 def test_lazy_apply_of_a_function_of_numpy_arrays(backend: str) -> None:
     x = mg.asarray(drawn(2, 3), backend=backend)
-    np.testing.assert_array_equal(values(xpx.lazy_apply(np.exp2, x, as_numpy=True)), np.exp2(drawn(2, 3)))
-    with pytest.raises(GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead"):
+    np.testing.assert_array_equal(
+        values(xpx.lazy_apply(np.exp2, x, as_numpy=True)), np.exp2(drawn(2, 3))
+    )
+    with pytest.raises(
+        GradientError,
+        match=r"Can't call numpy\(\) on Tensor that requires grad. Use "
+        r"tensor.detach\(\).numpy\(\) instead",
+    ):
         xpx.lazy_apply(np.exp2, x.requires_grad_(), as_numpy=True)
 
 
@@ -139,12 +178,16 @@ def test_under_jit() -> None:
     @jax.jit
     def slope(array: Any) -> Any:
         x = mg.asarray(array, requires_grad=True)
-        y = xpx.apply_where(x > 1.0, x, lambda a: a * a, lambda a: xpx.sinc(a)) + xpx.nansum(xpx.pad(x, 1))
+        y = xpx.apply_where(x > 1.0, x, lambda a: a * a, lambda a: xpx.sinc(a)) + xpx.nansum(
+            xpx.pad(x, 1)
+        )
         y.sum().backward()
         return x.grad.array
 
     x = mg.asarray(drawn(6), requires_grad=True)
-    y = xpx.apply_where(x > 1.0, x, lambda a: a * a, lambda a: xpx.sinc(a)) + xpx.nansum(xpx.pad(x, 1))
+    y = xpx.apply_where(x > 1.0, x, lambda a: a * a, lambda a: xpx.sinc(a)) + xpx.nansum(
+        xpx.pad(x, 1)
+    )
     y.sum().backward()
     np.testing.assert_allclose(slope(jax.numpy.asarray(drawn(6))), x.grad.array, rtol=1e-12)
 
@@ -191,7 +234,10 @@ def test_at_leaves_a_copied_argument_alone(backend: str) -> None:
 @pytest.mark.parametrize("update", ["set", "add"])
 def test_at_does_not_write_into_a_leaf(update: str, backend: str) -> None:
     x = mg.asarray(drawn(6), backend=backend, requires_grad=True)
-    with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(
+        GradientError,
+        match="a view of a leaf Variable that requires grad is being used in an in-place operation",
+    ):
         getattr(xpx.at(x)[0], update)(7.0)
     with mg.no_grad():
         assert xpx.at(x)[0].set(7.0) is x
@@ -201,7 +247,10 @@ def test_at_does_not_write_into_a_leaf(update: str, backend: str) -> None:
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("update", UPDATES)
 def test_at_through_a_view_with_a_history(update: str, index: str, backend: str) -> None:
-    """`x[key] += y` changes a view of x. Of `x[key] = minimum(x[key], y)` PyTorch says the same as we."""
+    """`x[key] += y` changes a view of x.
+
+    Of `x[key] = minimum(x[key], y)` PyTorch says the same as we.
+    """
     key = INDICES[index]
     if update not in ("min", "max"):
         check(backend, lambda x, y: getattr(xpx.at(2 * x)[key], update)(y), drawn(6), drawn(seed=5))

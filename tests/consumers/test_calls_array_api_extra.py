@@ -10,7 +10,9 @@ import pytest
 from consumer_checks import drawn
 from consumer_tables import Call, Table
 
-xpx = pytest.importorskip("array_api_extra", reason="array-api-extra is a dependency of the tests only")
+xpx = pytest.importorskip(
+    "array_api_extra", reason="array-api-extra is a dependency of the tests only"
+)
 
 X, Y, V, W = drawn(2, 3), drawn(2, 3, seed=1), drawn(6), drawn(6, seed=2)
 GAPS = np.asarray([[1.0, np.nan, 3.0], [5.0, 4.0, np.nan]])
@@ -22,8 +24,18 @@ def namespace(*arrays: Any) -> Any:
 
 CALLS = [
     Call("angle", xpx.angle, (X + 1j * Y,)),
-    Call("apply_where", lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b**2), (X, Y), also=["jax"]),
-    Call("argpartition", lambda x: namespace(x).take(x, xpx.argpartition(x, 0)[:1]), (V,), note="the value there"),
+    Call(
+        "apply_where",
+        lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b**2),
+        (X, Y),
+        also=["jax"],
+    ),
+    Call(
+        "argpartition",
+        lambda x: namespace(x).take(x, xpx.argpartition(x, 0)[:1]),
+        (V,),
+        note="the value there",
+    ),
     Call("at", lambda x, y: xpx.at(x)[1:3].set(y, copy=True), (V, drawn(2)), also=["jax"]),
     Call("atleast_nd", lambda x: xpx.atleast_nd(x, ndim=3), (X,)),
     Call("broadcast_shapes", lambda x: xpx.broadcast_shapes(x.shape, (2, 1)), (X,)),

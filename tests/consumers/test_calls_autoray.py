@@ -12,7 +12,13 @@ from consumer_tables import Call, Table
 
 ar = pytest.importorskip("autoray", reason="autoray is a dependency of the tests only")
 
-A, B, V, W, SQUARE = drawn(3, 4), drawn(3, 4, seed=1), drawn(6), drawn(6, seed=1), drawn(3, 3) + 2 * np.eye(3)
+A, B, V, W, SQUARE = (
+    drawn(3, 4),
+    drawn(3, 4, seed=1),
+    drawn(6),
+    drawn(6, seed=1),
+    drawn(3, 3) + 2 * np.eye(3),
+)
 
 
 def do(name: str, *args: Any, **options: Any) -> Callable[..., Any]:
@@ -34,7 +40,12 @@ CALLS = [
     Call("do stack", lambda x, y: ar.do("stack", (x, y)), (A, B)),
     Call("do split", do("split", 2, axis=1), (A,)),
     Call("do where", lambda x, y: ar.do("where", x > 1, x, y), (A, B)),
-    Call("do take", lambda x: ar.do("take", x, np.asarray([0, 2]), axis=0), (A,), note="indices in NumPy"),
+    Call(
+        "do take",
+        lambda x: ar.do("take", x, np.asarray([0, 2]), axis=0),
+        (A,),
+        note="indices in NumPy",
+    ),
     Call("do pad", do("pad", ((1, 0), (0, 1))), (A,)),
     Call("do tensordot", do("tensordot", axes=[(0,), (0,)]), (A, B)),
     Call("do einsum", lambda x, y: ar.do("einsum", "ij,ik->jk", x, y), (A, B), also=["jax"]),

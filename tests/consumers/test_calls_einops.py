@@ -23,9 +23,20 @@ CALLS = [
     Call("rearrange", lambda x: einops.rearrange(x, "a b c -> (c a) b"), (CUBE,), also=["jax"]),
     Call("rearrange into more axes", lambda x: einops.rearrange(x, "a (b c) -> c a b", b=2), (A,)),
     Call("rearrange of a list", lambda x, y: einops.rearrange([x, y], "n a b -> a n b"), (A, B)),
-    *(Call(f"reduce {how}", lambda x, how=how: einops.reduce(x, "a (b k) -> b 1 a", how, k=2), (A,), also=["jax"] * (how == "mean"))
-      for how in ("mean", "sum", "max", "min", "prod")),
-    Call("reduce by a function", lambda x: einops.reduce(x, "a b -> b", lambda t, axes: (t * t).sum(axis=axes)), (A,)),
+    *(
+        Call(
+            f"reduce {how}",
+            lambda x, how=how: einops.reduce(x, "a (b k) -> b 1 a", how, k=2),
+            (A,),
+            also=["jax"] * (how == "mean"),
+        )
+        for how in ("mean", "sum", "max", "min", "prod")
+    ),
+    Call(
+        "reduce by a function",
+        lambda x: einops.reduce(x, "a b -> b", lambda t, axes: (t * t).sum(axis=axes)),
+        (A,),
+    ),
     Call("reduce any", lambda x: einops.reduce(x > 1, "a b -> b", "any"), (A,)),
     Call("repeat", lambda x: einops.repeat(x, "a b -> a k b", k=2), (A,)),
     Call("einsum", lambda x, y: einops.einsum(x, y, "a b, a c -> b c"), (A, B), also=["jax"]),

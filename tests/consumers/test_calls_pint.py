@@ -18,8 +18,11 @@ UNITS = pint.UnitRegistry()
 
 def of(function: Callable[..., Any], *units: str) -> Callable[..., Any]:
     """`function` of quantities, as a function of their magnitudes."""
+
     def of_magnitudes(*arrays: Any) -> Any:
-        given = [UNITS.Quantity(x, units[i] if i < len(units) else "m") for i, x in enumerate(arrays)]
+        given = [
+            UNITS.Quantity(x, units[i] if i < len(units) else "m") for i, x in enumerate(arrays)
+        ]
         result = function(*given)
         return [q.m for q in result] if isinstance(result, list) else getattr(result, "m", result)
 

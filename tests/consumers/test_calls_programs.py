@@ -1,4 +1,6 @@
-"""Programs in plain NumPy, as people write them, as a table: `np` and the arrays' own methods, and no word of any other library."""
+"""Programs in plain NumPy, as people write them, as a table: `np` and the arrays' own methods, and
+no word of any other library.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,7 @@ def batch_norm(x: Any) -> Any:
 
 def runge_kutta(y: Any) -> Any:
     """Two steps of Lotka's and Volterra's equations."""
+
     def slope(y: Any) -> Any:
         return np.stack([y[0] * (1.1 - 0.4 * y[1]), y[1] * (0.1 * y[0] - 0.4)])
 
@@ -68,7 +71,9 @@ def kabsch(p: Any, q: Any) -> Any:
 
 
 def mode_dot(tensor: Any, matrix: Any) -> Any:
-    """The product of a tensor and a matrix along the first axis, by unfolding, as TensorLy has it."""
+    """The product of a tensor and a matrix along the first axis, by unfolding, as TensorLy has
+    it.
+    """
     unfolded = np.reshape(np.moveaxis(tensor, 0, 0), (tensor.shape[0], -1))
     return np.reshape(np.dot(matrix, unfolded), (matrix.shape[0], *tensor.shape[1:]))
 
@@ -115,5 +120,7 @@ CALLS = [
     Call("a low pass", low_pass, (V,)),
 ]
 
-TABLE = Table("other libraries", "programs", CALLS, part="programs in plain NumPy", settings={"numpy": NUMPY})
+TABLE = Table(
+    "other libraries", "programs", CALLS, part="programs in plain NumPy", settings={"numpy": NUMPY}
+)
 test_calls = TABLE.test()

@@ -1,4 +1,6 @@
-"""scipy.signal: the functions of signals and of coefficients that SciPy writes for any array library, on Tensors."""
+"""scipy.signal: the functions of signals and of coefficients that SciPy writes for any array
+library, on Tensors.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ signal = pytest.importorskip("scipy.signal", reason="scipy is a dependency of th
 
 X, V, W, U = drawn(3, 4), drawn(6), drawn(3, seed=2), drawn(12, seed=3)
 B, A = np.asarray([0.5, 0.7, 0.3]), np.asarray([1.0, 0.4, 0.2])
-Z, P, GAIN = np.asarray([0.5 + 0.3j, 0.5 - 0.3j]), np.asarray([0.4 + 0.2j, 0.4 - 0.2j]), np.asarray(1.5)
+Z, P, GAIN = (
+    np.asarray([0.5 + 0.3j, 0.5 - 0.3j]),
+    np.asarray([0.4 + 0.2j, 0.4 - 0.2j]),
+    np.asarray(1.5),
+)
 AT = np.asarray([0.5, 1.0])
 LOW, BAND = np.asarray(0.3), np.asarray([0.2, 0.6])
 
@@ -42,7 +48,11 @@ def window(name: str, *parameters: float) -> Callable[..., Any]:
 
 
 CALLS = [
-    Call("signal.abcd_normalize", lambda a, b, c, d: signal.abcd_normalize(a, b, c, d), (drawn(2, 2), drawn(2, 1), drawn(1, 2), drawn(1, 1))),
+    Call(
+        "signal.abcd_normalize",
+        lambda a, b, c, d: signal.abcd_normalize(a, b, c, d),
+        (drawn(2, 2), drawn(2, 1), drawn(1, 2), drawn(1, 1)),
+    ),
     Call("signal.bessel", design("bessel"), (LOW,)),
     Call("signal.bilinear", signal.bilinear, (B, A)),
     Call("signal.bilinear_zpk", lambda z, p, k: signal.bilinear_zpk(z, p, k, 2.0), (Z, P, GAIN)),
@@ -56,18 +66,39 @@ CALLS = [
     Call("signal.correlate2d", signal.correlate2d, (X, drawn(2, 2))),
     Call("signal.cspline1d", signal.cspline1d, (V,)),
     Call("signal.cspline1d_eval", signal.cspline1d_eval, (V, np.asarray([1.25, 2.5])), by=[0]),
-    Call("signal.cspline2d", lambda x: signal.cspline2d(x, 0.0, 1e-2), (drawn(9, 9),), rtol=1e-4, value_rtol=1e-6),
+    Call(
+        "signal.cspline2d",
+        lambda x: signal.cspline2d(x, 0.0, 1e-2),
+        (drawn(9, 9),),
+        rtol=1e-4,
+        value_rtol=1e-6,
+    ),
     Call("signal.deconvolve", signal.deconvolve, (V, W)),
     Call("signal.detrend", signal.detrend, (V,)),
     Call("signal.ellip", design("ellip", 1.0, 20.0), (LOW,)),
     Call("signal.envelope", signal.envelope, (V,)),
     Call("signal.fftconvolve", signal.fftconvolve, (V, W)),
     Call("signal.filtfilt", lambda b, a, x: signal.filtfilt(b, a, x, padlen=2), (B, A, V)),
-    Call("signal.firls", lambda bands, d: signal.firls(5, bands, d), (np.asarray([0.0, 0.3, 0.5, 1.0]), drawn(4)), by=[1]),
+    Call(
+        "signal.firls",
+        lambda bands, d: signal.firls(5, bands, d),
+        (np.asarray([0.0, 0.3, 0.5, 1.0]), drawn(4)),
+        by=[1],
+    ),
     Call("signal.firwin", lambda c: signal.firwin(5, c), (LOW,)),
-    Call("signal.firwin2", lambda f, g: signal.firwin2(5, f, g), (np.asarray([0.0, 0.5, 1.0]), np.asarray([1.0, 0.7, 0.4])), by=[1]),
+    Call(
+        "signal.firwin2",
+        lambda f, g: signal.firwin2(5, f, g),
+        (np.asarray([0.0, 0.5, 1.0]), np.asarray([1.0, 0.7, 0.4])),
+        by=[1],
+    ),
     Call("signal.freqs", lambda b, a, w: signal.freqs(b, a, worN=w), (B, A, AT), by=[0, 1]),
-    Call("signal.freqs_zpk", lambda z, p, k, w: signal.freqs_zpk(z, p, k, worN=w), (Z, P, GAIN, AT), by=[0, 1, 2]),
+    Call(
+        "signal.freqs_zpk",
+        lambda z, p, k, w: signal.freqs_zpk(z, p, k, worN=w),
+        (Z, P, GAIN, AT),
+        by=[0, 1, 2],
+    ),
     Call("signal.freqz", lambda b, a: signal.freqz(b, a, worN=3), (B, A)),
     Call("signal.freqz_sos", lambda b: signal.freqz_sos(section(b), worN=3), (B,)),
     Call("signal.freqz_zpk", lambda z, p, k: signal.freqz_zpk(z, p, k, worN=3), (Z, P, GAIN)),
@@ -77,7 +108,9 @@ CALLS = [
     Call("signal.hilbert", signal.hilbert, (V,), also=["jax"]),
     Call("signal.hilbert2", signal.hilbert2, (X,)),
     Call("signal.iircomb", lambda q: signal.iircomb(0.5, q), (np.asarray(9.0),)),
-    Call("signal.iirfilter", lambda w: signal.iirfilter(2, w, btype="band", ftype="butter"), (BAND,)),
+    Call(
+        "signal.iirfilter", lambda w: signal.iirfilter(2, w, btype="band", ftype="butter"), (BAND,)
+    ),
     Call("signal.iirnotch", lambda w: signal.iirnotch(w, 10.0), (LOW,)),
     Call("signal.iirpeak", lambda w: signal.iirpeak(w, 10.0), (LOW,)),
     Call("signal.lfilter", signal.lfilter, (B, A, V)),
@@ -96,7 +129,12 @@ CALLS = [
     Call("signal.minimum_phase", signal.minimum_phase, (drawn(5),)),
     Call("signal.normalize", signal.normalize, (B, 2 * A)),
     Call("signal.oaconvolve", signal.oaconvolve, (V, W)),
-    Call("signal.order_filter", lambda x, domain: signal.order_filter(x, domain, 1), (V, np.ones(3)), by=[0]),
+    Call(
+        "signal.order_filter",
+        lambda x, domain: signal.order_filter(x, domain, 1),
+        (V, np.ones(3)),
+        by=[0],
+    ),
     Call("signal.qspline1d", signal.qspline1d, (V,)),
     Call("signal.qspline1d_eval", signal.qspline1d_eval, (V, np.asarray([1.25, 2.6])), by=[0]),
     Call("signal.resample", lambda x: signal.resample(x, 4), (V,)),
@@ -107,21 +145,34 @@ CALLS = [
     Call("signal.sosfilt", lambda b, x: signal.sosfilt(section(b), x), (B, V)),
     Call("signal.sosfilt_zi", lambda b: signal.sosfilt_zi(section(b)), (B,)),
     Call("signal.sosfiltfilt", lambda b, x: signal.sosfiltfilt(section(b), x, padlen=2), (B, V)),
-    Call("signal.spline_filter", lambda x: signal.spline_filter(x, 0.05), (drawn(12, 12),), rtol=1e-4, value_rtol=1e-6),
+    Call(
+        "signal.spline_filter",
+        lambda x: signal.spline_filter(x, 0.05),
+        (drawn(12, 12),),
+        rtol=1e-4,
+        value_rtol=1e-6,
+    ),
     Call("signal.tf2sos", signal.tf2sos, (B, A)),
     Call("signal.tf2zpk", signal.tf2zpk, (B, A)),
     Call("signal.upfirdn", signal.upfirdn, (W, V)),
     Call("signal.vectorstrength", lambda x: signal.vectorstrength(x, 2.0), (V,)),
     Call("signal.wiener", lambda x: signal.wiener(x, 3), (V,)),
-    Call("signal.windows.general_cosine", lambda a: signal.windows.general_cosine(6, a), (drawn(3),)),
+    Call(
+        "signal.windows.general_cosine", lambda a: signal.windows.general_cosine(6, a), (drawn(3),)
+    ),
     Call("signal.windows.hann", window("hann"), (V,), note="times an array", also=["jax"]),
     Call("signal.windows.kaiser", window("kaiser", 2.0), (V,), note="times an array"),
     Call("signal.zpk2sos", signal.zpk2sos, (Z, P, GAIN)),
     Call("signal.zpk2tf", signal.zpk2tf, (Z, P, GAIN)),
 ]
 
-REASONS = {"compiled": Reason(ValueError, "could not convert b, a, and x to a common type",
-                              "compiled code, which has its own words for what it cannot convert")}
+REASONS = {
+    "compiled": Reason(
+        ValueError,
+        "could not convert b, a, and x to a common type",
+        "compiled code, which has its own words for what it cannot convert",
+    )
+}
 
 TABLE = Table("SciPy", "scipy_signal", CALLS, part="scipy.signal", settings=SCIPY, reasons=REASONS)
 test_calls = TABLE.test()

@@ -1,4 +1,6 @@
-"""scipy.stats: the functions that SciPy writes for any array library, and others that have a derivative, on Tensors."""
+"""scipy.stats: the functions that SciPy writes for any array library, and others that have a
+derivative, on Tensors.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +38,55 @@ def normal(size: Any) -> Any:
 
 
 CALLS = [
-    *(Call(f"stats.{name}", probed(getattr(stats, name)), (V, W, U)) for name in (
-        "alexandergovern", "bartlett", "f_oneway", "fligner", "kruskal", "levene")),
-    *(Call(f"stats.{name}", probed(getattr(stats, name)), (V, W, V[::-1] * 2)) for name in ("friedmanchisquare",)),
-    *(Call(f"stats.{name}", probed(getattr(stats, name)), (V, U)) for name in (
-        "ansari", "brunnermunzel", "cramervonmises_2samp", "epps_singleton_2samp", "mannwhitneyu", "mood", "ttest_ind")),
-    *(Call(f"stats.{name}", probed(getattr(stats, name)), (V, W)) for name in ("pearsonr", "spearmanrho", "ttest_rel", "wilcoxon", "chatterjeexi")),
-    *(Call(f"stats.{name}", probed(getattr(stats, name)), (drawn(n),)) for name, n in (
-        ("jarque_bera", 6), ("kurtosistest", 22), ("normaltest", 22), ("skewtest", 10))),
-    Call("stats.bootstrap", lambda x: stats.bootstrap((x,), mean, n_resamples=4, rng=0, method="percentile").standard_error, (V,)),
+    *(
+        Call(f"stats.{name}", probed(getattr(stats, name)), (V, W, U))
+        for name in ("alexandergovern", "bartlett", "f_oneway", "fligner", "kruskal", "levene")
+    ),
+    *(
+        Call(f"stats.{name}", probed(getattr(stats, name)), (V, W, V[::-1] * 2))
+        for name in ("friedmanchisquare",)
+    ),
+    *(
+        Call(f"stats.{name}", probed(getattr(stats, name)), (V, U))
+        for name in (
+            "ansari",
+            "brunnermunzel",
+            "cramervonmises_2samp",
+            "epps_singleton_2samp",
+            "mannwhitneyu",
+            "mood",
+            "ttest_ind",
+        )
+    ),
+    *(
+        Call(f"stats.{name}", probed(getattr(stats, name)), (V, W))
+        for name in ("pearsonr", "spearmanrho", "ttest_rel", "wilcoxon", "chatterjeexi")
+    ),
+    *(
+        Call(f"stats.{name}", probed(getattr(stats, name)), (drawn(n),))
+        for name, n in (
+            ("jarque_bera", 6),
+            ("kurtosistest", 22),
+            ("normaltest", 22),
+            ("skewtest", 10),
+        )
+    ),
+    Call(
+        "stats.bootstrap",
+        lambda x: (
+            stats.bootstrap((x,), mean, n_resamples=4, rng=0, method="percentile").standard_error
+        ),
+        (V,),
+    ),
     Call("stats.boxcox_llf", lambda x: stats.boxcox_llf(1.5, x), (V,)),
     Call("stats.chisquare", probed(stats.chisquare, sum_check=False), (V,)),
     Call("stats.circmean", stats.circmean, (V,)),
     Call("stats.circstd", stats.circstd, (V,)),
     Call("stats.circvar", stats.circvar, (V,)),
     Call("stats.combine_pvalues", probed(stats.combine_pvalues), (P,)),
-    Call("stats.cramervonmises", lambda x: probed(stats.cramervonmises, cdf=lambda t: t / 2)(x), (V,)),
+    Call(
+        "stats.cramervonmises", lambda x: probed(stats.cramervonmises, cdf=lambda t: t / 2)(x), (V,)
+    ),
     Call("stats.describe", lambda x: list(stats.describe(x, axis=1))[1:], (X,)),
     Call("stats.differential_entropy", stats.differential_entropy, (drawn(12),)),
     Call("stats.directional_stats", lambda x: stats.directional_stats(x).mean_direction, (X,)),
@@ -70,9 +105,24 @@ CALLS = [
     Call("stats.median_abs_deviation", lambda x: stats.median_abs_deviation(x, axis=1), (X,)),
     Call("stats.mode", lambda x: stats.mode(x, axis=1).count, (X,)),
     Call("stats.moment", lambda x: stats.moment(x, 3), (V,)),
-    Call("stats.monte_carlo_test", lambda x: stats.monte_carlo_test(x, normal, mean, n_resamples=4, vectorized=True).statistic, (V,)),
-    Call("stats.permutation_test", lambda x, y: stats.permutation_test(
-        (x, y), lambda a, b, axis: mean(a, axis) - mean(b, axis), n_resamples=4, rng=0, vectorized=True).statistic, (V, U)),
+    Call(
+        "stats.monte_carlo_test",
+        lambda x: stats.monte_carlo_test(x, normal, mean, n_resamples=4, vectorized=True).statistic,
+        (V,),
+    ),
+    Call(
+        "stats.permutation_test",
+        lambda x, y: (
+            stats.permutation_test(
+                (x, y),
+                lambda a, b, axis: mean(a, axis) - mean(b, axis),
+                n_resamples=4,
+                rng=0,
+                vectorized=True,
+            ).statistic
+        ),
+        (V, U),
+    ),
     Call("stats.pmean", lambda x: stats.pmean(x, 3, axis=1), (X,)),
     Call("stats.power_divergence", probed(stats.power_divergence, lambda_=0.5), (V,)),
     Call("stats.quantile", lambda x: stats.quantile(x, 0.3, axis=1), (X,)),
@@ -87,7 +137,11 @@ CALLS = [
     Call("stats.tsem", lambda x: stats.tsem(x, axis=1), (X,)),
     Call("stats.tstd", lambda x: stats.tstd(x, axis=1), (X,)),
     Call("stats.ttest_1samp", lambda x: probed(stats.ttest_1samp, popmean=0.5)(x), (V,)),
-    Call("stats.ttest_ind_from_stats", lambda m, s, n, t: probed(stats.ttest_ind_from_stats)(m, s, 6, n, t, 7), (V, W, V + 1, W + 1)),
+    Call(
+        "stats.ttest_ind_from_stats",
+        lambda m, s, n, t: probed(stats.ttest_ind_from_stats)(m, s, 6, n, t, 7),
+        (V, W, V + 1, W + 1),
+    ),
     Call("stats.tvar", lambda x: stats.tvar(x, axis=1), (X,)),
     Call("stats.variation", lambda x: stats.variation(x, axis=1), (X,)),
     Call("stats.yeojohnson_llf", lambda x: stats.yeojohnson_llf(1.5, x), (V,)),

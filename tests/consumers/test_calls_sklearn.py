@@ -1,7 +1,8 @@
-"""What scikit-learn says supports the array API, as a table: every estimator, with the methods that give floats, and every metric.
+"""What scikit-learn says supports the array API, as a table: every estimator, with the methods that
+give floats, and every metric.
 
-The list is that of its guide, "Array API support". Calls run with `array_api_dispatch=True`, which needs SCIPY_ARRAY_API=1. test_scipy_sklearn.py
-has more about some of them.
+The list is that of its guide, "Array API support". Calls run with `array_api_dispatch=True`, which
+needs SCIPY_ARRAY_API=1. test_scipy_sklearn.py has more about some of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from consumer_tables import Call, Setting, Table
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is a dependency of the tests only")
 
-from sklearn import calibration, decomposition, linear_model, metrics, mixture, model_selection, preprocessing  # noqa: E402
+from sklearn import (  # noqa: E402
+    calibration,
+    decomposition,
+    linear_model,
+    metrics,
+    mixture,
+    model_selection,
+    preprocessing,
+)
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E402
 from sklearn.kernel_approximation import Nystroem  # noqa: E402
 from sklearn.metrics import pairwise  # noqa: E402
@@ -48,13 +57,28 @@ def row(name: str, function: Callable[..., Any], *args: Any, **more: Any) -> Cal
 
 
 def fitted(make: Callable[[], Any], use: Callable[..., Any], fits: int = 1) -> Callable[..., Any]:
-    """`use` of what `make` fits to the first arguments, and of the others; of the first, if there are no others."""
+    """`use` of what `make` fits to the first arguments, and of the others; of the first, if there
+    are no others.
+    """
     return lambda *args: use(make().fit(*args[:fits]), *(args[fits:] or args[:1]))
 
 
 def scaler(cls: Any, **more: Any) -> list[Call]:
-    return [row(f"preprocessing.{cls.__name__}.transform", fitted(cls, lambda e, x: e.transform(x)), X, OTHER, **more),
-            row(f"preprocessing.{cls.__name__}.inverse_transform", fitted(cls, lambda e, x: e.inverse_transform(x)), X, OTHER)]
+    return [
+        row(
+            f"preprocessing.{cls.__name__}.transform",
+            fitted(cls, lambda e, x: e.transform(x)),
+            X,
+            OTHER,
+            **more,
+        ),
+        row(
+            f"preprocessing.{cls.__name__}.inverse_transform",
+            fitted(cls, lambda e, x: e.inverse_transform(x)),
+            X,
+            OTHER,
+        ),
+    ]
 
 
 def pca(solver: str) -> Any:
@@ -82,78 +106,298 @@ def search() -> Any:
 
 
 ESTIMATORS = [
-    *(row(f"decomposition.PCA.fit_transform {solver}", lambda x, solver=solver: pca(solver).fit_transform(x), X, also=STRICT * (solver == "full"))
-      for solver in ("full", "covariance_eigh", "randomized")),
-    row("decomposition.PCA.transform", fitted(lambda: pca("full"), lambda e, x: e.transform(x)), X, OTHER),
-    row("decomposition.PCA.inverse_transform", fitted(lambda: pca("full"), lambda e, x: e.inverse_transform(x[:, :2])), X, OTHER),
+    *(
+        row(
+            f"decomposition.PCA.fit_transform {solver}",
+            lambda x, solver=solver: pca(solver).fit_transform(x),
+            X,
+            also=STRICT * (solver == "full"),
+        )
+        for solver in ("full", "covariance_eigh", "randomized")
+    ),
+    row(
+        "decomposition.PCA.transform",
+        fitted(lambda: pca("full"), lambda e, x: e.transform(x)),
+        X,
+        OTHER,
+    ),
+    row(
+        "decomposition.PCA.inverse_transform",
+        fitted(lambda: pca("full"), lambda e, x: e.inverse_transform(x[:, :2])),
+        X,
+        OTHER,
+    ),
     row("decomposition.PCA.score", fitted(lambda: pca("full"), lambda e, x: e.score(x)), X),
-    row("linear_model.Ridge.fit", fitted(ridge, lambda e, _: (e.coef_, e.intercept_), 2), X, TARGET, also=STRICT, note="`coef_` and `intercept_`"),
-    row("linear_model.Ridge.predict", fitted(ridge, lambda e, x: e.predict(x), 2), X, TARGET, OTHER),
+    row(
+        "linear_model.Ridge.fit",
+        fitted(ridge, lambda e, _: (e.coef_, e.intercept_), 2),
+        X,
+        TARGET,
+        also=STRICT,
+        note="`coef_` and `intercept_`",
+    ),
+    row(
+        "linear_model.Ridge.predict", fitted(ridge, lambda e, x: e.predict(x), 2), X, TARGET, OTHER
+    ),
     row("linear_model.Ridge.score", lambda x, y: ridge().fit(x, y).score(x, y), X, TARGET),
-    row("linear_model.RidgeCV.predict", fitted(linear_model.RidgeCV, lambda e, x: e.predict(x), 2), X, TARGET),
-    row("linear_model.RidgeClassifier.decision_function",
-        fitted(lambda: linear_model.RidgeClassifier(solver="svd"), lambda e, x: e.decision_function(x), 2), X[:6, :2], LABELS[:6]),
-    row("linear_model.RidgeClassifierCV.decision_function",
-        fitted(linear_model.RidgeClassifierCV, lambda e, x: e.decision_function(x), 2), X[:6, :2], LABELS[:6]),
-    row("linear_model.LogisticRegression.fit", fitted(linear_model.LogisticRegression, lambda e, _: e.coef_, 2), X, LABELS, value_rtol=1e-4),
-    row("linear_model.PoissonRegressor.fit", fitted(linear_model.PoissonRegressor, lambda e, _: e.coef_, 2), X, COUNTS, value_rtol=1e-4),
-    *(row(f"discriminant_analysis.LinearDiscriminantAnalysis.{name}",
-          fitted(LinearDiscriminantAnalysis, lambda e, x, name=name: getattr(e, name)(x), 2), X, LABELS)
-      for name in ("transform", "predict", "predict_proba")),
-    row("discriminant_analysis.LinearDiscriminantAnalysis.score", lambda x, y: LinearDiscriminantAnalysis().fit(x, y).score(x, y), X, LABELS),
-    *(row(f"naive_bayes.GaussianNB.{name}", fitted(GaussianNB, lambda e, x, name=name: getattr(e, name)(x), 2), X, LABELS)
-      for name in ("predict", "predict_proba")),
+    row(
+        "linear_model.RidgeCV.predict",
+        fitted(linear_model.RidgeCV, lambda e, x: e.predict(x), 2),
+        X,
+        TARGET,
+    ),
+    row(
+        "linear_model.RidgeClassifier.decision_function",
+        fitted(
+            lambda: linear_model.RidgeClassifier(solver="svd"),
+            lambda e, x: e.decision_function(x),
+            2,
+        ),
+        X[:6, :2],
+        LABELS[:6],
+    ),
+    row(
+        "linear_model.RidgeClassifierCV.decision_function",
+        fitted(linear_model.RidgeClassifierCV, lambda e, x: e.decision_function(x), 2),
+        X[:6, :2],
+        LABELS[:6],
+    ),
+    row(
+        "linear_model.LogisticRegression.fit",
+        fitted(linear_model.LogisticRegression, lambda e, _: e.coef_, 2),
+        X,
+        LABELS,
+        value_rtol=1e-4,
+    ),
+    row(
+        "linear_model.PoissonRegressor.fit",
+        fitted(linear_model.PoissonRegressor, lambda e, _: e.coef_, 2),
+        X,
+        COUNTS,
+        value_rtol=1e-4,
+    ),
+    *(
+        row(
+            f"discriminant_analysis.LinearDiscriminantAnalysis.{name}",
+            fitted(LinearDiscriminantAnalysis, lambda e, x, name=name: getattr(e, name)(x), 2),
+            X,
+            LABELS,
+        )
+        for name in ("transform", "predict", "predict_proba")
+    ),
+    row(
+        "discriminant_analysis.LinearDiscriminantAnalysis.score",
+        lambda x, y: LinearDiscriminantAnalysis().fit(x, y).score(x, y),
+        X,
+        LABELS,
+    ),
+    *(
+        row(
+            f"naive_bayes.GaussianNB.{name}",
+            fitted(GaussianNB, lambda e, x, name=name: getattr(e, name)(x), 2),
+            X,
+            LABELS,
+        )
+        for name in ("predict", "predict_proba")
+    ),
     row("naive_bayes.GaussianNB.score", lambda x, y: GaussianNB().fit(x, y).score(x, y), X, LABELS),
-    row("kernel_approximation.Nystroem.transform", fitted(lambda: Nystroem(n_components=4, random_state=0), lambda e, x: e.transform(x)), X, OTHER),
-    row("preprocessing.Binarizer.transform", fitted(preprocessing.Binarizer, lambda e, x: e.transform(x)), X),
-    row("preprocessing.KernelCenterer.transform",
-        lambda x, y: preprocessing.KernelCenterer().fit(x @ x.T).transform(y @ x.T), X, OTHER),
-    row("preprocessing.LabelEncoder.fit_transform", lambda y: preprocessing.LabelEncoder().fit_transform(y), LABELS),
-    row("preprocessing.LabelBinarizer.fit_transform", lambda y: preprocessing.LabelBinarizer().fit_transform(y), LABELS),
+    row(
+        "kernel_approximation.Nystroem.transform",
+        fitted(lambda: Nystroem(n_components=4, random_state=0), lambda e, x: e.transform(x)),
+        X,
+        OTHER,
+    ),
+    row(
+        "preprocessing.Binarizer.transform",
+        fitted(preprocessing.Binarizer, lambda e, x: e.transform(x)),
+        X,
+    ),
+    row(
+        "preprocessing.KernelCenterer.transform",
+        lambda x, y: preprocessing.KernelCenterer().fit(x @ x.T).transform(y @ x.T),
+        X,
+        OTHER,
+    ),
+    row(
+        "preprocessing.LabelEncoder.fit_transform",
+        lambda y: preprocessing.LabelEncoder().fit_transform(y),
+        LABELS,
+    ),
+    row(
+        "preprocessing.LabelBinarizer.fit_transform",
+        lambda y: preprocessing.LabelBinarizer().fit_transform(y),
+        LABELS,
+    ),
     *scaler(preprocessing.MaxAbsScaler),
     *scaler(preprocessing.MinMaxScaler, also=STRICT),
     *scaler(preprocessing.StandardScaler, also=STRICT),
-    row("preprocessing.Normalizer.transform", fitted(preprocessing.Normalizer, lambda e, x: e.transform(x)), X),
-    row("preprocessing.PolynomialFeatures.transform", fitted(preprocessing.PolynomialFeatures, lambda e, x: e.transform(x)), X),
-    row("mixture.GaussianMixture.fit", fitted(gaussians, lambda e, _: (e.weights_, e.means_, e.covariances_)), X,
-        note="`weights_` `means_` `covariances_`"),
-    *(row(f"mixture.GaussianMixture.{name}", fitted(gaussians, lambda e, x, name=name: getattr(e, name)(x)), X)
-      for name in ("predict", "predict_proba", "score_samples", "bic")),
-    row("calibration.CalibratedClassifierCV.fit", fitted(calibrated, temperature, 2), X, LABELS, value_rtol=1e-5, note="the temperature"),
-    row("model_selection.GridSearchCV.predict", fitted(search, lambda e, x: e.predict(x), 2), X[:5, :2], TARGET[:5]),
-    row("pipeline.Pipeline.predict",
-        fitted(lambda: make_pipeline(preprocessing.StandardScaler(), ridge()), lambda e, x: e.predict(x), 2), X, TARGET, OTHER),
-    row("model_selection.cross_val_predict", lambda x, y: model_selection.cross_val_predict(ridge(), x, y, cv=2), X[:5, :2], TARGET[:5]),
-    row("model_selection.train_test_split", lambda x, y: model_selection.train_test_split(x, y, random_state=0), X, TARGET),
+    row(
+        "preprocessing.Normalizer.transform",
+        fitted(preprocessing.Normalizer, lambda e, x: e.transform(x)),
+        X,
+    ),
+    row(
+        "preprocessing.PolynomialFeatures.transform",
+        fitted(preprocessing.PolynomialFeatures, lambda e, x: e.transform(x)),
+        X,
+    ),
+    row(
+        "mixture.GaussianMixture.fit",
+        fitted(gaussians, lambda e, _: (e.weights_, e.means_, e.covariances_)),
+        X,
+        note="`weights_` `means_` `covariances_`",
+    ),
+    *(
+        row(
+            f"mixture.GaussianMixture.{name}",
+            fitted(gaussians, lambda e, x, name=name: getattr(e, name)(x)),
+            X,
+        )
+        for name in ("predict", "predict_proba", "score_samples", "bic")
+    ),
+    row(
+        "calibration.CalibratedClassifierCV.fit",
+        fitted(calibrated, temperature, 2),
+        X,
+        LABELS,
+        value_rtol=1e-5,
+        note="the temperature",
+    ),
+    row(
+        "model_selection.GridSearchCV.predict",
+        fitted(search, lambda e, x: e.predict(x), 2),
+        X[:5, :2],
+        TARGET[:5],
+    ),
+    row(
+        "pipeline.Pipeline.predict",
+        fitted(
+            lambda: make_pipeline(preprocessing.StandardScaler(), ridge()),
+            lambda e, x: e.predict(x),
+            2,
+        ),
+        X,
+        TARGET,
+        OTHER,
+    ),
+    row(
+        "model_selection.cross_val_predict",
+        lambda x, y: model_selection.cross_val_predict(ridge(), x, y, cv=2),
+        X[:5, :2],
+        TARGET[:5],
+    ),
+    row(
+        "model_selection.train_test_split",
+        lambda x, y: model_selection.train_test_split(x, y, random_state=0),
+        X,
+        TARGET,
+    ),
 ]
-REGRESSION = [row(f"metrics.{name}", getattr(metrics, name), TRUE, PREDICTED) for name in (
-    "d2_absolute_error_score", "d2_pinball_score", "d2_tweedie_score", "explained_variance_score", "max_error", "mean_absolute_error",
-    "mean_absolute_percentage_error", "mean_gamma_deviance", "mean_pinball_loss", "mean_poisson_deviance", "mean_squared_error",
-    "mean_squared_log_error", "mean_tweedie_deviance", "median_absolute_error", "r2_score", "root_mean_squared_error",
-    "root_mean_squared_log_error")]
-REGRESSION.append(row("metrics.mean_squared_error of several outputs", lambda y, z: metrics.mean_squared_error(y, z, multioutput="raw_values"),
-                      X, X[::-1] ** 2, note='with `multioutput="raw_values"`'))
+REGRESSION = [
+    row(f"metrics.{name}", getattr(metrics, name), TRUE, PREDICTED)
+    for name in (
+        "d2_absolute_error_score",
+        "d2_pinball_score",
+        "d2_tweedie_score",
+        "explained_variance_score",
+        "max_error",
+        "mean_absolute_error",
+        "mean_absolute_percentage_error",
+        "mean_gamma_deviance",
+        "mean_pinball_loss",
+        "mean_poisson_deviance",
+        "mean_squared_error",
+        "mean_squared_log_error",
+        "mean_tweedie_deviance",
+        "median_absolute_error",
+        "r2_score",
+        "root_mean_squared_error",
+        "root_mean_squared_log_error",
+    )
+]
+REGRESSION.append(
+    row(
+        "metrics.mean_squared_error of several outputs",
+        lambda y, z: metrics.mean_squared_error(y, z, multioutput="raw_values"),
+        X,
+        X[::-1] ** 2,
+        note='with `multioutput="raw_values"`',
+    )
+)
 CLASSIFICATION = [
-    *(row(f"metrics.{name}", getattr(metrics, name), LABELS, CHANCE) for name in (
-        "average_precision_score", "brier_score_loss", "d2_brier_score", "d2_log_loss_score", "det_curve", "log_loss", "precision_recall_curve",
-        "roc_auc_score", "roc_curve")),
-    *(row(f"metrics.{name}", getattr(metrics, name), LABELS, GUESSED) for name in (
-        "accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "confusion_matrix", "f1_score", "hamming_loss", "jaccard_score",
-        "multilabel_confusion_matrix", "precision_score", "recall_score", "zero_one_loss")),
+    *(
+        row(f"metrics.{name}", getattr(metrics, name), LABELS, CHANCE)
+        for name in (
+            "average_precision_score",
+            "brier_score_loss",
+            "d2_brier_score",
+            "d2_log_loss_score",
+            "det_curve",
+            "log_loss",
+            "precision_recall_curve",
+            "roc_auc_score",
+            "roc_curve",
+        )
+    ),
+    *(
+        row(f"metrics.{name}", getattr(metrics, name), LABELS, GUESSED)
+        for name in (
+            "accuracy_score",
+            "balanced_accuracy_score",
+            "cohen_kappa_score",
+            "confusion_matrix",
+            "f1_score",
+            "hamming_loss",
+            "jaccard_score",
+            "multilabel_confusion_matrix",
+            "precision_score",
+            "recall_score",
+            "zero_one_loss",
+        )
+    ),
     row("metrics.fbeta_score", lambda y, z: metrics.fbeta_score(y, z, beta=2.0), LABELS, GUESSED),
 ]
-CLUSTERS = [row(f"metrics.{name}", getattr(metrics, name), X, LABELS) for name in ("calinski_harabasz_score", "davies_bouldin_score")]
+CLUSTERS = [
+    row(f"metrics.{name}", getattr(metrics, name), X, LABELS)
+    for name in ("calinski_harabasz_score", "davies_bouldin_score")
+]
 PAIRWISE = [
-    *(row(f"metrics.pairwise.{name}", getattr(pairwise, name), X, OTHER, also=STRICT * (name == "euclidean_distances")) for name in (
-        "cosine_similarity", "cosine_distances", "euclidean_distances", "laplacian_kernel", "linear_kernel", "manhattan_distances",
-        "pairwise_distances", "pairwise_kernels", "polynomial_kernel", "rbf_kernel", "sigmoid_kernel")),
-    *(row(f"metrics.pairwise.{name}", getattr(pairwise, name), POSITIVE, ALSO_POSITIVE) for name in ("additive_chi2_kernel", "chi2_kernel")),
-    *(row(f"metrics.pairwise.{name}", getattr(pairwise, name), X, X[::-1] ** 2)
-      for name in ("paired_cosine_distances", "paired_euclidean_distances")),
+    *(
+        row(
+            f"metrics.pairwise.{name}",
+            getattr(pairwise, name),
+            X,
+            OTHER,
+            also=STRICT * (name == "euclidean_distances"),
+        )
+        for name in (
+            "cosine_similarity",
+            "cosine_distances",
+            "euclidean_distances",
+            "laplacian_kernel",
+            "linear_kernel",
+            "manhattan_distances",
+            "pairwise_distances",
+            "pairwise_kernels",
+            "polynomial_kernel",
+            "rbf_kernel",
+            "sigmoid_kernel",
+        )
+    ),
+    *(
+        row(f"metrics.pairwise.{name}", getattr(pairwise, name), POSITIVE, ALSO_POSITIVE)
+        for name in ("additive_chi2_kernel", "chi2_kernel")
+    ),
+    *(
+        row(f"metrics.pairwise.{name}", getattr(pairwise, name), X, X[::-1] ** 2)
+        for name in ("paired_cosine_distances", "paired_euclidean_distances")
+    ),
 ]
 
 CALLS = [*ESTIMATORS, *REGRESSION, *CLASSIFICATION, *CLUSTERS, *PAIRWISE]
-SETTINGS = {"numpy": Setting("numpy", "numpy, array_api_dispatch=True", switched=True),
-            "strict": Setting("strict", "strict, array_api_dispatch=True", switched=True, sample=True)}
+SETTINGS = {
+    "numpy": Setting("numpy", "numpy, array_api_dispatch=True", switched=True),
+    "strict": Setting("strict", "strict, array_api_dispatch=True", switched=True, sample=True),
+}
 TABLE = Table("scikit-learn", "sklearn", CALLS, settings=SETTINGS)
 test_calls = TABLE.test()

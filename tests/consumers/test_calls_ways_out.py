@@ -1,4 +1,6 @@
-"""Libraries that take the values of a Tensor, as a table: tables, plots, comparisons, compiled code. What they cannot differentiate raises."""
+"""Libraries that take the values of a Tensor, as a table: tables, plots, comparisons, compiled
+code. What they cannot differentiate raises.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ A, V, W = drawn(3, 4), drawn(6), drawn(6, seed=1)
 
 def plotted(name: str, *places: Any) -> Callable[..., Any]:
     """Draws with a function of pyplot; what it drew is no array."""
+
     def draw(*arrays: Any) -> str:
         try:
             getattr(plt, name)(*places, *arrays)
@@ -45,8 +48,18 @@ def compat(x: Any, y: Any) -> Any:
 
 CALLS = [
     Call("array-api-compat", compat, (V, W)),
-    Call("dask.array.from_array", lambda x: (dask.from_array(x, asarray=False, chunks=3) * 2 + 1).compute(), (V,), note="with `asarray=False`"),
-    Call("functools and operator", lambda x: sorted(x)[0] + max(x) * sum(x), (V,), note="Python's own `sum` `max` `sorted`"),
+    Call(
+        "dask.array.from_array",
+        lambda x: (dask.from_array(x, asarray=False, chunks=3) * 2 + 1).compute(),
+        (V,),
+        note="with `asarray=False`",
+    ),
+    Call(
+        "functools and operator",
+        lambda x: sorted(x)[0] + max(x) * sum(x),
+        (V,),
+        note="Python's own `sum` `max` `sorted`",
+    ),
     Call("pandas.Series", lambda x: pd.Series(x).to_numpy(), (V,)),
     Call("pandas.DataFrame", lambda x: pd.DataFrame(x).mean().to_numpy(), (A,)),
     Call("matplotlib plot", plotted("plot", range(6)), (V,)),
@@ -57,8 +70,19 @@ CALLS = [
     Call("numba.njit", compiled, (V,)),
 ]
 REASONS = {
-    "compiled": Reason(numba.core.errors.TypingError, "non-precise type pyobject", "compiled by numba, for NumPy arrays only"),
+    "compiled": Reason(
+        numba.core.errors.TypingError,
+        "non-precise type pyobject",
+        "compiled by numba, for NumPy arrays only",
+    ),
 }
 
-TABLE = Table("other libraries", "ways_out", CALLS, part="libraries that take the values", settings={"numpy": NUMPY}, reasons=REASONS)
+TABLE = Table(
+    "other libraries",
+    "ways_out",
+    CALLS,
+    part="libraries that take the values",
+    settings={"numpy": NUMPY},
+    reasons=REASONS,
+)
 test_calls = TABLE.test()

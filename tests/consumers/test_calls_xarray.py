@@ -1,7 +1,9 @@
-"""xarray's functions and methods that have a derivative, as a table: a Tensor is the data of the DataArrays.
+"""xarray's functions and methods that have a derivative, as a table: a Tensor is the data of the
+DataArrays.
 
-The calls are those of xarray's reference, section by section: construction, arithmetic, aggregation, missing values, indexing, grouping, computation,
-reshaping, combination, and the ways out. test_xarray.py has more about some of them.
+The calls are those of xarray's reference, section by section: construction, arithmetic,
+aggregation, missing values, indexing, grouping, computation, reshaping, combination, and the ways
+out. test_xarray.py has more about some of them.
 """
 
 from __future__ import annotations
@@ -77,7 +79,13 @@ def summed(x: Any, y: Any) -> Any:
 
 CONSTRUCTION = [
     Call("DataArray", of(lambda x: x), (A,)),
-    Call("DataArray.coords", lambda x, w: data((xr.DataArray(x, dims="x", coords={"w": ("x", w)}) * 2).w), (V, W), by=[1], note="a coordinate"),
+    Call(
+        "DataArray.coords",
+        lambda x, w: data((xr.DataArray(x, dims="x", coords={"w": ("x", w)}) * 2).w),
+        (V, W),
+        by=[1],
+        note="a coordinate",
+    ),
     Call("Variable", lambda x: data(xr.Variable(("x", "y"), x) * 2), (A,)),
     Call("Dataset", lambda x, y: data(dataset(x, y) * 2), (A, B)),
     Call("DataTree", lambda x, y: data(xr.DataTree(dataset(x, y)).mean("x")), (A, B)),
@@ -85,7 +93,11 @@ CONSTRUCTION = [
 ]
 ARITHMETIC = [
     Call("arithmetic", of(lambda x, y: (2 - x) * y / (x + 1) ** 2 - abs(-x)), (A, B), also=["jax"]),
-    Call("arithmetic by dimension names", lambda x, v: data(array(x) * xr.DataArray(v, dims="y")), (A, drawn(4))),
+    Call(
+        "arithmetic by dimension names",
+        lambda x, v: data(array(x) * xr.DataArray(v, dims="y")),
+        (A, drawn(4)),
+    ),
     Call("DataArray @", of(lambda x, y: x @ y), (A, B)),
     Call("DataArray +=", of(summed), (A, B)),
     Call("np.sin", of(np.sin), (A,)),
@@ -93,11 +105,29 @@ ARITHMETIC = [
     Call("np.sum", of(np.sum), (A,)),
     Call("xr.ufuncs.tanh", of(xr.ufuncs.tanh), (A,)),
     Call("DataArray.clip", method("clip", 0.5, 1.2), (A,)),
-    Call("DataArray.conj", of(lambda x: (x.conj(), x.real, x.imag)), (A + 1j * B,), note="and `real` `imag`"),
+    Call(
+        "DataArray.conj",
+        of(lambda x: (x.conj(), x.real, x.imag)),
+        (A + 1j * B,),
+        note="and `real` `imag`",
+    ),
 ]
 AGGREGATION = [
-    *(Call(f"DataArray.{name}", method(name, "x"), (A,), also=["jax"] * (name == "mean"))
-      for name in ("sum", "mean", "std", "var", "median", "prod", "min", "max", "cumsum", "cumprod")),
+    *(
+        Call(f"DataArray.{name}", method(name, "x"), (A,), also=["jax"] * (name == "mean"))
+        for name in (
+            "sum",
+            "mean",
+            "std",
+            "var",
+            "median",
+            "prod",
+            "min",
+            "max",
+            "cumsum",
+            "cumprod",
+        )
+    ),
     Call("DataArray.mean of gaps", of(lambda x: gaps(x).mean("x")), (A,)),
     Call("DataArray.var with skipna=False", method("var", "x", skipna=False), (A,)),
     Call("DataArray.quantile", method("quantile", [0.3, 0.6], "x"), (A,)),
@@ -117,33 +147,98 @@ INDEXING = [
     Call("DataArray.__setitem__", of(written), (A, B)),
     Call("DataArray.loc", of(lambda x: x.loc[{"x": [2.0, 0.0]}]), (A,)),
     Call("DataArray.isel", method("isel", x=[0, 2], y=[1, 3]), (A,)),
-    Call("DataArray.isel by arrays", method("isel", x=xr.DataArray([0, 1, 1], dims="p"), y=xr.DataArray([1, 2, 2], dims="p")), (A,)),
+    Call(
+        "DataArray.isel by arrays",
+        method("isel", x=xr.DataArray([0, 1, 1], dims="p"), y=xr.DataArray([1, 2, 2], dims="p")),
+        (A,),
+    ),
     Call("DataArray.sel", method("sel", x=1.2, method="nearest"), (A,)),
-    Call("DataArray.head", of(lambda x: (x.head(x=2), x.tail(x=2), x.thin(x=2))), (A,), note="and `tail` `thin`"),
+    Call(
+        "DataArray.head",
+        of(lambda x: (x.head(x=2), x.tail(x=2), x.thin(x=2))),
+        (A,),
+        note="and `tail` `thin`",
+    ),
     Call("DataArray.reindex", method("reindex", x=[0.0, 1.0, 9.0], fill_value=0.0), (A,)),
     Call("DataArray.interp", method("interp", x=[0.5, 1.5]), (A,)),
 ]
 GROUPING = [
-    *(Call(f"DataArray.groupby.{name}", of(lambda x, name=name: getattr(labelled(x).groupby("k"), name)()), (V,)) for name in ("mean", "max", "std")),
-    Call("DataArray.groupby.map", of(lambda x: labelled(x).groupby("k").map(lambda part: part - part.mean())), (V,)),
-    Call("DataArray.groupby arithmetic", of(lambda x: labelled(x).groupby("k") - labelled(x).groupby("k").mean()), (V,)),
+    *(
+        Call(
+            f"DataArray.groupby.{name}",
+            of(lambda x, name=name: getattr(labelled(x).groupby("k"), name)()),
+            (V,),
+        )
+        for name in ("mean", "max", "std")
+    ),
+    Call(
+        "DataArray.groupby.map",
+        of(lambda x: labelled(x).groupby("k").map(lambda part: part - part.mean())),
+        (V,),
+    ),
+    Call(
+        "DataArray.groupby arithmetic",
+        of(lambda x: labelled(x).groupby("k") - labelled(x).groupby("k").mean()),
+        (V,),
+    ),
     Call("DataArray.resample", lambda x: data(in_time(x).resample(t="2D").mean()), (V,)),
-    Call("DataArray.resample.interpolate", lambda x: data(in_time(x).resample(t="12h").interpolate("linear")), (V,)),
-    *(Call(f"DataArray.rolling.{name}", of(lambda x, name=name: getattr(x.rolling(x=3, min_periods=2), name)()[2:]), (V,))
-      for name in ("mean", "sum", "std", "max")),
+    Call(
+        "DataArray.resample.interpolate",
+        lambda x: data(in_time(x).resample(t="12h").interpolate("linear")),
+        (V,),
+    ),
+    *(
+        Call(
+            f"DataArray.rolling.{name}",
+            of(lambda x, name=name: getattr(x.rolling(x=3, min_periods=2), name)()[2:]),
+            (V,),
+        )
+        for name in ("mean", "sum", "std", "max")
+    ),
     Call("DataArray.cumulative", of(lambda x: x.cumulative("x").sum()), (V,)),
     Call("DataArray.coarsen", of(lambda x: x.coarsen(x=2).mean()), (V,)),
-    *(Call(f"DataArray.weighted.{name}", of(lambda x, w, name=name: getattr(x.weighted(w), name)("x")), (V, W)) for name in ("mean", "std")),
-    Call("DataArray.weighted.quantile", of(lambda x: x.weighted(array(W)).quantile(0.4, dim="x")), (V,)),
+    *(
+        Call(
+            f"DataArray.weighted.{name}",
+            of(lambda x, w, name=name: getattr(x.weighted(w), name)("x")),
+            (V, W),
+        )
+        for name in ("mean", "std")
+    ),
+    Call(
+        "DataArray.weighted.quantile",
+        of(lambda x: x.weighted(array(W)).quantile(0.4, dim="x")),
+        (V,),
+    ),
 ]
 COMPUTATION = [
-    Call("apply_ufunc", of(lambda x, y: xr.apply_ufunc(lambda a, b: (a * b).sum(axis=-1), x, y, input_core_dims=[["y"], ["y"]])), (A, B)),
+    Call(
+        "apply_ufunc",
+        of(
+            lambda x, y: xr.apply_ufunc(
+                lambda a, b: (a * b).sum(axis=-1), x, y, input_core_dims=[["y"], ["y"]]
+            )
+        ),
+        (A, B),
+    ),
     Call("dot", of(lambda x, y: xr.dot(x, y, dim="x")), (A, B), also=["jax"]),
     Call("cov", of(lambda x, y: xr.cov(x, y, "x")), (A, B)),
     Call("corr", of(lambda x, y: xr.corr(x, y, "x")), (A, B)),
-    Call("cross", lambda x, y: data(xr.cross(xr.DataArray(x, dims="x"), xr.DataArray(y, dims="x"), dim="x")), (drawn(3), drawn(3, seed=1))),
-    Call("polyval", lambda x, c: data(xr.polyval(xr.DataArray(x, dims="x"), xr.DataArray(c, dims="degree", coords={"degree": [0, 1, 2]}))),
-         (V, drawn(3))),
+    Call(
+        "cross",
+        lambda x, y: data(xr.cross(xr.DataArray(x, dims="x"), xr.DataArray(y, dims="x"), dim="x")),
+        (drawn(3), drawn(3, seed=1)),
+    ),
+    Call(
+        "polyval",
+        lambda x, c: data(
+            xr.polyval(
+                xr.DataArray(x, dims="x"),
+                xr.DataArray(c, dims="degree", coords={"degree": [0, 1, 2]}),
+            )
+        ),
+        (V, drawn(3)),
+    ),
     Call("DataArray.diff", method("diff", "x", 2), (A,)),
     Call("DataArray.differentiate", method("differentiate", "x"), (A,)),
     Call("DataArray.integrate", method("integrate", "x"), (A,)),
@@ -153,7 +248,12 @@ COMPUTATION = [
 ]
 RESHAPING = [
     Call("DataArray.transpose", method("transpose", "y", "x"), (A,)),
-    Call("DataArray.stack", of(lambda x: x.assign_coords(y=range(4)).stack(z=("x", "y")).unstack("z")), (A,), note="and `unstack`"),
+    Call(
+        "DataArray.stack",
+        of(lambda x: x.assign_coords(y=range(4)).stack(z=("x", "y")).unstack("z")),
+        (A,),
+        note="and `unstack`",
+    ),
     Call("DataArray.shift", method("shift", x=1, fill_value=0.0), (A,)),
     Call("DataArray.roll", method("roll", x=1), (A,)),
     Call("DataArray.pad", method("pad", x=(1, 2), mode="reflect"), (A,)),
@@ -172,7 +272,24 @@ WAYS_OUT = [
     Call("DataArray.to_pandas", of(lambda x: x.to_pandas().to_numpy()), (A,)),
 ]
 
-CALLS = [*CONSTRUCTION, *ARITHMETIC, *AGGREGATION, *MISSING, *INDEXING, *GROUPING, *COMPUTATION, *RESHAPING, *COMBINATION, *WAYS_OUT]
-REASONS = {"vectorized": Reason(TypeError, "Vectorized indexing is not supported", "xarray indexes NumPy arrays only by several arrays at once")}
+CALLS = [
+    *CONSTRUCTION,
+    *ARITHMETIC,
+    *AGGREGATION,
+    *MISSING,
+    *INDEXING,
+    *GROUPING,
+    *COMPUTATION,
+    *RESHAPING,
+    *COMBINATION,
+    *WAYS_OUT,
+]
+REASONS = {
+    "vectorized": Reason(
+        TypeError,
+        "Vectorized indexing is not supported",
+        "xarray indexes NumPy arrays only by several arrays at once",
+    )
+}
 TABLE = Table("xarray", "xarray", CALLS, settings={"numpy": NUMPY, "jax": JAX}, reasons=REASONS)
 test_calls = TABLE.test()

@@ -1,4 +1,6 @@
-"""What converts a Tensor to a NumPy array takes constants, and refuses what requires grad. (What has a counterpart: tests/test_protocols.py.)"""
+"""What converts a Tensor to a NumPy array takes constants, and refuses what requires grad. (What
+has a counterpart: tests/test_protocols.py.)
+"""
 
 from __future__ import annotations
 
@@ -45,17 +47,27 @@ def backend(request: pytest.FixtureRequest) -> Any:
 def test_conversion_raises_where_a_gradient_would_be_lost(name: str, backend: str) -> None:
     t = mg.asarray(drawn(6), backend=backend)
     np.testing.assert_array_equal(CONVERTING[name](t), CONVERTING[name](drawn(6)))
-    with pytest.raises(GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead"):
+    with pytest.raises(
+        GradientError,
+        match=r"Can't call numpy\(\) on Tensor that requires grad. Use "
+        r"tensor.detach\(\).numpy\(\) instead",
+    ):
         CONVERTING[name](t.requires_grad_())
 
 
 @pytest.mark.parametrize("name", WITHOUT)
-def test_functions_without_counterpart_take_the_values_of_constants(name: str, backend: str) -> None:
+def test_functions_without_counterpart_take_the_values_of_constants(
+    name: str, backend: str
+) -> None:
     if name == "polyfit" and backend == "jax":
         pytest.skip("np.polyfit adds a NumPy array to what it converted")
     t = mg.asarray(drawn(6), backend=backend)
     np.testing.assert_array_equal(WITHOUT[name](t), WITHOUT[name](drawn(6)))
-    with pytest.raises(GradientError, match=rf"Can't call numpy.{name}\(\) on Tensor that requires grad: multigrad has no counterpart of it"):
+    with pytest.raises(
+        GradientError,
+        match=rf"Can't call numpy.{name}\(\) on Tensor that requires grad: multigrad has no "
+        r"counterpart of it",
+    ):
         WITHOUT[name](t.requires_grad_())
 
 
@@ -69,7 +81,11 @@ def test_what_takes_no_tensor_at_all(requires_grad: bool, backend: str) -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_leave_with_a_warning(name: str, backend: str) -> None:
     t = mg.asarray(drawn(6), backend=backend, requires_grad=True)[0]
-    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar by float.. drops its gradient"):
+    with pytest.warns(
+        UserWarning,
+        match="Converting a tensor with requires_grad=True to a scalar by float.. drops its "
+        "gradient",
+    ):
         NUMBERS[name](t)
 
 
@@ -82,6 +98,14 @@ def test_export_through_dlpack(backend: str) -> None:
 
 def test_operators_take_numpy_arrays_on_either_side() -> None:
     t = mg.asarray(drawn(6), requires_grad=True)
-    for y in (np.ones(6) + t, t + np.ones(6), np.float64(1.0) + t, np.ones((6, 6)) @ t, np.ones(6) < t):
+    for y in (
+        np.ones(6) + t,
+        t + np.ones(6),
+        np.float64(1.0) + t,
+        np.ones((6, 6)) @ t,
+        np.ones(6) < t,
+    ):
         assert isinstance(y, mg.Tensor)
-    np.testing.assert_array_equal(values(mg.autograd.grad((np.arange(6.0) * t).sum(), t)[0]), np.arange(6.0))
+    np.testing.assert_array_equal(
+        values(mg.autograd.grad((np.arange(6.0) * t).sum(), t)[0]), np.arange(6.0)
+    )

@@ -1,7 +1,9 @@
-"""SciPy's array-agnostic functions take Tensors (SCIPY_ARRAY_API=1), and their gradients agree with differences.
+"""SciPy's array-agnostic functions take Tensors (SCIPY_ARRAY_API=1), and their gradients agree with
+differences.
 
-Which these are is SciPy's affair; whatever it writes in terms of the standard, Tensors follow. The table names a function of
-each kind, all of BACKENDS' list among them, with the backends on which SciPy runs it for raw arrays or for Tensors.
+Which these are is SciPy's affair; whatever it writes in terms of the standard, Tensors follow. The
+table names a function of each kind, all of BACKENDS' list among them, with the backends on which
+SciPy runs it for raw arrays or for Tensors.
 """
 
 from __future__ import annotations
@@ -47,7 +49,11 @@ EVERYWHERE: dict[str, tuple[Any, ...]] = {
     "stats.variation": (lambda x: stats.variation(x, axis=1), X),
     "optimize.rosen": (optimize.rosen, V),
     "integrate.trapezoid": (lambda y, x: integrate.trapezoid(y, x), V, np.cumsum(W)),
-    "integrate.cumulative_trapezoid": (lambda y, x: integrate.cumulative_trapezoid(y, x, initial=0), V, np.cumsum(W)),
+    "integrate.cumulative_trapezoid": (
+        lambda y, x: integrate.cumulative_trapezoid(y, x, initial=0),
+        V,
+        np.cumsum(W),
+    ),
     "fft.fft": (scipy.fft.fft, V),
     "fft.fft, padded": (lambda x: scipy.fft.fft(x, n=8, norm="ortho"), V),
     "fft.rfft": (scipy.fft.rfft, V),
@@ -56,7 +62,10 @@ EVERYWHERE: dict[str, tuple[Any, ...]] = {
     "signal.windows.hann": (lambda x: window(x, "hann"), V),
     "cluster.vq.whiten": (vq.whiten, X),
     "spatial.transform.Rotation.as_matrix": (lambda q: Rotation.from_quat(q).as_matrix(), Q),
-    "constants.convert_temperature": (lambda x: scipy.constants.convert_temperature(x, "C", "F"), V),
+    "constants.convert_temperature": (
+        lambda x: scipy.constants.convert_temperature(x, "C", "F"),
+        V,
+    ),
 }
 
 # Where nothing has to be compiled.
@@ -82,9 +91,18 @@ EAGER: dict[str, tuple[Any, ...]] = {
     "stats.zmap": (stats.zmap, V, W),
     "integrate.trapezoid, rows": (lambda y: integrate.trapezoid(y, dx=0.5, axis=0), X),
     "integrate.cumulative_simpson": (integrate.cumulative_simpson, V),
-    **({} if SIMPSON_CONVERTS else {
-        "integrate.simpson": (integrate.simpson, V), "integrate.simpson, rows": (lambda y: integrate.simpson(y, dx=0.5), X)}),
-    "integrate.cubature": (lambda a: integrate.cubature(lambda t: t[:, 0] * a[0], 0 * a[:1], a[:1]).estimate, V),
+    **(
+        {}
+        if SIMPSON_CONVERTS
+        else {
+            "integrate.simpson": (integrate.simpson, V),
+            "integrate.simpson, rows": (lambda y: integrate.simpson(y, dx=0.5), X),
+        }
+    ),
+    "integrate.cubature": (
+        lambda a: integrate.cubature(lambda t: t[:, 0] * a[0], 0 * a[:1], a[:1]).estimate,
+        V,
+    ),
     "fft.ifft": (scipy.fft.ifft, V + 1j * W),
     "fft.hfft": (scipy.fft.hfft, V + 1j * W),
     "fft.ihfft": (scipy.fft.ihfft, V),
@@ -95,22 +113,49 @@ EAGER: dict[str, tuple[Any, ...]] = {
     "signal.fftconvolve": (signal.fftconvolve, V, W),
     "signal.oaconvolve": (signal.oaconvolve, V, W),
     "signal.windows.kaiser": (lambda x: window(x, "kaiser", 2.0), V),
-    "spatial.transform.Rotation.apply": (lambda q, p: Rotation.from_rotvec(q).apply(p), P, drawn(3, seed=1)),
+    "spatial.transform.Rotation.apply": (
+        lambda q, p: Rotation.from_rotvec(q).apply(p),
+        P,
+        drawn(3, seed=1),
+    ),
     "spatial.transform.Rotation.as_rotvec": (lambda q: Rotation.from_quat(q).as_rotvec(), Q),
-    "spatial.transform.Rotation.from_matrix": (lambda q: Rotation.from_matrix(Rotation.from_quat(q).as_matrix()).as_quat(), Q),
-    "spatial.transform.Rotation.from_euler": (lambda q: Rotation.from_euler("xyz", q).as_matrix(), P),
+    "spatial.transform.Rotation.from_matrix": (
+        lambda q: Rotation.from_matrix(Rotation.from_quat(q).as_matrix()).as_quat(),
+        Q,
+    ),
+    "spatial.transform.Rotation.from_euler": (
+        lambda q: Rotation.from_euler("xyz", q).as_matrix(),
+        P,
+    ),
     "spatial.transform.Rotation.as_euler": (lambda q: Rotation.from_quat(q).as_euler("xyz"), Q),
-    "spatial.transform.Rotation.__mul__": (lambda q, p: (Rotation.from_quat(q) * Rotation.from_quat(p)).as_quat(), Q, drawn(4, seed=1)),
-    "spatial.transform.Rotation.magnitude": (lambda q: Rotation.from_quat(q).magnitude(), drawn(2, 4)),
-    "spatial.transform.Rotation.mean": (lambda q: Rotation.from_quat(q).mean().as_quat(), drawn(2, 4)),
-    "spatial.transform.Rotation.inv": (lambda q: Rotation.from_quat(q).inv().as_quat(), drawn(2, 4)),
+    "spatial.transform.Rotation.__mul__": (
+        lambda q, p: (Rotation.from_quat(q) * Rotation.from_quat(p)).as_quat(),
+        Q,
+        drawn(4, seed=1),
+    ),
+    "spatial.transform.Rotation.magnitude": (
+        lambda q: Rotation.from_quat(q).magnitude(),
+        drawn(2, 4),
+    ),
+    "spatial.transform.Rotation.mean": (
+        lambda q: Rotation.from_quat(q).mean().as_quat(),
+        drawn(2, 4),
+    ),
+    "spatial.transform.Rotation.inv": (
+        lambda q: Rotation.from_quat(q).inv().as_quat(),
+        drawn(2, 4),
+    ),
     "signal.hilbert": (signal.hilbert, V),
     "signal.resample": (lambda x: signal.resample(x, 4), V),
     "stats.lmoment": (stats.lmoment, V),
-    "spatial.transform.RigidTransform": (lambda t: RigidTransform.from_translation(t).as_matrix(), P),
+    "spatial.transform.RigidTransform": (
+        lambda t: RigidTransform.from_translation(t).as_matrix(),
+        P,
+    ),
     "constants.lambda2nu": (scipy.constants.lambda2nu, V),
 }
-LOOSE = {"fft.fht": 1e-9, "integrate.cubature": 1e-9}  # iterations and tables that are no more exact than that
+# iterations and tables that are no more exact than that
+LOOSE = {"fft.fht": 1e-9, "integrate.cubature": 1e-9}
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
@@ -126,7 +171,8 @@ def test_values_and_gradients_on_eager_backends(name: str, backend: str) -> None
     check(backend, function, *args, value_rtol=LOOSE.get(name, 1e-12))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERYWHERE if "Rotation" not in name])  # which NumPy's arrays leave as float64
+# which NumPy's arrays leave as float64
+@pytest.mark.parametrize("name", [name for name in EVERYWHERE if "Rotation" not in name])
 def test_float32_stays_float32(name: str) -> None:
     function, *args = EVERYWHERE[name]
     check_float32("numpy", function, *args)
@@ -135,7 +181,9 @@ def test_float32_stays_float32(name: str) -> None:
 def slope(x: Any) -> Any:
     """The slope of t**3 exp(a t) at t = x, where a is x, too: through SciPy's own differences."""
     xp = x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
-    return scipy.differentiate.derivative(lambda t, a: t**3 * xp.exp(a * t), x, args=(x,), order=4, maxiter=2).df
+    return scipy.differentiate.derivative(
+        lambda t, a: t**3 * xp.exp(a * t), x, args=(x,), order=4, maxiter=2
+    ).df
 
 
 @pytest.mark.parametrize("backend", ["numpy", "jax"])

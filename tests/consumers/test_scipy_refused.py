@@ -1,6 +1,8 @@
-"""SciPy's functions that are compiled code, or that write where a history would have to follow: they refuse a Tensor that requires grad.
+"""SciPy's functions that are compiled code, or that write where a history would have to follow:
+they refuse a Tensor that requires grad.
 
-None of them returns a result without a gradient; for Tensors that require none they give SciPy's values, where they can.
+None of them returns a result without a gradient; for Tensors that require none they give SciPy's
+values, where they can.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ CONVERTING: dict[str, tuple[Any, ...]] = {
     "stats.wasserstein_distance": (stats.wasserstein_distance, V, W),
 }
 
-# Written in terms of the standard, but for arrays that may be written to after their use. PyTorch refuses them as well.
+# Written in terms of the standard, but for arrays that may be written to after their use. PyTorch
+# refuses them as well.
 WRITING: dict[str, tuple[Any, ...]] = {
     "special.logsumexp with b": (lambda x, b: special.logsumexp(x, axis=1, b=b), X, Y),
     "stats.boxcox_llf": (lambda x: stats.boxcox_llf(1.5, x), V),
@@ -74,7 +77,8 @@ def refused(function: Callable[..., Any], args: list[Any], message: str) -> None
         sum(y.sum() for y in flat(function(*args)) if y.requires_grad).backward()
 
 
-@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad:UserWarning")  # before it comes to the conversion itself
+# before it comes to the conversion itself
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad:UserWarning")
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 @pytest.mark.parametrize("name", CONVERTING)
 def test_compiled_functions(name: str, backend: str) -> None:
@@ -83,7 +87,12 @@ def test_compiled_functions(name: str, backend: str) -> None:
     same(function(*given), function(*args))
     for i, t in enumerate(given):
         t.requires_grad_()
-        refused(function, given, r"Can't call numpy(\.apply_along_axis)?\(\) on Tensor that requires grad.* Use .*tensor.detach\(\)")
+        refused(
+            function,
+            given,
+            r"Can't call numpy(\.apply_along_axis)?\(\) on Tensor that requires grad.* Use "
+            r".*tensor.detach\(\)",
+        )
         given[i] = t.detach()
 
 

@@ -1,4 +1,6 @@
-"""What scikit-learn does with Tensors beyond the table of its calls: ways out by numbers, the context for writes, metrics of several outputs."""
+"""What scikit-learn does with Tensors beyond the table of its calls: ways out by numbers, the
+context for writes, metrics of several outputs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def dispatch() -> Any:
 
 
 def test_a_metric_leaves_by_float_with_a_warning_of_one_place() -> None:
-    """The place is the line of scikit-learn that calls float(). It changes the filters in between, so Python may say it again."""
+    """The place is the line of scikit-learn that calls float().
+
+    It changes the filters in between, so Python may say it again.
+    """
     t = mg.tensor(X, requires_grad=True)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("default")
@@ -37,9 +42,14 @@ def test_a_metric_leaves_by_float_with_a_warning_of_one_place() -> None:
             assert type(loss) is float and loss == pytest.approx(np.mean((X - Y) ** 2))
     warned = heard[0]
     assert {(w.filename, w.lineno) for w in heard} == {(warned.filename, warned.lineno)}
-    assert str(warned.message) == ("Converting a tensor with requires_grad=True to a scalar by float() drops its gradient. "
-                                   "Consider using tensor.detach() first.")
-    assert "sklearn" in warned.filename and "float(" in Path(warned.filename).read_text().splitlines()[warned.lineno - 1]
+    assert str(warned.message) == (
+        "Converting a tensor with requires_grad=True to a scalar by float() drops its gradient. "
+        "Consider using tensor.detach() first."
+    )
+    assert (
+        "sklearn" in warned.filename
+        and "float(" in Path(warned.filename).read_text().splitlines()[warned.lineno - 1]
+    )
 
 
 def test_a_constant_leaves_by_float_in_silence() -> None:
@@ -48,14 +58,32 @@ def test_a_constant_leaves_by_float_in_silence() -> None:
         metrics.mean_squared_error(mg.asarray(X), mg.asarray(Y))
 
 
-@pytest.mark.parametrize("name", ["mean_squared_error", "mean_absolute_error", "r2_score", "mean_squared_log_error", "root_mean_squared_error",
-                                  "mean_absolute_percentage_error", "explained_variance_score", "mean_pinball_loss"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mean_squared_error",
+        "mean_absolute_error",
+        "r2_score",
+        "mean_squared_log_error",
+        "root_mean_squared_error",
+        "mean_absolute_percentage_error",
+        "explained_variance_score",
+        "mean_pinball_loss",
+    ],
+)
 def test_metrics_of_several_outputs_carry_the_gradient(name: str) -> None:
     """multioutput="raw_values" gives an array instead of a number."""
-    check("numpy", lambda y, z: getattr(metrics, name)(y, z, multioutput="raw_values"), X, Y + X, value_rtol=1e-10)
+    check(
+        "numpy",
+        lambda y, z: getattr(metrics, name)(y, z, multioutput="raw_values"),
+        X,
+        Y + X,
+        value_rtol=1e-10,
+    )
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # what StandardScaler writes over
+# what StandardScaler writes over
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 def test_what_writes_says_where_it_works() -> None:
     t = mg.tensor(X, requires_grad=True)
     scaled = preprocessing.StandardScaler().fit_transform(t)
@@ -78,10 +106,14 @@ def test_pca_is_differentiated_twice() -> None:
     def slope(x: Any) -> Any:
         with allow_mutation_on_saved_tensors():
             t = mg.tensor(x, requires_grad=True)
-            (decomposition.PCA(2, svd_solver="full").fit(t).explained_variance_ ** 2).sum().backward()
+            (
+                decomposition.PCA(2, svd_solver="full").fit(t).explained_variance_ ** 2
+            ).sum().backward()
         return values(t.grad)
 
-    np.testing.assert_allclose(values(h), (slope(X + step * Y) - slope(X - step * Y)) / (2 * step), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        values(h), (slope(X + step * Y) - slope(X - step * Y)) / (2 * step), rtol=1e-6, atol=1e-7
+    )
 
 
 def test_solvers_for_numpy_arrays_only_refuse() -> None:
@@ -90,5 +122,8 @@ def test_solvers_for_numpy_arrays_only_refuse() -> None:
         linear_model.Ridge(solver="cholesky").fit(t, mg.asarray(Y))
     with pytest.raises(GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad"):
         linear_model.LinearRegression().fit(t, mg.asarray(Y))
-    with sklearn.config_context(array_api_dispatch=False), pytest.raises(GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad"):
+    with (
+        sklearn.config_context(array_api_dispatch=False),
+        pytest.raises(GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad"),
+    ):
         preprocessing.MinMaxScaler().fit(t)

@@ -1,4 +1,6 @@
-"""What xarray does with Tensors beyond the table of its calls: its own deep copies, ways out by numbers, other layers."""
+"""What xarray does with Tensors beyond the table of its calls: its own deep copies, ways out by
+numbers, other layers.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,17 @@ def array(x: Any) -> Any:
 # ----- copies -----
 
 
-@pytest.mark.parametrize("copied", [
-    lambda a: a.copy(),
-    lambda a: a.to_dataset(name="a").copy(deep=True)["a"],
-    lambda a: xr.DataArray(np.zeros(4), dims="x", coords={"w": ("x", a.data)}).w,
-    lambda a: xr.align(a, array(V)[:2], join="outer", fill_value=0.0)[0],
-    lambda a: a.sortby("x"),
-    lambda a: a.variable.copy(),
-])
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda a: a.copy(),
+        lambda a: a.to_dataset(name="a").copy(deep=True)["a"],
+        lambda a: xr.DataArray(np.zeros(4), dims="x", coords={"w": ("x", a.data)}).w,
+        lambda a: xr.align(a, array(V)[:2], join="outer", fill_value=0.0)[0],
+        lambda a: a.sortby("x"),
+        lambda a: a.variable.copy(),
+    ],
+)
 def test_a_leaf_that_xarray_copies_on_its_way_keeps_its_gradient(copied: Any, leaf: Any) -> None:
     result = copied(array(leaf)).data
     assert result is not leaf and not result.is_leaf
@@ -56,7 +61,11 @@ def test_a_copy_can_be_written_to(leaf: Any) -> None:
 
 def test_a_deep_copy_by_the_program_is_a_leaf_of_its_own(leaf: Any) -> None:
     """As of a list or of any other structure of parameters."""
-    for copied in (copy.deepcopy(array(leaf)), copy.deepcopy({"a": [array(leaf)]})["a"][0], copy.deepcopy(xr.Dataset({"a": array(leaf)}))["a"]):
+    for copied in (
+        copy.deepcopy(array(leaf)),
+        copy.deepcopy({"a": [array(leaf)]})["a"][0],
+        copy.deepcopy(xr.Dataset({"a": array(leaf)}))["a"],
+    ):
         assert copied.data.is_leaf and copied.data.requires_grad and copied.data is not leaf
 
 
@@ -88,24 +97,47 @@ def test_numbers_leave_with_a_warning_once_per_place(leaf: Any) -> None:
         warnings.simplefilter("default")
         for _ in range(3):
             assert float(loss.data) == pytest.approx(float(np.sum(V * V)))
-    assert [str(w.message).partition(" by ")[0] for w in heard] == ["Converting a tensor with requires_grad=True to a scalar"]
-    assert heard[0].filename == __file__ and "float(loss.data)" in Path(__file__).read_text().splitlines()[heard[0].lineno - 1]
+    assert [str(w.message).partition(" by ")[0] for w in heard] == [
+        "Converting a tensor with requires_grad=True to a scalar"
+    ]
+    assert (
+        heard[0].filename == __file__
+        and "float(loss.data)" in Path(__file__).read_text().splitlines()[heard[0].lineno - 1]
+    )
 
 
-@pytest.mark.parametrize("left", [
-    lambda a: a.values,
-    lambda a: a.to_numpy(),
-    lambda a: a.to_pandas(),
-    lambda a: a.to_dataframe("a"),
-    lambda a: np.asarray(a),
-    lambda a: float(a.sum()),
-    lambda a: a.as_numpy(),
-    lambda a: a.interp(x=[0.5]),
-    lambda a: a.astype(object),
-    lambda a: a.to_netcdf(),
-], ids=["values", "to_numpy", "to_pandas", "to_dataframe", "asarray", "float", "as_numpy", "interp", "object", "to_netcdf"])
+@pytest.mark.parametrize(
+    "left",
+    [
+        lambda a: a.values,
+        lambda a: a.to_numpy(),
+        lambda a: a.to_pandas(),
+        lambda a: a.to_dataframe("a"),
+        lambda a: np.asarray(a),
+        lambda a: float(a.sum()),
+        lambda a: a.as_numpy(),
+        lambda a: a.interp(x=[0.5]),
+        lambda a: a.astype(object),
+        lambda a: a.to_netcdf(),
+    ],
+    ids=[
+        "values",
+        "to_numpy",
+        "to_pandas",
+        "to_dataframe",
+        "asarray",
+        "float",
+        "as_numpy",
+        "interp",
+        "object",
+        "to_netcdf",
+    ],
+)
 def test_values_leave_constants_only(left: Any, leaf: Any) -> None:
-    with pytest.raises((GradientError, TypeError), match=r"Can't call numpy\(\) on Tensor that requires grad|object"):
+    with pytest.raises(
+        (GradientError, TypeError),
+        match=r"Can't call numpy\(\) on Tensor that requires grad|object",
+    ):
         left(array(leaf))
 
 

@@ -1,7 +1,7 @@
 """One small program on every side: multigrad on each backend, and PyTorch where it is installed.
 
-The numbers and messages stated in a test hold on all sides, so without PyTorch those of multigrad are still checked.
-`backend`, `xp` and `values` are those of tests/conftest.py.
+The numbers and messages stated in a test hold on all sides, so without PyTorch those of multigrad
+are still checked. `backend`, `xp` and `values` are those of tests/conftest.py.
 """
 
 from __future__ import annotations

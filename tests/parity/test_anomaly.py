@@ -12,16 +12,23 @@ import pytest
 
 import multigrad as mg
 
-ENTERED = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
+ENTERED = (
+    "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+    "only be enabled for debugging."
+)
 
-GOOD_LUCK = ("is at version 1; expected version 0 instead. Hint: the backtrace further above shows the operation that failed to compute its "
-             "gradient. The variable in question was changed in there or anywhere later. Good luck!")
+GOOD_LUCK = (
+    "is at version 1; expected version 0 instead. Hint: the backtrace further above shows the "
+    "operation that failed to compute its gradient. The variable in question was changed in "
+    "there or anywhere later. Good luck!"
+)
 
 
 @pytest.fixture(autouse=True)
 def _quiet():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, about the nan that the tests make
+        # NumPy's, about the nan that the tests make
+        warnings.simplefilter("ignore", RuntimeWarning)
         yield
     assert not mg.autograd.anomaly_mode.is_anomaly_enabled()
 
@@ -39,7 +46,11 @@ def mode(side):
 
 def told(caught):
     """The warnings without the one on entering."""
-    return [str(w.message) for w in caught if issubclass(w.category, UserWarning) and ENTERED not in str(w.message)]
+    return [
+        str(w.message)
+        for w in caught
+        if issubclass(w.category, UserWarning) and ENTERED not in str(w.message)
+    ]
 
 
 def zero_by_zero(side):
@@ -71,7 +82,10 @@ def test_as_a_switch(side, mode):
     finally:
         side.autograd.set_detect_anomaly(False)
     assert mode() == (False, True)
-    with pytest.raises(TypeError, match=r"set_anomaly_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int"):
+    with pytest.raises(
+        TypeError,
+        match=r"set_anomaly_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int",
+    ):
         side.autograd.set_detect_anomaly(3)
 
 
@@ -85,9 +99,13 @@ def test_the_forward_call_of_the_failing_node(side):
     (message,) = told(caught)
     assert message.startswith("Error detected in Div")
     assert "Traceback of forward call that caused the error:\n" in message
-    assert "y = x / 2  # the forward call" in message and "test_the_forward_call_of_the_failing_node" in message
+    assert (
+        "y = x / 2  # the forward call" in message
+        and "test_the_forward_call_of_the_failing_node" in message
+    )
     if side.name != "torch":
-        assert message.rstrip().endswith("y = x / 2  # the forward call")  # no frame of ours after it
+        # no frame of ours after it
+        assert message.rstrip().endswith("y = x / 2  # the forward call")
 
 
 def test_a_failing_function(side):
@@ -106,25 +124,40 @@ def test_a_failing_function(side):
     x = side.tensor([1.0, 2.0], requires_grad=True)
     with pytest.raises(RuntimeError, match="Some error in backward"):
         run_fn(x).backward()
-    with pytest.warns(UserWarning) as caught, side.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="Some error in backward"):
+    with (
+        pytest.warns(UserWarning) as caught,
+        side.autograd.detect_anomaly(),
+        pytest.raises(RuntimeError, match="Some error in backward"),
+    ):
         run_fn(x).backward()
     (message,) = told(caught)
-    assert message.startswith("Error detected in MyFuncBackward. Traceback of forward call that caused the error:\n")
+    assert message.startswith(
+        "Error detected in MyFuncBackward. Traceback of forward call that caused the error:\n"
+    )
     assert "in run_fn" in message
 
 
 def test_forward_without_the_mode(side):
     _, y = zero_by_zero(side)
-    with pytest.warns(UserWarning) as caught, side.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"):
+    with (
+        pytest.warns(UserWarning) as caught,
+        side.autograd.detect_anomaly(),
+        pytest.raises(RuntimeError, match="returned nan values"),
+    ):
         y.backward()
     (message,) = told(caught)
-    assert "No forward pass information available. Enable detect anomaly during forward pass for more information." in message
+    assert (
+        "No forward pass information available. Enable detect anomaly during forward pass for "
+        "more information." in message
+    )
 
 
 def test_nan(side):
     with pytest.warns(UserWarning) as caught, side.autograd.detect_anomaly():
         _, y = zero_by_zero(side)
-        with pytest.raises(RuntimeError, match=r"Function 'Div\w+' returned nan values in its 1th output."):
+        with pytest.raises(
+            RuntimeError, match=r"Function 'Div\w+' returned nan values in its 1th output."
+        ):
             y.backward()
     (message,) = told(caught)
     assert "# this line is in the traceback" in message
@@ -149,7 +182,12 @@ def test_nan_made_by_hooks(side):
         assert np.isnan(side.values(x.grad)).all()
         y = side.tensor([1.0], requires_grad=True) * 2
         y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * float("nan"), None))
-        with pytest.warns(UserWarning), pytest.raises(RuntimeError, match=r"Function 'Mul\w+' returned nan values in its 0th output."):
+        with (
+            pytest.warns(UserWarning),
+            pytest.raises(
+                RuntimeError, match=r"Function 'Mul\w+' returned nan values in its 0th output."
+            ),
+        ):
             y.backward()
 
 
@@ -167,7 +205,10 @@ def test_the_node_that_induced_the_failing_one(side):
     first, second = told(caught)
     assert first.startswith("Error detected in Div") and "# the induced call" in first
     assert second.startswith("\n\nPrevious calculation was induced by Sqrt")
-    assert "Traceback of forward call that induced the previous calculation:\n" in second and "# the inducing call" in second
+    assert (
+        "Traceback of forward call that induced the previous calculation:\n" in second
+        and "# the inducing call" in second
+    )
 
 
 def test_modified_in_place(side):
@@ -182,12 +223,18 @@ def test_modified_in_place(side):
     x = side.tensor([4.0], requires_grad=True)
     y = side.xp.exp(x)
     y += 1
-    with pytest.raises(RuntimeError, match="Hint: enable anomaly detection to find the operation that failed to compute its gradient"):
+    with pytest.raises(
+        RuntimeError,
+        match="Hint: enable anomaly detection to find the operation that failed to compute its "
+        "gradient",
+    ):
         y.backward()
 
 
 def test_the_mode_belongs_to_the_context(side, mode):
-    """In PyTorch it belongs to the process; here other threads, which pay nothing, have a mode of their own, unless they run in a copy."""
+    """In PyTorch it belongs to the process; here other threads, which pay nothing, have a mode of
+    their own, unless they run in a copy.
+    """
     seen = []
     with side.autograd.set_detect_anomaly(True):
         for target in (mode, partial(contextvars.copy_context().run, mode)):
@@ -199,7 +246,10 @@ def test_the_mode_belongs_to_the_context(side, mode):
 
 def test_gradients_are_the_same(side):
     def gradients():
-        x, y = side.tensor([1.0, 2.0], requires_grad=True), side.tensor([3.0, 4.0], requires_grad=True)
+        x, y = (
+            side.tensor([1.0, 2.0], requires_grad=True),
+            side.tensor([3.0, 4.0], requires_grad=True),
+        )
         a, b = side.xp.unstack(x * y + x)
         side.xp.sum(a * b * y).backward()
         return side.values((x.grad, y.grad))
@@ -212,7 +262,10 @@ def test_gradients_are_the_same(side):
 
 
 def test_nothing_is_left_behind():
-    """Off, no node carries anything, and the gate is as it was. On, operations take the hot path."""
+    """Off, no node carries anything, and the gate is as it was.
+
+    On, operations take the hot path.
+    """
     from multigrad import observe
     from multigrad.autograd import anomaly_mode
     from multigrad.engine import element, graph

@@ -20,7 +20,10 @@ def test_only_the_flag_is_declared(side):  # F001
     eps = 1e-6
     for i in range(3):
         step = np.eye(3)[i] * eps
-        up, down = (side.values(rosenbrock(side, side.tensor((side.values(plain) + s).tolist()))) for s in (step, -step))
+        up, down = (
+            side.values(rosenbrock(side, side.tensor((side.values(plain) + s).tolist())))
+            for s in (step, -step)
+        )
         np.testing.assert_allclose(side.values(watched.grad)[i], (up - down) / (2 * eps), rtol=1e-6)
 
 
@@ -32,7 +35,11 @@ def test_dtypes_that_may_require_grad(side, dtype):  # F002
     np.testing.assert_allclose(side.values(x.grad), [2, 4])
 
 
-@pytest.mark.parametrize(("backend", "dtype"), [("numpy", "float16"), ("jax", "float16"), ("jax", "bfloat16")], indirect=["backend"])
+@pytest.mark.parametrize(
+    ("backend", "dtype"),
+    [("numpy", "float16"), ("jax", "float16"), ("jax", "bfloat16")],
+    indirect=["backend"],
+)
 def test_half_precision(backend, dtype, xp):  # F002
     x = xp.asarray(xp.ones(2).array.astype(dtype), requires_grad=True)
     xp.sum(x * x).backward()
@@ -50,7 +57,8 @@ def test_dtypes_that_may_not(side, dtype):  # F002
     assert not t.requires_grad
 
 
-def test_the_graph_is_the_run(side):  # F003: a branch that looks at values, a loop as long as they make it
+def test_the_graph_is_the_run(side):
+    # F003: a branch that looks at values, a loop as long as they make it
     def f(x):
         y, steps = x, 0
         while side.values(y)[0] < 100:
@@ -74,7 +82,10 @@ def test_a_result_carries_its_history(side):  # F004
     while node is not None:
         names.append(node.name().rpartition(":")[2].rstrip("0").removesuffix("Backward"))
         node = node.next_functions[0][0] if node.next_functions else None
-    assert names in (["Sum", "Exp", "Multiply", "AccumulateGrad"], ["Sum", "Exp", "Mul", "AccumulateGrad"])
+    assert names in (
+        ["Sum", "Exp", "Multiply", "AccumulateGrad"],
+        ["Sum", "Exp", "Mul", "AccumulateGrad"],
+    )
     assert [n.variable for n, _ in y.grad_fn.next_functions] == [x, w]
     assert x.grad_fn is None and side.tensor([1.0]).grad_fn is None
 
@@ -82,9 +93,15 @@ def test_a_result_carries_its_history(side):  # F004
 def test_factories_take_requires_grad(side):  # F005
     xp = side.xp
     data = np.random.default_rng(0).normal(size=(2, 3, 4))
-    for t in (xp.zeros((2, 3), requires_grad=True), xp.ones((2,), requires_grad=True), xp.full((2,), 1.5, requires_grad=True),
-              xp.linspace(0.0, 1.0, 5, requires_grad=True), xp.empty((2,), requires_grad=True),
-              xp.arange(0.0, 3.0, 1.0, requires_grad=True), side.tensor(data.tolist(), requires_grad=True)):
+    for t in (
+        xp.zeros((2, 3), requires_grad=True),
+        xp.ones((2,), requires_grad=True),
+        xp.full((2,), 1.5, requires_grad=True),
+        xp.linspace(0.0, 1.0, 5, requires_grad=True),
+        xp.empty((2,), requires_grad=True),
+        xp.arange(0.0, 3.0, 1.0, requires_grad=True),
+        side.tensor(data.tolist(), requires_grad=True),
+    ):
         assert t.requires_grad and t.is_leaf and t.grad is None
     assert not xp.zeros((2,)).requires_grad
 
@@ -96,7 +113,9 @@ def test_nodes_run_after_all_that_use_them(side):  # F006: each once, with what 
     c = b + a
     log = []
     for name, t in (("a", a), ("b", b), ("c", c)):
-        t.grad_fn.register_hook(lambda inputs, outputs, name=name: log.append((name, side.values(outputs[0]).tolist())))
+        t.grad_fn.register_hook(
+            lambda inputs, outputs, name=name: log.append((name, side.values(outputs[0]).tolist()))
+        )
     c.backward(side.tensor([1.0]))
     assert log == [("c", [1.0]), ("b", [1.0]), ("a", [13.0])]
     same(side, x.grad, [39])

@@ -1,4 +1,7 @@
-"""FEATURES B: autograd.backward, on each backend and in PyTorch. Deprecated names are in test_variable.py, layouts in test_layouts.py."""
+"""FEATURES B: autograd.backward, on each backend and in PyTorch.
+
+Deprecated names are in test_variable.py, layouts in test_layouts.py.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ def x(side):
 
 def test_arguments_by_name_and_by_position(side, x):  # F010
     one = side.tensor([1.0, 10.0])
-    found = side.autograd.backward(tensors=[x * 2], grad_tensors=[one], retain_graph=True, create_graph=False, inputs=[x])
+    found = side.autograd.backward(
+        tensors=[x * 2], grad_tensors=[one], retain_graph=True, create_graph=False, inputs=[x]
+    )
     assert found is None
     assert side.autograd.backward([x * 2], [one], True, False) is None
     same(side, x.grad, [4, 40])
@@ -49,14 +54,17 @@ def test_a_sequence_or_one_tensor(side, x):  # F012
 def test_the_sum_of_the_gradients(side, x):  # F013
     w = leaf(side, 3.0, 4.0)
     y = x * w
-    side.autograd.backward([side.xp.sum(y), y, x * x], [None, side.tensor([1.0, 10.0]), side.tensor([1.0, 1.0])])
+    side.autograd.backward(
+        [side.xp.sum(y), y, x * x], [None, side.tensor([1.0, 10.0]), side.tensor([1.0, 1.0])]
+    )
     same(side, x.grad, [3 + 3 + 2, 4 + 40 + 4])
     same(side, w.grad, [1 + 1, 2 + 20])
 
 
 def test_one_vector_for_each_tensor(side, x):  # F014
     one = side.tensor([1.0, 1.0])
-    for given in ([one], [], [one] * 3)[: 2 if side.name == "torch" else 3]:  # PyTorch passes over what is too much
+    # PyTorch passes over what is too much
+    for given in ([one], [], [one] * 3)[: 2 if side.name == "torch" else 3]:
         with pytest.raises(RuntimeError, match=f"got 2 tensors and {len(given)} gradients"):
             side.autograd.backward([x * 2, x * 3], given)
     side.autograd.backward([x * 2, x * 3], [one, side.tensor([1.0, 10.0])])
@@ -83,7 +91,10 @@ def test_anything_else_needs_its_vector(side, x):  # F015
             side.autograd.backward([side.xp.sum(x), y], [None, None])
     assert x.grad is None
     z = side.tensor(1 + 2j, dtype="complex128", requires_grad=True)
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for real scalar outputs but got .*complex128"):
+    with pytest.raises(
+        RuntimeError,
+        match="grad can be implicitly created only for real scalar outputs but got .*complex128",
+    ):
         (z * z).backward()
 
 
@@ -156,7 +167,8 @@ def test_create_graph_records_the_pass(side, x):  # F021
     same(side, x.grad, [6, 12])
 
 
-def test_create_graph_is_false_by_default(side, x):  # F022: PyTorch has refused the None of 0.3 since; here it means False, as it did
+def test_create_graph_is_false_by_default(side, x):
+    # F022: PyTorch has refused the None of 0.3 since; here it means False, as it did
     y = side.xp.sum(x**3)
     if side.name == "torch":
         with pytest.raises(TypeError, match="NoneType"):
@@ -206,16 +218,21 @@ def test_inputs_that_are_wrong_or_unused(side, x):  # F027
     w = leaf(side, 3.0)
     y = x * 2
     for inputs in ([], (), {}):
-        with pytest.raises(RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty"):
+        with pytest.raises(
+            RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty"
+        ):
             side.autograd.backward(side.xp.sum(y), inputs=inputs)
-    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+    with pytest.raises(
+        RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"
+    ):
         side.autograd.backward(side.xp.sum(y), inputs=[side.tensor([1.0])])
     side.autograd.backward(side.xp.sum(y), inputs=[w, x, x])
     same(side, x.grad, [2, 2])
     assert w.grad is None
 
 
-def test_the_cycle_of_create_graph(side, x):  # F028: what the warning is about, and the two ways out
+def test_the_cycle_of_create_graph(side, x):
+    # F028: what the warning is about, and the two ways out
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # once per process; its text is in test_backward.py
         side.xp.sum(x**3).backward(create_graph=True)
@@ -228,11 +245,14 @@ def test_the_cycle_of_create_graph(side, x):  # F028: what the warning is about,
     assert g.requires_grad and x.grad is None
 
 
-def test_a_pass_runs_on_the_thread_that_calls_it(side, x):  # F029: so in that thread's current stream, and after what it has queued there
+def test_a_pass_runs_on_the_thread_that_calls_it(side, x):
+    # F029: so in that thread's current stream, and after what it has queued there
     seen = []
     y = x * 2
     y.register_hook(lambda g: seen.append(threading.get_ident()))
-    thread = threading.Thread(target=lambda: seen.append(threading.get_ident()) or side.xp.sum(y).backward())
+    thread = threading.Thread(
+        target=lambda: seen.append(threading.get_ident()) or side.xp.sum(y).backward()
+    )
     thread.start()
     thread.join()
     assert len(seen) == 2 and seen[0] == seen[1] != threading.get_ident()

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from function_programs import leaf, same
 
-UNUSED = ("The differentiated Tensor at index {} appears to not have been used in the graph. Set allow_unused=True if this is the desired "
-          "behavior.")
+UNUSED = (
+    "The differentiated Tensor at index {} appears to not have been used in the graph. Set "
+    "allow_unused=True if this is the desired behavior."
+)
 
 
 @pytest.fixture
@@ -22,8 +24,17 @@ def w(side):
 
 def test_arguments_by_name_and_by_position(side, x):  # F030
     one = side.tensor([1.0, 10.0])
-    (g,) = side.autograd.grad(outputs=[x**3], inputs=[x], grad_outputs=[one], retain_graph=None, create_graph=False, only_inputs=True,
-                              allow_unused=None, is_grads_batched=False, materialize_grads=False)
+    (g,) = side.autograd.grad(
+        outputs=[x**3],
+        inputs=[x],
+        grad_outputs=[one],
+        retain_graph=None,
+        create_graph=False,
+        only_inputs=True,
+        allow_unused=None,
+        is_grads_batched=False,
+        materialize_grads=False,
+    )
     same(side, g, [3, 120])
     (g,) = side.autograd.grad([x**3], [x], [one], None, True, True, False)
     assert g.requires_grad
@@ -54,16 +65,22 @@ def test_grad_outputs(side, x):  # F032
     same(side, grad([total(), x * 3], x, [None, one])[0], [5, 34])
     same(side, grad(x * 3, x, one)[0], [3, 30])
     same(side, grad([total(), total()], x)[0], [4, 8])
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
         grad([total(), x * 3], x, [None, None])
     with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
         grad([total(), x * 3], x, [None])
     for given in (None, [None, None], [None, side.tensor([1.0, 1.0])]):
-        with pytest.raises(RuntimeError, match="element 1 of tensors does not require grad and does not have a grad_fn"):
+        with pytest.raises(
+            RuntimeError,
+            match="element 1 of tensors does not require grad and does not have a grad_fn",
+        ):
             grad([total(), side.tensor([1.0, 1.0])], x, given)
 
 
-def test_only_inputs_is_deprecated(side, x, w):  # F033: PyTorch ignores it; here the other leaves accumulate, as the documents say
+def test_only_inputs_is_deprecated(side, x, w):
+    # F033: PyTorch ignores it; here the other leaves accumulate, as the documents say
     with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
         (g,) = side.autograd.grad(side.xp.sum(x * w), x, only_inputs=False)
     same(side, g, [3, 4])
@@ -88,7 +105,9 @@ def test_an_unused_input_is_an_error(side, x, w):  # F035
             side.autograd.grad(side.xp.sum(x * 2), (x, w), allow_unused=allowed)
     with pytest.raises(RuntimeError, match=UNUSED.format(0)):
         side.autograd.grad(side.xp.sum(x), x[0])  # a view made afterwards is not what was summed
-    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+    with pytest.raises(
+        RuntimeError, match="One of the differentiated Tensors does not require grad"
+    ):
         side.autograd.grad(side.xp.sum(x), side.tensor([1.0]))
 
 
@@ -100,10 +119,15 @@ def test_an_unused_input_may_be_allowed(side, x, w):  # F036
 
 def test_an_unused_input_may_get_zeros(side, x, w):  # F030
     for create in (False, True):
-        _, zeros = side.autograd.grad(side.xp.sum(x * 2), (x, w), materialize_grads=True, create_graph=create)
+        _, zeros = side.autograd.grad(
+            side.xp.sum(x * 2), (x, w), materialize_grads=True, create_graph=create
+        )
         same(side, zeros, [0, 0])
         assert zeros.requires_grad is create
-    with pytest.raises(ValueError, match="Expected allow_unused to be True or not passed when materialize_grads=True"):
+    with pytest.raises(
+        ValueError,
+        match="Expected allow_unused to be True or not passed when materialize_grads=True",
+    ):
         side.autograd.grad(side.xp.sum(x), x, allow_unused=False, materialize_grads=True)
 
 
@@ -141,7 +165,11 @@ def test_intermediate_results_as_inputs(side, x):  # F038
 @pytest.mark.parametrize("shape", [(3,), (1,), (), (2, 1), (1, 2)])
 def test_shapes_must_be_equal(side, x, shape):  # F039
     given = side.xp.ones(shape, dtype=x.dtype)
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .* and output\[0\] has a shape of .*2"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"Mismatch in shape: grad_output\[0\] has a shape of .* and output\[0\] has a "
+        r"shape of .*2",
+    ):
         side.autograd.grad(x * 2, x, given)
 
 
@@ -150,7 +178,11 @@ def test_other_real_dtypes_are_cast(side, x):  # F032
         (g,) = side.autograd.grad(x * 3, x, side.tensor([1, 0], dtype=dtype))
         assert g.dtype == x.dtype
         same(side, g, [3, 0])
-    with pytest.raises(RuntimeError, match="For complex Tensors, both grad_output and output are required to have the same dtype"):
+    with pytest.raises(
+        RuntimeError,
+        match="For complex Tensors, both grad_output and output are required to have the same "
+        "dtype",
+    ):
         side.autograd.grad(x * 3, x, side.tensor([1, 0], dtype="complex128"))
 
 

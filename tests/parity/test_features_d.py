@@ -1,4 +1,6 @@
-"""FEATURES D: what test_functional.py leaves of autograd.functional, on each backend and in PyTorch."""
+"""FEATURES D: what test_functional.py leaves of autograd.functional, on each backend and in
+PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_each_block_has_the_dtype_of_its_input(side):  # F044, F053
     assert [block.dtype for block in rows] == [a.dtype, b.dtype]
     same(side, rows[0], np.diag([3.0, 4.0]))
     blocks = side.autograd.functional.hessian(lambda a, b: side.xp.sum(a * a * b), (a, b))
-    assert [[block.dtype for block in row] for row in blocks] == [[a.dtype, b.dtype]] * 2 or side.name == "torch"
+    assert [[block.dtype for block in row] for row in blocks] == [
+        [a.dtype, b.dtype]
+    ] * 2 or side.name == "torch"
     same(side, blocks[0][0], np.diag([6.0, 8.0]))
     same(side, blocks[0][1], np.diag([2.0, 4.0]))
 
@@ -63,7 +67,8 @@ def test_exp_adder(side):  # F051, F043
     same(side, second, 3 * np.eye(2))
 
 
-def test_jvp_needs_no_rule_but_backward(side):  # F059: it differentiates the gradient by the cotangent
+def test_jvp_needs_no_rule_but_backward(side):
+    # F059: it differentiates the gradient by the cotangent
     passes = []
 
     def backward(ctx, g):
@@ -71,7 +76,9 @@ def test_jvp_needs_no_rule_but_backward(side):  # F059: it differentiates the gr
         return g * side.xp.exp(ctx.saved_tensors[0])
 
     F = make(side, lambda ctx, x: (ctx.save_for_backward(x), side.xp.exp(x))[1], backward)
-    out, pushed = side.autograd.functional.jvp(F.apply, side.tensor([0.5, 1.0]), side.tensor([1.0, 10.0]))
+    out, pushed = side.autograd.functional.jvp(
+        F.apply, side.tensor([0.5, 1.0]), side.tensor([1.0, 10.0])
+    )
     same(side, out, np.exp([0.5, 1.0]))
     same(side, pushed, np.exp([0.5, 1.0]) * [1, 10])
     assert passes == [True]
@@ -106,6 +113,14 @@ def test_results_mirror_their_counterparts(side, name):  # F067
     out, found = getattr(side.autograd.functional, name)(func, (x, y), (x, y))
     assert isinstance(found, tuple) and [t.shape for t in found] == [x.shape, y.shape]
     assert isinstance(out, tuple) is not scalar
-    for wrong in ((func, [x, y], (x, y)), (func, (x, y), [x, y]), (lambda a, b: [a], (x, y), (x, y))):
-        with pytest.raises(TypeError, match="must be either a Tensor or a tuple of Tensors but the given .* has type <class 'list'>"):
+    for wrong in (
+        (func, [x, y], (x, y)),
+        (func, (x, y), [x, y]),
+        (lambda a, b: [a], (x, y), (x, y)),
+    ):
+        with pytest.raises(
+            TypeError,
+            match="must be either a Tensor or a tuple of Tensors but the given .* has type "
+            "<class 'list'>",
+        ):
             getattr(side.autograd.functional, name)(*wrong)

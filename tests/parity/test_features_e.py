@@ -1,4 +1,7 @@
-"""FEATURES E: grad modes, on each backend and in PyTorch. What is particular to multigrad is in test_grad_mode.py."""
+"""FEATURES E: grad modes, on each backend and in PyTorch.
+
+What is particular to multigrad is in test_grad_mode.py.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,8 @@ def test_enable_grad_where_it_is_enabled(side, x):  # F072
     with side.autograd.enable_grad():
         assert (x * 2).requires_grad
     assert enabled(side)
-    assert not side.autograd.enable_grad()(lambda t: t * 2)(side.tensor([1.0])).requires_grad  # it adds no history where there is none
+    # it adds no history where there is none
+    assert not side.autograd.enable_grad()(lambda t: t * 2)(side.tensor([1.0])).requires_grad
 
 
 def test_set_grad_enabled(side, x):  # F073, F078
@@ -99,7 +103,10 @@ def test_set_grad_enabled(side, x):  # F073, F078
     with side.autograd.set_grad_enabled(False):
         side.autograd.set_grad_enabled(True)
     assert enabled(side)
-    with pytest.raises(TypeError, match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int"):
+    with pytest.raises(
+        TypeError,
+        match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int",
+    ):
         side.autograd.set_grad_enabled(1)
 
 
@@ -206,7 +213,9 @@ def test_a_mode_makes_another_like_itself(side, name):
 
 
 def test_a_grad_mode_takes_a_floating_leaf(side):  # F079: the documents' example with an integer
-    with pytest.raises(RuntimeError, match="nly Tensors of floating point .*dtype can require gradients"):
+    with pytest.raises(
+        RuntimeError, match="nly Tensors of floating point .*dtype can require gradients"
+    ):
         side.tensor([1], dtype="int64", requires_grad=True)
     x = side.tensor([1.0], requires_grad=True)
     with side.autograd.no_grad():

@@ -1,4 +1,7 @@
-"""FEATURES G: in-place operations in general, on each backend and in PyTorch. Mutation programs and views have files of their own."""
+"""FEATURES G: in-place operations in general, on each backend and in PyTorch.
+
+Mutation programs and views have files of their own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import numpy as np
 import pytest
 from function_programs import leaf, same
 
-SPOILT = "one of the variables needed for gradient computation has been modified by an inplace operation"
+SPOILT = (
+    "one of the variables needed for gradient computation has been modified by an inplace operation"
+)
 
 
 def test_in_place_operations_are_differentiated(side):  # F090
@@ -43,14 +48,19 @@ def test_every_write_is_counted(side):  # F091
     assert versions == [0, 1, 2, 3, 4, 4]
 
 
-def test_the_error_comes_with_the_pass(side):  # F092: not with the write, and only where what was written is needed
+def test_the_error_comes_with_the_pass(side):
+    # F092: not with the write, and only where what was written is needed
     x = leaf(side, 1.0, 2.0)
     y = x * 1
     spoilt, fine = side.xp.sin(y), y + 1
     y += 1
     side.xp.sum(fine).backward(retain_graph=True)
     same(side, x.grad, [1, 1])
-    with pytest.raises(RuntimeError, match=f"{SPOILT}: .*is at version 1; expected version 0 instead. Hint: enable anomaly detection"):
+    with pytest.raises(
+        RuntimeError,
+        match=f"{SPOILT}: .*is at version 1; expected version 0 instead. Hint: enable anomaly "
+        "detection",
+    ):
         side.xp.sum(spoilt).backward()
 
 
@@ -76,7 +86,10 @@ def test_no_error_means_a_right_gradient(side):  # F093
 def test_a_leaf_that_requires_grad_is_refused_at_once(side):  # F094, F266
     x = leaf(side, 1.0, 2.0)
     for write in (lambda: x.sin_(), lambda: x.__iadd__(1), lambda: x.zero_()):
-        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        with pytest.raises(
+            RuntimeError,
+            match="a leaf Variable that requires grad is being used in an in-place operation",
+        ):
             write()
     same(side, x, [1, 2])
     assert x._version == 0
@@ -97,8 +110,11 @@ def test_a_write_through_a_detached_alias(side):  # F095: both see it, and so do
 
 
 SHAPES = {
-    "resize_": lambda t, other: t.resize_((1,)), "resize_as_": lambda t, other: t.resize_as_(other), "set_": lambda t, other: t.set_(other),
-    "transpose_": lambda t, other: t.transpose_(0, 1), "shape": lambda t, other: setattr(t, "shape", (1, 4)),
+    "resize_": lambda t, other: t.resize_((1,)),
+    "resize_as_": lambda t, other: t.resize_as_(other),
+    "set_": lambda t, other: t.set_(other),
+    "transpose_": lambda t, other: t.transpose_(0, 1),
+    "shape": lambda t, other: setattr(t, "shape", (1, 4)),
 }
 
 

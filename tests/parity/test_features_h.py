@@ -10,7 +10,9 @@ def test_data_of_a_variable_is_that_of_its_array(side):  # F102
     t = side.tensor([1.0, 2.0])
     v = side.autograd.Variable(t, requires_grad=True)
     same(side, v.data, [1, 2])
-    assert not v.data.requires_grad and v.data.shape == t.data.shape and v.data.dtype == t.data.dtype
+    assert (
+        not v.data.requires_grad and v.data.shape == t.data.shape and v.data.dtype == t.data.dtype
+    )
     w = side.autograd.Variable(side.tensor([1, 2], dtype="int64"))
     assert w.data.dtype == w.dtype
 
@@ -25,11 +27,16 @@ def test_methods_have_the_same_names(side):  # F103
 
 
 def test_requires_grad_spreads_to_results(side):  # F105
-    v, c = side.autograd.Variable(side.tensor([1.0]), requires_grad=True), side.autograd.Variable(side.tensor([2.0]))
+    v, c = (
+        side.autograd.Variable(side.tensor([1.0]), requires_grad=True),
+        side.autograd.Variable(side.tensor([2.0])),
+    )
     assert (v + c).requires_grad and (c * (v + c)).requires_grad and not (c + c).requires_grad
     y = v + c
     assert y.requires_grad_() is y and y.requires_grad  # which changes nothing
-    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+    with pytest.raises(
+        RuntimeError, match="you can only change requires_grad flags of leaf variables"
+    ):
         y.requires_grad = False
     c.requires_grad = True
     v.requires_grad = False
@@ -55,14 +62,19 @@ def test_sizes_of_gradients(side):  # F110, F104
     y = v * w
     side.xp.sum(y).backward()
     for t in (v, w):
-        assert t.grad.shape == t.data.shape and t.grad.dtype == t.data.dtype and t.grad.device == t.data.device
+        assert (
+            t.grad.shape == t.data.shape
+            and t.grad.dtype == t.data.dtype
+            and t.grad.device == t.data.device
+        )
     same(side, v.grad, [[6], [6]])
     same(side, w.grad, [3, 3, 3])
     with pytest.warns(UserWarning, match="is not a leaf Tensor"):
         assert y.grad is None
 
 
-def test_backward_of_a_variable(side):  # F109: the gradient becomes a constant unless a graph is made
+def test_backward_of_a_variable(side):
+    # F109: the gradient becomes a constant unless a graph is made
     v, g = side.autograd.Variable(side.tensor([3.0]), requires_grad=True), leaf(side, 1.0)
     y = v * v
     y.backward(g, retain_graph=True)

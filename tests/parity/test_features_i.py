@@ -1,4 +1,6 @@
-"""FEATURES I: attributes and methods of arrays that have to do with gradients, on each backend and in PyTorch."""
+"""FEATURES I: attributes and methods of arrays that have to do with gradients, on each backend and
+in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ def test_grad(side, x):  # F120
     assert x.grad is None
     side.xp.sum(x * x).backward()
     g = x.grad
-    assert isinstance(g, side.Tensor) and g.shape == x.shape and g.dtype == x.dtype and not g.requires_grad
+    assert (
+        isinstance(g, side.Tensor)
+        and g.shape == x.shape
+        and g.dtype == x.dtype
+        and not g.requires_grad
+    )
     same(side, g, [2, 4])
     side.xp.sum(x * x).backward()
     assert x.grad is g
@@ -35,9 +42,21 @@ def test_assigning_grad(side, x):  # F120, F104
     side.xp.sum(x).backward()
     same(side, x.grad, [2, 3])
     for wrong, kind, message in (
-        (side.tensor([1.0, 2.0, 3.0]), RuntimeError, r"attempting to assign a gradient of size '\[3\]' to a tensor of size '\[2\]'"),
-        (side.tensor([1.0, 2.0], dtype="float32"), RuntimeError, "attempting to assign a gradient with dtype"),
-        ([1.0, 2.0], TypeError, "assigned grad expected to be a Tensor or None but got grad of type list"),
+        (
+            side.tensor([1.0, 2.0, 3.0]),
+            RuntimeError,
+            r"attempting to assign a gradient of size '\[3\]' to a tensor of size '\[2\]'",
+        ),
+        (
+            side.tensor([1.0, 2.0], dtype="float32"),
+            RuntimeError,
+            "attempting to assign a gradient with dtype",
+        ),
+        (
+            [1.0, 2.0],
+            TypeError,
+            "assigned grad expected to be a Tensor or None but got grad of type list",
+        ),
         (x, RuntimeError, "can't assign Variable as its own grad"),
     ):
         with pytest.raises(kind, match=message):
@@ -50,7 +69,10 @@ def test_requires_grad_does_not_mean_grad(side, x):  # F121
     y = x * 2
     assert y.requires_grad and not side.tensor([1.0]).requires_grad
     side.xp.sum(y).backward()
-    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"):
+    with pytest.warns(
+        UserWarning,
+        match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed",
+    ):
         assert y.grad is None
 
 
@@ -63,8 +85,10 @@ def test_requires_grad_is_assignable(side, x):  # F122, F105
     if side.name != "torch":  # which takes requires_grad_() only
         y.requires_grad = True
     assert y.requires_grad_() is y and y.grad_fn is not None
-    message = ("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
-               r"require differentiation use var_no_grad = var.detach\(\).")
+    message = (
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+        r"require differentiation use var_no_grad = var.detach\(\)."
+    )
     with pytest.raises(RuntimeError, match=message):
         y.requires_grad = False
     with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
@@ -84,7 +108,13 @@ def test_requires_grad_in_place(side):  # F123
 
 def test_constants_are_leaves(side):  # F124
     t = side.tensor([1.0, 2.0])
-    for constant in (t, t + 1, side.xp.sin(t * t), leaf(side, 1.0).detach(), side.tensor([1], dtype="int64")):
+    for constant in (
+        t,
+        t + 1,
+        side.xp.sin(t * t),
+        leaf(side, 1.0).detach(),
+        side.tensor([1], dtype="int64"),
+    ):
         assert constant.is_leaf and not constant.requires_grad and constant.grad_fn is None
 
 
@@ -98,8 +128,14 @@ def test_what_the_user_made_is_a_leaf(side, x):  # F125
 def test_table_of_leaves(side):  # F126: with a dtype in place of a device
     xp = side.xp
     cast = lambda t: xp.astype(t, xp.float32)
-    rows = [(leaf(side, 1.0), True), (cast(leaf(side, 1.0)), False), (leaf(side, 1.0) + 2, False), (cast(side.tensor([1.0])), True),
-            (cast(side.tensor([1.0])).requires_grad_(), True), (side.tensor([1.0], dtype="float32", requires_grad=True), True)]
+    rows = [
+        (leaf(side, 1.0), True),
+        (cast(leaf(side, 1.0)), False),
+        (leaf(side, 1.0) + 2, False),
+        (cast(side.tensor([1.0])), True),
+        (cast(side.tensor([1.0])).requires_grad_(), True),
+        (side.tensor([1.0], dtype="float32", requires_grad=True), True),
+    ]
     assert [t.is_leaf for t, _ in rows] == [expected for _, expected in rows]
 
 
@@ -144,7 +180,9 @@ def test_backward_as_a_method(side, x):  # F129, F131, F109
     same(side, x.grad, [2 + 2 + 2, 4 + 40 + 4])
     side.xp.sum(x).backward(None)
     same(side, x.grad, [7, 49])
-    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+    with pytest.raises(
+        RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"
+    ):
         side.tensor([1.0]).backward()
 
 
@@ -161,7 +199,11 @@ def test_the_gradient_is_cast_and_is_a_constant(side, x):  # F130
     (g,) = side.autograd.grad(x * x, x, v, create_graph=True)
     assert g.requires_grad
     same(side, side.autograd.grad(side.xp.sum(g), v)[0], [2, 4])
-    with pytest.raises(RuntimeError, match="For complex Tensors, both grad_output and output are required to have the same dtype"):
+    with pytest.raises(
+        RuntimeError,
+        match="For complex Tensors, both grad_output and output are required to have the same "
+        "dtype",
+    ):
         (x * 3).backward(side.tensor([1, 0], dtype="complex128"))
 
 
@@ -203,7 +245,9 @@ def test_detach_in_place(side, x):  # F134
 def test_views_are_not_detached_in_place(side, x):  # F135
     y = x * 2
     for view in (y[1:], x[1:], side.xp.reshape(y, (2, 1))):
-        with pytest.raises(RuntimeError, match=r"Can't detach views in-place. Use detach\(\) instead"):
+        with pytest.raises(
+            RuntimeError, match=r"Can't detach views in-place. Use detach\(\) instead"
+        ):
             view.detach_()
         assert view.requires_grad
 
@@ -217,7 +261,9 @@ def test_register_hook(side, x):  # F136
     seen.clear()
     side.autograd.grad(side.xp.sum(x * 5), x)
     assert seen == [("x", [5, 5])]
-    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
+    with pytest.raises(
+        RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"
+    ):
         side.tensor([1.0]).register_hook(print)
 
 
@@ -231,8 +277,13 @@ def test_what_a_hook_returns_replaces_the_gradient(side, x):  # F137
     for returned, kind, message in (
         (1.0, TypeError, "expected Variable, but hook returned 'float'"),
         (side.tensor([1.0, 1.0, 1.0]), RuntimeError, "hook 'wrong' has changed the size of value"),
-        (side.tensor([1.0, 1.0], dtype="float32"), RuntimeError, "hook 'wrong' has changed the type of value"),
+        (
+            side.tensor([1.0, 1.0], dtype="float32"),
+            RuntimeError,
+            "hook 'wrong' has changed the type of value",
+        ),
     ):
+
         def wrong(g, returned=returned):
             return returned
 
@@ -274,17 +325,23 @@ def test_retain_grad(side, x):  # F140
     same(side, x.grad, [80, 160])
     x.retain_grad()
     assert not x.retains_grad
-    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+    with pytest.raises(
+        RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"
+    ):
         side.tensor([1.0]).retain_grad()
 
 
 def test_post_accumulate_hooks(side, x):
     seen = []
-    x.register_post_accumulate_grad_hook(lambda t: seen.append((t is x, side.values(t.grad).tolist())))
+    x.register_post_accumulate_grad_hook(
+        lambda t: seen.append((t is x, side.values(t.grad).tolist()))
+    )
     side.xp.sum(x * 2 + x).backward()
     side.xp.sum(x).backward()
     assert seen == [(True, [3, 3]), (True, [4, 4])]
-    with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):
+    with pytest.raises(
+        RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"
+    ):
         (x * 2).register_post_accumulate_grad_hook(print)
 
 
@@ -309,11 +366,16 @@ def test_printing_shows_history(side, x):  # F142
 
 
 def test_no_silent_way_to_numpy(side, x):  # F143
-    message = r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead."
+    message = (
+        r"Can't call numpy\(\) on Tensor that requires grad. Use "
+        r"tensor.detach\(\).numpy\(\) instead."
+    )
     for convert in (np.asarray, lambda t: t.numpy()):
         for t in (x, x * 2):
             with pytest.raises(RuntimeError, match=message):
                 convert(t)
     assert np.asarray(x.detach()).tolist() == x.detach().numpy().tolist() == [1, 2]
-    with pytest.raises(BufferError, match="Can't export tensors that require gradient, use tensor.detach"):
+    with pytest.raises(
+        BufferError, match="Can't export tensors that require gradient, use tensor.detach"
+    ):
         x.__dlpack__()

@@ -1,4 +1,6 @@
-"""FEATURES J: what test_function.py and test_function_ctx.py leave of autograd.Function, on each backend and in PyTorch."""
+"""FEATURES J: what test_function.py and test_function_ctx.py leave of autograd.Function, on each
+backend and in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def test_any_number_of_arguments_of_any_type(side):  # F152, F153, F154
     def backward(ctx, *grads):
         assert len(grads) == 2  # one for each output
         (x,) = ctx.saved_tensors
-        return grads[0] * ctx.power * x ** (ctx.power - 1), None, *(None,) * ctx.count  # one for each argument
+        # one for each argument
+        return grads[0] * ctx.power * x ** (ctx.power - 1), None, *(None,) * ctx.count
 
     x, F = leaf(side, 2.0), make(side, forward, backward)
     for others in ((), ("a", None, {"b": 1}, [x], 2.5)):
@@ -59,7 +62,12 @@ def test_indices_of_a_maximum(side):  # F165, F164
 
     x = leaf(side, 1.0, 5.0, 3.0)
     value, index = make(side, forward, backward).apply(x)
-    assert value.requires_grad and not index.requires_grad and index.is_leaf and side.values(index) == 1
+    assert (
+        value.requires_grad
+        and not index.requires_grad
+        and index.is_leaf
+        and side.values(index) == 1
+    )
     value.backward()
     same(side, x.grad, [0, 1, 0])
     assert seen == [0]

@@ -1,4 +1,7 @@
-"""FEATURES N: the tutorial's programs on each backend and in PyTorch, in float32 as there. See test_tutorial.py for all its numbers."""
+"""FEATURES N: the tutorial's programs on each backend and in PyTorch, in float32 as there.
+
+See test_tutorial.py for all its numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,13 @@ import math
 import numpy as np
 import pytest
 
-NAMES = {"Mul": "Multiply", "Div": "Divide", "Slice": "Getitem", "Index": "Getitem", "Select": "Getitem"}
+NAMES = {
+    "Mul": "Multiply",
+    "Div": "Divide",
+    "Slice": "Getitem",
+    "Index": "Getitem",
+    "Select": "Getitem",
+}
 
 
 def name_of(node):
@@ -24,7 +33,9 @@ def shown(side, t, expected, **tolerance):
     """To the digits that are printed."""
     found = side.values(t)
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, np.asarray(expected, dtype=np.float32), **({"rtol": 6e-5, "atol": 2e-7} | tolerance))
+    np.testing.assert_allclose(
+        found, np.asarray(expected, dtype=np.float32), **({"rtol": 6e-5, "atol": 2e-7} | tolerance)
+    )
 
 
 @pytest.fixture
@@ -57,10 +68,17 @@ def test_graph_of_a_sine(side, sine):  # F252, F253, F254
         if names[-1] in ("Add", "Multiply"):
             assert len(edges) == 2 and (None, 0) in edges  # the constant
         else:
-            assert len(edges) == (names[-1] != "AccumulateGrad") and all(number == 0 for _, number in edges)
+            assert len(edges) == (names[-1] != "AccumulateGrad") and all(
+                number == 0 for _, number in edges
+            )
         node = next((n for n, _ in edges if n is not None), None)
     assert names == ["Sum", "Add", "Multiply", "Sin", "AccumulateGrad"]
-    assert [None if t.grad_fn is None else name_of(t.grad_fn) for t in (d, c, b, a)] == ["Add", "Multiply", "Sin", None]
+    assert [None if t.grad_fn is None else name_of(t.grad_fn) for t in (d, c, b, a)] == [
+        "Add",
+        "Multiply",
+        "Sin",
+        None,
+    ]
 
 
 def test_gradient_of_a_sine(side, sine):  # F255, F256, F275
@@ -76,12 +94,19 @@ def test_gradient_of_a_sine(side, sine):  # F255, F256, F275
 
 def test_a_model_and_its_optimizer(side):  # F257, F258, F259, F260
     xp, rng = side.xp, np.random.default_rng(0)
-    weight1, weight2 = (float32(side, rng.normal(size=shape).tolist(), requires_grad=True) for shape in ((10, 40), (3, 10)))
-    some_input, ideal = (float32(side, rng.normal(size=shape).tolist()) for shape in ((16, 40), (16, 3)))
+    weight1, weight2 = (
+        float32(side, rng.normal(size=shape).tolist(), requires_grad=True)
+        for shape in ((10, 40), (3, 10))
+    )
+    some_input, ideal = (
+        float32(side, rng.normal(size=shape).tolist()) for shape in ((16, 40), (16, 3))
+    )
 
     def loss():
         hidden = some_input @ weight1.T
-        return xp.sum((ideal - xp.where(hidden > 0, hidden, xp.zeros_like(hidden)) @ weight2.T) ** 2)
+        return xp.sum(
+            (ideal - xp.where(hidden > 0, hidden, xp.zeros_like(hidden)) @ weight2.T) ** 2
+        )
 
     assert weight2.requires_grad and weight2.grad is None and "grad_fn=<" in repr(weight2[0, :2])
     start = side.values(weight2).copy()
@@ -91,7 +116,9 @@ def test_a_model_and_its_optimizer(side):  # F257, F258, F259, F260
     np.testing.assert_array_equal(side.values(weight2), start)
     gradient = side.values(weight2.grad).copy()
     hidden = np.maximum(side.values(some_input) @ side.values(weight1).T, 0)
-    np.testing.assert_allclose(gradient, -2 * (side.values(ideal) - hidden @ start.T).T @ hidden, rtol=2e-3, atol=1e-2)
+    np.testing.assert_allclose(
+        gradient, -2 * (side.values(ideal) - hidden @ start.T).T @ hidden, rtol=2e-3, atol=1e-2
+    )
     with side.no_grad():
         for w in (weight1, weight2):
             w -= 1e-5 * w.grad
@@ -140,7 +167,9 @@ def test_a_detached_copy(side):  # F265
 
 
 def test_a_thousand_divisions_and_products(side):  # F267: as the graph has them
-    x, y = (side.tensor(np.random.default_rng(2).uniform(0.9, 1.1, (2, 3)).tolist()) for _ in range(2))
+    x, y = (
+        side.tensor(np.random.default_rng(2).uniform(0.9, 1.1, (2, 3)).tolist()) for _ in range(2)
+    )
     z = side.xp.ones((2, 3), dtype=side.xp.float64, requires_grad=True)
     leaf, product = z, side.values(y) / side.values(x)
     for _ in range(1000):
@@ -154,7 +183,8 @@ def test_a_thousand_divisions_and_products(side):  # F267: as the graph has them
     np.testing.assert_allclose(side.values(leaf.grad), product**1000, rtol=1e-9)
 
 
-def test_the_jacobian_matrix(side):  # F268: slopes of outputs by inputs; a pass gives J^T v for the v of a later loss
+def test_the_jacobian_matrix(side):
+    # F268: slopes of outputs by inputs; a pass gives J^T v for the v of a later loss
     xp = side.xp
     f = lambda x: xp.stack([xp.sum(x * x), x[0] * x[1] * x[2]])
     x = side.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -176,7 +206,9 @@ def do_some_doubling(x):
 def test_a_vector_jacobian_product(side):  # F269, F270, F273
     x = float32(side, [0.6, -0.9, 0.4], requires_grad=True)
     y = do_some_doubling(x)
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
         y.backward()
     v = float32(side, [0.1, 1.0, 0.0001])
     y.backward(v)
@@ -191,7 +223,10 @@ def test_jacobians_of_the_adder(side):  # F271, F272
     one = f.jacobian(exp_adder, (float32(side, [0.7212]), float32(side, [0.2079])))
     shown(side, one[0], [[4.1138]])
     shown(side, one[1], [[3.0]])
-    three = f.jacobian(exp_adder, (float32(side, [0.2080, 0.2604, 0.4415]), float32(side, [0.5220, 0.9867, 0.4288])))
+    three = f.jacobian(
+        exp_adder,
+        (float32(side, [0.2080, 0.2604, 0.4415]), float32(side, [0.5220, 0.9867, 0.4288])),
+    )
     shown(side, three[0], np.diag([2.4625, 2.5949, 3.1101]))
     shown(side, three[1], 3 * np.eye(3))
 
@@ -205,9 +240,13 @@ def test_the_other_products(side):  # F274
     J = np.concatenate(side.values(f.jacobian(adder, (x, y))), axis=1)
     flat = np.array([1.0, 10.0, 100.0, 1000.0])
     np.testing.assert_allclose(side.values(f.jvp(adder, (x, y), v)[1]), J @ flat)
-    np.testing.assert_allclose(np.concatenate(side.values(f.vjp(adder, (x, y), v[0])[1])), flat[:2] @ J)
+    np.testing.assert_allclose(
+        np.concatenate(side.values(f.vjp(adder, (x, y), v[0])[1])), flat[:2] @ J
+    )
     H = np.block([[side.values(block) for block in row] for row in f.hessian(loss, (x, y))])
     e = 2 * np.exp([0.25, 0.5])
-    np.testing.assert_allclose(H, np.block([[np.diag(e * [1, 2]), np.diag(e)], [np.diag(e), 6 * np.eye(2)]]))
+    np.testing.assert_allclose(
+        H, np.block([[np.diag(e * [1, 2]), np.diag(e)], [np.diag(e), 6 * np.eye(2)]])
+    )
     np.testing.assert_allclose(np.concatenate(side.values(f.vhp(loss, (x, y), v)[1])), flat @ H)
     np.testing.assert_allclose(np.concatenate(side.values(f.hvp(loss, (x, y), v)[1])), H @ flat)

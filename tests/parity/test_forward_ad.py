@@ -1,4 +1,6 @@
-"""autograd.forward_ad, and what goes with it: jvp of a Function, gradcheck in forward mode; on each backend and in PyTorch."""
+"""autograd.forward_ad, and what goes with it: jvp of a Function, gradcheck in forward mode; on each
+backend and in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def same(side, found, expected):
 def tangent(ad, f, *pairs):
     """The tangent of `f` at primals, given with their tangents; None for a constant."""
     with ad.dual_level():
-        return ad.unpack_dual(f(*(p if t is None else ad.make_dual(p, t) for p, t in pairs))).tangent
+        return ad.unpack_dual(
+            f(*(p if t is None else ad.make_dual(p, t) for p, t in pairs))
+        ).tangent
 
 
 class TestLevels:
@@ -42,7 +46,10 @@ class TestLevels:
         with ad.dual_level():
             dual = ad.make_dual(x, v)
             found = ad.unpack_dual(side.xp.sin(dual) * dual)
-            assert isinstance(found, ad.UnpackedDualTensor) and found._fields == ("primal", "tangent")
+            assert isinstance(found, ad.UnpackedDualTensor) and found._fields == (
+                "primal",
+                "tangent",
+            )
             primal, moved = found
         same(side, primal, np.sin([1, 2]) * [1, 2])
         same(side, moved, (np.cos([1, 2]) * [1, 2] + np.sin([1, 2])) * [3, 4])
@@ -50,7 +57,11 @@ class TestLevels:
 
     def test_outside_of_any(self, ad, x, v):
         assert ad.unpack_dual(x).primal is x and ad.unpack_dual(x).tangent is None
-        with pytest.raises(RuntimeError, match="Trying to create a dual Tensor for forward AD but no level exists, make sure to enter"):
+        with pytest.raises(
+            RuntimeError,
+            match="Trying to create a dual Tensor for forward AD but no level exists, make sure "
+            "to enter",
+        ):
             ad.make_dual(x, v)
         with pytest.raises(RuntimeError, match="Dual level must be a positive number"):
             ad.exit_dual_level()
@@ -58,10 +69,17 @@ class TestLevels:
     def test_numbers(self, side, ad, x, v):
         assert ad.enter_dual_level() == 0
         try:
-            with pytest.raises(RuntimeError, match="Trying to exit a forward AD level that was not the last one that was created. This is not"):
+            with pytest.raises(
+                RuntimeError,
+                match="Trying to exit a forward AD level that was not the last one that was "
+                "created. This is not",
+            ):
                 ad.exit_dual_level(level=3)
             same(side, ad.unpack_dual(ad.make_dual(x, v, level=0) * 2, level=0).tangent, [6, 8])
-            for use in (lambda: ad.make_dual(x, v, level=5), lambda: ad.unpack_dual(ad.make_dual(x, v), level=1)):
+            for use in (
+                lambda: ad.make_dual(x, v, level=5),
+                lambda: ad.unpack_dual(ad.make_dual(x, v), level=1),
+            ):
                 with pytest.raises(RuntimeError, match="Invalid level given to"):
                     use()
         finally:
@@ -106,18 +124,52 @@ class TestDuals:
         with ad.dual_level():
             dual = ad.make_dual(x, v)
             for primal, moved, error, message in (
-                    (x, v[:1], RuntimeError, "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-                                             r"not supported. Tensor is of size \[2\] while the given forward gradient is of size \[1\]"),
-                    (whole, v, ValueError, "Expected primal to be floating point or complex, but got: .*int64"),
-                    (x, whole, ValueError, "Expected tangent to be floating point or complex, but got: .*int64"),
-                    (dual, v, RuntimeError, "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0"),
-                    (x, dual, RuntimeError, "Setting a forward grad that itself has a forward gradient at the same level ?0 is not supported")):
+                (
+                    x,
+                    v[:1],
+                    RuntimeError,
+                    "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+                    r"not supported. Tensor is of size \[2\] while the given forward gradient is of size \[1\]",
+                ),
+                (
+                    whole,
+                    v,
+                    ValueError,
+                    "Expected primal to be floating point or complex, but got: .*int64",
+                ),
+                (
+                    x,
+                    whole,
+                    ValueError,
+                    "Expected tangent to be floating point or complex, but got: .*int64",
+                ),
+                (
+                    dual,
+                    v,
+                    RuntimeError,
+                    "Making a dual Tensor based on a Tensor that already has a forward gradient "
+                    "at the same level 0",
+                ),
+                (
+                    x,
+                    dual,
+                    RuntimeError,
+                    "Setting a forward grad that itself has a forward gradient at the same "
+                    "level ?0 is not supported",
+                ),
+            ):
                 with pytest.raises(error, match=message):
                     ad.make_dual(primal, moved)
 
     def test_what_has_no_tangent(self, side, ad, x, v):
         xp = side.xp
-        for f in (lambda a: xp.argmax(a), lambda a: a > 1, lambda a: xp.astype(a, xp.int64), lambda a: a.detach(), lambda a: xp.zeros_like(a)):
+        for f in (
+            lambda a: xp.argmax(a),
+            lambda a: a > 1,
+            lambda a: xp.astype(a, xp.int64),
+            lambda a: a.detach(),
+            lambda a: xp.zeros_like(a),
+        ):
             assert tangent(ad, f, (x, v)) is None
         same(side, tangent(ad, lambda a: xp.floor(a), (x, v)), [0, 0])
         assert tangent(ad, lambda a: a * 2, (x, None)) is None
@@ -125,13 +177,19 @@ class TestDuals:
     def test_several_arguments(self, side, ad, x, v):
         same(side, tangent(ad, lambda a, b: a * b, (x, v), (v, x)), [10, 20])
         same(side, tangent(ad, lambda a, b: a * b, (x, None), (v, x)), [1, 4])
-        same(side, tangent(ad, lambda a, b: side.xp.concat([a, b]), (x, None), (v, x)), [0, 0, 1, 2])
+        same(
+            side, tangent(ad, lambda a, b: side.xp.concat([a, b]), (x, None), (v, x)), [0, 0, 1, 2]
+        )
 
     def test_complex(self, side, ad):
         z = side.tensor([1 + 2j], dtype="complex128")
         t = side.tensor([2 - 1j], dtype="complex128")
         same(side, tangent(ad, lambda a: a * a, (z, t)), [2 * (1 + 2j) * (2 - 1j)])
-        same(side, tangent(ad, lambda a: side.xp.abs(a), (z, t)), [((1 - 2j) * (2 - 1j)).real / 5**0.5])
+        same(
+            side,
+            tangent(ad, lambda a: side.xp.abs(a), (z, t)),
+            [((1 - 2j) * (2 - 1j)).real / 5**0.5],
+        )
 
     def test_in_place(self, side, ad, x, v):
         def f(a):
@@ -185,17 +243,29 @@ class TestFunction:
             return (t * b + u * a) * ctx.factor
 
         methods = {"forward": forward, "jvp": jvp} | methods
-        return type("Product", (side.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()}).apply
+        return type(
+            "Product",
+            (side.autograd.Function,),
+            {name: staticmethod(f) for name, f in methods.items()},
+        ).apply
 
     def test_jvp(self, side, ad, x, v):
         apply = self.product(side)
         same(side, tangent(ad, lambda a: apply(a, a, 2), (x, v)), [12, 32])
         same(side, tangent(ad, lambda a, b: apply(a, b, 2), (x, v), (v, None)), [18, 32])
-        same(side, tangent(ad, lambda a, b: apply(b, apply(a, b, 1), 1), (x, v), (v, None)), [27, 64])
+        same(
+            side, tangent(ad, lambda a, b: apply(b, apply(a, b, 1), 1), (x, v), (v, None)), [27, 64]
+        )
 
     def test_missing(self, side, ad, x, v):
-        apply = type("Twice", (side.autograd.Function,), {"forward": staticmethod(lambda ctx, a: a * 2)}).apply
-        with pytest.raises(NotImplementedError, match="You must implement the jvp function for custom autograd.Function to use it with forward mode"):
+        apply = type(
+            "Twice", (side.autograd.Function,), {"forward": staticmethod(lambda ctx, a: a * 2)}
+        ).apply
+        with pytest.raises(
+            NotImplementedError,
+            match="You must implement the jvp function for custom autograd.Function to use it "
+            "with forward mode",
+        ):
             tangent(ad, apply, (x, v))
         assert tangent(ad, lambda a: apply(a.detach()), (x, v)) is None
 
@@ -231,7 +301,12 @@ class TestFunction:
         def setup(ctx, inputs, output):
             ctx.save_for_forward(output)
 
-        apply = self.product(side, forward=lambda a: side.xp.exp(a), setup_context=setup, jvp=lambda ctx, t: t * ctx.saved_tensors[0])
+        apply = self.product(
+            side,
+            forward=lambda a: side.xp.exp(a),
+            setup_context=setup,
+            jvp=lambda ctx, t: t * ctx.saved_tensors[0],
+        )
         same(side, tangent(ad, apply, (x, v)), np.exp([1, 2]) * [3, 4])
 
     def test_backward_over_it(self, side, ad, v):
@@ -252,37 +327,91 @@ class TestGradcheck:
         check = side.autograd.gradcheck
         assert check(lambda a: (a**3, side.xp.sum(a)), x, check_forward_ad=True, fast_mode=fast)
         assert check(lambda a, b: a * b * b, (x, z), check_forward_ad=True, fast_mode=fast)
-        assert check(lambda a: side.xp.abs(a) * side.xp.real(a), z, check_forward_ad=True, check_backward_ad=False, fast_mode=fast)
-        with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch for output 0 with respect to input 0"):
-            check(lambda a: a * a.detach(), x, check_forward_ad=True, check_backward_ad=False, fast_mode=fast)
+        assert check(
+            lambda a: side.xp.abs(a) * side.xp.real(a),
+            z,
+            check_forward_ad=True,
+            check_backward_ad=False,
+            fast_mode=fast,
+        )
+        with pytest.raises(
+            RuntimeError,
+            match="Jacobian computed with forward mode mismatch for output 0 with respect to "
+            "input 0",
+        ):
+            check(
+                lambda a: a * a.detach(),
+                x,
+                check_forward_ad=True,
+                check_backward_ad=False,
+                fast_mode=fast,
+            )
 
     @pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
     def test_forward_over_reverse(self, side, fast):
         x = side.tensor([1.0, 2.0], requires_grad=True)
         y = side.tensor([0.5, -1.0], requires_grad=True)
         check = side.autograd.gradgradcheck
-        assert check(lambda a, b: (a**3 * b, side.xp.sum(a)), (x, y), check_fwd_over_rev=True, fast_mode=fast)
-        assert check(lambda a, b: a**3 * b, (x, y), check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False, fast_mode=fast)
+        assert check(
+            lambda a, b: (a**3 * b, side.xp.sum(a)), (x, y), check_fwd_over_rev=True, fast_mode=fast
+        )
+        assert check(
+            lambda a, b: a**3 * b,
+            (x, y),
+            check_fwd_over_rev=True,
+            check_rev_over_rev=False,
+            check_undefined_grad=False,
+            fast_mode=fast,
+        )
         Function = side.autograd.Function
-        slope = type("Slope", (Function,), {"forward": staticmethod(lambda ctx, a: 2 * a), "jvp": staticmethod(lambda ctx, t: t * 3)})
+        slope = type(
+            "Slope",
+            (Function,),
+            {
+                "forward": staticmethod(lambda ctx, a: 2 * a),
+                "jvp": staticmethod(lambda ctx, t: t * 3),
+            },
+        )
 
         def forward(ctx, a):
             ctx.save_for_backward(a)
             ctx.save_for_forward(a)
             return a * a
 
-        square = type("Square", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(lambda ctx, t: 2 * t * ctx.saved_tensors[0]),
-                                              "backward": staticmethod(lambda ctx, g: g * slope.apply(ctx.saved_tensors[0]))})
-        with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch for output 0 with respect to input 0"):
-            check(square.apply, x, check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False, fast_mode=fast)
+        square = type(
+            "Square",
+            (Function,),
+            {
+                "forward": staticmethod(forward),
+                "jvp": staticmethod(lambda ctx, t: 2 * t * ctx.saved_tensors[0]),
+                "backward": staticmethod(lambda ctx, g: g * slope.apply(ctx.saved_tensors[0])),
+            },
+        )
+        with pytest.raises(
+            RuntimeError,
+            match="Jacobian computed with forward mode mismatch for output 0 with respect to "
+            "input 0",
+        ):
+            check(
+                square.apply,
+                x,
+                check_fwd_over_rev=True,
+                check_rev_over_rev=False,
+                check_undefined_grad=False,
+                fast_mode=fast,
+            )
 
 
 def test_names_and_parameters_are_pytorchs(torch):
     theirs = torch.autograd.forward_ad
     assert sorted(forward_ad.__all__) == sorted(theirs.__all__)
     for name in ("enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"):
-        ours, other = (inspect.signature(getattr(m, name)).parameters.values() for m in (forward_ad, theirs))
-        assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in other]
+        ours, other = (
+            inspect.signature(getattr(m, name)).parameters.values() for m in (forward_ad, theirs)
+        )
+        assert [(p.name, p.kind, p.default) for p in ours] == [
+            (p.name, p.kind, p.default) for p in other
+        ]
 
 
 class TestOnlyHere:
@@ -296,7 +425,8 @@ class TestOnlyHere:
                 inner = forward_ad.unpack_dual(y).tangent  # 3 x^2 z
                 by_outer = forward_ad.unpack_dual(y, level=0)
                 assert forward_ad.unpack_dual(y, level=1).tangent is not None
-                assert float(forward_ad.unpack_dual(by_outer.tangent).primal[0]) == 32.0  # (x^3 z)', both moved
+                # (x^3 z)', both moved
+                assert float(forward_ad.unpack_dual(by_outer.tangent).primal[0]) == 32.0
                 assert float(forward_ad.unpack_dual(by_outer.tangent).tangent[0]) == 36.0
                 with pytest.raises(RuntimeError, match="not the last one"):
                     forward_ad.exit_dual_level(level=0)
@@ -315,7 +445,9 @@ class TestOnlyHere:
         x, one = xp.asarray(np.array([2.0])), xp.ones(1, dtype=xp.float64)
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(x, one)
-            primal, moved = forward_ad.unpack_dual(mg.func.grad(lambda a: xp.sum(a**3 * dual))(dual))
+            primal, moved = forward_ad.unpack_dual(
+                mg.func.grad(lambda a: xp.sum(a**3 * dual))(dual)
+            )
             assert (float(primal[0]), float(moved[0])) == (24.0, 36.0)
             tensor, _ = forward_ad.unpack_dual(mg.func.jvp(lambda a: a * dual, (dual,), (one,))[1])
             assert float(tensor[0]) == 2.0
@@ -323,9 +455,17 @@ class TestOnlyHere:
             def late(a):
                 return xp.sum(forward_ad.make_dual(a, one))
 
-            with pytest.raises(RuntimeError, match="an array of a transformation that began after this level cannot be made a Dual of it"):
+            with pytest.raises(
+                RuntimeError,
+                match="an array of a transformation that began after this level cannot be made "
+                "a Dual of it",
+            ):
                 mg.func.grad(late)(x)
-            with pytest.raises(RuntimeError, match="the dual is the value of a Tensor of a transformation that runs inside of its level"):
+            with pytest.raises(
+                RuntimeError,
+                match="the dual is the value of a Tensor of a transformation that runs inside "
+                "of its level",
+            ):
                 mg.func.grad(lambda a: xp.sum(forward_ad.unpack_dual(a * dual).primal))(x)
 
         def f(a):
@@ -340,15 +480,25 @@ class TestOnlyHere:
         with forward_ad.dual_level():
             found = forward_ad.unpack_dual(forward_ad.make_dual(x, x) * 2)
             assert all(isinstance(t, mg.Tensor) for t in found)
-            with pytest.raises(TypeError, match="tensor: expected a Tensor or an array of a known library, got float"):
+            with pytest.raises(
+                TypeError,
+                match="tensor: expected a Tensor or an array of a known library, got float",
+            ):
                 forward_ad.make_dual(1.0, x)
         assert forward_ad.unpack_dual(x).primal is x
 
     def test_the_tangent_has_the_dtype_of_the_primal(self, xp):
         x = xp.asarray(np.array([1.0, 2.0]))
         with forward_ad.dual_level():
-            assert forward_ad.unpack_dual(forward_ad.make_dual(x, xp.astype(x, xp.float32))).tangent.dtype == xp.float64
-            with pytest.raises(RuntimeError, match="make_dual: the tangent of a real array must be real"):
+            assert (
+                forward_ad.unpack_dual(
+                    forward_ad.make_dual(x, xp.astype(x, xp.float32))
+                ).tangent.dtype
+                == xp.float64
+            )
+            with pytest.raises(
+                RuntimeError, match="make_dual: the tangent of a real array must be real"
+            ):
                 forward_ad.make_dual(x, x * 1j)
 
     def test_a_dual_is_a_value_of_its_own(self, xp):
@@ -358,11 +508,19 @@ class TestOnlyHere:
             dual *= 2
             dual[0] = 7.0
             np.testing.assert_array_equal(np.asarray(x.array), [1, 2])
-            np.testing.assert_array_equal(np.asarray(forward_ad.unpack_dual(dual).tangent.array), [0, 4])
+            np.testing.assert_array_equal(
+                np.asarray(forward_ad.unpack_dual(dual).tangent.array), [0, 4]
+            )
             for write in (lambda: x.__iadd__(dual), lambda: x.__setitem__(0, dual[0])):
-                with pytest.raises(RuntimeError, match="a value of a running transformation cannot be written into an array from outside"):
+                with pytest.raises(
+                    RuntimeError,
+                    match="a value of a running transformation cannot be written into an array "
+                    "from outside",
+                ):
                     write()
-            with pytest.raises(RuntimeError, match="a Dual cannot become the value of a Tensor from outside"):
+            with pytest.raises(
+                RuntimeError, match="a Dual cannot become the value of a Tensor from outside"
+            ):
                 mg.autograd.functional.jacobian(lambda a: a * 2, dual)
 
     def test_each_thread_has_its_own_levels(self):
@@ -379,14 +537,30 @@ class TestOnlyHere:
         x = xp.asarray(np.array([1.0, 2.0]))
 
         def apply(jvp, forward=lambda ctx, a: a * 2):
-            cls = type("Twice", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})
+            cls = type(
+                "Twice", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)}
+            )
             return tangent(forward_ad, cls.apply, (x, x))
 
         assert apply(lambda ctx, t: None) is None
-        for jvp, error, message in ((lambda ctx, t: (t, t), RuntimeError, "Twice: jvp returned 2 tangents for 1 outputs"),
-                                    (lambda ctx, t: 1.0, TypeError, "Twice: jvp must return arrays or None, but tangent 0 is of type float"),
-                                    (lambda ctx, t: t[:1], RuntimeError, r"Twice: jvp returned a tangent of shape \(1,\) at index 0 for an output"),
-                                    (lambda ctx, t: t * 1j, RuntimeError, "Twice: jvp returned a complex tangent at index 0 for a real output")):
+        for jvp, error, message in (
+            (lambda ctx, t: (t, t), RuntimeError, "Twice: jvp returned 2 tangents for 1 outputs"),
+            (
+                lambda ctx, t: 1.0,
+                TypeError,
+                "Twice: jvp must return arrays or None, but tangent 0 is of type float",
+            ),
+            (
+                lambda ctx, t: t[:1],
+                RuntimeError,
+                r"Twice: jvp returned a tangent of shape \(1,\) at index 0 for an output",
+            ),
+            (
+                lambda ctx, t: t * 1j,
+                RuntimeError,
+                "Twice: jvp returned a complex tangent at index 0 for a real output",
+            ),
+        ):
             with pytest.raises(error, match=message):
                 apply(jvp)
 
@@ -395,7 +569,9 @@ class TestOnlyHere:
             a *= 2
             return a
 
-        with pytest.raises(RuntimeError, match="Twice: mark_dirty is not supported in forward mode"):
+        with pytest.raises(
+            RuntimeError, match="Twice: mark_dirty is not supported in forward mode"
+        ):
             apply(lambda ctx, t: t, dirty)
 
     def test_functions_at_several_levels(self, xp):

@@ -1,6 +1,9 @@
-"""autograd.Function: FEATURES J, SEMANTICS 6. Every program runs through multigrad on each backend, and through PyTorch.
+"""autograd.Function: FEATURES J, SEMANTICS 6.
 
-Here: apply, gradients, outputs, and the names of the module. What ctx does is in test_function_ctx.py.
+Every program runs through multigrad on each backend, and through PyTorch.
+
+Here: apply, gradients, outputs, and the names of the module. What ctx does is in
+test_function_ctx.py.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ def test_the_node_is_the_ctx(side):
 
     def forward(ctx, x, n, c):
         seen.append(ctx)
-        ctx.n, ctx.saved, ctx.outputs, ctx.rule, ctx.next, ctx.extra = n, 1, 2, 3, 4, 5  # any name is the user's to give
+        # any name is the user's to give
+        ctx.n, ctx.saved, ctx.outputs, ctx.rule, ctx.next, ctx.extra = n, 1, 2, 3, 4, 5
         return x * n + c
 
     def backward(ctx, g):
@@ -39,14 +43,23 @@ def test_the_node_is_the_ctx(side):
     F = make(side, forward, backward)
     x = leaf(side, 1.0, 2.0)
     y = F.apply(x, 3, side.tensor([1.0, 1.0]))
-    assert y.grad_fn is seen[0] and type(y.grad_fn).__name__ == "MyFBackward" and isinstance(y.grad_fn, F._backward_cls)
+    assert (
+        y.grad_fn is seen[0]
+        and type(y.grad_fn).__name__ == "MyFBackward"
+        and isinstance(y.grad_fn, F._backward_cls)
+    )
     assert y.grad_fn.name() == "MyFBackward" and y.grad_fn.n == 3 and y.grad_fn.requires_grad
     assert y.grad_fn.needs_input_grad == (True, False, False)
-    (first, number), second = y.grad_fn.next_functions  # what is no array has no entry, a constant has an empty one
+    # what is no array has no entry, a constant has an empty one
+    (first, number), second = y.grad_fn.next_functions
     assert (first.name().rpartition(":")[2], number, second) == ("AccumulateGrad", 0, (None, 0))
     assert y.grad_fn.next_functions[0][0].variable is x
     y.grad_fn.metadata["note"] = 1
-    assert y.grad_fn.metadata == {"note": 1} and "MyFBackward" in repr(y) and "MyFBackward" in repr(y.grad_fn)
+    assert (
+        y.grad_fn.metadata == {"note": 1}
+        and "MyFBackward" in repr(y)
+        and "MyFBackward" in repr(y.grad_fn)
+    )
     assert side.values(y.grad_fn.apply(side.tensor([1.0, 1.0]))[0]).tolist() == [3.0, 3.0]
     side.xp.sum(y).backward()
     same(side, x.grad, [3, 3])
@@ -59,7 +72,17 @@ def test_forward_is_not_recorded_and_gets_the_callers_objects(side):
     seen = []
 
     def forward(ctx, a, b):
-        seen.append((enabled(side), a is x, a.requires_grad, (a * 2).requires_grad, b, ctx.saved_tensors, ctx.needs_input_grad))
+        seen.append(
+            (
+                enabled(side),
+                a is x,
+                a.requires_grad,
+                (a * 2).requires_grad,
+                b,
+                ctx.saved_tensors,
+                ctx.needs_input_grad,
+            )
+        )
         return a * 2
 
     def backward(ctx, g):
@@ -113,16 +136,32 @@ def test_exceptions_leave_the_mode(side):
         assert not enabled(side)
 
 
-@pytest.mark.parametrize(("returned", "message"), [
-    (lambda g: g, r"function MyFBackward returned an incorrect number of gradients \(expected 2, got 1\)"),
-    (lambda g: (g, g, g), r"function MyFBackward returned an incorrect number of gradients \(expected 2, got 3\)"),
-    (lambda g: (g, g), "function MyFBackward returned a gradient different than None at position 2, but the corresponding forward input was not a "
-                       "Variable"),
-    (lambda g: ([g], None), r"expected Variable or None \(got list\)"),
-    (lambda g: (1.0, None), r"expected Variable or None \(got float\)"),
-    (lambda g: (g[:1], None), r"Function MyFBackward returned an invalid gradient at index 0 - got \[1\] but expected shape compatible with \[2\]"),
-    (lambda g: (1j * g, None), ""),
-])
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (
+            lambda g: g,
+            r"function MyFBackward returned an incorrect number of gradients \(expected 2, got 1\)",
+        ),
+        (
+            lambda g: (g, g, g),
+            r"function MyFBackward returned an incorrect number of gradients \(expected 2, got 3\)",
+        ),
+        (
+            lambda g: (g, g),
+            "function MyFBackward returned a gradient different than None at position 2, but "
+            "the corresponding forward input was not a Variable",
+        ),
+        (lambda g: ([g], None), r"expected Variable or None \(got list\)"),
+        (lambda g: (1.0, None), r"expected Variable or None \(got float\)"),
+        (
+            lambda g: (g[:1], None),
+            r"Function MyFBackward returned an invalid gradient at index 0 - got \[1\] but "
+            r"expected shape compatible with \[2\]",
+        ),
+        (lambda g: (1j * g, None), ""),
+    ],
+)
 def test_wrong_gradients(side, returned, message):
     if side.name == "torch" and not message:
         message = "input_is_complex == grad_is_complex"
@@ -136,7 +175,9 @@ def test_wrong_gradients(side, returned, message):
 
 
 def test_the_index_of_a_wrong_gradient_counts_arrays(side):
-    y = make(side, lambda ctx, n, a: a * n, lambda ctx, g: (None, g[:0])).apply(2, leaf(side, 1.0, 2.0))
+    y = make(side, lambda ctx, n, a: a * n, lambda ctx, g: (None, g[:0])).apply(
+        2, leaf(side, 1.0, 2.0)
+    )
     with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[0\]"):
         y.backward(side.tensor([1.0, 1.0]))
 
@@ -180,7 +221,11 @@ def test_outputs_of_all_kinds(side):
     assert applied(lambda ctx, a: 3) == 3
     assert applied(lambda ctx, a: None) is None
     assert applied(lambda ctx, a: ()) == ()
-    for kind in (applied(lambda ctx, a: [a * 2])[0], applied(lambda ctx, a: {"a": a * 2})["a"], applied(lambda ctx, a: (a * 2, [a * 3]))[1][0]):
+    for kind in (
+        applied(lambda ctx, a: [a * 2])[0],
+        applied(lambda ctx, a: {"a": a * 2})["a"],
+        applied(lambda ctx, a: (a * 2, [a * 3]))[1][0],
+    ):
         assert not kind.requires_grad
     (single,) = applied(lambda ctx, a: (a * 2,))
     assert single.requires_grad
@@ -222,17 +267,23 @@ def test_unused_outputs_are_zeros_or_none(side):
     same(side, b, [0, 0])
     side.xp.sum(function(False).apply(x)[0]).backward()
     assert seen.pop()[1:] == (None, None)
-    with pytest.raises(TypeError, match="set_materialize_grads received an invalid combination of arguments"):
+    with pytest.raises(
+        TypeError, match="set_materialize_grads received an invalid combination of arguments"
+    ):
         function(0).apply(x)
 
 
 def test_what_is_marked_must_be_arrays(side):
     x = leaf(side, 1.0)
-    with pytest.raises(RuntimeError, match="mark_non_differentiable only accepts variable arguments, but got"):
+    with pytest.raises(
+        RuntimeError, match="mark_non_differentiable only accepts variable arguments, but got"
+    ):
         make(side, lambda ctx, a: (ctx.mark_non_differentiable(3), a * 2)[1]).apply(x)
     with pytest.raises(RuntimeError, match="mark_dirty can only accept variables"):
         make(side, lambda ctx, a: (ctx.mark_dirty(3), a * 2)[1]).apply(x)
-    with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 1 is of type int"):
+    with pytest.raises(
+        TypeError, match="save_for_backward can only save variables, but argument 1 is of type int"
+    ):
         make(side, lambda ctx, a: (ctx.save_for_backward(a, 3), a * 2)[1]).apply(x)
 
 
@@ -268,37 +319,62 @@ def test_setup_context(side):
 
 def test_vjp_is_another_name_of_backward(side):
     x = leaf(side, 3.0)
-    members = {"forward": staticmethod(lambda ctx, a: a * 2), "vjp": staticmethod(lambda ctx, g: g * 2)}
+    members = {
+        "forward": staticmethod(lambda ctx, a: a * 2),
+        "vjp": staticmethod(lambda ctx, g: g * 2),
+    }
     type("V", (side.autograd.Function,), members).apply(x).backward(side.tensor([1.0]))
     same(side, x.grad, [2])
-    both = make(side, lambda ctx, a: a * 2, lambda ctx, g: g, vjp=staticmethod(lambda ctx, g: g)).apply(x)
-    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp' for a custom Function is not allowed"):
+    both = make(
+        side, lambda ctx, a: a * 2, lambda ctx, g: g, vjp=staticmethod(lambda ctx, g: g)
+    ).apply(x)
+    with pytest.raises(
+        RuntimeError,
+        match="Implementing both 'backward' and 'vjp' for a custom Function is not allowed",
+    ):
         both.backward(side.tensor([1.0]))
 
 
 def test_missing_parts(side):
     Function = side.autograd.Function
     x = leaf(side, 1.0)
-    with pytest.raises(NotImplementedError, match="You must implement the forward function for custom autograd.Function"):
+    with pytest.raises(
+        NotImplementedError,
+        match="You must implement the forward function for custom autograd.Function",
+    ):
         type("N", (Function,), {}).apply(x)
     y = type("N", (Function,), {"forward": staticmethod(lambda ctx, a: a * 2)}).apply(x)
-    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method for your custom autograd.Function"):
+    with pytest.raises(
+        NotImplementedError,
+        match="You must implement either the backward or vjp method for your custom "
+        "autograd.Function",
+    ):
         y.backward(side.tensor([1.0]))
-    with pytest.raises(NotImplementedError, match="You must implement the jvp function for custom autograd.Function"):
+    with pytest.raises(
+        NotImplementedError,
+        match="You must implement the jvp function for custom autograd.Function",
+    ):
         Function.jvp(None)
-    with pytest.raises(NotImplementedError, match="you must either override the vmap staticmethod or set generate_vmap_rule=True"):
+    with pytest.raises(
+        NotImplementedError,
+        match="you must either override the vmap staticmethod or set generate_vmap_rule=True",
+    ):
         Function.vmap(None, None)
     with pytest.raises(NotImplementedError, match="setup_context is not implemented"):
         Function.setup_context(None, (), None)
     with pytest.warns(DeprecationWarning, match="should not be instantiated"):
         instance = exp_function(side)()
-    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
+    with pytest.raises(
+        RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"
+    ):
         instance(x)
 
 
 def test_other_names(side):
     module = sys.modules[side.autograd.Function.__module__]
-    assert module._ContextMethodMixin is module.FunctionCtx and issubclass(module.BackwardCFunction, module.FunctionCtx)
+    assert module._ContextMethodMixin is module.FunctionCtx and issubclass(
+        module.BackwardCFunction, module.FunctionCtx
+    )
     assert type(side.autograd.Function) is module.FunctionMeta
 
     class Twice(module.InplaceFunction):
@@ -324,7 +400,9 @@ def test_other_names(side):
         assert Twice(True).inplace
     with pytest.warns(FutureWarning, match="`mark_shared_storage` is deprecated"):
         make(side, lambda ctx, a: (ctx.mark_shared_storage(), a * 1)[1]).apply(x)
-    with pytest.raises(AssertionError, match="save_for_forward expects all arguments to be tensors"):
+    with pytest.raises(
+        AssertionError, match="save_for_forward expects all arguments to be tensors"
+    ):
         make(side, lambda ctx, a: (ctx.save_for_forward(3), a * 1)[1]).apply(x)
     make(side, lambda ctx, a: (ctx.save_for_forward(a, None), a * 1)[1]).apply(x)
 

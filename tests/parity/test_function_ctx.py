@@ -1,4 +1,7 @@
-"""The ctx of autograd.Function: what it saves, mark_dirty, once_differentiable, hooks. See test_function.py."""
+"""The ctx of autograd.Function: what it saves, mark_dirty, once_differentiable, hooks.
+
+See test_function.py.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def test_saved_tensors(side):
     same(side, middle, [3, 6])
     side.xp.sum(y).backward(retain_graph=True)
     assert len(y.grad_fn.saved_tensors) == 4
-    with pytest.warns(DeprecationWarning, match="'saved_variables' is deprecated; use 'saved_tensors'"):
+    with pytest.warns(
+        DeprecationWarning, match="'saved_variables' is deprecated; use 'saved_tensors'"
+    ):
         assert len(y.grad_fn.saved_variables) == 4
     side.xp.sum(y).backward()
     with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
@@ -42,7 +47,10 @@ def test_saved_tensors(side):
 
 def test_saved_tensors_are_checked_when_they_are_used(side):
     F = square_function(side)
-    hint = r"modified by an inplace operation: .*\[2\]\], which is output 0 of Mul.*is at version 1; expected version 0 instead. Hint: "
+    hint = (
+        r"modified by an inplace operation: .*\[2\]\], which is output 0 of Mul.*is at "
+        r"version 1; expected version 0 instead. Hint: "
+    )
     x = leaf(side, 1.0, 2.0)
     b = x * 1
     y = F.apply(b)
@@ -58,7 +66,9 @@ def test_saved_tensors_are_checked_when_they_are_used(side):
         side.xp.sum(y).backward()
     y = exp_function(side).apply(x)
     y += 1
-    with pytest.raises(RuntimeError, match="which is output 0 of MyF, is at version 1; expected version 0"):
+    with pytest.raises(
+        RuntimeError, match="which is output 0 of MyF, is at version 1; expected version 0"
+    ):
         side.xp.sum(y).backward()
 
     def forward(ctx, a):
@@ -77,7 +87,10 @@ def test_access_that_frees(side):
     F.clear_saved_tensors_on_access = True
     y = F.apply(leaf(side, 3.0))
     assert len(y.grad_fn.saved_tensors) == 1
-    with pytest.raises(RuntimeError, match="saved_tensors can only be accessed once when clear_saved_tensors_on_access=True"):
+    with pytest.raises(
+        RuntimeError,
+        match="saved_tensors can only be accessed once when clear_saved_tensors_on_access=True",
+    ):
         y.grad_fn.saved_tensors
 
 
@@ -89,7 +102,9 @@ def test_boxed_gradients(side):
         return grads[0]
 
     x = leaf(side, 3.0)
-    side.xp.sum(make(side, lambda ctx, a: (a * 2, a * 3), backward, boxed_grads_call=True).apply(x)[0]).backward()
+    side.xp.sum(
+        make(side, lambda ctx, a: (a * 2, a * 3), backward, boxed_grads_call=True).apply(x)[0]
+    ).backward()
     assert type(seen[0]) is list and len(seen[0]) == 2
     same(side, x.grad, [1])
 
@@ -144,7 +159,10 @@ def test_mark_dirty_saved_and_with_constants(side):
 def test_mark_dirty_errors(side):
     F = doubling(side)
     x = leaf(side, 1.0, 2.0)
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
+    with pytest.raises(
+        RuntimeError,
+        match="a leaf Variable that requires grad has been used in an in-place operation",
+    ):
         F.apply(x)
     with side.no_grad():
         assert not F.apply(x).requires_grad and x.requires_grad
@@ -155,7 +173,11 @@ def test_mark_dirty_errors(side):
         return a * 1
 
     for a in (x * 1, side.tensor([1.0])):
-        with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward method were not returned as output"):
+        with pytest.raises(
+            RuntimeError,
+            match="Some elements marked as dirty during the forward method were not returned as "
+            "output",
+        ):
             make(side, unreturned).apply(a)
 
     def other(ctx, a):
@@ -185,7 +207,8 @@ def test_an_input_returned_as_it_is(side):
     same(side, x.grad, [10, 10])
     b = x * 1
     for view in (F.apply(b), make(side, lambda ctx, a: a[:1], lambda ctx, g: g).apply(b)):
-        with pytest.raises(RuntimeError, match=r"view"):  # of a custom Function: an in-place operation would bypass its backward
+        # of a custom Function: an in-place operation would bypass its backward
+        with pytest.raises(RuntimeError, match=r"view"):
             view *= 2
     c = side.tensor([1.0])
     assert F.apply(c) is not c and not F.apply(c).requires_grad
@@ -197,7 +220,9 @@ def test_an_input_returned_as_it_is(side):
 
 def test_one_output_twice(side):
     x = leaf(side, 1.0)
-    a, b = make(side, lambda ctx, a: (lambda r: (r, r))(a * 2), lambda ctx, g, h: g + h * 10).apply(x)
+    a, b = make(side, lambda ctx, a: (lambda r: (r, r))(a * 2), lambda ctx, g, h: g + h * 10).apply(
+        x
+    )
     assert a is b
     side.xp.sum(a * 3 + b).backward()
     same(side, x.grad, [40])
@@ -230,7 +255,10 @@ def test_once_differentiable(side):
     (g,) = side.autograd.grad(y, x, v, create_graph=True)
     same(side, g, [6])
     assert g.grad_fn.name().rpartition(":")[2] == "Error" and modes == [False] and enabled(side)
-    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+    with pytest.raises(
+        RuntimeError,
+        match="trying to differentiate twice a function that was marked with @once_differentiable",
+    ):
         g.backward()
     (g,) = side.autograd.grad(y, x, side.tensor([1.0]), create_graph=True)
     assert not g.requires_grad
@@ -252,7 +280,9 @@ def test_double_backward_through_what_is_saved(side):
     y = make(side, forward, backward).apply(a, b)
     ga, gb = side.autograd.grad(y, (a, b), side.tensor([1.0]), create_graph=True)
     e = float(np.exp(0.5))
-    haa, hab = side.autograd.grad(ga, (a, b), side.tensor([1.0]), allow_unused=True, retain_graph=True)
+    haa, hab = side.autograd.grad(
+        ga, (a, b), side.tensor([1.0]), allow_unused=True, retain_graph=True
+    )
     assert haa is None
     same(side, hab, [e])
     hba, hbb = side.autograd.grad(gb, (a, b), side.tensor([1.0]))  # through the saved output
@@ -278,10 +308,16 @@ def test_hooks_of_the_node(side):
     def number(t):
         return None if t is None else side.values(t).item()
 
-    a, b = make(side, lambda ctx, a, n, c: (a * 2, a * n), lambda ctx, g, h: (g * 2 + h, None, None)).apply(x, 3, side.tensor([1.0]))
+    a, b = make(
+        side, lambda ctx, a, n, c: (a * 2, a * n), lambda ctx, g, h: (g * 2 + h, None, None)
+    ).apply(x, 3, side.tensor([1.0]))
     a.register_hook(lambda g: None if g is None else g * 10)
     pre = a.grad_fn.register_prehook(lambda g: seen.append([number(t) for t in g]))
-    a.grad_fn.register_hook(lambda grad_in, grad_out: seen.append((number(grad_in[0]), len(grad_in), *(number(t) for t in grad_out))))
+    a.grad_fn.register_hook(
+        lambda grad_in, grad_out: seen.append(
+            (number(grad_in[0]), len(grad_in), *(number(t) for t in grad_out))
+        )
+    )
     a.backward(side.tensor([1.0]), retain_graph=True)
     assert seen == [[10.0, None], (20.0, 2, 10.0, None)]
     pre.remove()
@@ -333,7 +369,11 @@ def test_hooks_for_saved_tensors(side):
         return
     with pytest.raises(RuntimeError, match="after it has been freed"):
         saved.register_hooks(pack, lambda t: t)
-    (saved,) = make(side, lambda ctx, x: (ctx.save_for_backward(None), x * 2)[1]).apply(x).grad_fn._raw_saved_tensors
+    (saved,) = (
+        make(side, lambda ctx, x: (ctx.save_for_backward(None), x * 2)[1])
+        .apply(x)
+        .grad_fn._raw_saved_tensors
+    )
     with pytest.raises(RuntimeError, match="None is forbidden"):
         saved.register_hooks(pack, lambda t: t)
 
@@ -343,15 +383,25 @@ def test_anomaly_mode(side):
         raise ValueError("bad")
 
     x = leaf(side, 1.0)
-    with pytest.warns(UserWarning, match="Error detected in MyFBackward. Traceback of forward call that caused the error"), \
-            pytest.warns(UserWarning, match="Anomaly Detection has been enabled"), pytest.raises(ValueError, match="bad"), \
-            side.autograd.detect_anomaly():
+    with (
+        pytest.warns(
+            UserWarning,
+            match="Error detected in MyFBackward. Traceback of forward call that caused the error",
+        ),
+        pytest.warns(UserWarning, match="Anomaly Detection has been enabled"),
+        pytest.raises(ValueError, match="bad"),
+        side.autograd.detect_anomaly(),
+    ):
         side.xp.sum(make(side, lambda ctx, a: a * 2, backward).apply(x)).backward()
 
 
 def test_gradcheck(side):
     x = leaf(side, 0.5, 1.5)
-    assert side.autograd.gradcheck(exp_function(side).apply, (x,)) and side.autograd.gradgradcheck(exp_function(side).apply, (x,))
+    assert side.autograd.gradcheck(exp_function(side).apply, (x,)) and side.autograd.gradgradcheck(
+        exp_function(side).apply, (x,)
+    )
     wrong = make(side, lambda ctx, a: a * 2, lambda ctx, g: g * 3)
-    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
+    with pytest.raises(
+        RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"
+    ):
         side.autograd.gradcheck(wrong.apply, (x,))

@@ -1,4 +1,6 @@
-"""autograd.gradcheck and gradgradcheck: what passes, what fails and how it is said, on each backend and in PyTorch."""
+"""autograd.gradcheck and gradgradcheck: what passes, what fails and how it is said, on each backend
+and in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -43,20 +45,34 @@ def raised(side):
 def test_the_module_and_the_function_share_a_name(side):
     package = "torch" if side.name == "torch" else "multigrad"
     module = importlib.import_module(f"{package}.autograd.gradcheck")
-    assert inspect.ismodule(module) and side.autograd.gradcheck is module.gradcheck and side.autograd.gradgradcheck is module.gradgradcheck
+    assert (
+        inspect.ismodule(module)
+        and side.autograd.gradcheck is module.gradcheck
+        and side.autograd.gradgradcheck is module.gradgradcheck
+    )
 
 
 @pytest.mark.parametrize("name", ["gradcheck", "gradgradcheck"])
 def test_parameters_are_pytorchs(torch, name):
     """Names, order, kinds and defaults."""
-    ours, theirs = (inspect.signature(getattr(package.autograd, name)).parameters.values() for package in (mg, torch))
-    assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+    ours, theirs = (
+        inspect.signature(getattr(package.autograd, name)).parameters.values()
+        for package in (mg, torch)
+    )
+    assert [(p.name, p.kind, p.default) for p in ours] == [
+        (p.name, p.kind, p.default) for p in theirs
+    ]
 
 
 @pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
 def test_parameters_of_functional_are_pytorchs(torch, name):
-    ours, theirs = (inspect.signature(getattr(package.autograd.functional, name)).parameters.values() for package in (mg, torch))
-    assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+    ours, theirs = (
+        inspect.signature(getattr(package.autograd.functional, name)).parameters.values()
+        for package in (mg, torch)
+    )
+    assert [(p.name, p.kind, p.default) for p in ours] == [
+        (p.name, p.kind, p.default) for p in theirs
+    ]
 
 
 @BOTH_MODES
@@ -68,7 +84,9 @@ class TestPasses:
 
     def test_several_inputs_and_outputs(self, side, x, fast):
         y = side.tensor([[1.0], [2.0]], requires_grad=True)
-        assert side.autograd.gradcheck(lambda a, b: (a * b, side.xp.sum(b) * 2), (x, y), fast_mode=fast)
+        assert side.autograd.gradcheck(
+            lambda a, b: (a * b, side.xp.sum(b) * 2), (x, y), fast_mode=fast
+        )
         assert side.autograd.gradcheck(lambda a, b: [a * 2, b * 3], [x, y], fast_mode=fast)
 
     def test_complex(self, side, x, z, fast):
@@ -80,9 +98,15 @@ class TestPasses:
 
     def test_what_needs_no_gradient_is_passed_on(self, side, x, fast):
         check = side.autograd.gradcheck
-        assert check(lambda a, b, c, d: a * b * len(c) * d, (x, 3.0, "two", side.tensor([1.0, 2.0, 3.0])), fast_mode=fast)
+        assert check(
+            lambda a, b, c, d: a * b * len(c) * d,
+            (x, 3.0, "two", side.tensor([1.0, 2.0, 3.0])),
+            fast_mode=fast,
+        )
         assert check(lambda a: (a * 2, side.xp.argmax(a)), x, fast_mode=fast)
-        assert check(lambda a, b: a * 2, (x, side.tensor([1.0], requires_grad=True)), fast_mode=fast)
+        assert check(
+            lambda a, b: a * 2, (x, side.tensor([1.0], requires_grad=True)), fast_mode=fast
+        )
         assert check(lambda a: side.tensor([1.0, 1.0]), x, fast_mode=fast)
 
     def test_captured_and_computed_inputs(self, side, x, fast):
@@ -97,10 +121,20 @@ class TestPasses:
 
     def test_tolerances(self, side, fast):
         single = side.tensor([1.0, 2.0], dtype="float32", requires_grad=True)
-        with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision floating point or complex."):
-            assert side.autograd.gradcheck(lambda a: a * a, single, eps=1e-2, atol=1e-2, fast_mode=fast)
-        assert side.autograd.gradcheck(half, side.tensor([1.0, 2.0], requires_grad=True), atol=5.0, fast_mode=fast)
-        assert side.autograd.gradcheck(half, side.tensor([1.0, 2.0], requires_grad=True), rtol=0.6, fast_mode=fast)
+        with pytest.warns(
+            UserWarning,
+            match="Input #0 requires gradient and is not a double precision floating point or "
+            "complex.",
+        ):
+            assert side.autograd.gradcheck(
+                lambda a: a * a, single, eps=1e-2, atol=1e-2, fast_mode=fast
+            )
+        assert side.autograd.gradcheck(
+            half, side.tensor([1.0, 2.0], requires_grad=True), atol=5.0, fast_mode=fast
+        )
+        assert side.autograd.gradcheck(
+            half, side.tensor([1.0, 2.0], requires_grad=True), rtol=0.6, fast_mode=fast
+        )
 
     def test_second_derivatives(self, side, x, z, fast):
         check = side.autograd.gradgradcheck
@@ -109,7 +143,13 @@ class TestPasses:
         assert check(lambda a: a * a * (1 + 2j), z, fast_mode=fast)
         assert check(lambda a: (side.xp.abs(a), a * a), z, fast_mode=fast)
         assert check(lambda a: a * a, x, side.tensor([1.0, 2.0, 3.0]), fast_mode=fast)
-        assert check(lambda a: a * a, x, (side.tensor([1.0, 2.0, 3.0], requires_grad=True),), gen_non_contig_grad_outputs=True, fast_mode=fast)
+        assert check(
+            lambda a: a * a,
+            x,
+            (side.tensor([1.0, 2.0, 3.0], requires_grad=True),),
+            gen_non_contig_grad_outputs=True,
+            fast_mode=fast,
+        )
         assert check(lambda a, b: a * b, (x, 3.0), gen_non_contig_grad_outputs=True, fast_mode=fast)
 
 
@@ -123,37 +163,88 @@ class TestFails:
         return str(caught.value)
 
     def test_mismatch(self, side, x, fast):
-        text = self.fails(side, fast, half, x, "^Jacobian mismatch for output 0 with respect to input 0,\nnumerical:(?s:.*)\nanalytical:")
+        text = self.fails(
+            side,
+            fast,
+            half,
+            x,
+            "^Jacobian mismatch for output 0 with respect to input 0,\n"
+            "numerical:(?s:.*)\n"
+            "analytical:",
+        )
         if fast:
             assert "fast mode" in text and "Numerical:" in text and "Analytical:" in text
             assert re.search(r"The max per-element difference \(slow mode\) is: 3\.000", text)
-        numbers = [float(n) for n in re.findall(r"\d+\.\d*", text.partition("Numerical:")[2] if fast else text)]
+        numbers = [
+            float(n)
+            for n in re.findall(r"\d+\.\d*", text.partition("Numerical:")[2] if fast else text)
+        ]
         for expected in (2.0, 4.0, 6.0, 1.0, 3.0):
             assert any(abs(n - expected) < 1e-3 for n in numbers), text
 
     def test_which_output_and_input(self, side, x, fast):
         y = side.tensor([1.0, 2.0], requires_grad=True)
         constant = side.tensor([1.0])
-        self.fails(side, fast, lambda c, a, b: (a * 2, half(b)), (constant, x, y), "^Jacobian mismatch for output 1 with respect to input 1,")
+        self.fails(
+            side,
+            fast,
+            lambda c, a, b: (a * 2, half(b)),
+            (constant, x, y),
+            "^Jacobian mismatch for output 1 with respect to input 1,",
+        )
 
     def test_complex(self, side, x, z, fast):
-        self.fails(side, fast, half, z, "^While considering the imaginary part of complex outputs only, Jacobian mismatch for output 0")
+        self.fails(
+            side,
+            fast,
+            half,
+            z,
+            "^While considering the imaginary part of complex outputs only, Jacobian mismatch "
+            "for output 0",
+        )
         real_part = lambda a: half(a) + 1j * side.xp.real(a)
-        self.fails(side, fast, real_part, x, "^While considering the real part of complex outputs only, Jacobian mismatch for output 0")
-        self.fails(side, fast, lambda a: half(side.xp.real(a)), z, "^Jacobian mismatch for output 0")
+        self.fails(
+            side,
+            fast,
+            real_part,
+            x,
+            "^While considering the real part of complex outputs only, Jacobian mismatch for "
+            "output 0",
+        )
+        self.fails(
+            side, fast, lambda a: half(side.xp.real(a)), z, "^Jacobian mismatch for output 0"
+        )
 
     def test_detached(self, side, x, fast):
-        self.fails(side, fast, lambda a: a.detach() * 2, x, "^Numerical gradient for function expected to be zero$")
+        self.fails(
+            side,
+            fast,
+            lambda a: a.detach() * 2,
+            x,
+            "^Numerical gradient for function expected to be zero$",
+        )
 
     def test_recording_off(self, side, x, fast):
         with side.no_grad():
-            self.fails(side, fast, lambda a: a * 2, x, "^Numerical gradient for function expected to be zero$")
+            self.fails(
+                side,
+                fast,
+                lambda a: a * 2,
+                x,
+                "^Numerical gradient for function expected to be zero$",
+            )
 
     def test_low_precision(self, side, fast):
         single = side.tensor([1.0, 2.0, 3.0], dtype="float32", requires_grad=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.fails(side, fast, lambda a: a * a * a, single, "^Jacobian mismatch for output 0 with respect to input 0")
+            self.fails(
+                side,
+                fast,
+                lambda a: a * a * a,
+                single,
+                "^Jacobian mismatch for output 0 with respect to input 0",
+            )
 
     def test_nondeterministic(self, side, x, fast):
         runs = []
@@ -167,9 +258,18 @@ class TestFails:
             out.register_hook(disturb)
             return out
 
-        self.fails(side, fast, func, x, "^Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                   "different values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was 0.0.")
-        assert side.autograd.gradcheck(func, x, nondet_tol=1e-3, check_undefined_grad=False, fast_mode=fast)
+        self.fails(
+            side,
+            fast,
+            func,
+            x,
+            "^Backward is not reentrant, i.e., running backward with same input and grad_output "
+            "multiple times gives different values, although analytical gradient matches "
+            "numerical gradient.The tolerance for nondeterminism was 0.0.",
+        )
+        assert side.autograd.gradcheck(
+            func, x, nondet_tol=1e-3, check_undefined_grad=False, fast_mode=fast
+        )
 
     def test_not_proportional_to_the_gradient(self, side, x, fast):
         def func(a):
@@ -188,12 +288,21 @@ class TestFails:
         self.fails(side, fast, func, side.tensor([1.0], requires_grad=True), "^Jacobian mismatch")
 
     def test_second_derivative(self, side, x, fast):
-        self.fails(side, fast, lambda a: half(a) * a, x, "^Jacobian mismatch for output 0 with respect to input 0,", second=True)
+        self.fails(
+            side,
+            fast,
+            lambda a: half(a) * a,
+            x,
+            "^Jacobian mismatch for output 0 with respect to input 0,",
+            second=True,
+        )
 
 
 @BOTH_MODES
 class TestUndefinedGradients:
-    """A Function that is told not to materialize gradients receives None for an output without one."""
+    """A Function that is told not to materialize gradients receives None for an output without
+    one.
+    """
 
     def function(self, side, outputs, rule):
         class Times(side.autograd.Function):
@@ -208,8 +317,13 @@ class TestUndefinedGradients:
 
     def test_handled(self, side, x, fast):
         check = side.autograd.gradcheck
-        assert check(self.function(side, 1, lambda g: None if g is None else g * 2), x, fast_mode=fast)
-        both = lambda g, h: sum((a * n for a, n in ((g, 2), (h, 3)) if a is not None), start=side.tensor([0.0, 0.0, 0.0]))
+        assert check(
+            self.function(side, 1, lambda g: None if g is None else g * 2), x, fast_mode=fast
+        )
+        both = lambda g, h: sum(
+            (a * n for a, n in ((g, 2), (h, 3)) if a is not None),
+            start=side.tensor([0.0, 0.0, 0.0]),
+        )
         assert check(self.function(side, 2, both), x, fast_mode=fast)
 
     def test_the_functions_own_exception(self, side, x, fast):
@@ -217,8 +331,16 @@ class TestUndefinedGradients:
         with pytest.raises(TypeError, match="NoneType"):
             check(self.function(side, 1, lambda g: g * 2), x, fast_mode=fast)
         with pytest.raises(TypeError, match="NoneType"):
-            check(self.function(side, 2, lambda g, h: None if g is None and h is None else g * 2 + h * 3), x, fast_mode=fast)
-        assert check(self.function(side, 1, lambda g: g * 2), x, check_undefined_grad=False, fast_mode=fast)
+            check(
+                self.function(
+                    side, 2, lambda g, h: None if g is None and h is None else g * 2 + h * 3
+                ),
+                x,
+                fast_mode=fast,
+            )
+        assert check(
+            self.function(side, 1, lambda g: g * 2), x, check_undefined_grad=False, fast_mode=fast
+        )
 
     @pytest.mark.filterwarnings("ignore:Backwards compatibility")
     def test_runtime_errors_and_wrong_values(self, side, x, fast):
@@ -227,41 +349,72 @@ class TestUndefinedGradients:
                 raise RuntimeError("a gradient is needed")
             return g * 2
 
-        with pytest.raises(raised(side), match="Expected backward function to handle undefined output grads"):
+        with pytest.raises(
+            raised(side), match="Expected backward function to handle undefined output grads"
+        ):
             side.autograd.gradcheck(self.function(side, 1, refuse), x, fast_mode=fast)
         ones = lambda g: side.tensor([1.0, 1.0, 1.0]) if g is None else g * 2
-        with pytest.raises(raised(side), match="Expected all input grads to be undefined or zero when all output grads are undefined or zero."):
+        with pytest.raises(
+            raised(side),
+            match="Expected all input grads to be undefined or zero when all output grads are "
+            "undefined or zero.",
+        ):
             side.autograd.gradcheck(self.function(side, 1, ones), x, fast_mode=fast)
 
 
 class TestErrors:
     def test_nothing_to_check(self, side, x):
-        message = "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
-        for call in (lambda: side.autograd.gradcheck(lambda a: a, x.detach()), lambda: side.autograd.gradcheck(lambda a: a, 3.0),
-                     lambda: side.autograd.gradgradcheck(lambda a: a * a, x.detach())):
+        message = (
+            "gradcheck expects at least one input tensor to require gradient, but none "
+            "of them have requires_grad=True."
+        )
+        for call in (
+            lambda: side.autograd.gradcheck(lambda a: a, x.detach()),
+            lambda: side.autograd.gradcheck(lambda a: a, 3.0),
+            lambda: side.autograd.gradgradcheck(lambda a: a * a, x.detach()),
+        ):
             with pytest.raises(ValueError, match=message):
                 call()
 
     @BOTH_MODES
     def test_outputs_change_their_shape(self, side, x, fast):
         func = lambda a: a[: int((side.values(a) >= 2).sum())] * 2
-        message = "Expected `func` to return outputs with the same shape when inputs are perturbed .*by 1e-06, but got: shapes"
+        message = (
+            "Expected `func` to return outputs with the same shape when inputs are "
+            "perturbed .*by 1e-06, but got: shapes"
+        )
         with pytest.raises(AssertionError, match=message):
             side.autograd.gradcheck(func, x, fast_mode=fast)
 
     def test_contradictory_arguments(self, side, x):
-        batched_forward = "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
-        for options, message in (({"check_backward_ad": False}, "Expected at least one of check_forward_ad or check_backward_ad to be True"),
-                                 ({"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True},
-                                  "Setting check_batched_grad=True requires check_backward_ad to be True"),
-                                 ({"check_batched_forward_grad": True}, batched_forward)):
+        batched_forward = (
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
+        for options, message in (
+            (
+                {"check_backward_ad": False},
+                "Expected at least one of check_forward_ad or check_backward_ad to be True",
+            ),
+            (
+                {"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True},
+                "Setting check_batched_grad=True requires check_backward_ad to be True",
+            ),
+            ({"check_batched_forward_grad": True}, batched_forward),
+        ):
             with pytest.raises(AssertionError, match=message):
                 side.autograd.gradcheck(lambda a: a, x, **options)
         forward = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
-        for options, message in (({"check_rev_over_rev": False}, "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"),
-                                 (forward, "Setting check_undefined_grad=True requires check_rev_over_rev to be True"),
-                                 ({**forward, "check_undefined_grad": False, "check_batched_grad": True},
-                                  "Setting check_batched_grad=True requires check_rev_over_rev to be True")):
+        for options, message in (
+            (
+                {"check_rev_over_rev": False},
+                "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True",
+            ),
+            (forward, "Setting check_undefined_grad=True requires check_rev_over_rev to be True"),
+            (
+                {**forward, "check_undefined_grad": False, "check_batched_grad": True},
+                "Setting check_batched_grad=True requires check_rev_over_rev to be True",
+            ),
+        ):
             with pytest.raises(AssertionError, match=message):
                 side.autograd.gradgradcheck(lambda a: a, x, **options)
 
@@ -280,7 +433,10 @@ class TestErrors:
             assert side.values(x).tolist() == [1.0, 2.0, 3.0]
 
     def test_memory_that_overlaps(self, torch):
-        message = "The 1th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping"
+        message = (
+            "The 1th input has a dimension with stride 0. gradcheck only supports inputs "
+            "that are non-overlapping"
+        )
         first = np.ones(2)
         repeated = mg.asarray(np.broadcast_to(np.ones(1), (3,)), requires_grad=True)
         with pytest.raises(RuntimeError, match=message):
@@ -298,7 +454,11 @@ BATCHED_FORWARD = {"check_batched_forward_grad": True, "check_forward_ad": True}
 
 class TestBatched:
     def function(self, side, backward, jvp=None):
-        members = {"forward": staticmethod(lambda a: a * a), "setup_context": staticmethod(self.keep), "backward": staticmethod(backward)}
+        members = {
+            "forward": staticmethod(lambda a: a * a),
+            "setup_context": staticmethod(self.keep),
+            "backward": staticmethod(backward),
+        }
         if jvp is not None:
             members["jvp"] = staticmethod(jvp)
         return type("Square", (side.autograd.Function,), members).apply
@@ -314,15 +474,31 @@ class TestBatched:
         y = side.tensor([[1.0], [2.0]], requires_grad=True)
         for options in (BATCHED, {**BATCHED, **BATCHED_FORWARD}):
             assert check(lambda a: side.xp.sin(a) * a, x, fast_mode=fast, **options) is True
-            assert check(lambda a, b, n: (a * b, side.xp.sum(b) * n, side.xp.argmax(a)), (x, y, 2), fast_mode=fast, **options)
+            assert check(
+                lambda a, b, n: (a * b, side.xp.sum(b) * n, side.xp.argmax(a)),
+                (x, y, 2),
+                fast_mode=fast,
+                **options,
+            )
             assert check(lambda a: a * a * (1 + 2j), z, fast_mode=fast, **options)
-            assert check(lambda a, b: a * 2, (x, side.tensor([1.0], requires_grad=True)), fast_mode=fast, **options)
+            assert check(
+                lambda a, b: a * 2,
+                (x, side.tensor([1.0], requires_grad=True)),
+                fast_mode=fast,
+                **options,
+            )
         assert x.grad is None
 
     def test_second_derivatives(self, side, x):
         check = side.autograd.gradgradcheck
         assert check(lambda a: side.xp.sin(a) * a, x, check_batched_grad=True)
-        assert check(lambda a: (a * a, side.xp.sum(a**3)), x, check_batched_grad=True, check_fwd_over_rev=True, fast_mode=True)
+        assert check(
+            lambda a: (a * a, side.xp.sum(a**3)),
+            x,
+            check_batched_grad=True,
+            check_fwd_over_rev=True,
+            fast_mode=True,
+        )
 
     @BOTH_MODES
     def test_a_backward_that_asks_for_a_value(self, side, x, fast):
@@ -332,10 +508,16 @@ class TestBatched:
 
         f = self.function(side, backward)
         assert side.autograd.gradcheck(f, x, fast_mode=fast)
-        with pytest.raises(raised(side), match="^While computing batched gradients, got: (?s:.*)gradcheck or gradgradcheck failed while testing "
-                                               "batched gradient computation.(?s:.*)`check_batched_grad=False`"):
+        with pytest.raises(
+            raised(side),
+            match="^While computing batched gradients, got: (?s:.*)gradcheck or gradgradcheck "
+            "failed while testing batched gradient "
+            "computation.(?s:.*)`check_batched_grad=False`",
+        ):
             side.autograd.gradcheck(f, x, fast_mode=fast, **BATCHED)
-        assert side.autograd.gradcheck(f, x, fast_mode=fast, raise_exception=False, **BATCHED) is False
+        assert (
+            side.autograd.gradcheck(f, x, fast_mode=fast, raise_exception=False, **BATCHED) is False
+        )
 
     def test_other_gradients_in_a_batch(self, side, x):
         runs = []
@@ -345,9 +527,21 @@ class TestBatched:
             runs.append(None)
             return g * 2 * a * (1 + 1e-3 * len(runs))
 
-        with pytest.raises(raised(side), match="^For output 0 and input 0:\n\ngradcheck or gradgradcheck failed while testing batched gradient "
-                                               "computation.(?s:.*)\n\nGot:\n(?s:.*)\n\nExpected:\n"):
-            side.autograd.gradcheck(self.function(side, backward), x, atol=1.0, nondet_tol=1.0, **BATCHED)
+        with pytest.raises(
+            raised(side),
+            match="^For output 0 and input 0:\n"
+            "\n"
+            "gradcheck or gradgradcheck failed while testing batched gradient "
+            "computation.(?s:.*)\n"
+            "\n"
+            "Got:\n"
+            "(?s:.*)\n"
+            "\n"
+            "Expected:\n",
+        ):
+            side.autograd.gradcheck(
+                self.function(side, backward), x, atol=1.0, nondet_tol=1.0, **BATCHED
+            )
 
     def test_a_jvp_that_asks_for_a_value(self, side, x):
         def jvp(ctx, t):
@@ -356,8 +550,12 @@ class TestBatched:
 
         f = self.function(side, lambda ctx, g: g * 2 * ctx.saved_tensors[0], jvp)
         assert side.autograd.gradcheck(f, x, check_forward_ad=True)
-        with pytest.raises(raised(side), match="^While computing batched gradients, got: (?s:.*)gradcheck failed while testing batched gradient "
-                                               "computation with forward-mode AD(?s:.*)`check_batched_forward_grad=False`"):
+        with pytest.raises(
+            raised(side),
+            match="^While computing batched gradients, got: (?s:.*)gradcheck failed while "
+            "testing batched gradient computation with forward-mode "
+            "AD(?s:.*)`check_batched_forward_grad=False`",
+        ):
             side.autograd.gradcheck(f, x, **BATCHED_FORWARD)
 
     def test_other_tangents_in_a_batch(self, side, x):
@@ -368,15 +566,23 @@ class TestBatched:
             return t * 2 * ctx.saved_tensors[0] * (1 + 1e-3 * len(runs))
 
         f = self.function(side, lambda ctx, g: g * 2 * ctx.saved_tensors[0], jvp)
-        with pytest.raises(raised(side), match="^For output 0 and input 0:\n+gradcheck failed while testing batched gradient computation with "
-                                               "forward-mode AD"):
+        with pytest.raises(
+            raised(side),
+            match="^For output 0 and input 0:\n"
+            "+gradcheck failed while testing batched gradient computation with "
+            "forward-mode AD",
+        ):
             side.autograd.gradcheck(f, x, atol=1.0, **BATCHED_FORWARD)
 
 
 class TestOnlyHere:
     def test_outputs_must_be_tensors(self, backend):
         x = mg.tensor([1.0], dtype="float64", backend=backend, requires_grad=True)
-        with pytest.raises(TypeError, match="gradcheck: output 1 of the function is of type NoneType; it must return a Tensor or a tuple of Tensors"):
+        with pytest.raises(
+            TypeError,
+            match="gradcheck: output 1 of the function is of type NoneType; it must return a "
+            "Tensor or a tuple of Tensors",
+        ):
             gradcheck(lambda a: (a * 2, None), x)
 
     def test_an_integer_output_may_come_first(self, backend):
@@ -395,7 +601,10 @@ class TestOnlyHere:
 
     def test_a_slow_check_that_would_pass_is_named(self):
         x, weights = mg.tensor([1.0, 1.0], requires_grad=True), mg.tensor([1000.0, -1000.0])
-        func = lambda a: mg.sum(a * weights) + 0.4 * mg.sum(a - a.detach())  # within rtol of each element, not of their difference
+        # within rtol of each element, not of their difference
+        func = lambda a: mg.sum(a * weights) + 0.4 * mg.sum(a - a.detach())
         assert gradcheck(func, x)
-        with pytest.raises(GradcheckError, match="Fast gradcheck failed but element-wise differences are small."):
+        with pytest.raises(
+            GradcheckError, match="Fast gradcheck failed but element-wise differences are small."
+        ):
             gradcheck(func, x, fast_mode=True)

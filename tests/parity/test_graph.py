@@ -49,7 +49,9 @@ def test_pack_and_unpack(side, graph, x):
         side.xp.sum(z + 1)  # saves nothing
     assert log == [("pack", True, False, True, False)] * 2 + [("pack", True, True, False, False)]
     log.clear()
-    np.testing.assert_allclose(gradient(side, z, x, retain_graph=True), 2 * np.array([1, 2]) * np.exp([1, 4]))
+    np.testing.assert_allclose(
+        gradient(side, z, x, retain_graph=True), 2 * np.array([1, 2]) * np.exp([1, 4])
+    )
     assert log == [("unpack", False)] * 3
     log.clear()
     (g,) = side.autograd.grad(side.xp.sum(z), x, create_graph=True)
@@ -86,11 +88,16 @@ def test_lists_and_several_outputs(side, graph, x):
         return len(store) - 1
 
     with graph.saved_tensors_hooks(pack, lambda i: side.tensor(store[i])):
-        q, r = side.xp.linalg.qr(side.xp.reshape(side.xp.concat([x, x * x]), (2, 2)) + side.tensor([[3.0, 1.0], [0.0, 2.0]]))
+        q, r = side.xp.linalg.qr(
+            side.xp.reshape(side.xp.concat([x, x * x]), (2, 2))
+            + side.tensor([[3.0, 1.0], [0.0, 2.0]])
+        )
         y = side.xp.sum(q * r)
     assert len(store) >= 4
     packed = gradient(side, y, x)
-    q, r = side.xp.linalg.qr(side.xp.reshape(side.xp.concat([x, x * x]), (2, 2)) + side.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    q, r = side.xp.linalg.qr(
+        side.xp.reshape(side.xp.concat([x, x * x]), (2, 2)) + side.tensor([[3.0, 1.0], [0.0, 2.0]])
+    )
     np.testing.assert_allclose(packed, gradient(side, side.xp.sum(q * r), x))
 
 
@@ -111,9 +118,14 @@ def test_what_the_hooks_get_wrong(side, graph, x):
         t += 1
         return t
 
-    with pytest.raises(TypeError, match="Output of saved tensor unpack_hook expected to be a Tensor but got result of type"):
+    with pytest.raises(
+        TypeError,
+        match="Output of saved tensor unpack_hook expected to be a Tensor but got result of type",
+    ):
         use(lambda t: 3, lambda t: t)
-    with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place."):
+    with pytest.raises(
+        RuntimeError, match="A saved tensor pack hook is modifying its input in place."
+    ):
         use(in_place, lambda t: t)
     with pytest.raises(TypeError):
         use(3, lambda t: t)
@@ -146,7 +158,8 @@ def test_freed_with_the_graph_and_unchecked(side, graph, x):
     with graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
         a = x * 1
         y = side.xp.sum(a * side.xp.exp(a))
-    if side.name != "jax":  # whose arrays are never written, so that the packed ones keep their values
+    # whose arrays are never written, so that the packed ones keep their values
+    if side.name != "jax":
         a += 1  # no error: the hooks may have kept anything
         y.backward()
         assert not np.allclose(side.values(x.grad), np.exp([1, 2]) * [2, 3])
@@ -169,7 +182,9 @@ def test_a_function_is_packed_too(side, graph, x):
             return 2 * x * g
 
     log = []
-    with graph.saved_tensors_hooks(lambda t: log.append("pack") or t.detach(), lambda t: log.append("unpack") or t):
+    with graph.saved_tensors_hooks(
+        lambda t: log.append("pack") or t.detach(), lambda t: log.append("unpack") or t
+    ):
         y = Square.apply(x)
     np.testing.assert_allclose(gradient(side, y, x), [2, 4])
     assert log == ["pack", "unpack"]
@@ -188,7 +203,11 @@ def test_disable(side, graph, x):
         with pytest.raises(RuntimeError, match="outer"):
             enter()
     enter()
-    with graph.saved_tensors_hooks(lambda t: t, lambda t: t), pytest.raises(RuntimeError, match="late"), graph.disable_saved_tensors_hooks("late"):
+    with (
+        graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+        pytest.raises(RuntimeError, match="late"),
+        graph.disable_saved_tensors_hooks("late"),
+    ):
         pass
     decorated = graph.disable_saved_tensors_hooks("decorated")(enter)
     with pytest.raises(RuntimeError, match="decorated"):
@@ -212,7 +231,9 @@ def test_save_on_cpu_moves_there_and_back():
     assert {type(host.array) for host, _ in kept} == {np.ndarray}
     y.backward()
     assert t.grad.device == device
-    np.testing.assert_allclose(np.asarray(t.grad.array.to_device(strict.Device("CPU_DEVICE"))), np.exp([1, 2]) * [2, 3])
+    np.testing.assert_allclose(
+        np.asarray(t.grad.array.to_device(strict.Device("CPU_DEVICE"))), np.exp([1, 2]) * [2, 3]
+    )
 
 
 def test_allow_mutation(side, graph, x):
@@ -223,7 +244,12 @@ def test_allow_mutation(side, graph, x):
         c = side.xp.sum(b + a)
         c.backward()
         np.testing.assert_allclose(side.values(x.grad), [2 + 5, 4 + 5])
-        with pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"), graph.allow_mutation_on_saved_tensors():
+        with (
+            pytest.raises(
+                RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"
+            ),
+            graph.allow_mutation_on_saved_tensors(),
+        ):
             pass
     a = x * 1
     b = a * a
@@ -275,22 +301,34 @@ def test_hooks_of_one_saved_tensor(side, x):
     name = "_raw_saved_result" if side.name == "torch" else "_raw_saved_ans"
     y = side.xp.exp(x)
     log = []
-    getattr(y.grad_fn, name).register_hooks(lambda t: log.append(t.grad_fn is y.grad_fn) or t.detach() * 2, lambda t: t * 5)
+    getattr(y.grad_fn, name).register_hooks(
+        lambda t: log.append(t.grad_fn is y.grad_fn) or t.detach() * 2, lambda t: t * 5
+    )
     assert len(log) == 1
-    with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair"):
+    with pytest.raises(
+        RuntimeError,
+        match="Calling register_hooks on a saved tensor whose hooks have already been set. "
+        "Hint: only one pair",
+    ):
         getattr(y.grad_fn, name).register_hooks(lambda t: t, lambda t: t)
     np.testing.assert_allclose(gradient(side, y, x), 10 * np.exp([1, 2]))
-    with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor after it has been freed."):
+    with pytest.raises(
+        RuntimeError, match="Calling register_hooks on a saved tensor after it has been freed."
+    ):
         getattr(y.grad_fn, name).register_hooks(lambda t: t, lambda t: t)
     other = "_raw_saved_self" if side.name == "torch" else "_raw_saved_x1"
-    with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor with value None is forbidden"):
+    with pytest.raises(
+        RuntimeError, match="Calling register_hooks on a saved tensor with value None is forbidden"
+    ):
         getattr((x * 3).grad_fn, other).register_hooks(lambda t: t, lambda t: t)
 
 
 def test_the_others_of_that_node_are_still_checked(side, x):
     a, b = x * 1, x * 2
     y = a * b
-    getattr(y.grad_fn, "_raw_saved_self" if side.name == "torch" else "_raw_saved_x1").register_hooks(lambda t: t.detach(), lambda t: t)
+    getattr(
+        y.grad_fn, "_raw_saved_self" if side.name == "torch" else "_raw_saved_x1"
+    ).register_hooks(lambda t: t.detach(), lambda t: t)
     a += 1
     side.xp.sum(y).backward(retain_graph=True)
     b += 1
@@ -315,7 +353,10 @@ def test_names_numbers_and_notes(side, graph, x):
 
 def test_a_node_knows_its_output_only_where_somebody_noted_it():
     y = mg.asarray(np.ones(2), requires_grad=True) * 2
-    with pytest.raises(RuntimeError, match="MultiplyBackward does not keep what its output is like. Ask get_gradient_edge"):
+    with pytest.raises(
+        RuntimeError,
+        match="MultiplyBackward does not keep what its output is like. Ask get_gradient_edge",
+    ):
         y.grad_fn._input_metadata
     assert mg.exp(y).grad_fn._input_metadata[0].shape == (2,)  # it saves its output
 
@@ -330,7 +371,10 @@ def test_edges_as_inputs_and_outputs(side, graph, x):
     at_y, at_z, at_x = (graph.get_gradient_edge(t) for t in (y, z, x))
     assert at_y[:2] == (y.grad_fn, 0) and at_y.ownership_token is None
     for outputs, inputs, given, expected in (
-        (z, at_y, None, [1, 1]), (at_z, x, None, [2, 2]), (z, [at_x], None, [2, 2]), (at_y, x, side.tensor([1.0, 3.0]), [2, 6]),
+        (z, at_y, None, [1, 1]),
+        (at_z, x, None, [2, 2]),
+        (z, [at_x], None, [2, 2]),
+        (at_y, x, side.tensor([1.0, 3.0]), [2, 6]),
         (z, graph.GradientEdge(*z.grad_fn.next_functions[0]), None, [1, 1]),
     ):
         (g,) = grad(outputs, inputs, given, retain_graph=True)
@@ -352,17 +396,37 @@ def test_edges_of_several_outputs(side, graph, x):
 def test_errors_of_edges(side, graph, x):
     y = x * 2
     z = side.xp.sum(y)
-    grad, edge, other = side.autograd.grad, graph.get_gradient_edge, side.tensor([1.0], requires_grad=True)
-    with pytest.raises(RuntimeError, match="It is not possible to get the gradient edge for a Tensor that does not require gradients"):
+    grad, edge, other = (
+        side.autograd.grad,
+        graph.get_gradient_edge,
+        side.tensor([1.0], requires_grad=True),
+    )
+    with pytest.raises(
+        RuntimeError,
+        match="It is not possible to get the gradient edge for a Tensor that does not require "
+        "gradients",
+    ):
         edge(side.tensor([1.0]))
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
         grad(edge(y), x)
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .*3.* and output\[0\] has a shape of .*2.*"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"Mismatch in shape: grad_output\[0\] has a shape of .*3.* and output\[0\] has a "
+        r"shape of .*2.*",
+    ):
         grad(edge(y), x, side.tensor([1.0, 1.0, 1.0]))
-    with pytest.raises(RuntimeError, match="materialize_grads cannot be used when the given input is a GradientEdge"):
+    with pytest.raises(
+        RuntimeError,
+        match="materialize_grads cannot be used when the given input is a GradientEdge",
+    ):
         grad(z, [edge(other)], materialize_grads=True)
     assert grad(z, [edge(other)], allow_unused=True, retain_graph=True) == (None,)
-    with pytest.raises(RuntimeError, match="The differentiated Tensor at index 0 appears to not have been used in the graph"):
+    with pytest.raises(
+        RuntimeError,
+        match="The differentiated Tensor at index 0 appears to not have been used in the graph",
+    ):
         grad(z, [edge(other)])
 
 
@@ -378,9 +442,13 @@ def test_increment_version(side, graph, x):
     assert t._version == 3
     with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         side.xp.sum(y).backward()
-    with pytest.raises(RuntimeError, match=r"increment_version expect a Iterable\[Tensor\] as input"):
+    with pytest.raises(
+        RuntimeError, match=r"increment_version expect a Iterable\[Tensor\] as input"
+    ):
         graph.increment_version(3)
-    with pytest.raises(RuntimeError, match="increment_version expects each element of the iterable to be a tensor"):
+    with pytest.raises(
+        RuntimeError, match="increment_version expects each element of the iterable to be a tensor"
+    ):
         graph.increment_version([3])
 
 
@@ -411,7 +479,9 @@ def test_multi_grad_hook_all(side, graph, x):
 def test_multi_grad_hook_any(side, graph, x):
     log = []
     a = x * 2
-    graph.register_multi_grad_hook((x, a), lambda g: log.append(side.values(g).tolist()), mode="any")
+    graph.register_multi_grad_hook(
+        (x, a), lambda g: log.append(side.values(g).tolist()), mode="any"
+    )
     loss = side.xp.sum(a)
     loss.backward(retain_graph=True)
     loss.backward()
@@ -422,19 +492,30 @@ def test_multi_grad_hook_any(side, graph, x):
 
 def test_multi_grad_hook_under_grad():
     """Leaves among them are no hindrance here, as they are in PyTorch."""
-    x, y = mg.asarray(np.asarray(2.0), requires_grad=True), mg.asarray(np.asarray(3.0), requires_grad=True)
+    x, y = (
+        mg.asarray(np.asarray(2.0), requires_grad=True),
+        mg.asarray(np.asarray(3.0), requires_grad=True),
+    )
     log = []
-    ours.register_multi_grad_hook((x, y), lambda gs: log.append([None if g is None else float(g) for g in gs]))
+    ours.register_multi_grad_hook(
+        (x, y), lambda gs: log.append([None if g is None else float(g) for g in gs])
+    )
     mg.autograd.grad(x * y, x)
     assert log == [[3.0, None]]
-    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
+    with pytest.raises(
+        RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"
+    ):
         ours.register_multi_grad_hook((mg.asarray(1.0),), print)
 
 
 # What holds here and not everywhere
 
 
-@pytest.mark.parametrize("pack", [lambda t: t, lambda t: t.detach(), lambda t: (t, t.detach())], ids=["itself", "detached", "both"])
+@pytest.mark.parametrize(
+    "pack",
+    [lambda t: t, lambda t: t.detach(), lambda t: (t, t.detach())],
+    ids=["itself", "detached", "both"],
+)
 def test_packed_graphs_are_freed_at_once(pack):
     """By reference counting alone, also where the hook keeps the Tensor that it was given."""
     x = mg.asarray(np.ones(2), requires_grad=True)
@@ -478,9 +559,13 @@ def test_inside_a_transformation():
 
     np.testing.assert_allclose(mg.func.grad(f)(np.array([1.0, 2.0])), [6, 24])
     assert log == [(2,)] * 4
-    np.testing.assert_allclose(mg.func.grad(lambda a: mg.sum(mg.func.grad(f)(a)))(np.array([1.0, 2.0])), [12, 24])
+    np.testing.assert_allclose(
+        mg.func.grad(lambda a: mg.sum(mg.func.grad(f)(a)))(np.array([1.0, 2.0])), [12, 24]
+    )
     with mg.autograd.set_detect_anomaly(True):
-        np.testing.assert_allclose(mg.func.grad(lambda a: mg.sum(mg.func.grad(f)(a)))(np.array([1.0, 2.0])), [12, 24])
+        np.testing.assert_allclose(
+            mg.func.grad(lambda a: mg.sum(mg.func.grad(f)(a)))(np.array([1.0, 2.0])), [12, 24]
+        )
 
 
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)

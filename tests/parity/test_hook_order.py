@@ -1,4 +1,6 @@
-"""When hooks run, what they are given, and what they may return: the same program on every backend and in PyTorch."""
+"""When hooks run, what they are given, and what they may return: the same program on every backend
+and in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ def leaf(side):
 
 
 def number(t):
-    return None if t is None else float(t.detach().reshape((-1,))[0] if hasattr(t, "reshape") else t)
+    return (
+        None if t is None else float(t.detach().reshape((-1,))[0] if hasattr(t, "reshape") else t)
+    )
 
 
 def numbers(ts):
@@ -22,6 +26,7 @@ def numbers(ts):
 def named(log, name):
     def hook(*args):
         log.append(name)
+
     return hook
 
 
@@ -30,7 +35,9 @@ def test_order_at_one_array(side, leaf):
     y = x * 2
     log = []
     y.retain_grad()  # first registered, last to run
-    y.grad_fn.register_hook(lambda inputs, outputs: log.append(("post", numbers(inputs), numbers(outputs))))
+    y.grad_fn.register_hook(
+        lambda inputs, outputs: log.append(("post", numbers(inputs), numbers(outputs)))
+    )
     y.grad_fn.register_prehook(lambda outputs: log.append(("pre", numbers(outputs))))
     y.register_hook(lambda g: log.append(("a", number(g))) or g * 10)
     y.register_hook(lambda g: log.append(("b", number(g))) or g + 1)
@@ -44,7 +51,9 @@ def test_order_at_a_leaf(side, leaf):
     y = x * 2
     log = []
     node = y.grad_fn.next_functions[0][0]
-    x.register_post_accumulate_grad_hook(lambda t: log.append(("accumulated", t is x, number(t.grad))))
+    x.register_post_accumulate_grad_hook(
+        lambda t: log.append(("accumulated", t is x, number(t.grad)))
+    )
     node.register_hook(lambda inputs, outputs: log.append(("post", inputs, numbers(outputs))))
     node.register_prehook(lambda outputs: log.append(("pre", numbers(outputs))))
     x.register_hook(lambda g: log.append(("hook", number(g))))
@@ -150,7 +159,11 @@ POSTHOOKS = [
     (lambda g: None, 2.0, None),
     (lambda g: (None, None), None, None),
     (lambda g: (g[0], g[0]), RuntimeError, "can't replace a None gradient with a non-None value"),
-    (lambda g: (g[0],), RuntimeError, r"hook '<lambda>' has returned an incorrect number of values \(got 1, but expected 2\)"),
+    (
+        lambda g: (g[0],),
+        RuntimeError,
+        r"hook '<lambda>' has returned an incorrect number of values \(got 1, but expected 2\)",
+    ),
     (lambda g: g[0], TypeError, "expected tuple, but hook returned 'Tensor'"),
     (lambda g: [g[0], None], TypeError, "expected tuple, but hook returned 'list'"),
     (lambda g: (3.0, None), TypeError, "expected Variable, but hook returned 'float'"),
@@ -174,7 +187,11 @@ PREHOOKS = [
     (lambda g: (g[0] * 3,), 6.0, None),
     (lambda g: g, 2.0, None),
     (lambda g: (None,), None, None),
-    (lambda g: (g[0], g[0]), RuntimeError, r"has returned an incorrect number of values \(got 2, but expected 1\)"),
+    (
+        lambda g: (g[0], g[0]),
+        RuntimeError,
+        r"has returned an incorrect number of values \(got 2, but expected 1\)",
+    ),
     (lambda g: g[0], TypeError, "expected tuple, but hook returned 'Tensor'"),
     (lambda g: 3, TypeError, "expected tuple, but hook returned 'int'"),
     (lambda g: (3.0,), TypeError, "expected Variable, but hook returned 'float'"),
@@ -209,13 +226,20 @@ def test_hooks_and_in_place_operations(side, leaf):
 
 def test_grad_mode_and_create_graph(side, leaf):
     x = leaf(3.0)
-    enabled = side.autograd.is_grad_enabled if hasattr(side.autograd, "is_grad_enabled") else __import__("torch").is_grad_enabled
+    enabled = (
+        side.autograd.is_grad_enabled
+        if hasattr(side.autograd, "is_grad_enabled")
+        else __import__("torch").is_grad_enabled
+    )
     log = []
     y = x * x
-    y.grad_fn.register_hook(lambda inputs, outputs: log.append(enabled()) or tuple(g * x for g in inputs))
+    y.grad_fn.register_hook(
+        lambda inputs, outputs: log.append(enabled()) or tuple(g * x for g in inputs)
+    )
     (g,) = side.autograd.grad(side.xp.sum(y), x, create_graph=True)  # 2x * x
     assert number(g) == 18.0
-    (h,) = side.autograd.grad(side.xp.sum(g), x, retain_graph=True)  # what the hook did was recorded
+    # what the hook did was recorded
+    (h,) = side.autograd.grad(side.xp.sum(g), x, retain_graph=True)
     assert number(h) == 12.0
     side.xp.sum(y).backward()
     assert log == [True, False]

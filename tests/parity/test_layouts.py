@@ -1,4 +1,7 @@
-"""The memory layout of gradients (NumPy, whose arrays have strides), and PyTorch's beside it. Strides are counted in elements."""
+"""The memory layout of gradients (NumPy, whose arrays have strides), and PyTorch's beside it.
+
+Strides are counted in elements.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,13 @@ class Library:
 @pytest.fixture(params=["numpy", "torch"])
 def library(request: pytest.FixtureRequest) -> Library:
     if request.param == "numpy":
-        return Library("numpy", lambda x: mg.asarray(x, requires_grad=True), mg.sum, mg.autograd.grad)
+        return Library(
+            "numpy", lambda x: mg.asarray(x, requires_grad=True), mg.sum, mg.autograd.grad
+        )
     torch = pytest.importorskip("torch")
-    return Library("torch", lambda x: torch.from_numpy(x).requires_grad_(), torch.sum, torch.autograd.grad)
+    return Library(
+        "torch", lambda x: torch.from_numpy(x).requires_grad_(), torch.sum, torch.autograd.grad
+    )
 
 
 def numbers(*shape):
@@ -43,7 +50,8 @@ def numbers(*shape):
 
 
 def loss(library, p, order="C"):
-    return library.sum(p * p * library.constant(np.array(library.values(p), order=order)))  # p**3, the constant in an order of its own
+    # p**3, the constant in an order of its own
+    return library.sum(p * p * library.constant(np.array(library.values(p), order=order)))
 
 
 DENSE = {
@@ -61,7 +69,7 @@ def test_a_dense_parameter_gives_its_strides(library, case, order):  # F080
     assert library.strides(p) == strides
     loss(library, p, order).backward()
     assert library.strides(p.grad) == strides
-    np.testing.assert_allclose(library.values(p.grad), 2 * data ** 2)
+    np.testing.assert_allclose(library.values(p.grad), 2 * data**2)
 
 
 @pytest.mark.parametrize("case", ["used twice", "matrix product", "transposed"])
@@ -69,7 +77,11 @@ def test_by_whatever_way_the_gradient_came(library, case):  # F080
     data = numbers(3, 4).T
     p = library.parameter(data)
     x = library.constant(numbers(2, 4))
-    y = {"used twice": lambda: p * p + p * 2, "matrix product": lambda: x @ p, "transposed": lambda: p.T @ x.T}[case]()
+    y = {
+        "used twice": lambda: p * p + p * 2,
+        "matrix product": lambda: x @ p,
+        "transposed": lambda: p.T @ x.T,
+    }[case]()
     library.sum(y * y).backward()
     assert library.strides(p.grad) == (1, 4)
 
@@ -90,7 +102,7 @@ def test_any_other_parameter_gives_row_major(library, case, order):  # F081
     assert library.strides(p) != strides
     loss(library, p, order).backward()
     assert library.strides(p.grad) == strides
-    np.testing.assert_allclose(library.values(p.grad), 2 * data ** 2)
+    np.testing.assert_allclose(library.values(p.grad), 2 * data**2)
 
 
 def test_the_gradient_of_a_sum_is_dense(library):  # F080: a stride of 0 comes from sum
@@ -120,7 +132,8 @@ def test_under_create_graph_it_is_replaced(library):  # F083
     before = library.values(g).copy()
     loss(library, p).backward(create_graph=True)
     assert p.grad is not g and p.grad.requires_grad
-    np.testing.assert_array_equal(library.values(g), before)  # strides are attempted there, not promised
+    # strides are attempted there, not promised
+    np.testing.assert_array_equal(library.values(g), before)
     np.testing.assert_allclose(library.values(p.grad), 2 * before)
     p.grad = None  # the cycle between the parameter and its gradient
 
@@ -132,12 +145,12 @@ def test_starting_from_none_or_zero(library):  # F084
         p.grad = None
         loss(library, p).backward()
         assert library.strides(p.grad) == (1, 4)
-        np.testing.assert_allclose(library.values(p.grad), 2 * data ** 2)
+        np.testing.assert_allclose(library.values(p.grad), 2 * data**2)
     g = p.grad
     g.zero_()
     loss(library, p).backward()
     assert p.grad is g and library.strides(g) == (1, 4)
-    np.testing.assert_allclose(library.values(g), 2 * data ** 2)
+    np.testing.assert_allclose(library.values(g), 2 * data**2)
 
 
 @pytest.mark.filterwarnings("ignore:grad and param do not obey the gradient layout contract")
@@ -148,11 +161,12 @@ def test_a_layout_given_by_hand_is_kept(library):  # F085
     p.grad = g
     loss(library, p).backward()
     assert library.strides(p.grad) == (3, 1)
-    np.testing.assert_allclose(library.values(g), 2 * data ** 2)
-    np.testing.assert_allclose(library.values(p.grad), 2 * data ** 2)
+    np.testing.assert_allclose(library.values(g), 2 * data**2)
+    np.testing.assert_allclose(library.values(p.grad), 2 * data**2)
 
 
-def test_the_gradient_shares_no_memory_with_others(library):  # F086 is about sparse layouts, which the standard has none of
+def test_the_gradient_shares_no_memory_with_others(library):
+    # F086 is about sparse layouts, which the standard has none of
     go = numbers(4, 3)
     p, q = library.parameter(numbers(4, 3)), library.parameter(numbers(4, 3))
     (p + q).backward(library.constant(go))

@@ -1,4 +1,6 @@
-"""The corpus of programs that write into arrays: what is expected is what PyTorch does, see mutations/."""
+"""The corpus of programs that write into arrays: what is expected is what PyTorch does, see
+mutations/.
+"""
 
 from __future__ import annotations
 
@@ -84,9 +86,19 @@ def test_in_pytorch(module):
 # Where the graph keeps what it saved
 
 
-INDICES = {"history.index_array_written", "history.index_array_of_a_write_written", "history.mask_written"}  # no hook is given these
-BY_VIEWS = {"views.twin_through_view", "history.factor_written_through_view", "modes.write_through_view_of_detached_is_noticed",
-            "loops.recurrence_that_keeps_what_is_written"}  # PyTorch takes a view that was written for the array that was saved
+# no hook is given these
+INDICES = {
+    "history.index_array_written",
+    "history.index_array_of_a_write_written",
+    "history.mask_written",
+}
+BY_VIEWS = {
+    "views.twin_through_view",
+    "history.factor_written_through_view",
+    "modes.write_through_view_of_detached_is_noticed",
+    # PyTorch takes a view that was written for the array that was saved
+    "loops.recurrence_that_keeps_what_is_written",
+}
 
 
 @pytest.mark.parametrize("name", ["numpy", "strict"])
@@ -114,7 +126,9 @@ def test_a_write_that_is_allowed_as_in_pytorch(module):
             expected = corpus.run(Torch(), corpus.PROGRAMS[program])
         with mg.autograd.graph.allow_mutation_on_saved_tensors():
             found = corpus.run(Multigrad("numpy"), corpus.PROGRAMS[program])
-        if program in BY_VIEWS or program in UNSPOILT - {"modes.write_through_view_of_data_is_not_noticed"}:
+        if program in BY_VIEWS or program in UNSPOILT - {
+            "modes.write_through_view_of_data_is_not_noticed"
+        }:
             assert corpus.same(found, expected)
         else:
             assert not corpus.same(found, expected), program
@@ -144,5 +158,7 @@ def test_what_the_corpus_has():
     assert len(EXPECTED) >= 200 and len(succeed) >= 0.7 * len(EXPECTED)
     refusals = {found["raises"][1] for found in EXPECTED.values() if found["raises"]}
     assert refusals == corpus.REFUSALS.keys()
-    differentiated = [name for name in succeed if any(key.startswith("grad ") for key in EXPECTED[name])]
+    differentiated = [
+        name for name in succeed if any(key.startswith("grad ") for key in EXPECTED[name])
+    ]
     assert len(differentiated) > 0.9 * len(succeed)

@@ -1,4 +1,6 @@
-"""Random programs that write: as PyTorch does, where it is installed, and as the same program without writes, on every backend."""
+"""Random programs that write: as PyTorch does, where it is installed, and as the same program
+without writes, on every backend.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def gradients(xp, results, data):
     leaves = [data[n] for n in LEAVES]
     first = xp.grad(total, leaves, create_graph=True, allow_unused=True)
     second = corpus.second(xp, total, leaves)
-    return [xp.raw(xp.zeros_like(leaf.detach()) if g is None else g) for leaf, g in zip(leaves, first, strict=True)] + [xp.raw(g) for g in second]
+    return [
+        xp.raw(xp.zeros_like(leaf.detach()) if g is None else g)
+        for leaf, g in zip(leaves, first, strict=True)
+    ] + [xp.raw(g) for g in second]
 
 
 def outcome(xp, steps):
@@ -44,7 +49,8 @@ def outcome(xp, steps):
     try:
         return None, known, values + gradients(xp, results, data)
     except RuntimeError as error:
-        return ("backward", corpus.described(error)[0]), known, values  # which one of several changed arrays is met first, differs
+        # which one of several changed arrays is met first, differs
+        return ("backward", corpus.described(error)[0]), known, values
 
 
 def listing(seed, steps):
@@ -53,7 +59,9 @@ def listing(seed, steps):
 
 
 def finite(numbers):
-    """Not so after a division by 0, when gradients of what was overwritten since may be nan or 0."""
+    """Not so after a division by 0, when gradients of what was overwritten since may be nan or
+    0.
+    """
     return all(np.isfinite(v).all() for v in numbers)
 
 
@@ -61,10 +69,18 @@ def close(got, want, note):
     assert len(got) == len(want)
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8 * max(1.0, np.abs(b[np.isfinite(b)]).max(initial=0.0)), err_msg=note)
+        np.testing.assert_allclose(
+            a,
+            b,
+            rtol=1e-8,
+            atol=1e-8 * max(1.0, np.abs(b[np.isfinite(b)]).max(initial=0.0)),
+            err_msg=note,
+        )
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 200), pytest.param(200, 3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 200), pytest.param(200, 3000, marks=pytest.mark.slow)]
+)
 def test_as_in_pytorch(first, count):
     pytest.importorskip("torch")
     theirs, ours = Torch(), Multigrad("numpy")
@@ -104,9 +120,15 @@ def test_as_without_writes(count):
     assert succeed > 0.5 * count
 
 
-@pytest.mark.parametrize(("backend", "count"), [
-    ("strict", 60), ("jax", 8), pytest.param("strict", 1000, marks=pytest.mark.slow), pytest.param("jax", 150, marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    ("backend", "count"),
+    [
+        ("strict", 60),
+        ("jax", 8),
+        pytest.param("strict", 1000, marks=pytest.mark.slow),
+        pytest.param("jax", 150, marks=pytest.mark.slow),
+    ],
+)
 def test_as_on_numpy(backend, count):
     try:
         reference, xp = Multigrad("numpy"), Multigrad(backend)

@@ -1,4 +1,6 @@
-"""Names, parameters, their order and their defaults are PyTorch's: those in tools/parity/, which are compared with an installed PyTorch."""
+"""Names, parameters, their order and their defaults are PyTorch's: those in tools/parity/, which
+are compared with an installed PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from function_programs import enabled, leaf, make, same
 
 import multigrad as mg
 
-_SPEC = importlib.util.spec_from_file_location("tools_parity", Path(__file__).parents[2] / "tools" / "parity.py")
+_SPEC = importlib.util.spec_from_file_location(
+    "tools_parity", Path(__file__).parents[2] / "tools" / "parity.py"
+)
 tool = importlib.util.module_from_spec(_SPEC)
 sys.modules["tools_parity"] = tool
 _SPEC.loader.exec_module(tool)
@@ -42,22 +46,37 @@ def written(path):
     owner, _, name = path.rpartition(".")
     holder = place(owner) if owner in DATA.names else found(owner)
     method = inspect.isclass(holder) and inspect.isfunction(inspect.getattr_static(holder, name))
-    return [plain(tool.shown(p)) for p in list(inspect.signature(found(path)).parameters.values())[method:]]
+    return [
+        plain(tool.shown(p))
+        for p in list(inspect.signature(found(path)).parameters.values())[method:]
+    ]
 
 
 def plain(parameter):
-    star = "**" if parameter.startswith("**") else "*" if parameter.startswith("*") and not parameter.startswith("*, ") else ""
+    star = (
+        "**"
+        if parameter.startswith("**")
+        else "*"
+        if parameter.startswith("*") and not parameter.startswith("*, ")
+        else ""
+    )
     return star or parameter
 
 
-@pytest.mark.parametrize(("module", "row"), [pytest.param(*entry, id=f"{entry[0]}.{entry[1].key}") for entry in ROWS if entry[1].here])
+@pytest.mark.parametrize(
+    ("module", "row"),
+    [pytest.param(*entry, id=f"{entry[0]}.{entry[1].key}") for entry in ROWS if entry[1].here],
+)
 def test_it_is_there(module, row):
     obj = found(f"{module}.{row.key}")
     for other in row.see:
         assert obj is found(other)
 
 
-@pytest.mark.parametrize("path", [f"{module}.{row.key}" for module, row in ROWS if row.none and module not in tool.PROFILER])
+@pytest.mark.parametrize(
+    "path",
+    [f"{module}.{row.key}" for module, row in ROWS if row.none and module not in tool.PROFILER],
+)
 def test_what_has_no_meaning_is_not(path):
     with pytest.raises(LookupError):
         found(path)
@@ -67,9 +86,11 @@ def signatures():
     for module, rows in DATA.names.items():
         for row in rows:
             path = f"{module}.{row.key}"
-            parameters = [r.key[len(row.key) + 1:-1] for r in rows if r.key.startswith(f"{row.key}(")]
+            parameters = [
+                r.key[len(row.key) + 1 : -1] for r in rows if r.key.startswith(f"{row.key}(")
+            ]
             if row.here and "(" not in row.key and parameters and path not in DATA.unlike:
-                more = [key[len(path) + 1:-1] for key in DATA.more if key.startswith(f"{path}(")]
+                more = [key[len(path) + 1 : -1] for key in DATA.more if key.startswith(f"{path}(")]
                 yield pytest.param(path, [plain(p) for p in [*parameters, *more]], id=path)
 
 
@@ -80,7 +101,9 @@ def test_its_parameters_are_pytorchs(path, parameters):
 
 def test_nothing_of_pytorch_is_missing(torch):
     if not torch.__version__.startswith(tool.VERSION):
-        pytest.skip(f"the table is that of PyTorch {tool.VERSION}, and {torch.__version__} is installed")
+        pytest.skip(
+            f"the table is that of PyTorch {tool.VERSION}, and {torch.__version__} is installed"
+        )
     assert tool.compare(DATA) == []
 
 
@@ -92,7 +115,10 @@ def test_names_of_a_tensor_are_pytorchs(torch):
             continue
         assert hasattr(torch.Tensor, name), name
         if parameter and name != "requires_grad_":  # which shows no signature
-            assert parameter[:-1] in [tool.shown(p) for p in inspect.signature(getattr(torch.Tensor, name)).parameters.values()]
+            assert parameter[:-1] in [
+                tool.shown(p)
+                for p in inspect.signature(getattr(torch.Tensor, name)).parameters.values()
+            ]
 
 
 # Names that no other test has a use for
@@ -100,7 +126,15 @@ def test_names_of_a_tensor_are_pytorchs(torch):
 
 def test_modules(side):
     package = "torch" if side.name == "torch" else "multigrad"
-    for name in ("functional", "graph", "function", "gradcheck", "grad_mode", "anomaly_mode", "variable"):
+    for name in (
+        "functional",
+        "graph",
+        "function",
+        "gradcheck",
+        "grad_mode",
+        "anomaly_mode",
+        "variable",
+    ):
         module = importlib.import_module(f"{package}.autograd.{name}")
         assert inspect.ismodule(module)
         if name not in ("gradcheck", "variable"):  # where the package has a function of that name
@@ -136,7 +170,17 @@ def test_what_forward_said_is_on_its_ctx(side):
         ctx.mark_non_differentiable(a)
         ctx.save_for_backward(a, None)
         ctx.save_for_forward(a)
-        seen.append([[t is a for t in kept] for kept in (ctx.dirty_tensors, ctx.non_differentiable, ctx.to_save, ctx.saved_for_forward)])
+        seen.append(
+            [
+                [t is a for t in kept]
+                for kept in (
+                    ctx.dirty_tensors,
+                    ctx.non_differentiable,
+                    ctx.to_save,
+                    ctx.saved_for_forward,
+                )
+            ]
+        )
         return a
 
     make(side, forward).apply(side.tensor([1.0]))
@@ -145,5 +189,7 @@ def test_what_forward_said_is_on_its_ctx(side):
 
 def test_apply_jvp(side):
     """The node calls the user's jvp; forward mode does, once it is there."""
-    y = make(side, lambda ctx, a: a * 3, jvp=staticmethod(lambda ctx, t: t * 3)).apply(leaf(side, 1.0))
+    y = make(side, lambda ctx, a: a * 3, jvp=staticmethod(lambda ctx, t: t * 3)).apply(
+        leaf(side, 1.0)
+    )
     same(side, y.grad_fn.apply_jvp(side.tensor([2.0])), [6])

@@ -1,4 +1,6 @@
-"""Threads and tasks: the grad mode of each, and gradients into shared parameters, of which none is lost."""
+"""Threads and tasks: the grad mode of each, and gradients into shared parameters, of which none is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ THREADS = 8
 
 
 def together(work, threads=THREADS):
-    """Run `work(i)` on several threads, all of which start at the same moment; exceptions are raised here."""
+    """Run `work(i)` on several threads, all of which start at the same moment; exceptions are
+    raised here.
+    """
     barrier = threading.Barrier(threads)
 
     def run(i):
@@ -87,7 +91,9 @@ def test_one_graph_from_two_threads(side):
 
     def work(i):
         for _ in range(10):
-            np.testing.assert_allclose(side.values(side.autograd.grad(loss, x, retain_graph=True)[0]), expected)
+            np.testing.assert_allclose(
+                side.values(side.autograd.grad(loss, x, retain_graph=True)[0]), expected
+            )
             loss.backward(retain_graph=True)
 
     together(work, 2)
@@ -177,7 +183,9 @@ def test_the_mode_of_a_pass_does_not_reach_another_thread():
 
 
 def test_tasks_keep_to_themselves():
-    """Each task has a mode of its own, and saves by its own hooks. (PyTorch's belong to the thread.)"""
+    """Each task has a mode of its own, and saves by its own hooks. (PyTorch's belong to the
+    thread.)
+    """
     x = mg.asarray(np.ones(2), requires_grad=True)
     packed = []
 
@@ -189,7 +197,9 @@ def test_tasks_keep_to_themselves():
             return (x * 2).requires_grad
 
     async def packing():
-        with mg.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or t.detach(), lambda t: t):
+        with mg.autograd.graph.saved_tensors_hooks(
+            lambda t: packed.append(1) or t.detach(), lambda t: t
+        ):
             await asyncio.sleep(0)
             y = x * x
             await asyncio.sleep(0)
@@ -227,7 +237,9 @@ def test_backward_in_tasks():
 
 @pytest.mark.parametrize("instrument", ["anomaly", "saved"])
 def test_instruments_come_and_go_while_others_record(instrument):
-    """The hot path is closed and opened again under the feet of threads that record and differentiate."""
+    """The hot path is closed and opened again under the feet of threads that record and
+    differentiate.
+    """
     w = mg.asarray(np.zeros(2), requires_grad=True)
     stop = threading.Event()
 

@@ -1,4 +1,6 @@
-"""Gradients that a Function or a hook leaves undefined, retained ones that add up, and what users make of needs_input_grad."""
+"""Gradients that a Function or a hook leaves undefined, retained ones that add up, and what users
+make of needs_input_grad.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,11 @@ class TestUndefined:
         first, seen = functions(side)
         x, w = leaf([1.0]), leaf([1.0])
         first.apply(x, seen.apply(w)).backward()
-        assert seen.log == [[0.0]] and numbers(side, x.grad) == [1.0] and numbers(side, w.grad) == [0.0]
+        assert (
+            seen.log == [[0.0]]
+            and numbers(side, x.grad) == [1.0]
+            and numbers(side, w.grad) == [0.0]
+        )
 
     def test_grad_by_what_lies_behind(self, side, leaf):
         first, seen = functions(side)
@@ -87,7 +93,9 @@ class TestUndefined:
         first, _ = functions(side)
         x, w = leaf([1.0]), leaf([1.0])
         log = []
-        side.autograd.graph.register_multi_grad_hook((x, w), lambda grads: log.append([numbers(side, g) for g in grads]))
+        side.autograd.graph.register_multi_grad_hook(
+            (x, w), lambda grads: log.append([numbers(side, g) for g in grads])
+        )
         first.apply(x, w).backward()
         assert log == [[[1.0], None]]
 

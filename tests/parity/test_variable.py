@@ -1,4 +1,7 @@
-"""Variable and the other forms of former days: FEATURES H, and F010, F011, F024. Some work in multigrad only, with a warning."""
+"""Variable and the other forms of former days: FEATURES H, and F010, F011, F024.
+
+Some work in multigrad only, with a warning.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,11 @@ def test_memory_and_version_are_shared(side):
 
 def test_every_array_is_a_variable(side):
     Variable = side.autograd.Variable
-    assert isinstance(side.tensor([1.0]), Variable) and not isinstance(3, Variable) and not isinstance(np.ones(1), Variable)
+    assert (
+        isinstance(side.tensor([1.0]), Variable)
+        and not isinstance(3, Variable)
+        and not isinstance(np.ones(1), Variable)
+    )
     v = Variable(side.tensor([1.0]), requires_grad=True)
     seen = []
     v.register_hook(seen.append)
@@ -62,9 +69,16 @@ def test_volatile(side):
     with pytest.warns(UserWarning, match=NO_EFFECT) as caught:
         v = Variable(x, volatile=True)
     assert not v.requires_grad and caught[0].filename == __file__
-    with pytest.warns(UserWarning, match=NO_EFFECT), pytest.raises(ValueError, match="Variable can't be volatile and require_grad at the same time!"):
+    with (
+        pytest.warns(UserWarning, match=NO_EFFECT),
+        pytest.raises(
+            ValueError, match="Variable can't be volatile and require_grad at the same time!"
+        ),
+    ):
         Variable(x, requires_grad=True, volatile=True)
-    with pytest.warns(UserWarning, match=r"volatile was removed \(Variable.volatile is always False\)") as caught:
+    with pytest.warns(
+        UserWarning, match=r"volatile was removed \(Variable.volatile is always False\)"
+    ) as caught:
         assert x.volatile is False
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match=NO_EFFECT) as caught:
@@ -73,27 +87,35 @@ def test_volatile(side):
     assert (x * 2).requires_grad
 
 
-@pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda V, x: V([1.0]), TypeError, "Variable data has to be a tensor, but got list"),
-    (lambda V, x: V(1.0), TypeError, "Variable data has to be a tensor, but got float"),
-    (lambda V, x: V(x, requires_grad=None), TypeError, "NoneType"),
-    (lambda V, x: V(x, volatile=None), TypeError, "NoneType"),
-    (lambda V, x: V(x, grad_fn=None), TypeError, "grad_fn"),
-])
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda V, x: V([1.0]), TypeError, "Variable data has to be a tensor, but got list"),
+        (lambda V, x: V(1.0), TypeError, "Variable data has to be a tensor, but got float"),
+        (lambda V, x: V(x, requires_grad=None), TypeError, "NoneType"),
+        (lambda V, x: V(x, volatile=None), TypeError, "NoneType"),
+        (lambda V, x: V(x, grad_fn=None), TypeError, "grad_fn"),
+    ],
+)
 def test_errors(side, make, error, message):
     with pytest.raises(error, match=message):
         make(side.autograd.Variable, side.tensor([1.0]))
 
 
 def test_integers_have_no_gradient(side):
-    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype can require gradients|Only Tensors"):
+    with pytest.raises(
+        RuntimeError,
+        match="only Tensors of floating point and complex dtype can require gradients|Only Tensors",
+    ):
         side.autograd.Variable(side.tensor([1], dtype="int64"), requires_grad=True)
 
 
 def test_leaves_and_flags(side):
     v = side.autograd.Variable(side.tensor([1.0]), requires_grad=True)
     y = v * 2
-    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+    with pytest.raises(
+        RuntimeError, match="you can only change requires_grad flags of leaf variables"
+    ):
         y.requires_grad = False
     assert v.is_leaf and not y.is_leaf and y.grad_fn is not None and v.grad_fn is None
     v.grad = None
@@ -106,18 +128,29 @@ def test_leaves_and_flags(side):
 def test_where_it_is_found(side):
     package = side.autograd.__name__
     module = sys.modules[f"{package}.variable"]
-    assert module.Variable is side.autograd.Variable and type(module.Variable) is module.VariableMeta
-    with pytest.raises(RuntimeError, match=r"autograd.variable\(...\) is deprecated, use \w+.tensor\(...\) instead"):
+    assert (
+        module.Variable is side.autograd.Variable and type(module.Variable) is module.VariableMeta
+    )
+    with pytest.raises(
+        RuntimeError, match=r"autograd.variable\(...\) is deprecated, use \w+.tensor\(...\) instead"
+    ):
         side.autograd.variable([1.0])
 
 
 def test_grad_variables(side):
     x = side.tensor([1.0, 2.0], requires_grad=True)
-    with pytest.warns(FutureWarning, match="`grad_variables` is deprecated. Use `grad_tensors` instead."):
+    with pytest.warns(
+        FutureWarning, match="`grad_variables` is deprecated. Use `grad_tensors` instead."
+    ):
         side.autograd.backward(x * 2, grad_variables=[side.tensor([1.0, 10.0])])
     same(side, x.grad, [2, 20])
-    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="Please only use `grad_tensors`"):
-        side.autograd.backward(x * 2, [side.tensor([1.0, 1.0])], grad_variables=[side.tensor([1.0, 1.0])])
+    with (
+        pytest.warns(FutureWarning),
+        pytest.raises(RuntimeError, match="Please only use `grad_tensors`"),
+    ):
+        side.autograd.backward(
+            x * 2, [side.tensor([1.0, 1.0])], grad_variables=[side.tensor([1.0, 1.0])]
+        )
 
 
 def test_retain_variables(side):
@@ -128,15 +161,22 @@ def test_retain_variables(side):
             with pytest.raises(TypeError, match="retain_variables"):
                 backward(retain_variables=True)
             continue
-        with pytest.warns(FutureWarning, match="`retain_variables` is deprecated. Use `retain_graph` instead."):
+        with pytest.warns(
+            FutureWarning, match="`retain_variables` is deprecated. Use `retain_graph` instead."
+        ):
             backward(retain_variables=True)
-        with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="Please only use `retain_graph`"):
+        with (
+            pytest.warns(FutureWarning),
+            pytest.raises(RuntimeError, match="Please only use `retain_graph`"),
+        ):
             backward(retain_variables=True, retain_graph=True)
     if side.name != "torch":
         same(side, x.grad, [4, 8])
         with pytest.warns(FutureWarning):
             y.backward(retain_variables=False)
-        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        with pytest.raises(
+            RuntimeError, match="Trying to backward through the graph a second time"
+        ):
             y.backward()
 
 

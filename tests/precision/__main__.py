@@ -1,4 +1,6 @@
-"""`python -m precision [operations] [--write FILE]`: sweep, print the table, write it between the markers of a file, fail on a bug."""
+"""`python -m precision [operations] [--write FILE]`: sweep, print the table, write it between the
+markers of a file, fail on a bug.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m precision", description=__doc__)
     parser.add_argument("operations", nargs="*", help="all, if none is named")
-    parser.add_argument("--write", type=Path, help="a file with markers, between which the table goes")
+    parser.add_argument(
+        "--write", type=Path, help="a file with markers, between which the table goes"
+    )
     parser.add_argument("--jobs", type=int, help="processes; as many as there are cores")
     options = parser.parse_args()
     unknown = set(options.operations) - set(sweep.operations())
@@ -47,13 +51,28 @@ def main() -> int:
 
 def cells(row: dict[str, Any]) -> list[str]:
     """A row of the table as text."""
-    return [row["operation"], row["arguments"], *(number(row[c]) for c in ("gradient", "jvp", "second")), row["where"],
-            "excused" if row["excused"] else ""]
+    return [
+        row["operation"],
+        row["arguments"],
+        *(number(row[c]) for c in ("gradient", "jvp", "second")),
+        row["where"],
+        "excused" if row["excused"] else "",
+    ]
 
 
 def number(x: float | None) -> str:
     """Two digits; what is far below a rounding is none."""
-    return "" if x is None else "0" if x < 0.01 else f"{x:.1f}" if x < 10 else f"{x:.0f}" if x < 1e4 else f"{x:.1e}"
+    return (
+        ""
+        if x is None
+        else "0"
+        if x < 0.01
+        else f"{x:.1f}"
+        if x < 10
+        else f"{x:.0f}"
+        if x < 1e4
+        else f"{x:.1e}"
+    )
 
 
 HEAD = ["operation", "arguments", "gradient", "jvp", "second", "worst at", ""]
@@ -65,16 +84,34 @@ def plain(rows: list[dict[str, Any]]) -> str:
     widths = [max(len(r[i]) for r in table) for i in range(len(HEAD))]
 
     def line(cells: list[str]) -> str:
-        return "  ".join(c.rjust(w) if 2 <= i <= 4 else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))).rstrip()
+        return "  ".join(
+            c.rjust(w) if 2 <= i <= 4 else c.ljust(w)
+            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()
 
     return "\n".join(map(line, table))
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
     """Put the table into the file, between its markers."""
-    lines = [f"| {' | '.join(r)} |" for r in [HEAD, ["---", "---", "---:", "---:", "---:", "---", "---"], *map(cells, rows)]]
-    lines += ["", "Excused:", "", *(f"- {name}, {kind}: {e.reason} (at most {e.absolute:g} epsilon)." for (name, kind), e in EXCUSED.items())]
-    lines += ["", f"Taken with python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, mpmath {mpmath.__version__}."]
+    lines = [
+        f"| {' | '.join(r)} |"
+        for r in [HEAD, ["---", "---", "---:", "---:", "---:", "---", "---"], *map(cells, rows)]
+    ]
+    lines += [
+        "",
+        "Excused:",
+        "",
+        *(
+            f"- {name}, {kind}: {e.reason} (at most {e.absolute:g} epsilon)."
+            for (name, kind), e in EXCUSED.items()
+        ),
+    ]
+    lines += [
+        "",
+        f"Taken with python {platform.python_version()}, numpy {np.__version__}, scipy "
+        f"{scipy.__version__}, mpmath {mpmath.__version__}.",
+    ]
     between_markers(path, lines)
 
 

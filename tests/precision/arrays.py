@@ -1,7 +1,9 @@
-"""The functions of whole arrays in mpmath, on object arrays of numbers: those of mparray, and others written out.
+"""The functions of whole arrays in mpmath, on object arrays of numbers: those of mparray, and
+others written out.
 
-A function takes the values of all parameters of its operation in order, then the outputs in float64, which say what has no
-definite value (an order, a sign), and returns the outputs that carry gradients.
+A function takes the values of all parameters of its operation in order, then the outputs in
+float64, which say what has no definite value (an order, a sign), and returns the outputs that carry
+gradients.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def to_mparray(x: Any) -> Any:
         return x
     if x.dtype != object:
         return mparray.asarray(x)
-    return mparray.asarray(x, dtype=np.complex128 if any(isinstance(v, mp.mpc) for v in x.flat) else np.float64)
+    return mparray.asarray(
+        x, dtype=np.complex128 if any(isinstance(v, mp.mpc) for v in x.flat) else np.float64
+    )
 
 
 def from_mparray(x: Any) -> Any:
@@ -60,12 +64,15 @@ def _mparrays(name: str) -> Callable[..., Any]:
 
 
 def _elementwise(f: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *values: np.asarray(np.frompyfunc(f, len(values) - 1, 1)(*values[:-1]), dtype=object)
+    return lambda *values: np.asarray(
+        np.frompyfunc(f, len(values) - 1, 1)(*values[:-1]), dtype=object
+    )
 
 
 # ----- what mparray lacks or has otherwise (0.2.2) -----
 #
-# Its var squares complex numbers instead of their moduli, its linspace and full go through float64; linalg, fft and our kernels it has not.
+# Its var squares complex numbers instead of their moduli, its linspace and full go through float64;
+# linalg, fft and our kernels it has not.
 
 
 def _same(x: Any, *_: Any) -> Any:
@@ -86,7 +93,9 @@ def _std(*values: Any) -> Any:
     return linalg.each(mp.sqrt, _var(*values))
 
 
-def _linspace(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool, _: Any) -> Any:
+def _linspace(
+    start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool, _: Any
+) -> Any:
     steps = num - 1 if endpoint else num
     weights = [mp.mpf(i) / steps if i else mp.zero for i in range(num)]
     return np.asarray([start * (1 - w) + stop * w for w in weights], dtype=object)
@@ -130,8 +139,12 @@ def _read_slices(x: Any, part: Any, _: Any) -> Any:
         elif name in ("real", "imag"):
             x = linalg.each(lambda z, name=name: getattr(mp.mpmathify(z), name), x)
         else:
-            x = {"matrix_transpose": np.transpose, "permute_dims": np.transpose, "reshape": lambda x, shape, copy: x.reshape(shape),
-                 "expand_dims": np.expand_dims}[name](x, *arguments)
+            x = {
+                "matrix_transpose": np.transpose,
+                "permute_dims": np.transpose,
+                "reshape": lambda x, shape, copy: x.reshape(shape),
+                "expand_dims": np.expand_dims,
+            }[name](x, *arguments)
     return np.asarray(x, dtype=object)
 
 
@@ -157,7 +170,9 @@ _log: Any = np.frompyfunc(mp.log, 1, 1)
 
 def _log_sum_exp(x: Any, axis: Any, keepdims: bool, _: Any) -> Any:
     total = np.sum(_exp(x), axis=axis, keepdims=True)
-    return np.asarray(_log(total if keepdims else np.sum(_exp(x), axis=axis)), dtype=object), _exp(x) / total
+    return np.asarray(_log(total if keepdims else np.sum(_exp(x), axis=axis)), dtype=object), _exp(
+        x
+    ) / total
 
 
 def _softmax(x: Any, axis: Any, _: Any) -> Any:
@@ -184,17 +199,33 @@ def _order_statistics(x: Any, places: Any, _: Any) -> Any:
 
 
 def _extremum(choose: Any) -> Callable[..., Any]:
-    return lambda a, axis, keepdims, _: np.asarray(choose(a, axis=axis, keepdims=keepdims), dtype=object)
+    return lambda a, axis, keepdims, _: np.asarray(
+        choose(a, axis=axis, keepdims=keepdims), dtype=object
+    )
 
 
 OWN: dict[str, Callable[..., Any]] = {
-    "convolution": _convolution, "log_softmax": _log_softmax, "log_sum_exp": _log_sum_exp, "nanmax": _extremum(np.max), "nanmin": _extremum(np.min),
-    "order_statistics": _order_statistics, "softmax": _softmax, "softplus": _softplus,
+    "convolution": _convolution,
+    "log_softmax": _log_softmax,
+    "log_sum_exp": _log_sum_exp,
+    "nanmax": _extremum(np.max),
+    "nanmin": _extremum(np.min),
+    "order_statistics": _order_statistics,
+    "softmax": _softmax,
+    "softplus": _softplus,
     **dict.fromkeys(("asarray", "astype", "refuse", "to_device"), _same),
-    "clip": _clip, "var": _var, "std": _std, "linspace": _linspace, "full": _full,
+    "clip": _clip,
+    "var": _var,
+    "std": _std,
+    "linspace": _linspace,
+    "full": _full,
     "full_like": lambda x, value, dtype, device, _: _full(x.shape, value, dtype, device, _),
-    "scatter_add": _scatter_add, "unindex": _unindex, "getitem": _getitem, "setitem": _setitem,
-    "read_slices": _read_slices, "copy_slices": _copy_slices,
+    "scatter_add": _scatter_add,
+    "unindex": _unindex,
+    "getitem": _getitem,
+    "setitem": _setitem,
+    "read_slices": _read_slices,
+    "copy_slices": _copy_slices,
     "difference_of_squares": lambda x1, x2, _: x1 * x1 - x2 * x2,
     "scaled": lambda x, by, _: x * by.recipe(mp, mp.mpf(1)),
-}  # fmt: skip
+}

@@ -20,7 +20,8 @@ class Diverged(ArithmeticError):
 
 
 def slope(f: Function, scale: Any = 1, least: Any = LEAST) -> Any:
-    """The derivative of f(t) at t = 0, of a number or an object array of numbers; f varies over lengths of `scale`, or less.
+    """The derivative of f(t) at t = 0, of a number or an object array of numbers; f varies over
+    lengths of `scale`, or less.
 
     One that is smaller than `least` may count as 0.
     """
@@ -29,33 +30,56 @@ def slope(f: Function, scale: Any = 1, least: Any = LEAST) -> Any:
 
 def mixed(f: Callable[[Any, Any], Any], scale: Any = 1, least: Any = AGREEMENT) -> Any:
     """The second derivative of f(s, t) at (0, 0), by s and by t."""
-    return _converged(f, lambda h: 2 * h * h, ((1, 1, 1), (-1, 1, -1), (-1, -1, 1), (1, -1, -1)), scale, 4, least)
+    return _converged(
+        f, lambda h: 2 * h * h, ((1, 1, 1), (-1, 1, -1), (-1, -1, 1), (1, -1, -1)), scale, 4, least
+    )
 
 
-def _converged(f: Callable[..., Any], divisor: Function, stencil: tuple[Any, ...], scale: Any, share: int, least: Any) -> Any:
-    """The difference in the fewest digits that suffice: with a step 1000 times as small it must come out the same.
+def _converged(
+    f: Callable[..., Any],
+    divisor: Function,
+    stencil: tuple[Any, ...],
+    scale: Any,
+    share: int,
+    least: Any,
+) -> Any:
+    """The difference in the fewest digits that suffice: with a step 1000 times as small it must
+    come out the same.
 
-    What comes out as 0 may be something that rounding hides; so may the part of a complex number that does, whatever the other part.
+    What comes out as 0 may be something that rounding hides; so may the part of a complex number
+    that does, whatever the other part.
     """
     for digits in DIGITS:
         with mp.workdps(digits):
             h = scale * mp.mpf(10) ** -(digits // share)
-            (coarse, _), (fine, hidden) = (_difference(f, divisor(k), stencil, k) for k in (h, h / 1000))
+            (coarse, _), (fine, hidden) = (
+                _difference(f, divisor(k), stencil, k) for k in (h, h / 1000)
+            )
             size = magnitude(fine)
             if max(size, magnitude(coarse), hidden) <= least:
                 return 0 * fine
             blank = isinstance(fine, mp.mpc) and 0 in (fine.real, fine.imag) and digits < DIGITS[-1]
             if size and magnitude(fine - coarse) <= AGREEMENT * size and not blank:
                 return fine
-    raise Diverged(f"in {DIGITS[-1]} digits, steps of {mp.nstr(h, 3)} and a thousandth of that give {mp.nstr(coarse, 3)} and {mp.nstr(fine, 3)}")
+    raise Diverged(
+        f"in {DIGITS[-1]} digits, steps of {mp.nstr(h, 3)} and a thousandth of that give "
+        f"{mp.nstr(coarse, 3)} and {mp.nstr(fine, 3)}"
+    )
 
 
-def _difference(f: Callable[..., Any], divisor: Any, stencil: tuple[Any, ...], h: Any) -> tuple[Any, Any]:
-    """The sum of f at the points of the stencil, each by its weight, over the divisor, 0 where that is rounding; and what rounding may hide."""
+def _difference(
+    f: Callable[..., Any], divisor: Any, stencil: tuple[Any, ...], h: Any
+) -> tuple[Any, Any]:
+    """The sum of f at the points of the stencil, each by its weight, over the divisor, 0 where that
+    is rounding; and what rounding may hide.
+    """
     values = [f(*(h * p for p in place)) for _, *place in stencil]
-    total = sum((weight * v for (weight, *_), v in zip(stencil, values, strict=True)), 0 * values[0])
+    total = sum(
+        (weight * v for (weight, *_), v in zip(stencil, values, strict=True)), 0 * values[0]
+    )
     size = max(map(magnitude, values))
-    hidden = max(size, 1) * mp.eps * 1000 / (2 * divisor)  # what f adds up, and to 0 perhaps, may be larger than its value
+    # what f adds up, and to 0 perhaps, may be larger than its value
+    hidden = max(size, 1) * mp.eps * 1000 / (2 * divisor)
     return (total if magnitude(total) > size * mp.eps * 1000 else 0 * total) / (2 * divisor), hidden
 
 

@@ -10,8 +10,18 @@ from mpmath import mp
 
 Scale = dict[Any, Callable[[int], Any]]
 
-FORWARD: Scale = {None: lambda n: mp.one, "backward": lambda n: mp.one, "ortho": lambda n: 1 / mp.sqrt(n), "forward": lambda n: mp.one / n}
-INVERSE: Scale = {None: FORWARD["forward"], "backward": FORWARD["forward"], "ortho": FORWARD["ortho"], "forward": FORWARD["backward"]}
+FORWARD: Scale = {
+    None: lambda n: mp.one,
+    "backward": lambda n: mp.one,
+    "ortho": lambda n: 1 / mp.sqrt(n),
+    "forward": lambda n: mp.one / n,
+}
+INVERSE: Scale = {
+    None: FORWARD["forward"],
+    "backward": FORWARD["forward"],
+    "ortho": FORWARD["ortho"],
+    "forward": FORWARD["backward"],
+}
 
 
 def _resized(x: Any, n: int, axis: int) -> Any:
@@ -25,7 +35,10 @@ def _resized(x: Any, n: int, axis: int) -> Any:
 def _transform(x: Any, n: int, axis: int, sign: int, scale: Any) -> Any:
     """The sums over j of exp(sign 2 pi i j k / n) x_j."""
     x = np.moveaxis(_resized(x, n, axis), axis, -1)
-    waves = np.asarray([[mp.expjpi(sign * mp.mpf(2 * (j * k % n)) / n) for k in range(n)] for j in range(n)], dtype=object)
+    waves = np.asarray(
+        [[mp.expjpi(sign * mp.mpf(2 * (j * k % n)) / n) for k in range(n)] for j in range(n)],
+        dtype=object,
+    )
     return np.moveaxis(np.asarray(x @ waves, dtype=object) * scale, -1, axis)
 
 
@@ -34,12 +47,16 @@ def _half(x: Any, n: int, axis: int) -> Any:
 
 
 def _whole(x: Any, n: int, axis: int) -> Any:
-    """All n values of a spectrum that has conjugate halves, from the first half; the imaginary parts of its ends do not count."""
+    """All n values of a spectrum that has conjugate halves, from the first half; the imaginary
+    parts of its ends do not count.
+    """
     x = np.moveaxis(_resized(x, n // 2 + 1, axis), axis, -1).copy()
     conj = np.frompyfunc(mp.conj, 1, 1)
     for k in {0, *([n // 2] if n % 2 == 0 else [])}:
         x[..., k] = (x[..., k] + conj(x[..., k])) / 2
-    return np.moveaxis(np.concatenate([x, conj(x[..., 1 : (n + 1) // 2][..., ::-1])], axis=-1), -1, axis)
+    return np.moveaxis(
+        np.concatenate([x, conj(x[..., 1 : (n + 1) // 2][..., ::-1])], axis=-1), -1, axis
+    )
 
 
 def _real(x: Any) -> Any:
@@ -75,12 +92,17 @@ def hfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
 
 
 def _several(one: Any, last: Any = None) -> Any:
-    """A transform over several axes: `last` over the last of them, first or at the end as its kind demands, `one` over the others."""
+    """A transform over several axes: `last` over the last of them, first or at the end as its kind
+    demands, `one` over the others.
+    """
 
     def function(x: Any, s: Any, axes: Any, norm: Any, _: Any) -> Any:
-        axes = tuple(range(x.ndim))[x.ndim - len(s or x.shape):] if axes is None else tuple(axes)
+        axes = tuple(range(x.ndim))[x.ndim - len(s or x.shape) :] if axes is None else tuple(axes)
         lengths = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
-        steps = [(one, x.shape[a] if n is None else n, a) for n, a in zip(lengths, axes, strict=True)]  # as it was, where an axis is repeated
+        # as it was, where an axis is repeated
+        steps = [
+            (one, x.shape[a] if n is None else n, a) for n, a in zip(lengths, axes, strict=True)
+        ]
         if last is not None:
             steps[-1] = (last, lengths[-1], axes[-1])
             steps = steps[::-1] if last is rfft else steps
@@ -92,12 +114,18 @@ def _several(one: Any, last: Any = None) -> Any:
 
 
 def _shift(x: Any, axes: Any, sign: int) -> Any:
-    axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    axes = (
+        tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    )
     return np.roll(x, [sign * (x.shape[a] // 2) for a in axes], axes)
 
 
 FUNCTIONS: dict[str, Any] = {
     **{f"fft.{f.__name__}": f for f in (fft, ifft, rfft, irfft, hfft, ihfft)},
-    "fft.fftn": _several(fft), "fft.ifftn": _several(ifft), "fft.rfftn": _several(fft, rfft), "fft.irfftn": _several(ifft, irfft),
-    "fft.fftshift": lambda x, axes, _: _shift(x, axes, 1), "fft.ifftshift": lambda x, axes, _: _shift(x, axes, -1),
-}  # fmt: skip
+    "fft.fftn": _several(fft),
+    "fft.ifftn": _several(ifft),
+    "fft.rfftn": _several(fft, rfft),
+    "fft.irfftn": _several(ifft, irfft),
+    "fft.fftshift": lambda x, axes, _: _shift(x, axes, 1),
+    "fft.ifftshift": lambda x, axes, _: _shift(x, axes, -1),
+}

@@ -1,6 +1,7 @@
 """The functions of linear algebra on object arrays, by their definitions.
 
-Determinants by Leibniz, inverses by Cramer, eigenvalues by Newton's method, eigenvectors from adjugates, singular values from x^H x.
+Determinants by Leibniz, inverses by Cramer, eigenvalues by Newton's method, eigenvectors from
+adjugates, singular values from x^H x.
 """
 
 from __future__ import annotations
@@ -52,11 +53,18 @@ def is_complex(x: Any) -> bool:
 
 
 def batched(f: Callable[..., Any], *axes: int) -> Callable[..., Any]:
-    """A function of matrices as one of batches of them; `axes` says how many axes of each argument, outputs in float64 included, it takes."""
+    """A function of matrices as one of batches of them; `axes` says how many axes of each argument,
+    outputs in float64 included, it takes.
+    """
 
     def function(*values: Any) -> Any:
-        lead = np.broadcast_shapes(*(v.shape[: v.ndim - k] for v, k in zip(values, axes, strict=True)))
-        spread = [np.broadcast_to(v, (*lead, *v.shape[v.ndim - k:])) for v, k in zip(values, axes, strict=True)]
+        lead = np.broadcast_shapes(
+            *(v.shape[: v.ndim - k] for v, k in zip(values, axes, strict=True))
+        )
+        spread = [
+            np.broadcast_to(v, (*lead, *v.shape[v.ndim - k :]))
+            for v, k in zip(values, axes, strict=True)
+        ]
         found = [f(*(v[i] for v in spread)) for i in np.ndindex(*lead)]
         if isinstance(found[0], tuple):
             return tuple(_stacked(part, lead) for part in zip(*found, strict=True))
@@ -82,7 +90,9 @@ def determinant(x: Any) -> Any:
     """By Leibniz' formula, which singular matrices have as well."""
     if len(x) == 1:
         return x[0, 0]
-    return sum((-1) ** j * x[0, j] * determinant(np.delete(x[1:], j, axis=1)) for j in range(len(x)))
+    return sum(
+        (-1) ** j * x[0, j] * determinant(np.delete(x[1:], j, axis=1)) for j in range(len(x))
+    )
 
 
 def _slogdet(x: Any) -> Any:
@@ -95,11 +105,19 @@ def _cofactors(x: Any) -> Any:
     n = len(x)
     if n == 1:
         return np.asarray([[mp.one]], dtype=object)
-    return np.asarray([[(-1) ** (i + j) * determinant(np.delete(np.delete(x, j, 0), i, 1)) for j in range(n)] for i in range(n)], dtype=object)
+    return np.asarray(
+        [
+            [(-1) ** (i + j) * determinant(np.delete(np.delete(x, j, 0), i, 1)) for j in range(n)]
+            for i in range(n)
+        ],
+        dtype=object,
+    )
 
 
 def _adjugate_tangent(x: Any, dx: Any) -> Any:
-    """The derivative of the adjugate, by a formula that is exact for polynomials up to the fourth degree."""
+    """The derivative of the adjugate, by a formula that is exact for polynomials up to the fourth
+    degree.
+    """
     assert len(x) < 6
     first, second = (_cofactors(x + t * dx) - _cofactors(x - t * dx) for t in (1, 2))
     return (8 * first - second) / 12
@@ -128,7 +146,9 @@ def _cholesky(x: Any) -> Any:
     found = zeros((n, n))
     for i in range(n):
         for j in range(i):
-            found[i, j] = (x[i, j] - sum(found[i, k] * mp.conj(found[j, k]) for k in range(j))) / found[j, j]
+            found[i, j] = (
+                x[i, j] - sum(found[i, k] * mp.conj(found[j, k]) for k in range(j))
+            ) / found[j, j]
         found[i, i] = mp.sqrt(mp.re(x[i, i]) - sum(abs(found[i, k]) ** 2 for k in range(i)))
     return found
 
@@ -138,7 +158,9 @@ def rounded(x: Any) -> Any:
 
 
 def _eigen(x: Any, guesses: Any) -> Any:
-    """Eigenvalues by Newton's method from those in float64, and unit vectors from the adjugate of x - value, a matrix of rank 1."""
+    """Eigenvalues by Newton's method from those in float64, and unit vectors from the adjugate of x
+    - value, a matrix of rank 1.
+    """
     values, vectors = [], []
     for guess in guesses:
         value = mp.mpmathify(guess.item())
@@ -210,9 +232,13 @@ def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any, _: Any) -> Any:
     sizes = each(abs, x)
     axis = tuple(range(x.ndim)) if axis is None else axis
     if ord in (INF, -INF):
-        return np.asarray((np.max if ord > 0 else np.min)(sizes, axis=axis, keepdims=keepdims), dtype=object)
+        return np.asarray(
+            (np.max if ord > 0 else np.min)(sizes, axis=axis, keepdims=keepdims), dtype=object
+        )
     p = mp.mpf(ord)
-    return each(lambda s: s ** (1 / p), total(each(lambda s: s**p if s else s, sizes), axis, keepdims))
+    return each(
+        lambda s: s ** (1 / p), total(each(lambda s: s**p if s else s, sizes), axis, keepdims)
+    )
 
 
 def _matrix_norm(x: Any, keepdims: bool, ord: Any, _: Any) -> Any:
@@ -235,7 +261,10 @@ def _norm_of(x: Any, ord: Any) -> Any:
 
 def _cross(x1: Any, x2: Any, axis: int, _: Any) -> Any:
     a, b = (np.moveaxis(x, axis, -1) for x in np.broadcast_arrays(x1, x2))
-    parts = [a[..., (i + 1) % 3] * b[..., (i + 2) % 3] - a[..., (i + 2) % 3] * b[..., (i + 1) % 3] for i in range(3)]
+    parts = [
+        a[..., (i + 1) % 3] * b[..., (i + 2) % 3] - a[..., (i + 2) % 3] * b[..., (i + 1) % 3]
+        for i in range(3)
+    ]
     return np.moveaxis(np.stack(parts, axis=-1), -1, axis)
 
 
@@ -254,17 +283,29 @@ def _each_matrix(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "linalg.inv": _each_matrix(inverse), "linalg.det": _each_matrix(determinant), "linalg.slogdet": _each_matrix(_slogdet),
-    "adjugate": _each_matrix(_cofactors), "adjugate_tangent": lambda x, dx, _: batched(_adjugate_tangent, 2, 2)(x, dx),
+    "linalg.inv": _each_matrix(inverse),
+    "linalg.det": _each_matrix(determinant),
+    "linalg.slogdet": _each_matrix(_slogdet),
+    "adjugate": _each_matrix(_cofactors),
+    "adjugate_tangent": lambda x, dx, _: batched(_adjugate_tangent, 2, 2)(x, dx),
     "linalg.matrix_power": lambda x, n, _: batched(lambda m: _power(m, n), 2)(x),
-    "linalg.pinv": lambda x, rtol, _: batched(_pseudoinverse, 2)(x), "linalg.solve": _solved,
-    "linalg.cholesky": lambda x, upper, _: batched(lambda m: adjoint(_cholesky(m)) if upper else _cholesky(m), 2)(x),
-    "linalg.eigh": _each_matrix(_eigh), "linalg.eigvalsh": lambda x, _: batched(_eigh, 2)(x)[0],
-    "linalg.eig": _each_matrix(_eig), "linalg.eigvals": lambda x, _: batched(_eig, 2)(x)[0],
+    "linalg.pinv": lambda x, rtol, _: batched(_pseudoinverse, 2)(x),
+    "linalg.solve": _solved,
+    "linalg.cholesky": lambda x, upper, _: batched(
+        lambda m: adjoint(_cholesky(m)) if upper else _cholesky(m), 2
+    )(x),
+    "linalg.eigh": _each_matrix(_eigh),
+    "linalg.eigvalsh": lambda x, _: batched(_eigh, 2)(x)[0],
+    "linalg.eig": _each_matrix(_eig),
+    "linalg.eigvals": lambda x, _: batched(_eig, 2)(x)[0],
     "linalg.qr": lambda x, mode, found: batched(_qr, 2, 2)(x, found[1]),
-    "linalg.svd": lambda x, full_matrices, _: batched(_svd, 2)(x), "linalg.svdvals": lambda x, _: batched(_svd, 2)(x)[1],
+    "linalg.svd": lambda x, full_matrices, _: batched(_svd, 2)(x),
+    "linalg.svdvals": lambda x, _: batched(_svd, 2)(x)[1],
     "singular_factor": lambda x, ord, _: batched(lambda m: _singular_factor(m, ord), 2)(x),
-    "linalg.vector_norm": _vector_norm, "linalg.matrix_norm": _matrix_norm,
-    "linalg.cross": _cross, "linalg.outer": lambda x1, x2, _: x1[:, None] * x2[None, :],
-    "linalg.diagonal": _diagonal, "linalg.trace": lambda x, offset, dtype, _: total(_diagonal(x, offset, _), -1),
-}  # fmt: skip
+    "linalg.vector_norm": _vector_norm,
+    "linalg.matrix_norm": _matrix_norm,
+    "linalg.cross": _cross,
+    "linalg.outer": lambda x1, x2, _: x1[:, None] * x2[None, :],
+    "linalg.diagonal": _diagonal,
+    "linalg.trace": lambda x, offset, dtype, _: total(_diagonal(x, offset, _), -1),
+}

@@ -20,7 +20,9 @@ COTANGENT = 0.6 - 0.8j  # of complex results, and the tangent of complex argumen
 
 @dataclass(frozen=True)
 class Error:
-    """The error of one derivative: `what` is an argument's name for a gradient, "jvp" or "second"."""
+    """The error of one derivative: `what` is an argument's name for a gradient, "jvp" or
+    "second".
+    """
 
     operation: str
     kind: str  # "real" or "complex": the arguments
@@ -34,7 +36,8 @@ class Error:
 def of_number(found: Any, true: Any) -> tuple[float, float]:
     """The error of a number in epsilon, relative to the true one and absolute.
 
-    Where the true one is no normal number, what counts is that the found one is none either: 0 or close, infinite or nan.
+    Where the true one is no normal number, what counts is that the found one is none either: 0 or
+    close, infinite or nan.
     """
     size = abs(true)
     if size > LARGEST / 2:
@@ -52,17 +55,23 @@ def _either(right: bool) -> tuple[float, float]:
 
 
 def of_array(found: Any, true: Any) -> tuple[float, float]:
-    """The norm of an array's error in epsilon, relative to the norm of the true one (unless that is 0) and absolute."""
+    """The norm of an array's error in epsilon, relative to the norm of the true one (unless that is
+    0) and absolute.
+    """
     if not np.all(np.isfinite(found)):
         return _either(False)
-    pairs = [(mp.mpmathify(f.item()), t) for f, t in zip(np.asarray(found).flat, true.flat, strict=True)]
+    pairs = [
+        (mp.mpmathify(f.item()), t) for f, t in zip(np.asarray(found).flat, true.flat, strict=True)
+    ]
     error = mp.sqrt(sum((abs(f - t) ** 2 for f, t in pairs), mp.zero))
     size = mp.sqrt(sum((abs(t) ** 2 for _, t in pairs), mp.zero))
     return float(error / (size or 1) / EPSILON), float(error / EPSILON)
 
 
 def shown(values: Iterable[Any]) -> str:
-    """Arguments as they are written: few digits, all of them where they matter (1 - x near a singular point)."""
+    """Arguments as they are written: few digits, all of them where they matter (1 - x near a
+    singular point).
+    """
     return ", ".join(_number(v) for v in values)
 
 
@@ -74,7 +83,9 @@ def _number(x: Any) -> str:
 
 
 def by_key(errors: Iterable[Error], excuse: Callable[[Error], Any]) -> Iterator[Error]:
-    """The worst error of each operation, kind and derivative; one that nothing excuses before a larger one that is excused."""
+    """The worst error of each operation, kind and derivative; one that nothing excuses before a
+    larger one that is excused.
+    """
     found: dict[tuple[str, str, str], Error] = {}
     for e in errors:
         key = (e.operation, e.kind, e.what)

@@ -1,4 +1,6 @@
-"""Where the elementwise operations are tried: across their domains, at both ends of the range, close to singular points."""
+"""Where the elementwise operations are tried: across their domains, at both ends of the range,
+close to singular points.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,32 @@ import numpy as np
 
 Points = list[tuple[Any, ...]]
 
-SIZES = (1e-300, 1e-160, 1e-20, 1e-8, 1e-3, 0.1, 0.3, 0.7, 1.0, 1.5, 2.5, 4.0, 6.5, 10.0, 18.0, 30.0, 100.0, 700.0, 1e4, 1e8, 1e20,
-         1e150, 1e160, 1e300)
+SIZES = (
+    1e-300,
+    1e-160,
+    1e-20,
+    1e-8,
+    1e-3,
+    0.1,
+    0.3,
+    0.7,
+    1.0,
+    1.5,
+    2.5,
+    4.0,
+    6.5,
+    10.0,
+    18.0,
+    30.0,
+    100.0,
+    700.0,
+    1e4,
+    1e8,
+    1e20,
+    1e150,
+    1e160,
+    1e300,
+)
 REAL = [s * v for v in SIZES for s in (1.0, -1.0)]
 MODERATE = (-2.3, -0.8, -0.3, 0.2, 0.45, 0.9, 1.7, 3.1)
 
@@ -26,17 +52,41 @@ def about(*places: float) -> list[float]:
 
 # What the common points leave out, by operation.
 MORE: dict[str, list[float]] = {
-    "acos": about(1, -1), "acosh": about(1), "asin": about(1, -1), "atanh": about(1, -1), "log1p": about(-1),
-    "cos": about(math.pi, math.pi / 2), "sin": about(math.pi, math.pi / 2), "tan": about(math.pi / 2, math.pi, -3 * math.pi / 2),
-    "cosh": [709.5, 710.4, -710.4], "sinh": [709.5, 710.4, -710.4], "exp": [709.7, -708.0, -740.0], "expm1": [709.7, -3.0, -36.0, -50.0, -700.0],
-    "log": about(1), "log2": about(1), "log10": about(1), "reciprocal": [1e-154, 1e154, 1e-153, 1e-307, 1e307],
-    "sqrt": [1e-307, 1.7e308], "square": [1e154, 8e307], "tanh": [0.05, 3.0, 8.0, 19.0, 22.0, 300.0, 354.0, -19.0],
-}  # fmt: skip
+    "acos": about(1, -1),
+    "acosh": about(1),
+    "asin": about(1, -1),
+    "atanh": about(1, -1),
+    "log1p": about(-1),
+    "cos": about(math.pi, math.pi / 2),
+    "sin": about(math.pi, math.pi / 2),
+    "tan": about(math.pi / 2, math.pi, -3 * math.pi / 2),
+    "cosh": [709.5, 710.4, -710.4],
+    "sinh": [709.5, 710.4, -710.4],
+    "exp": [709.7, -708.0, -740.0],
+    "expm1": [709.7, -3.0, -36.0, -50.0, -700.0],
+    "log": about(1),
+    "log2": about(1),
+    "log10": about(1),
+    "reciprocal": [1e-154, 1e154, 1e-153, 1e-307, 1e307],
+    "sqrt": [1e-307, 1.7e308],
+    "square": [1e154, 8e307],
+    "tanh": [0.05, 3.0, 8.0, 19.0, 22.0, 300.0, 354.0, -19.0],
+}
 
 DOMAIN: dict[str, Any] = {
-    "acos": lambda x: abs(x) < 1, "acosh": lambda x: x > 1, "asin": lambda x: abs(x) < 1, "atanh": lambda x: abs(x) < 1,
-    "log": lambda x: x > 0, "log10": lambda x: x > 0, "log1p": lambda x: x > -1, "log2": lambda x: x > 0, "sqrt": lambda x: x > 0,
-    "abs": lambda x: x != 0, "cbrt": lambda x: x != 0, "relu": lambda x: x != 0, "sign": lambda x: x != 0,
+    "acos": lambda x: abs(x) < 1,
+    "acosh": lambda x: x > 1,
+    "asin": lambda x: abs(x) < 1,
+    "atanh": lambda x: abs(x) < 1,
+    "log": lambda x: x > 0,
+    "log10": lambda x: x > 0,
+    "log1p": lambda x: x > -1,
+    "log2": lambda x: x > 0,
+    "sqrt": lambda x: x > 0,
+    "abs": lambda x: x != 0,
+    "cbrt": lambda x: x != 0,
+    "relu": lambda x: x != 0,
+    "sign": lambda x: x != 0,
     **dict.fromkeys(("ceil", "floor", "trunc"), lambda x: 0.01 < abs(x) % 1 < 0.99),
     "round": lambda x: 0.01 < abs(x) % 1 < 0.49 or 0.51 < abs(x) % 1 < 0.99,
 }
@@ -53,15 +103,40 @@ def real_points(name: str) -> Points:
 def pairs(name: str) -> Points:
     """The points at which a function of two real variables is tried."""
     grid = list(itertools.product([s * v for v in WHERE_PAIRS_MEET for s in (1, -1)], repeat=2))
-    close = [(x, x * (1 + d)) for x in (0.3, -2.5, 1e8, -1e160, 1e-160) for d in (1e-3, 1e-9, -1e-14)]
-    return [p for p in [*grid, *close, *PAIRS.get(name, ())] if PAIR_DOMAIN.get(name, lambda x, y: True)(*p)]
+    close = [
+        (x, x * (1 + d)) for x in (0.3, -2.5, 1e8, -1e160, 1e-160) for d in (1e-3, 1e-9, -1e-14)
+    ]
+    return [
+        p
+        for p in [*grid, *close, *PAIRS.get(name, ())]
+        if PAIR_DOMAIN.get(name, lambda x, y: True)(*p)
+    ]
 
 
 PAIRS: dict[str, Points] = {
-    "pow": [(1 + d, e) for d in (1e-3, -1e-3, 1e-9, -1e-9, 1e-14) for e in (0.5, 3.0, -7.5, 1e3, 1e5, 1e8, -1e8, 1e11)]
-           + [(b, e) for b in (1e-200, 1e-30, 0.2, 3.0, 1e30, 1e200) for e in (-1.5, -1.0, -0.5, 1e-300, 1e-20, 0.5, 1.0, 1.5, 2.0, 3.0)],
-    "logaddexp": [(x, x + d) for x in (0.0, 1.0, 1e6, -1e6) for d in (0.5, -0.5, 30.0, -30.0, 300.0, -300.0, 740.0, -740.0)],
-    "remainder": [(5.3, 2.0), (-5.3, 2.0), (5.3, -2.0), (1e8 + 0.3, 0.7), (1e300, 1e290), (0.5, 1e300)],
+    "pow": [
+        (1 + d, e)
+        for d in (1e-3, -1e-3, 1e-9, -1e-9, 1e-14)
+        for e in (0.5, 3.0, -7.5, 1e3, 1e5, 1e8, -1e8, 1e11)
+    ]
+    + [
+        (b, e)
+        for b in (1e-200, 1e-30, 0.2, 3.0, 1e30, 1e200)
+        for e in (-1.5, -1.0, -0.5, 1e-300, 1e-20, 0.5, 1.0, 1.5, 2.0, 3.0)
+    ],
+    "logaddexp": [
+        (x, x + d)
+        for x in (0.0, 1.0, 1e6, -1e6)
+        for d in (0.5, -0.5, 30.0, -30.0, 300.0, -300.0, 740.0, -740.0)
+    ],
+    "remainder": [
+        (5.3, 2.0),
+        (-5.3, 2.0),
+        (5.3, -2.0),
+        (1e8 + 0.3, 0.7),
+        (1e300, 1e290),
+        (0.5, 1e300),
+    ],
     "divide": [(1e300, 1e-5), (1e-300, 1e5), (1e200, 1e250), (1e-200, 1e-250), (1e-200, 1e-160)],
     "hypot": [(1.0, 1e-8), (1.0, 1e-150), (1e150, 1e160), (3.0, 4.0), (1e308, 1e307)],
     "atan2": [(1e-8, -1.0), (-1e-8, -1.0), (1e150, 1e160), (1e-160, 1e-150), (1e308, 1e307)],
@@ -70,10 +145,14 @@ PAIRS: dict[str, Points] = {
 # Away from kinks and jumps.
 PAIR_DOMAIN: dict[str, Any] = {
     "pow": lambda x, y: x > 0,
-    "maximum": lambda x, y: x != y, "minimum": lambda x, y: x != y,
-    "fmax": lambda x, y: x != y, "fmin": lambda x, y: x != y,
-    **dict.fromkeys(("remainder", "fmod"), lambda x, y: abs(x / y) < 1e15 and 1e-6 < (x / y) % 1 < 1 - 1e-6),
-}  # fmt: skip
+    "maximum": lambda x, y: x != y,
+    "minimum": lambda x, y: x != y,
+    "fmax": lambda x, y: x != y,
+    "fmin": lambda x, y: x != y,
+    **dict.fromkeys(
+        ("remainder", "fmod"), lambda x, y: abs(x / y) < 1e15 and 1e-6 < (x / y) % 1 < 1 - 1e-6
+    ),
+}
 
 EXPONENTS = (2, 3, -1, 0.5, -1.5, 2.5, 1)
 
@@ -89,18 +168,33 @@ EXPONENTIAL = ("cos", "cosh", "exp", "expm1", "sin", "sinh", "tan", "tanh")
 
 
 def complex_points(name: str) -> Points:
-    """The points at which a function of one complex variable is tried: close to the real axis and to the imaginary one, too."""
+    """The points at which a function of one complex variable is tried: close to the real axis and
+    to the imaginary one, too.
+    """
     axis = [s * v for v in (WAVES if name in EXPONENTIAL else PARTS) for s in (1, -1)]
     wide = [complex(x, y) for x in axis for y in axis]
-    near = [c + d * u for c in COMPLEX_SINGULAR.get(name, ()) for d in NEAR[1:] for u in (1 + 1j, -1 + 0.5j, 0.3 - 1j, -1 - 2j)]
+    near = [
+        c + d * u
+        for c in COMPLEX_SINGULAR.get(name, ())
+        for d in NEAR[1:]
+        for u in (1 + 1j, -1 + 0.5j, 0.3 - 1j, -1 - 2j)
+    ]
     return [(z,) for z in [*wide, *near]]
 
 
 COMPLEX_SINGULAR: dict[str, tuple[complex, ...]] = {
-    **dict.fromkeys(("acos", "asin", "acosh", "atanh"), (1, -1)), **dict.fromkeys(("asinh", "atan"), (1j, -1j)),
-    **dict.fromkeys(("log", "log2", "log10"), (1, -1)), "log1p": (-1,), "tan": (math.pi / 2,), "tanh": (1j * math.pi / 2,),
-    "cosh": (1j * math.pi / 2,), "cos": (math.pi / 2,), "sin": (math.pi,), "sinh": (1j * math.pi,), "exp": (1j * math.pi,),
-}  # fmt: skip
+    **dict.fromkeys(("acos", "asin", "acosh", "atanh"), (1, -1)),
+    **dict.fromkeys(("asinh", "atan"), (1j, -1j)),
+    **dict.fromkeys(("log", "log2", "log10"), (1, -1)),
+    "log1p": (-1,),
+    "tan": (math.pi / 2,),
+    "tanh": (1j * math.pi / 2,),
+    "cosh": (1j * math.pi / 2,),
+    "cos": (math.pi / 2,),
+    "sin": (math.pi,),
+    "sinh": (1j * math.pi,),
+    "exp": (1j * math.pi,),
+}
 
 
 def complex_pairs(name: str) -> Points:

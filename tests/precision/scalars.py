@@ -30,9 +30,32 @@ def _sigmoid(x: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    **{name: getattr(mp, name) for name in (
-        "acos", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "conj", "cos", "cosh", "exp", "expm1", "floor", "hypot",
-        "log10", "log1p", "sin", "sinh", "sqrt", "tan", "tanh")},
+    **{
+        name: getattr(mp, name)
+        for name in (
+            "acos",
+            "asin",
+            "asinh",
+            "atan",
+            "atan2",
+            "atanh",
+            "ceil",
+            "conj",
+            "cos",
+            "cosh",
+            "exp",
+            "expm1",
+            "floor",
+            "hypot",
+            "log10",
+            "log1p",
+            "sin",
+            "sinh",
+            "sqrt",
+            "tan",
+            "tanh",
+        )
+    },
     "abs": abs,
     "acosh": _acosh,
     "add": lambda x, y: x + y,
@@ -74,9 +97,58 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-PAIRS = ("add", "atan2", "copysign", "divide", "fmax", "fmin", "fmod", "heaviside", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum",
-         "multiply", "pow", "remainder", "subtract")
-COMPLEX = ("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "divide", "exp", "expm1", "imag", "log",
-           "log10", "log1p", "log2", "multiply", "negative", "positive", "pow", "real", "reciprocal", "sign", "sin", "sinh", "sqrt",
-           "square", "subtract", "tan", "tanh")
+PAIRS = (
+    "add",
+    "atan2",
+    "copysign",
+    "divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "maximum",
+    "minimum",
+    "multiply",
+    "pow",
+    "remainder",
+    "subtract",
+)
+COMPLEX = (
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "conj",
+    "cos",
+    "cosh",
+    "divide",
+    "exp",
+    "expm1",
+    "imag",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "multiply",
+    "negative",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+)
 NOT_HOLOMORPHIC = ("abs", "conj", "imag", "real", "sign")

@@ -1,4 +1,6 @@
-"""The instrument itself, and a taste of the sweep; the whole of it is `make test-precision`, or the slow tests here."""
+"""The instrument itself, and a taste of the sweep; the whole of it is `make test-precision`, or the
+slow tests here.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,12 @@ def test_a_wrong_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_slopes_have_thirty_digits() -> None:
     with mp.workdps(60):
-        for f, derivative, x in ((mp.sin, mp.cos, 1e300), (mp.log, lambda v: 1 / v, 1e-300), (mp.tanh, lambda v: mp.sech(v) ** 2, 200.0),
-                                 (lambda v: v * v * v, lambda v: 3 * v * v, -2.5)):
+        for f, derivative, x in (
+            (mp.sin, mp.cos, 1e300),
+            (mp.log, lambda v: 1 / v, 1e-300),
+            (mp.tanh, lambda v: mp.sech(v) ** 2, 200.0),
+            (lambda v: v * v * v, lambda v: 3 * v * v, -2.5),
+        ):
             v = mp.mpf(x)
             with mp.workdps(500):
                 true = derivative(v)
@@ -83,10 +89,20 @@ def test_errors_are_counted_in_epsilon() -> None:
     assert of_array(np.asarray([3.0, 4.0 + 5 * 2.0**-50]), exact(np.asarray([3.0, 4.0])))[0] == 4
 
 
-@pytest.mark.parametrize(("found", "true", "right"), [
-    (math.inf, "1e400", True), (math.nan, "1e400", True), (1.0, "1e400", False), (0.0, "1e-400", True), (1e-310, "1e-400", True),
-    (1e-300, "1e-400", False), (math.nan, "1", False), (0.0, "0", True), (1e-320, "0", False),
-])
+@pytest.mark.parametrize(
+    ("found", "true", "right"),
+    [
+        (math.inf, "1e400", True),
+        (math.nan, "1e400", True),
+        (1.0, "1e400", False),
+        (0.0, "1e-400", True),
+        (1e-310, "1e-400", True),
+        (1e-300, "1e-400", False),
+        (math.nan, "1", False),
+        (0.0, "0", True),
+        (1e-320, "0", False),
+    ],
+)
 def test_out_of_range_only_the_range_counts(found: float, true: str, right: bool) -> None:
     assert of_number(found, mp.mpf(true))[0] == (0 if right else math.inf)
 
@@ -95,7 +111,17 @@ def test_out_of_range_only_the_range_counts(found: float, true: str, right: bool
 
 
 def error(size: float, absolute: float, operation: str = "tanh", **more: Any) -> Error:
-    return Error(**{"operation": operation, "kind": "real", "what": "x", "size": size, "absolute": absolute, "where": "0.5"} | more)
+    return Error(
+        **{
+            "operation": operation,
+            "kind": "real",
+            "what": "x",
+            "size": size,
+            "absolute": absolute,
+            "where": "0.5",
+        }
+        | more
+    )
 
 
 def test_what_is_worse_than_a_thousand_epsilon_is_a_bug() -> None:
@@ -107,7 +133,9 @@ def test_an_excuse_holds_up_to_its_absolute_error_and_as_long_as_it_is_needed() 
     limit = EXCUSED["tanh", "real"].absolute
     assert sweep.complaints([error(1e15, limit)]) == [] and excuse(error(1e15, limit))
     assert "tanh, real, x: 1e+15 epsilon at 0.5" in sweep.complaints([error(1e15, 1.1 * limit)])
-    assert sweep.complaints([error(5.0, 5.0)]) == ["tanh, real: the exception is no longer needed: remove it"]
+    assert sweep.complaints([error(5.0, 5.0)]) == [
+        "tanh, real: the exception is no longer needed: remove it"
+    ]
 
 
 def test_what_has_no_reference_or_no_samples_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +145,11 @@ def test_what_has_no_reference_or_no_samples_is_a_bug(monkeypatch: pytest.Monkey
 
 
 def test_every_differentiable_operation_is_swept() -> None:
-    known = {n for n, op in registry.OPS.items() if op.kind != "nondifferentiable" and not sweep.is_left_out(op)}
+    known = {
+        n
+        for n, op in registry.OPS.items()
+        if op.kind != "nondifferentiable" and not sweep.is_left_out(op)
+    }
     assert known == {*sweep.operations(), *sweep.LEFT_OUT}
 
 
@@ -127,11 +159,22 @@ def test_every_differentiable_operation_is_swept() -> None:
 def test_the_table_goes_between_the_markers(tmp_path: Any) -> None:
     path = tmp_path / "precision.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    rows = list(sweep.row("tanh", [error(1e15, 1.0), error(3.0, 3.0, what="jvp"), error(0.0, 0.0, kind="complex")]))
+    rows = list(
+        sweep.row(
+            "tanh", [error(1e15, 1.0), error(3.0, 3.0, what="jvp"), error(0.0, 0.0, kind="complex")]
+        )
+    )
     write(path, rows)
     text = path.read_text()
-    assert text.startswith(f"before\n{BEGIN}\n") and text.endswith(f"{END}\nafter\n") and "old" not in text
-    assert "| tanh | real | 1.0e+15 | 3.0 |  | 0.5 | excused |" in text and "| tanh | complex | 0 |" in text
+    assert (
+        text.startswith(f"before\n{BEGIN}\n")
+        and text.endswith(f"{END}\nafter\n")
+        and "old" not in text
+    )
+    assert (
+        "| tanh | real | 1.0e+15 | 3.0 |  | 0.5 | excused |" in text
+        and "| tanh | complex | 0 |" in text
+    )
     path.write_text("no markers")
     with pytest.raises(SystemExit, match="lacks the markers"):
         write(path, rows)
@@ -140,8 +183,19 @@ def test_the_table_goes_between_the_markers(tmp_path: Any) -> None:
 def test_the_page_has_a_row_for_every_operation_of_multigrad_itself() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "precision.md").read_text()
     rows = set(re.findall(r"^\| (\S+) \| (?:real|complex) \|", page, re.MULTILINE))
-    assert {n for n in sweep.operations() if registry.OPS[n].module.startswith("multigrad.")} <= rows <= set(sweep.operations())
+    assert (
+        {n for n in sweep.operations() if registry.OPS[n].module.startswith("multigrad.")}
+        <= rows
+        <= set(sweep.operations())
+    )
 
 
 def test_numbers_have_two_digits() -> None:
-    assert [number(x) for x in (None, 1e-20, 0.123, 9.96, 123.4, 12345.0)] == ["", "0", "0.1", "10.0", "123", "1.2e+04"]
+    assert [number(x) for x in (None, 1e-20, 0.123, 9.96, 123.4, 12345.0)] == [
+        "",
+        "0",
+        "0.1",
+        "10.0",
+        "123",
+        "1.2e+04",
+    ]

@@ -1,4 +1,6 @@
-"""Operations on whole arrays, on the samples of the conformance suite and some harder ones: gradient, jvp, second derivative."""
+"""Operations on whole arrays, on the samples of the conformance suite and some harder ones:
+gradient, jvp, second derivative.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,12 @@ def _meant(sample: Any) -> bool:
     parts = leaves((sample.args, tuple(sample.kwargs.values())))
     narrow = any(isinstance(v, DType) and v.name not in ("float64", "complex128") for v in parts)
     singular = isinstance(sample, Kink) or any(word in sample.label for word in SINGULAR)
-    return sample.values and not narrow and not singular and (sample.checks is None or "vjp" in sample.checks)
+    return (
+        sample.values
+        and not narrow
+        and not singular
+        and (sample.checks is None or "vjp" in sample.checks)
+    )
 
 
 def _native(x: Any) -> Any:
@@ -58,7 +65,9 @@ def _native(x: Any) -> Any:
 
 
 class Case:
-    """One sample. L = Re <cotangents, outputs> is a function of the arguments: in float64 by the rules, in mpmath by differences."""
+    """One sample. L = Re <cotangents, outputs> is a function of the arguments: in float64 by the
+    rules, in mpmath by differences.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -69,12 +78,17 @@ class Case:
         self.tangents = problem.projected([self._drawn(x) for x in self.inputs])
         with np.errstate(all="ignore"):
             self.outputs = rules._call_raw(problem.op, host_named("numpy").xp, problem.values)
-            self.cotangents = [self._drawn(y) for y in floating_of(problem.finished(host_named("numpy").xp, self.outputs))]
+            self.cotangents = [
+                self._drawn(y)
+                for y in floating_of(problem.finished(host_named("numpy").xp, self.outputs))
+            ]
 
     def _drawn(self, x: Any) -> Any:
         """A random array of the same shape, without small numbers."""
+
         def real() -> Any:
             return self.random.uniform(0.5, 1.5, x.shape) * self.random.choice([-1.0, 1.0], x.shape)
+
         return np.asarray(real() + 1j * real() if np.iscomplexobj(x) else real())
 
     def errors(self, second: bool) -> Iterator[Error]:
@@ -87,29 +101,53 @@ class Case:
         if self.problem.op.kind != "composite":
             yield Error(self.name, self.kind, "jvp", *self._jvp_error(true), where)
         if second:
-            found, true = self._found(True), [self._gradient(i, along=True) for i in range(len(self.inputs))]
-            flat = np.concatenate([x.ravel() for x in found]), np.concatenate([x.ravel() for x in true])
+            found, true = (
+                self._found(True),
+                [self._gradient(i, along=True) for i in range(len(self.inputs))],
+            )
+            flat = (
+                np.concatenate([x.ravel() for x in found]),
+                np.concatenate([x.ravel() for x in true]),
+            )
             yield Error(self.name, self.kind, "second", *of_array(*flat), where)
 
     # ----- by the rules -----
 
     def _found(self, second: bool) -> list[Any]:
-        """The gradients of L or, for second derivatives, those of its derivative along the tangents."""
+        """The gradients of L or, for second derivatives, those of its derivative along the
+        tangents.
+        """
         tensors = [mg.asarray(x, requires_grad=True) for x in self.inputs]
         with np.errstate(all="ignore"):
             outs = [y for y in self._outputs(tensors) if y.requires_grad]
-            gradients = mg.autograd.grad(outs, tensors, [mg.asarray(g) for g in self.cotangents[: len(outs)]],
-                                         create_graph=second, allow_unused=True)
+            gradients = mg.autograd.grad(
+                outs,
+                tensors,
+                [mg.asarray(g) for g in self.cotangents[: len(outs)]],
+                create_graph=second,
+                allow_unused=True,
+            )
             if second:
                 gradients = self._further(gradients, tensors)
-        return [np.zeros_like(x) if g is None else g.array for g, x in zip(gradients, self.inputs, strict=True)]
+        return [
+            np.zeros_like(x) if g is None else g.array
+            for g, x in zip(gradients, self.inputs, strict=True)
+        ]
 
     def _further(self, gradients: Any, tensors: list[Any]) -> Any:
-        """The gradients of the gradients' products with the tangents; of gradients that depend on nothing there are none."""
-        pairs = [(g, mg.asarray(t)) for g, t in zip(gradients, self.tangents, strict=True) if g is not None and g.requires_grad]
+        """The gradients of the gradients' products with the tangents; of gradients that depend on
+        nothing there are none.
+        """
+        pairs = [
+            (g, mg.asarray(t))
+            for g, t in zip(gradients, self.tangents, strict=True)
+            if g is not None and g.requires_grad
+        ]
         if not pairs:
             return [None] * len(tensors)
-        return mg.autograd.grad([g for g, _ in pairs], tensors, [t for _, t in pairs], allow_unused=True)
+        return mg.autograd.grad(
+            [g for g, _ in pairs], tensors, [t for _, t in pairs], allow_unused=True
+        )
 
     def _outputs(self, tensors: list[Any]) -> list[Any]:
         xp = mg.namespace("numpy")
@@ -119,7 +157,9 @@ class Case:
         out = rules.caller(self.problem.op)(function, *self.problem.replaced(tensors))
         found = self.problem.finished(xp, out)
         found = found if isinstance(found, (tuple, list)) else [found]
-        return [y for y in found if isinstance(y, mg.Tensor) and y.dtype in (np.float64, np.complex128)]
+        return [
+            y for y in found if isinstance(y, mg.Tensor) and y.dtype in (np.float64, np.complex128)
+        ]
 
     def _jvp_error(self, gradients: list[Any]) -> tuple[float, float]:
         """Of the outputs themselves or, where they have no definite value, of L."""
@@ -135,16 +175,34 @@ class Case:
         with np.errstate(all="ignore"):
             found = floating_of(rules.jvp(op, xp, self.problem.values, given, self.outputs))
         if self.problem.finish is None:
-            true = slope(lambda t: _joined(self._exact([x + t * d for x, d in zip(self._points, self._directions, strict=True)])),
-                         self._scale, self._least)
+            true = slope(
+                lambda t: _joined(
+                    self._exact(
+                        [x + t * d for x, d in zip(self._points, self._directions, strict=True)]
+                    )
+                ),
+                self._scale,
+                self._least,
+            )
             return of_array(np.concatenate([np.asarray(y).ravel() for y in found]), true)
         through = [mg.asarray(y, requires_grad=True) for y in floating_of(self.outputs)]
-        definite = self.problem.finished(mg.namespace("numpy"), type(self.outputs)(*through) if hasattr(self.outputs, "_fields") else tuple(through))
+        definite = self.problem.finished(
+            mg.namespace("numpy"),
+            type(self.outputs)(*through) if hasattr(self.outputs, "_fields") else tuple(through),
+        )
         definite = definite if isinstance(definite, (tuple, list)) else [definite]
-        back = mg.autograd.grad(definite, through, [mg.asarray(g) for g in self.cotangents], allow_unused=True)
-        pairing = sum(_inner(exact(g.array), exact(np.asarray(t))) for g, t in zip(back, found, strict=True) if g is not None)
+        back = mg.autograd.grad(
+            definite, through, [mg.asarray(g) for g in self.cotangents], allow_unused=True
+        )
+        pairing = sum(
+            _inner(exact(g.array), exact(np.asarray(t)))
+            for g, t in zip(back, found, strict=True)
+            if g is not None
+        )
         true = sum(_inner(g, d) for g, d in zip(gradients, self._directions, strict=True))
-        size = mp.sqrt(sum(_inner(g, g) for g in gradients) * sum(_inner(d, d) for d in self._directions))
+        size = mp.sqrt(
+            sum(_inner(g, g) for g in gradients) * sum(_inner(d, d) for d in self._directions)
+        )
         error = abs(pairing - true) / EPSILON
         return float(error / size), float(error)
 
@@ -166,28 +224,39 @@ class Case:
     @cached_property
     def _least(self) -> Any:
         """No derivative is smaller, unless the arguments are far apart, huge or tiny."""
-        return AGREEMENT if self._scale > 1e-3 and max(map(magnitude, self._points)) < 1e3 else LEAST
+        return (
+            AGREEMENT if self._scale > 1e-3 and max(map(magnitude, self._points)) < 1e3 else LEAST
+        )
 
     def _exact(self, arrays: list[Any]) -> list[Any]:
         """The outputs in mpmath, finished."""
-        arrays = self.problem.projected([np.asarray(x, dtype=object) for x in arrays])  # what is 0-d became a number
+        # what is 0-d became a number
+        arrays = self.problem.projected([np.asarray(x, dtype=object) for x in arrays])
         values = self.problem.replaced([np.asarray(x, dtype=object) for x in arrays])
         found = forward(self.name)(*values, self.outputs)
         if self.problem.finish is not None:
-            parts = [to_mparray(np.asarray(y, dtype=object)) for y in (found if isinstance(found, tuple) else (found,))]
+            parts = [
+                to_mparray(np.asarray(y, dtype=object))
+                for y in (found if isinstance(found, tuple) else (found,))
+            ]
             found = from_mparray(self.problem.finish(mparray, *parts))
         found = found if isinstance(found, (tuple, list)) else (found,)
         return [np.asarray(y, dtype=object) for y in found if _of_numbers(y)]
 
     def _loss(self, arrays: list[Any]) -> Any:
-        return sum((_inner(g, y) for g, y in zip(self._cotangents, self._exact(arrays), strict=True)), mp.zero)
+        return sum(
+            (_inner(g, y) for g, y in zip(self._cotangents, self._exact(arrays), strict=True)),
+            mp.zero,
+        )
 
     @cached_property
     def _cotangents(self) -> list[Any]:
         return [exact(g) for g in self.cotangents]
 
     def _gradient(self, which: int, along: bool = False) -> Any:
-        """The gradient of L by one argument or, if `along`, that of its derivative along the tangents."""
+        """The gradient of L by one argument or, if `along`, that of its derivative along the
+        tangents.
+        """
         found = np.empty(self.inputs[which].shape, dtype=object)
         for index in np.ndindex(found.shape):
             units = (1, mp.j) if np.iscomplexobj(self.inputs[which]) else (1,)
@@ -197,10 +266,15 @@ class Case:
 
     def _derivative(self, which: int, index: Any, unit: Any, along: bool) -> Any:
         def moved(t: Any, s: Any = 0) -> Any:
-            arrays = [x + s * d for x, d in zip(self._points, self._directions, strict=True)] if along else list(self._points)
+            arrays = (
+                [x + s * d for x, d in zip(self._points, self._directions, strict=True)]
+                if along
+                else list(self._points)
+            )
             arrays[which] = np.asarray(arrays[which], dtype=object).copy()
             arrays[which][index] = arrays[which][index] + t * unit
             return self._loss(arrays)
+
         scale = abs(self._points[which][index]) or magnitude(self._points[which]) or 1
         return (mixed if along else slope)(moved, scale, self._least)
 
@@ -217,4 +291,10 @@ def _joined(arrays: list[Any]) -> Any:
 
 def _inner(g: Any, y: Any) -> Any:
     """Re <g, y>."""
-    return sum((mp.re(mp.conj(a) * b) for a, b in zip(np.asarray(g).flat, np.asarray(y).flat, strict=True)), mp.zero)
+    return sum(
+        (
+            mp.re(mp.conj(a) * b)
+            for a, b in zip(np.asarray(g).flat, np.asarray(y).flat, strict=True)
+        ),
+        mp.zero,
+    )

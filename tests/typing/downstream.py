@@ -1,4 +1,6 @@
-"""A program that uses every public area, as a user would write it: it passes `mypy --strict` and pyright, and it runs. See tests/test_stubs.py."""
+"""A program that uses every public area, as a user would write it: it passes `mypy --strict` and
+pyright, and it runs. See tests/test_stubs.py.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ assert_type(scaled(2.0), mg.Tensor)
 loss = (a * a).sum()
 loss.backward(retain_graph=True)
 assert_type(autograd.grad(loss, a, retain_graph=True), tuple[mg.Tensor, ...])
-assert_type(autograd.grad(loss, [a, a], retain_graph=True, allow_unused=True), tuple[mg.Tensor | None, ...])
+assert_type(
+    autograd.grad(loss, [a, a], retain_graph=True, allow_unused=True), tuple[mg.Tensor | None, ...]
+)
 assert_type(autograd.grad(loss, {"a": a}, retain_graph=True), dict[str, mg.Tensor])
 assert_type(autograd.functional.jacobian(lambda x: x * x, a.detach()), mg.Tensor)
 assert_type(autograd.gradcheck(lambda x: x * x, (a,)), bool)
@@ -162,10 +166,16 @@ w, x = a.detach(), mg.ones(3)
 assert_type(func.grad(model)(w, x, 2.0), mg.Tensor)
 assert_type(func.value_and_grad(model)(w, x, 2.0), tuple[mg.Tensor, mg.Tensor])
 assert_type(func.value_and_grad(model)(w, x, scale=2.0), tuple[mg.Tensor, mg.Tensor])
-assert_type(func.value_and_grad(model, argnums=(0, 1))(w, x, 2.0), tuple[mg.Tensor, tuple[mg.Tensor, mg.Tensor]])
+assert_type(
+    func.value_and_grad(model, argnums=(0, 1))(w, x, 2.0),
+    tuple[mg.Tensor, tuple[mg.Tensor, mg.Tensor]],
+)
 assert_type(func.grad(model, 1)(w, x, 2.0), mg.Tensor)
 assert_type(func.grad(with_aux, has_aux=True)(w, x), tuple[mg.Tensor, dict[str, int]])
-assert_type(func.value_and_grad(with_aux, has_aux=True)(w, x), tuple[tuple[mg.Tensor, dict[str, int]], mg.Tensor])
+assert_type(
+    func.value_and_grad(with_aux, has_aux=True)(w, x),
+    tuple[tuple[mg.Tensor, dict[str, int]], mg.Tensor],
+)
 assert_type(func.grad(fit)({"w": w, "b": x}, x), Params)
 assert_type(func.jacrev(model)(w, x, 2.0), mg.Tensor)
 assert_type(func.hessian(model)(w, x, 2.0), mg.Tensor)

@@ -1,4 +1,7 @@
-"""What type checkers refuse. Each line is an error by mypy and by pyright: either of them reports a comment that ignores nothing."""
+"""What type checkers refuse.
+
+Each line is an error by mypy and by pyright: either of them reports a comment that ignores nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""What type checkers know of typical expressions: one line each, which both assert. `make types` runs them, and tests/test_stubs.py the program.
+"""What type checkers know of typical expressions: one line each, which both assert.
 
-Any is left where the meaning depends on what the program does when it runs: `.array`, dtypes and devices are those of any library, and what is
-derived by the parameter of a lambda has the type of whatever the lambda is called with.
+`make types` runs them, and tests/test_stubs.py the program.
+
+Any is left where the meaning depends on what the program does when it runs: `.array`, dtypes and
+devices are those of any library, and what is derived by the parameter of a lambda has the type of
+whatever the lambda is called with.
 """
 
 from __future__ import annotations
@@ -112,8 +115,13 @@ assert_type(mg.pi, float)
 # autograd
 e = energy(a)
 assert_type(autograd.grad(e, a, create_graph=True), tuple[T, ...])
-assert_type(autograd.grad([e], (a, x.requires_grad_()), allow_unused=True, retain_graph=True), tuple[T | None, ...])
-assert_type(autograd.grad(e, a, allow_unused=True, materialize_grads=True, retain_graph=True), tuple[T, ...])
+assert_type(
+    autograd.grad([e], (a, x.requires_grad_()), allow_unused=True, retain_graph=True),
+    tuple[T | None, ...],
+)
+assert_type(
+    autograd.grad(e, a, allow_unused=True, materialize_grads=True, retain_graph=True), tuple[T, ...]
+)
 assert_type(autograd.grad(e, {"a": a}), Params)
 assert_type(functional.jacobian(square, w), T)
 assert_type(functional.jacobian(lambda t: t * t, w), T)

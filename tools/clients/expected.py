@@ -1,4 +1,6 @@
-"""The tests of another project that are expected to fail, each with its reason: what the pytest plugins of this folder share."""
+"""The tests of another project that are expected to fail, each with its reason: what the pytest
+plugins of this folder share.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def listed(path: Path) -> dict[str, str]:
 
 
 def mark(config: Any, items: list[Any], key: Callable[[Any], str]) -> None:
-    """Mark the tests in the file of `--expected`: one that passes fails the run, as one does that fails and is not listed."""
+    """Mark the tests in the file of `--expected`: one that passes fails the run, as one does that
+    fails and is not listed.
+    """
     path = config.getoption("--expected")
     expected = listed(Path(path)) if path else {}
     for item in items:

@@ -2,7 +2,8 @@
 
     python -m pytest -p hips_autograd tests/test_numpy.py
 
-`--expected FILE` lists the tests that fail, each with the reason: one that passes fails the run, as one does that fails and is not listed.
+`--expected FILE` lists the tests that fail, each with the reason: one that passes fails the run, as
+one does that fails and is not listed.
 """
 
 from __future__ import annotations

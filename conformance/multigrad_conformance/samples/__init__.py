@@ -1,4 +1,6 @@
-"""The samples of every operation: those of the standard from here, the others from the plugins that registered them."""
+"""The samples of every operation: those of the standard from here, the others from the plugins that
+registered them.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,38 @@ from multigrad import extend
 from multigrad.registry import OPS
 
 from ..sample import Draw, Sample
-from . import beyond_arrays, beyond_numbers, beyond_running, creation, decompositions, elementwise, fft, linalg, manipulation, statistical, views
+from . import (
+    beyond_arrays,
+    beyond_numbers,
+    beyond_running,
+    creation,
+    decompositions,
+    elementwise,
+    fft,
+    linalg,
+    manipulation,
+    statistical,
+    views,
+)
 
 
 @cache
 def generators() -> dict[str, Any]:
     """The generator of samples of each operation that has one."""
     table: dict[str, Any] = {}
-    for chapter in (elementwise, statistical, manipulation, creation, fft, decompositions, linalg, views, beyond_numbers, beyond_arrays,
-                    beyond_running):
+    for chapter in (
+        elementwise,
+        statistical,
+        manipulation,
+        creation,
+        fft,
+        decompositions,
+        linalg,
+        views,
+        beyond_numbers,
+        beyond_arrays,
+        beyond_running,
+    ):
         table |= chapter.samples()
     for name, target in extend.samples().items():
         table.setdefault(name, target)
@@ -34,7 +59,10 @@ def samples_of(name: str) -> tuple[Sample, ...]:
     found = tuple((resolve_name(target) if isinstance(target, str) else target)(Draw(name)))
     labels = [s.label for s in found]
     if len(set(labels)) != len(labels) or any("/" in label or "@" in label for label in labels):
-        raise ValueError(f"the samples of {name!r} need labels that differ and have neither '/' nor '@': {labels}")
+        raise ValueError(
+            f"the samples of {name!r} need labels that differ and have neither '/' nor '@': "
+            f"{labels}"
+        )
     seen: set[bool] = set()
     for s in found:
         if s.short is None:

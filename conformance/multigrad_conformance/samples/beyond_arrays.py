@@ -1,4 +1,6 @@
-"""Samples of NumPy's names for arrays beyond the standard: einsum, pad, gradient, interp, products, axes, joining and splitting, diagonals."""
+"""Samples of NumPy's names for arrays beyond the standard: einsum, pad, gradient, interp, products,
+axes, joining and splitting, diagonals.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,24 @@ PRODUCTS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
 
 def einsum(draw: Draw) -> Iterator[Sample]:
     for label, (subscripts, shapes) in PRODUCTS.items():
-        yield Sample(label, subscripts, *(draw.real(*shape) for shape in shapes), short=label in ("matrices", "batch", "three"))
+        yield Sample(
+            label,
+            subscripts,
+            *(draw.real(*shape) for shape in shapes),
+            short=label in ("matrices", "batch", "three"),
+        )
     yield Sample("complex", "ij,jk->ik", draw.complex(2, 3), draw.complex(3, 2))
     yield Sample("complex rows", "ij,ij->i", draw.complex(2, 3), draw.complex(2, 3))
     yield Sample("real,complex", "ij,jk->ki", draw.real(2, 3), draw.complex(3, 2))
     yield Sample("integers", "ij,jk->ik", draw.integers(2, 3), draw.integers(3, 2))
-    yield Sample("path", "ij,jk,kl->il", draw.real(2, 3), draw.real(3, 2), draw.real(2, 2), optimize=["einsum_path", (1, 2), (0, 1)])
+    yield Sample(
+        "path",
+        "ij,jk,kl->il",
+        draw.real(2, 3),
+        draw.real(3, 2),
+        draw.real(2, 2),
+        optimize=["einsum_path", (1, 2), (0, 1)],
+    )
     yield Sample("lists", draw.real(2, 3), [0, 1], draw.real(3, 2), [1, 2], [2, 0])
 
 
@@ -55,8 +69,19 @@ def pad(draw: Draw) -> Iterator[Sample]:
     yield Sample("0-d", draw.real(), 1)
     yield Sample("empty", draw.real(0, 2), 1)
     yield Sample("integers", draw.integers(2, 3), 1, mode="linear_ramp")
-    for mode in ("edge", "linear_ramp", "maximum", "mean", "minimum", "reflect", "symmetric", "wrap"):
-        yield Sample(mode, draw.apart(3, 2), ((1, 2), (4, 0)), mode, short=mode in ("reflect", "mean"))
+    for mode in (
+        "edge",
+        "linear_ramp",
+        "maximum",
+        "mean",
+        "minimum",
+        "reflect",
+        "symmetric",
+        "wrap",
+    ):
+        yield Sample(
+            mode, draw.apart(3, 2), ((1, 2), (4, 0)), mode, short=mode in ("reflect", "mean")
+        )
     for mode in ("reflect", "symmetric"):
         yield Sample(f"{mode} odd", draw.real(3), (2, 7), mode, reflect_type="odd")
     yield Sample("ramp to", draw.real(3), 2, "linear_ramp", end_values=(-1.0, 2.0))
@@ -70,7 +95,9 @@ def gradient(draw: Draw) -> Iterator[Sample]:
     yield Sample("spacing", draw.real(4), 0.5)
     yield Sample("coordinates", draw.real(2, 4), np.asarray([0.0, 0.5, 1.5, 3.0]), axis=-1)
     yield Sample("second order", draw.real(4), edge_order=2)
-    yield Sample("coordinates, second order", draw.real(4), np.asarray([0.0, 0.5, 1.5, 3.0]), edge_order=2)
+    yield Sample(
+        "coordinates, second order", draw.real(4), np.asarray([0.0, 0.5, 1.5, 3.0]), edge_order=2
+    )
     yield Sample("integers", draw.integers(4))
     yield Sample("empty", draw.real(0, 3), axis=1)
 
@@ -91,7 +118,11 @@ def product(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("vectors", draw.real(3), draw.real(3))
     yield Sample("complex", draw.complex(3), draw.complex(3))
     if name in ("dot", "inner"):
-        second = (lambda *shape: draw.real(*shape[:-2], shape[-1], shape[-2])) if name == "dot" else draw.real
+        second = (
+            (lambda *shape: draw.real(*shape[:-2], shape[-1], shape[-2]))
+            if name == "dot"
+            else draw.real
+        )
         yield Sample("matrices", draw.real(2, 3), second(2, 3))
         yield Sample("matrix,vector", draw.real(2, 3), draw.real(3))
         yield Sample("more axes", draw.real(2, 2, 3), second(2, 2, 3))
@@ -144,24 +175,67 @@ def split(draw: Draw) -> Iterator[Sample]:
 
 
 ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]] = {
-    "transpose": [("reversed", (2, 3, 2), (), {}), ("order", (2, 3, 4), ((-1, 0, 1),), {}), ("matrix", (2, 3), (), {}), ("vector", (3,), (), {}),
-                  ("0-d", (), (), {}), ("empty", (0, 2), (), {})],
-    "swapaxes": [("first two", (2, 3, 4), (0, 1), {}), ("last", (2, 3, 4), (-1, 0), {}), ("same", (2, 3), (1, 1), {}), ("empty", (0, 2), (0, 1), {})],
-    "ravel": [("rows", (2, 3), (), {}), ("columns", (2, 3), ("F",), {}), ("0-d", (), (), {}), ("empty", (0, 2), (), {})],
-    "flatten": [("rows", (2, 3), (), {}), ("columns", (2, 3), ("F",), {}), ("0-d", (), (), {}), ("empty", (0, 2), (), {})],
+    "transpose": [
+        ("reversed", (2, 3, 2), (), {}),
+        ("order", (2, 3, 4), ((-1, 0, 1),), {}),
+        ("matrix", (2, 3), (), {}),
+        ("vector", (3,), (), {}),
+        ("0-d", (), (), {}),
+        ("empty", (0, 2), (), {}),
+    ],
+    "swapaxes": [
+        ("first two", (2, 3, 4), (0, 1), {}),
+        ("last", (2, 3, 4), (-1, 0), {}),
+        ("same", (2, 3), (1, 1), {}),
+        ("empty", (0, 2), (0, 1), {}),
+    ],
+    "ravel": [
+        ("rows", (2, 3), (), {}),
+        ("columns", (2, 3), ("F",), {}),
+        ("0-d", (), (), {}),
+        ("empty", (0, 2), (), {}),
+    ],
+    "flatten": [
+        ("rows", (2, 3), (), {}),
+        ("columns", (2, 3), ("F",), {}),
+        ("0-d", (), (), {}),
+        ("empty", (0, 2), (), {}),
+    ],
     "atleast_1d": [("matrix", (2, 3), (), {}), ("0-d", (), (), {}), ("empty", (0,), (), {})],
-    "atleast_2d": [("matrix", (2, 3), (), {}), ("vector", (3,), (), {}), ("0-d", (), (), {}), ("empty", (0,), (), {})],
-    "diagonal": [("matrix", (3, 3), (), {}), ("above", (2, 3, 4), (1, 0, 2), {}), ("below", (3, 2, 2), (-1,), {"axis1": -1, "axis2": 0}),
-                 ("empty", (0, 3), (), {})],
-    "trace": [("matrix", (3, 3), (), {}), ("above", (2, 3, 4), (1, 0, 2), {}), ("below", (3, 2, 2), (-1,), {"axis1": -1, "axis2": 0}),
-              ("dtype", (2, 2), (), {"dtype": DType("complex128")}), ("empty", (0, 3), (), {})],
-    "diag": [("vector", (3,), (), {}), ("above", (2,), (1,), {}), ("below", (2,), (-2,), {}), ("matrix", (2, 3), (1,), {}), ("empty", (0,), (), {})],
+    "atleast_2d": [
+        ("matrix", (2, 3), (), {}),
+        ("vector", (3,), (), {}),
+        ("0-d", (), (), {}),
+        ("empty", (0,), (), {}),
+    ],
+    "diagonal": [
+        ("matrix", (3, 3), (), {}),
+        ("above", (2, 3, 4), (1, 0, 2), {}),
+        ("below", (3, 2, 2), (-1,), {"axis1": -1, "axis2": 0}),
+        ("empty", (0, 3), (), {}),
+    ],
+    "trace": [
+        ("matrix", (3, 3), (), {}),
+        ("above", (2, 3, 4), (1, 0, 2), {}),
+        ("below", (3, 2, 2), (-1,), {"axis1": -1, "axis2": 0}),
+        ("dtype", (2, 2), (), {"dtype": DType("complex128")}),
+        ("empty", (0, 3), (), {}),
+    ],
+    "diag": [
+        ("vector", (3,), (), {}),
+        ("above", (2,), (1,), {}),
+        ("below", (2,), (-2,), {}),
+        ("matrix", (2, 3), (1,), {}),
+        ("empty", (0,), (), {}),
+    ],
 }
 
 
 def samples() -> dict[str, Any]:
     """The generators of this chapter, by operation."""
-    table: dict[str, Any] = {f.__name__: f for f in (einsum, pad, gradient, interp, convolution, convolve, split)}
+    table: dict[str, Any] = {
+        f.__name__: f for f in (einsum, pad, gradient, interp, convolution, convolve, split)
+    }
     for name, cases in ARRANGEMENTS.items():
         table[name] = lambda draw, cases=cases: arranged(draw, *cases)
     for name in ("dot", "inner", "outer", "kron"):

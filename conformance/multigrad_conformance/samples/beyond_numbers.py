@@ -1,4 +1,6 @@
-"""Samples of statistics, the nan family, quantiles, softmax and activations: names beyond the standard."""
+"""Samples of statistics, the nan family, quantiles, softmax and activations: names beyond the
+standard.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def softmax(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(2, 3), 1)
     yield Sample("axis", draw.real(2, 3), 0)
     yield Sample("axes", draw.real(2, 3, 2), (0, 2))
-    yield Sample("spread", np.asarray([[-800.0, 0.5, 700.0], [0.0, -INF, 1.0]]), -1, checks=("forward",))
+    yield Sample(
+        "spread", np.asarray([[-800.0, 0.5, 700.0], [0.0, -INF, 1.0]]), -1, checks=("forward",)
+    )
     yield Sample("0-d", draw.real())
     yield Sample("empty", np.zeros((0, 3)), 0)
     yield Sample("no rows", np.zeros((0, 3)), 1)
@@ -43,7 +47,9 @@ def log_sum_exp(draw: Draw) -> Iterator[Sample]:
     yield Sample("keepdims", draw.apart(2, 3), axis=-1, keepdims=True)
     yield Sample("axes", draw.apart(2, 3, 2), axis=(0, 2))
     yield Sample("near 0", np.asarray([0.0, -40.0, -45.0]))
-    yield Sample("large", np.asarray([[800.0, 799.0, 3.0], [0.0, -np.log(2.0), -np.log(2.0)]]), axis=1)
+    yield Sample(
+        "large", np.asarray([[800.0, 799.0, 3.0], [0.0, -np.log(2.0), -np.log(2.0)]]), axis=1
+    )
     yield Sample("0-d", draw.real())
     yield Sample("no rows", np.zeros((0, 3)), axis=1)
 
@@ -52,10 +58,22 @@ def kernel_of_sums(draw: Draw) -> Iterator[Sample]:
     yield from log_sum_exp(draw)
     yield Sample("ties", np.asarray([[1.0, 1.0, 0.5], [0.0, 2.0, 2.0]]), axis=1)
     yield Sample("of one", np.asarray([[800.0], [1.0]]), axis=1)
-    yield Sample("nothing but -inf", np.asarray([[-INF, -INF], [0.5, -INF]]), axis=1, checks=("forward",), short=True,
-                 reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[0.5, 0.5], [1.0, 0.0]])))
-    yield Sample("infinite", np.asarray([[INF, 1.0], [INF, INF]]), axis=1, checks=("forward",), short=True,
-                 reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[1.0, 0.0], [0.5, 0.5]])))
+    yield Sample(
+        "nothing but -inf",
+        np.asarray([[-INF, -INF], [0.5, -INF]]),
+        axis=1,
+        checks=("forward",),
+        short=True,
+        reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[0.5, 0.5], [1.0, 0.0]])),
+    )
+    yield Sample(
+        "infinite",
+        np.asarray([[INF, 1.0], [INF, INF]]),
+        axis=1,
+        checks=("forward",),
+        short=True,
+        reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[1.0, 0.0], [0.5, 0.5]])),
+    )
 
 
 def logsumexp(draw: Draw) -> Iterator[Sample]:
@@ -64,12 +82,22 @@ def logsumexp(draw: Draw) -> Iterator[Sample]:
     yield Sample("weights in a row", draw.apart(2, 3), 0, draw.positive(3), keepdims=True)
     yield Sample("sign", draw.apart(2, 3), None, np.asarray([-3.0, 0.4, -2.0]), return_sign=True)
     yield Sample("complex sign", draw.complex(2, 3), 1, draw.complex(2, 3), return_sign=True)
-    yield Sample("a weight of 0", np.asarray([1.0, 700.0, -1.0]), b=np.asarray([1.0, 0.0, 2.0]), checks=("forward",))
+    yield Sample(
+        "a weight of 0",
+        np.asarray([1.0, 700.0, -1.0]),
+        b=np.asarray([1.0, 0.0, 2.0]),
+        checks=("forward",),
+    )
 
 
 def finite_peak(draw: Draw) -> Iterator[Sample]:
-    for label, x, axis in (("all", draw.apart(2, 3), None), ("complex", draw.complex(2, 3), 1), ("of one", draw.apart(3, 1), 1),
-                           ("infinite", np.asarray([[1.0, INF], [-INF, -INF], [2.0, -INF]]), 1), ("empty", np.zeros((0, 3)), 0)):
+    for label, x, axis in (
+        ("all", draw.apart(2, 3), None),
+        ("complex", draw.complex(2, 3), 1),
+        ("of one", draw.apart(3, 1), 1),
+        ("infinite", np.asarray([[1.0, INF], [-INF, -INF], [2.0, -INF]]), 1),
+        ("empty", np.zeros((0, 3)), 0),
+    ):
         yield Sample(label, x, axis=axis, reference=_peak, short=True)
 
 
@@ -111,7 +139,13 @@ def cov(draw: Draw) -> Iterator[Sample]:
     yield Sample("ddof", draw.real(2, 4), ddof=2)
     yield Sample("fweights", draw.real(2, 4), fweights=np.asarray([1, 2, 1, 3]))
     yield Sample("aweights", draw.real(2, 4), aweights=draw.positive(4))
-    yield Sample("both weights", draw.real(2, 4), fweights=np.asarray([1, 2, 1, 3]), aweights=draw.positive(4), ddof=0)
+    yield Sample(
+        "both weights",
+        draw.real(2, 4),
+        fweights=np.asarray([1, 2, 1, 3]),
+        aweights=draw.positive(4),
+        ddof=0,
+    )
     yield Sample("dtype", draw.real(2, 4), dtype=DType("float32"), checks=("forward",))
     yield Sample("integers", draw.integers(2, 4), checks=("forward",))
     yield Sample("0-d", draw.real(), ddof=0)
@@ -156,7 +190,9 @@ def nan_reduction(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("no rows", np.zeros((0, 3)), axis=1)
     yield Sample("integers", draw.integers(2, 3), axis=1, checks=("forward",))
     if name in ("nansum", "nanprod", "nanmean", "nanvar", "nanstd"):
-        yield Sample("dtype", draw.nonzero(2, 3), axis=1, dtype=DType("float32"), checks=("forward",))
+        yield Sample(
+            "dtype", draw.nonzero(2, 3), axis=1, dtype=DType("float32"), checks=("forward",)
+        )
     if name in ("nanvar", "nanstd"):
         yield Sample("ddof", draw.nonzero(2, 3), axis=1, ddof=1)
         yield Sample("correction", draw.nonzero(2, 3), axis=1, correction=1)
@@ -186,7 +222,9 @@ def nan_to_num(draw: Draw) -> Iterator[Sample]:
     special = np.asarray([NAN, INF, -INF, 1.5, -0.0])
     yield Sample("special", special, checks=("forward", "vmap"))
     yield Sample("numbers", special, nan=3.0, posinf=7.0, neginf=-7.0, checks=("forward",))
-    yield Sample("complex special", np.asarray([complex(NAN, INF), complex(1.0, -INF)]), checks=("forward",))
+    yield Sample(
+        "complex special", np.asarray([complex(NAN, INF), complex(1.0, -INF)]), checks=("forward",)
+    )
     yield Sample("0-d", draw.real())
     yield Sample("empty", np.zeros((0, 3)))
     yield Sample("integers", draw.integers(2, 3), checks=("forward",))
@@ -204,7 +242,9 @@ def median(draw: Draw) -> Iterator[Sample]:
     yield Sample("odd", draw.apart(3, 3))
     yield Sample("axis", draw.apart(2, 3), 0)
     yield Sample("keepdims", draw.apart(2, 3, 2), (0, -1), keepdims=True)
-    yield Sample("nan", np.asarray([[1.0, NAN, 3.0], [2.0, 0.5, 1.0]]), 1, checks=("forward", "vmap"))
+    yield Sample(
+        "nan", np.asarray([[1.0, NAN, 3.0], [2.0, 0.5, 1.0]]), 1, checks=("forward", "vmap")
+    )
     yield Sample("0-d", draw.real())
     yield Sample("no rows", np.zeros((0, 3)), 1)
     yield Sample("integers", draw.integers(2, 3), 1, checks=("forward",))
@@ -214,7 +254,12 @@ def order_statistics(draw: Draw) -> Iterator[Sample]:
     yield Sample("vector", draw.apart(5), (1, 3))
     yield Sample("rows", draw.apart(2, 4), (0, 2, 3))
     yield Sample("one", draw.apart(3, 2, 3), (1,))
-    yield Sample("ties", np.asarray([[1.0, 0.5, 1.0, 0.5], [2.0, 2.0, NAN, 1.0]]), (1, 3), checks=("forward", "vmap"))
+    yield Sample(
+        "ties",
+        np.asarray([[1.0, 0.5, 1.0, 0.5], [2.0, 2.0, NAN, 1.0]]),
+        (1, 3),
+        checks=("forward", "vmap"),
+    )
     yield Sample("no rows", np.zeros((0, 3)), (1,))
 
 
@@ -231,48 +276,126 @@ def quantile(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("all", draw.apart(2, 3), 0.3 * one)
     yield Sample("axis", draw.apart(3, 2), 0.7 * one, 0)
     yield Sample("keepdims", draw.apart(2, 3, 2), 0.4 * one, (0, 2), keepdims=True)
-    yield Sample("several", draw.apart(2, 4), [0.1 * one, 0.75 * one, one], 1, differentiable=("a",))
+    yield Sample(
+        "several", draw.apart(2, 4), [0.1 * one, 0.75 * one, one], 1, differentiable=("a",)
+    )
     yield Sample("an array", draw.apart(2, 4), np.asarray([[0.15, 0.45], [0.5, 0.9]]) * one, 1)
     yield Sample("a 0-d array", draw.apart(5), np.asarray(0.35) * one)
-    for method in ("lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
-                   "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased"):
-        yield Sample(method, draw.apart(2, 5), [0.15 * one, 0.6 * one], 1, method=method, differentiable=("a",), short=False)
-        yield Sample(f"{method} by an array", draw.apart(2, 5), np.asarray([0.15, 0.7]) * one, 1, method=method, differentiable=("a",), short=False)
+    for method in (
+        "lower",
+        "higher",
+        "midpoint",
+        "nearest",
+        "inverted_cdf",
+        "averaged_inverted_cdf",
+        "closest_observation",
+        "interpolated_inverted_cdf",
+        "hazen",
+        "weibull",
+        "median_unbiased",
+        "normal_unbiased",
+    ):
+        yield Sample(
+            method,
+            draw.apart(2, 5),
+            [0.15 * one, 0.6 * one],
+            1,
+            method=method,
+            differentiable=("a",),
+            short=False,
+        )
+        yield Sample(
+            f"{method} by an array",
+            draw.apart(2, 5),
+            np.asarray([0.15, 0.7]) * one,
+            1,
+            method=method,
+            differentiable=("a",),
+            short=False,
+        )
     weighted: dict[str, Any] = {"method": "inverted_cdf", "differentiable": ("a",)}
-    yield Sample("weights", draw.apart(2, 5), 0.4 * one, weights=draw.real(2, 5, low=0.5, high=1.5), **weighted)
+    yield Sample(
+        "weights",
+        draw.apart(2, 5),
+        0.4 * one,
+        weights=draw.real(2, 5, low=0.5, high=1.5),
+        **weighted,
+    )
     if not name.startswith("nan"):  # where NumPy, the reference, raises IndexError
-        yield Sample("weights of an axis", draw.apart(3, 4), [0.0, 0.3 * one, one], 0, weights=np.asarray([0.0, 2.0, 1.5]), **weighted)
+        yield Sample(
+            "weights of an axis",
+            draw.apart(3, 4),
+            [0.0, 0.3 * one, one],
+            0,
+            weights=np.asarray([0.0, 2.0, 1.5]),
+            **weighted,
+        )
     yield Sample("nan", _holed(draw, "apart", 3, 5), 0.3 * one, 0, checks=("forward", "vmap"))
-    yield Sample("nothing but nan", np.asarray([[NAN, NAN], [1.0, NAN]]), 0.3 * one, 1, checks=("forward",))
+    yield Sample(
+        "nothing but nan", np.asarray([[NAN, NAN], [1.0, NAN]]), 0.3 * one, 1, checks=("forward",)
+    )
     yield Sample("0-d", draw.real(), 0.3 * one)
     yield Sample("no rows", np.zeros((0, 3)), 0.3 * one, 1)
     yield Sample("integers", draw.integers(2, 3), 0.3 * one, 1, checks=("forward",))
 
 
 KINKS: dict[str, list[Kink]] = {
-    "logistic": [Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.25, 0, 0, 0, 0]})],
-    "sigmoid": [Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.25, 0, 0, 0, 0]})],
+    "logistic": [
+        Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.25, 0, 0, 0, 0]})
+    ],
+    "sigmoid": [
+        Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.25, 0, 0, 0, 0]})
+    ],
     "relu": [Kink("at 0 and nan", [0.0, -0.0, -1.0, 2.0, NAN], gradients={"x": [0, 0, 0, 1, 1]})],
-    "silu": [Kink("far", [0.0, -1000.0, 1000.0], gradients={"x": [0.5, 0, 1]}),
-             Kink("infinite", [-INF, INF], gradients={"x": [0, 1]}, reason="PyTorch gives nan")],
-    "softplus": [Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.5, 0, 1, 0, 1]})],
+    "silu": [
+        Kink("far", [0.0, -1000.0, 1000.0], gradients={"x": [0.5, 0, 1]}),
+        Kink("infinite", [-INF, INF], gradients={"x": [0, 1]}, reason="PyTorch gives nan"),
+    ],
+    "softplus": [
+        Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.5, 0, 1, 0, 1]})
+    ],
     "softmax": [Kink("one -inf", [0.0, 0.0, -INF], gradients={"x": [0, 0, 0]})],
     "log_softmax": [Kink("one -inf", [0.0, 0.0], gradients={"x": [0, 0]})],
-    "logsumexp": [Kink("far kink", [1000.0, 1000.0, -1000.0], gradients={"a": [0.5, 0.5, 0]}),
-                  Kink("all -inf", [-INF, -INF], gradients={"a": [0.5, 0.5]}, reason="PyTorch gives nan"),
-                  Kink("inf", [INF, INF, 1.0], gradients={"a": [0.5, 0.5, 0]}, reason="PyTorch gives nan")],
-    "median": [Kink("ties", [1.0, 1.0, 1.0], gradients={"a": [0, 1, 0]}), Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0, 1, 0]})],
-    "order_statistics": [Kink("equal", [1.0, 0.5, 1.0, 0.5, 1.0], (1, 2), gradients={"x": [1, 0, 0, 1, 0]})],
+    "logsumexp": [
+        Kink("far kink", [1000.0, 1000.0, -1000.0], gradients={"a": [0.5, 0.5, 0]}),
+        Kink("all -inf", [-INF, -INF], gradients={"a": [0.5, 0.5]}, reason="PyTorch gives nan"),
+        Kink("inf", [INF, INF, 1.0], gradients={"a": [0.5, 0.5, 0]}, reason="PyTorch gives nan"),
+    ],
+    "median": [
+        Kink("ties", [1.0, 1.0, 1.0], gradients={"a": [0, 1, 0]}),
+        Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0, 1, 0]}),
+    ],
+    "order_statistics": [
+        Kink("equal", [1.0, 0.5, 1.0, 0.5, 1.0], (1, 2), gradients={"x": [1, 0, 0, 1, 0]})
+    ],
     "quantile": [Kink("ties", [1.0, 1.0, 1.0], 0.5, gradients={"a": [0, 1, 0]})],
-    "nanmedian": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0.5, 0, 0.5]}), Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]})],
+    "nanmedian": [
+        Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0.5, 0, 0.5]}),
+        Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]}),
+    ],
     "nanquantile": [Kink("a nan", [1.0, NAN, 3.0], 0.25, gradients={"a": [0.75, 0, 0.25]})],
-    "nansum": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [1, 0, 1]}), Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]})],
+    "nansum": [
+        Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [1, 0, 1]}),
+        Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]}),
+    ],
     "nanprod": [Kink("a nan", [2.0, NAN, 3.0], gradients={"a": [3, 0, 2]})],
-    "nanmean": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0.5, 0, 0.5]}), Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]})],
-    "nanvar": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [-1, 0, 1]}), Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]})],
-    "nanstd": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [-0.5, 0, 0.5]}), Kink("constants", [3.0, NAN, 3.0], gradients={"a": [0, 0, 0]})],
-    "nanmin": [Kink("ties and nan", [1.0, NAN, 1.0, 3.0], gradients={"a": [0.5, 0, 0.5, 0]}),
-               Kink("inf and nan", [NAN, INF], gradients={"a": [0, 1]}), Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]})],
+    "nanmean": [
+        Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0.5, 0, 0.5]}),
+        Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]}),
+    ],
+    "nanvar": [
+        Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [-1, 0, 1]}),
+        Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]}),
+    ],
+    "nanstd": [
+        Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [-0.5, 0, 0.5]}),
+        Kink("constants", [3.0, NAN, 3.0], gradients={"a": [0, 0, 0]}),
+    ],
+    "nanmin": [
+        Kink("ties and nan", [1.0, NAN, 1.0, 3.0], gradients={"a": [0.5, 0, 0.5, 0]}),
+        Kink("inf and nan", [NAN, INF], gradients={"a": [0, 1]}),
+        Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]}),
+    ],
     "nanmax": [Kink("ties and nan", [3.0, NAN, 3.0, 1.0], gradients={"a": [0.5, 0, 0.5, 0]})],
     "nancumsum": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [3, 0, 1]})],
     "nancumprod": [Kink("a nan", [2.0, NAN, 3.0], gradients={"a": [5, 0, 2]})],
@@ -283,14 +406,33 @@ MAKERS: dict[str, Any] = {
     **dict.fromkeys(("logistic", "sigmoid", "relu", "silu", "silu_slope", "softplus"), activation),
     **dict.fromkeys(("softmax", "log_softmax"), softmax),
     "log_sum_exp": lambda name, draw: kernel_of_sums(draw),
-    **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax", "nanmedian"), nan_reduction),
-    **dict.fromkeys(("nanargmin", "nanargmax"), nan_index), **dict.fromkeys(("nancumsum", "nancumprod"), nan_scan),
+    **dict.fromkeys(
+        ("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax", "nanmedian"),
+        nan_reduction,
+    ),
+    **dict.fromkeys(("nanargmin", "nanargmax"), nan_index),
+    **dict.fromkeys(("nancumsum", "nancumprod"), nan_scan),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), quantile),
 }
 
 
 def samples() -> dict[str, Any]:
     """The generators of these names, by operation."""
-    plain = (logsumexp, finite_peak, ptp, average, cov, corrcoef, nan_to_num, known_index, median, order_statistics, places_of)
+    plain = (
+        logsumexp,
+        finite_peak,
+        ptp,
+        average,
+        cov,
+        corrcoef,
+        nan_to_num,
+        known_index,
+        median,
+        order_statistics,
+        places_of,
+    )
     makers = {f.__name__: (lambda name, draw, f=f: f(draw)) for f in plain} | MAKERS
-    return {name: lambda draw, name=name, make=make: [*make(name, draw), *KINKS.get(name, ())] for name, make in makers.items()}
+    return {
+        name: lambda draw, name=name, make=make: [*make(name, draw), *KINKS.get(name, ())]
+        for name, make in makers.items()
+    }

@@ -1,4 +1,6 @@
-"""Samples of what runs along an axis beyond the standard, cumsum, cumprod and windows, and of the cross product."""
+"""Samples of what runs along an axis beyond the standard, cumsum, cumprod and windows, and of the
+cross product.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,24 @@ def sliding_window_view(draw: Draw) -> Iterator[Sample]:
 
 def running_places(draw: Draw) -> Iterator[Sample]:
     ties = np.asarray([[1.0, 3.0, 3.0, 2.0], [4.0, 4.0, 0.0, 4.0]])
-    for label, x, axis, largest in (("largest", draw.real(2, 5), 1, True), ("smallest", draw.real(3, 2), 0, False), ("ties", ties, -1, True),
-                                    ("nan", np.asarray([1.0, np.nan, 3.0, np.nan, 2.0]), 0, False), ("integers", draw.integers(5), 0, True),
-                                    ("booleans", np.asarray([False, True, False]), 0, True), ("one", draw.real(2, 1), 1, True),
-                                    ("empty", draw.real(2, 0), 1, True)):
-        yield Sample(label, x, axis, largest, reference=_running_places, short=label in ("largest", "smallest", "ties"))
+    for label, x, axis, largest in (
+        ("largest", draw.real(2, 5), 1, True),
+        ("smallest", draw.real(3, 2), 0, False),
+        ("ties", ties, -1, True),
+        ("nan", np.asarray([1.0, np.nan, 3.0, np.nan, 2.0]), 0, False),
+        ("integers", draw.integers(5), 0, True),
+        ("booleans", np.asarray([False, True, False]), 0, True),
+        ("one", draw.real(2, 1), 1, True),
+        ("empty", draw.real(2, 0), 1, True),
+    ):
+        yield Sample(
+            label,
+            x,
+            axis,
+            largest,
+            reference=_running_places,
+            short=label in ("largest", "smallest", "ties"),
+        )
 
 
 def _running_places(x: Any, axis: int, largest: bool) -> Any:
@@ -67,4 +82,10 @@ def cross(draw: Draw) -> Iterator[Sample]:
 
 def samples() -> dict[str, Any]:
     """The generators of this chapter, by operation."""
-    return {"cumsum": scans, "cumprod": scans, "sliding_window_view": sliding_window_view, "running_places": running_places, "cross": cross}
+    return {
+        "cumsum": scans,
+        "cumprod": scans,
+        "sliding_window_view": sliding_window_view,
+        "running_places": running_places,
+        "cross": cross,
+    }

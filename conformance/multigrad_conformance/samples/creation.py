@@ -71,7 +71,9 @@ def full_like(draw: Draw) -> Iterator[Sample]:
     yield Sample("array", draw.real(2, 3), draw.real(), differentiable=("fill_value",))
     yield Sample("dtype", draw.real(2, 3), 2, dtype=INT32, differentiable=())
     yield Sample("complex", draw.complex(2), draw.complex(), differentiable=("fill_value",))
-    yield Sample("device", draw.real(2), draw.real(), differentiable=("fill_value",), device=OWN_DEVICE)
+    yield Sample(
+        "device", draw.real(2), draw.real(), differentiable=("fill_value",), device=OWN_DEVICE
+    )
     yield Sample("empty", draw.real(0, 2), draw.real(), differentiable=("fill_value",))
 
 
@@ -120,14 +122,34 @@ def result_type(draw: Draw) -> Iterator[Sample]:
 
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
-    table: dict[str, Any] = {f.__name__: f for f in (arange, eye, from_dlpack, asarray, full, full_like, linspace, astype, can_cast, isdtype,
-                                                     result_type)}
+    table: dict[str, Any] = {
+        f.__name__: f
+        for f in (
+            arange,
+            eye,
+            from_dlpack,
+            asarray,
+            full,
+            full_like,
+            linspace,
+            astype,
+            can_cast,
+            isdtype,
+            result_type,
+        )
+    }
     for name in ("empty", "ones", "zeros"):
         table[name] = lambda draw, name=name: filled(name, draw)
     for name in ("empty_like", "ones_like", "zeros_like"):
         table[name] = lambda draw, name=name: like(name, draw)
-    table["finfo"] = lambda draw: [Sample("float64", FLOAT64), Sample("float32", FLOAT32), Sample("array", np.zeros(2))]
+    table["finfo"] = lambda draw: [
+        Sample("float64", FLOAT64),
+        Sample("float32", FLOAT32),
+        Sample("array", np.zeros(2)),
+    ]
     table["iinfo"] = lambda draw: [Sample("int32", INT32), Sample("uint8", DType("uint8"))]
-    table["to_backend"] = lambda draw: [Sample("numpy and back", draw.real(2, 3), "numpy", "", checks=("conversion",), short=True)]
+    table["to_backend"] = lambda draw: [
+        Sample("numpy and back", draw.real(2, 3), "numpy", "", checks=("conversion",), short=True)
+    ]
     table["to_device"] = lambda draw: [Sample("its own", draw.real(2, 3), OWN_DEVICE)]
     return table

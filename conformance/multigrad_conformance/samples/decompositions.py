@@ -1,6 +1,9 @@
-"""Samples of the decompositions of matrices. All are well conditioned, with values far from each other, for the sake of differences.
+"""Samples of the decompositions of matrices.
 
-Vectors are compared and differentiated by what does not depend on their phases: the projection onto each, or the product of a pair.
+All are well conditioned, with values far from each other, for the sake of differences.
+
+Vectors are compared and differentiated by what does not depend on their phases: the projection onto
+each, or the product of a pair.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ def with_eigenvalues(x: Any, low: float, high: float) -> Any:
 
 
 def with_singular_values(x: Any) -> Any:
-    """A matrix of the shape of `x` with evenly spaced singular values, whose vectors depend on `x`."""
+    """A matrix of the shape of `x` with evenly spaced singular values, whose vectors depend on
+    `x`.
+    """
     u, _, vh = np.linalg.svd(x, full_matrices=False)
     return u * np.linspace(2.0, 0.7, u.shape[-1]) @ vh
 
@@ -70,16 +75,16 @@ def pairs(xp: Any, u: Any, s: Any, vh: Any) -> Any:
 
 
 def left(xp: Any, u: Any, s: Any, vh: Any) -> Any:
-    return projections(xp, s, u[..., :, :s.shape[-1]])[1]
+    return projections(xp, s, u[..., :, : s.shape[-1]])[1]
 
 
 def right(xp: Any, u: Any, s: Any, vh: Any) -> Any:
-    return projections(xp, s, xp.matrix_transpose(vh[..., :s.shape[-1], :]))[1]
+    return projections(xp, s, xp.matrix_transpose(vh[..., : s.shape[-1], :]))[1]
 
 
 def added(xp: Any, u: Any, s: Any, vh: Any) -> Any:
     """The projection onto what full_matrices=True adds to the columns of U."""
-    rest = u[..., :, s.shape[-1]:]
+    rest = u[..., :, s.shape[-1] :]
     return rest @ conj(xp, xp.matrix_transpose(rest))
 
 
@@ -89,7 +94,12 @@ def added(xp: Any, u: Any, s: Any, vh: Any) -> Any:
 def cholesky(draw: Draw) -> Iterator[Sample]:
     for kind, make in (("", draw.real), ("complex", draw.complex)):
         yield Sample(kind or "lower", with_eigenvalues(make(3, 3), 0.5, 2.0), project=PROJECT)
-        yield Sample(f"upper {kind}".strip(), with_eigenvalues(make(3, 3), 0.5, 2.0), project=PROJECT, upper=True)
+        yield Sample(
+            f"upper {kind}".strip(),
+            with_eigenvalues(make(3, 3), 0.5, 2.0),
+            project=PROJECT,
+            upper=True,
+        )
     yield Sample("batch", with_eigenvalues(draw.complex(2, 1, 2, 2), 0.5, 2.0), project=PROJECT)
     yield Sample("1x1", np.asarray([[2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
@@ -104,12 +114,31 @@ def eigh(draw: Draw) -> Iterator[Sample]:
     yield Sample("1x1", np.asarray([[2.0]]), **options)
     yield Sample("0x0", np.zeros((0, 0)), **options)
     yield Sample("empty batch", np.zeros((0, 2, 2)), **options)
-    yield Sample("values", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), project=PROJECT, finish=lambda xp, w, v: w)
-    yield Sample("vectors", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), project=PROJECT, finish=lambda xp, w, v: projections(xp, w, v)[1])
+    yield Sample(
+        "values",
+        with_eigenvalues(draw.complex(3, 3), -2.0, 2.0),
+        project=PROJECT,
+        finish=lambda xp, w, v: w,
+    )
+    yield Sample(
+        "vectors",
+        with_eigenvalues(draw.real(3, 3), -2.0, 2.0),
+        project=PROJECT,
+        finish=lambda xp, w, v: projections(xp, w, v)[1],
+    )
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
-    yield Sample("little of the values", with_eigenvalues(draw.complex(2, 2), -2.0, 2.0), project=PROJECT,
-                 finish=lambda xp, w, v: (1e-9 * w, projections(xp, w, v)[1]))
-    yield Refused("phases", with_eigenvalues(draw.complex(2, 2), -2.0, 2.0), finish=lambda xp, w, v: (0 * w, v), message="linalg_eigh_backward")
+    yield Sample(
+        "little of the values",
+        with_eigenvalues(draw.complex(2, 2), -2.0, 2.0),
+        project=PROJECT,
+        finish=lambda xp, w, v: (1e-9 * w, projections(xp, w, v)[1]),
+    )
+    yield Refused(
+        "phases",
+        with_eigenvalues(draw.complex(2, 2), -2.0, 2.0),
+        finish=lambda xp, w, v: (0 * w, v),
+        message="linalg_eigh_backward",
+    )
 
 
 def eigvalsh(draw: Draw) -> Iterator[Sample]:
@@ -119,7 +148,9 @@ def eigvalsh(draw: Draw) -> Iterator[Sample]:
     yield Sample("1x1", np.asarray([[2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("empty batch", np.zeros((0, 2, 2)))
-    yield Kink("repeated", np.eye(3), gradients={"x": np.eye(3)}, second={"x": np.full((3, 3), NAN)})
+    yield Kink(
+        "repeated", np.eye(3), gradients={"x": np.eye(3)}, second={"x": np.full((3, 3), NAN)}
+    )
     yield Kink("zeros", np.zeros((2, 2)), gradients={"x": np.eye(2)})
 
 
@@ -133,15 +164,26 @@ def eig(draw: Draw) -> Iterator[Sample]:
     yield Sample("0x0", np.zeros((0, 0)), finish=projections)
     yield Sample("empty batch", np.zeros((0, 2, 2)), finish=projections)
     yield Sample("values", pair, finish=lambda xp, w, v: w)
-    yield Sample("vectors", with_diagonal(draw.complex(3, 3)), finish=lambda xp, w, v: projections(xp, w, v)[1])
+    yield Sample(
+        "vectors",
+        with_diagonal(draw.complex(3, 3)),
+        finish=lambda xp, w, v: projections(xp, w, v)[1],
+    )
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
-    yield Refused("phases", with_diagonal(draw.complex(2, 2)), finish=lambda xp, w, v: (0 * w, v), message="linalg_eig_backward")
+    yield Refused(
+        "phases",
+        with_diagonal(draw.complex(2, 2)),
+        finish=lambda xp, w, v: (0 * w, v),
+        message="linalg_eig_backward",
+    )
 
 
 def eigvals(draw: Draw) -> Iterator[Sample]:
     yield Sample("real", with_diagonal(draw.real(3, 3)))
     yield Sample("complex", with_diagonal(draw.complex(3, 3)))
-    yield Sample("conjugate pair", np.asarray([[1.0, 1.5, 0.2], [-1.2, 0.8, 0.1], [0.3, -0.2, -1.0]]))
+    yield Sample(
+        "conjugate pair", np.asarray([[1.0, 1.5, 0.2], [-1.2, 0.8, 0.1], [0.3, -0.2, -1.0]])
+    )
     yield Sample("batch", with_diagonal(draw.complex(2, 1, 2, 2)))
     yield Sample("1x1", np.asarray([[2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
@@ -154,12 +196,31 @@ def qr(draw: Draw) -> Iterator[Sample]:
         yield Sample(kind or "tall", with_singular_values(make(3, 2)))
         yield Sample(f"square {kind}".strip(), with_singular_values(make(3, 3)))
         yield Sample(f"wide {kind}".strip(), with_singular_values(make(2, 3)))
-        yield Sample(f"wide and complete {kind}".strip(), with_singular_values(make(2, 3)), mode="complete")
-        yield Sample(f"Q {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: q)
-        yield Sample(f"R {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: r)
-        yield Sample(f"Q of a wide one {kind}".strip(), with_singular_values(make(2, 3)), finish=lambda xp, q, r: q)
-        yield Sample(f"R of a wide one {kind}".strip(), with_singular_values(make(2, 3)), finish=lambda xp, q, r: r)
-    yield Sample("tall and complete", with_singular_values(draw.real(3, 2)), mode="complete", checks=("forward",))
+        yield Sample(
+            f"wide and complete {kind}".strip(), with_singular_values(make(2, 3)), mode="complete"
+        )
+        yield Sample(
+            f"Q {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: q
+        )
+        yield Sample(
+            f"R {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: r
+        )
+        yield Sample(
+            f"Q of a wide one {kind}".strip(),
+            with_singular_values(make(2, 3)),
+            finish=lambda xp, q, r: q,
+        )
+        yield Sample(
+            f"R of a wide one {kind}".strip(),
+            with_singular_values(make(2, 3)),
+            finish=lambda xp, q, r: r,
+        )
+    yield Sample(
+        "tall and complete",
+        with_singular_values(draw.real(3, 2)),
+        mode="complete",
+        checks=("forward",),
+    )
     yield Sample("batch", with_singular_values(draw.complex(2, 1, 3, 2)))
     yield Sample("wide batch", with_singular_values(draw.real(2, 1, 2, 3)))
     yield Sample("1x1", np.asarray([[-2.0]]))
@@ -168,7 +229,12 @@ def qr(draw: Draw) -> Iterator[Sample]:
     yield Sample("no rows", np.zeros((0, 3)))
     yield Sample("empty batch", np.zeros((0, 3, 2)))
     yield Sample("square and complete", with_singular_values(draw.real(2, 2)), mode="complete")
-    yield Refused("complete", with_singular_values(draw.real(2, 3, 2)), mode="complete", message="mode='complete'")
+    yield Refused(
+        "complete",
+        with_singular_values(draw.real(2, 3, 2)),
+        mode="complete",
+        message="mode='complete'",
+    )
 
 
 def svd(draw: Draw) -> Iterator[Sample]:
@@ -176,13 +242,31 @@ def svd(draw: Draw) -> Iterator[Sample]:
     for kind, make in (("", draw.real), ("complex", draw.complex)):
         yield Sample(kind or "tall", with_singular_values(make(3, 2)), finish=pairs, **reduced)
         yield Sample(f"square {kind}".strip(), with_singular_values(make(3, 3)), finish=pairs)
-        yield Sample(f"wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs, **reduced)
-        yield Sample(f"full and tall {kind}".strip(), with_singular_values(make(3, 2)), finish=pairs)
-        yield Sample(f"full and wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs)
+        yield Sample(
+            f"wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs, **reduced
+        )
+        yield Sample(
+            f"full and tall {kind}".strip(), with_singular_values(make(3, 2)), finish=pairs
+        )
+        yield Sample(
+            f"full and wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs
+        )
         for m, n, shape in ((3, 2, "tall"), (2, 3, "wide"), (3, 3, "square")):
-            yield Sample(f"U of a {shape} one {kind}".strip(), with_singular_values(make(m, n)), finish=left, **reduced)
-            yield Sample(f"Vh of a {shape} one {kind}".strip(), with_singular_values(make(m, n)), finish=right, **reduced)
-        yield Sample(f"S {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, u, s, vh: s)
+            yield Sample(
+                f"U of a {shape} one {kind}".strip(),
+                with_singular_values(make(m, n)),
+                finish=left,
+                **reduced,
+            )
+            yield Sample(
+                f"Vh of a {shape} one {kind}".strip(),
+                with_singular_values(make(m, n)),
+                finish=right,
+                **reduced,
+            )
+        yield Sample(
+            f"S {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, u, s, vh: s
+        )
     yield Sample("batch", with_singular_values(draw.complex(2, 1, 3, 2)), finish=pairs, **reduced)
     yield Sample("1x1", np.asarray([[-2.0]]), finish=pairs)
     yield Sample("0x0", np.zeros((0, 0)), finish=pairs)
@@ -190,10 +274,32 @@ def svd(draw: Draw) -> Iterator[Sample]:
     yield Sample("no rows", np.zeros((0, 3)), finish=pairs)
     yield Sample("empty batch", np.zeros((0, 3, 2)), finish=pairs)
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
-    yield Sample("columns that are added", with_singular_values(draw.real(3, 2)), finish=added, checks=("dual",), short=True)
-    yield Refused("phases", with_singular_values(draw.complex(3, 2)), finish=lambda xp, u, s, vh: (u, 0 * s), message="svd_backward", **reduced)
-    yield Refused("a column that is added", with_singular_values(draw.real(3, 2)), finish=lambda xp, u, s, vh: 0.1 * u, message="last columns of U")
-    yield Refused("a row that is added", with_singular_values(draw.real(2, 3)), finish=lambda xp, u, s, vh: 0.1 * vh, message="last rows of Vh")
+    yield Sample(
+        "columns that are added",
+        with_singular_values(draw.real(3, 2)),
+        finish=added,
+        checks=("dual",),
+        short=True,
+    )
+    yield Refused(
+        "phases",
+        with_singular_values(draw.complex(3, 2)),
+        finish=lambda xp, u, s, vh: (u, 0 * s),
+        message="svd_backward",
+        **reduced,
+    )
+    yield Refused(
+        "a column that is added",
+        with_singular_values(draw.real(3, 2)),
+        finish=lambda xp, u, s, vh: 0.1 * u,
+        message="last columns of U",
+    )
+    yield Refused(
+        "a row that is added",
+        with_singular_values(draw.real(2, 3)),
+        finish=lambda xp, u, s, vh: 0.1 * vh,
+        message="last rows of Vh",
+    )
 
 
 def svdvals(draw: Draw) -> Iterator[Sample]:
@@ -205,9 +311,14 @@ def svdvals(draw: Draw) -> Iterator[Sample]:
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("no columns", np.zeros((3, 0)))
     yield Sample("empty batch", np.zeros((0, 3, 2)))
-    yield Kink("repeated", np.eye(3), gradients={"x": np.eye(3)}, second={"x": np.full((3, 3), NAN)})
+    yield Kink(
+        "repeated", np.eye(3), gradients={"x": np.eye(3)}, second={"x": np.full((3, 3), NAN)}
+    )
 
 
 def samples() -> dict[str, Any]:
     """The generators of these operations, by name."""
-    return {f"linalg.{f.__name__}": f for f in (cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals)}
+    return {
+        f"linalg.{f.__name__}": f
+        for f in (cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals)
+    }

@@ -1,4 +1,7 @@
-"""Samples of Fourier transforms. Where the standard wants complex values there are only these: not every library takes others."""
+"""Samples of Fourier transforms.
+
+Where the standard wants complex values there are only these: not every library takes others.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Samples of the linalg extension: products, diagonals, determinants, inverses, linear systems and norms.
+"""Samples of the linalg extension: products, diagonals, determinants, inverses, linear systems and
+norms.
 
-Matrices are well conditioned, for the sake of differences. Determinants, which are polynomials, are tried on singular ones, too.
+Matrices are well conditioned, for the sake of differences. Determinants, which are polynomials, are
+tried on singular ones, too.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def adjugate(draw: Draw) -> Iterator[Sample]:
     yield Sample("singular 2 by 2", np.asarray([[1.0, 2.0], [2.0, 4.0]]))
     yield Sample("singular 3 by 3", with_values(draw.real(3, 3), 2.0, 0.0, 0.0))
     x = with_values(draw.real(4, 4), 2.0, 1.0, 0.0, 0.0)
-    yield Sample("singular 4 by 4", x, checks=("forward", "vjp", "jvp"))  # the second derivative needs an inverse
+    # the second derivative needs an inverse
+    yield Sample("singular 4 by 4", x, checks=("forward", "vjp", "jvp"))
     yield Sample("batch of singular ones", np.stack([x, x.T])[:, None], checks=("forward", "vjp"))
 
 
@@ -83,7 +86,12 @@ def adjugate_tangent(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex 4 by 4", complex_regular(draw, 4, 4), draw.complex(4, 4))
     yield Sample("identity", np.eye(4), draw.real(4, 4))
     yield Sample("singular 3 by 3", with_values(draw.real(3, 3), 2.0, 0.0, 0.0), draw.real(3, 3))
-    yield Sample("singular 4 by 4", with_values(draw.real(4, 4), 2.0, 0.0, 0.0, 0.0), draw.real(4, 4), differentiable=("dx",))
+    yield Sample(
+        "singular 4 by 4",
+        with_values(draw.real(4, 4), 2.0, 0.0, 0.0, 0.0),
+        draw.real(4, 4),
+        differentiable=("dx",),
+    )
     yield Sample("0 by 0", np.zeros((0, 0)), np.zeros((0, 0)))
 
 
@@ -124,8 +132,18 @@ def pinv(draw: Draw) -> Iterator[Sample]:
     yield Sample("square", regular(draw, 2, 2))
     yield Sample("complex tall", complex_regular(draw, 3, 2))
     yield Sample("batch", regular(draw, 1, 4, 2, 3))
-    yield Sample("rank 2 of 3", with_values(draw.real(4, 3), 2.0, 1.0, 0.0), project={"x": partial(of_rank, 2)}, checks=FIRST)
-    yield Sample("complex, rank 1 of 2", with_values(draw.complex(2, 3), 1.5, 0.0), project={"x": partial(of_rank, 1)}, checks=FIRST)
+    yield Sample(
+        "rank 2 of 3",
+        with_values(draw.real(4, 3), 2.0, 1.0, 0.0),
+        project={"x": partial(of_rank, 2)},
+        checks=FIRST,
+    )
+    yield Sample(
+        "complex, rank 1 of 2",
+        with_values(draw.complex(2, 3), 1.5, 0.0),
+        project={"x": partial(of_rank, 1)},
+        checks=FIRST,
+    )
     yield Sample("rtol", regular(draw, 3, 2), rtol=0.01)
     yield Sample("rtols", regular(draw, 2, 3, 2), rtol=np.asarray([0.01, 0.02]))
     yield Sample("no matrices", np.zeros((0, 3, 2)))
@@ -186,8 +204,15 @@ def vector_norm(draw: Draw) -> Iterator[Sample]:
     yield Sample("no axes", draw.nonzero(2, 2), axis=())
     yield Sample("0-d", draw.nonzero())
     for ord in (1, 3, 4, 2.5, 1.5, 0.5, -1, -2, -0.5, INF, -INF):
-        yield Sample(f"ord {ord}", np.asarray([-1.0, 0.5, 2.0]) * draw.nonzero(2, 1), axis=-1, ord=ord)
-        yield Sample(f"complex, ord {ord}", np.asarray([1.0, 2.0, 3.0]) * np.exp(1j * draw.real(2, 3)), axis=1, ord=ord)
+        yield Sample(
+            f"ord {ord}", np.asarray([-1.0, 0.5, 2.0]) * draw.nonzero(2, 1), axis=-1, ord=ord
+        )
+        yield Sample(
+            f"complex, ord {ord}",
+            np.asarray([1.0, 2.0, 3.0]) * np.exp(1j * draw.real(2, 3)),
+            axis=1,
+            ord=ord,
+        )
     yield Sample("even ord with a zero", np.asarray([0.0, 1.0, -2.0]), ord=4)
     yield Sample("complex even ord with a zero", np.asarray([0.0, 1.0 + 1.0j, -2.0]), ord=4)
     yield Sample("empty", np.zeros((2, 0)), axis=1)
@@ -234,37 +259,107 @@ HALVES = np.asarray([[0.5, -0.5], [0.5, 0.5]])
 
 KINKS: dict[str, list[Kink]] = {
     "det": [
-        Kink("singular 2 by 2", np.asarray([[1.0, 2.0], [2.0, 4.0]]), gradients={"x": [[4, -2], [-2, 1]]},
-             second={"x": [[1, -1], [-1, 1]]}),
-        Kink("singular 3 by 3", np.diag([1.0, 0.0, 0.0]), gradients={"x": ZERO3}, second={"x": [[0, 0, 0], [0, 1, -1], [0, -1, 1]]}),
-        Kink("zero", ZERO3, gradients={"x": ZERO3}, second={"x": ZERO3},
-             reason="the second derivative is that of the polynomial, where PyTorch gives nan")],
+        Kink(
+            "singular 2 by 2",
+            np.asarray([[1.0, 2.0], [2.0, 4.0]]),
+            gradients={"x": [[4, -2], [-2, 1]]},
+            second={"x": [[1, -1], [-1, 1]]},
+        ),
+        Kink(
+            "singular 3 by 3",
+            np.diag([1.0, 0.0, 0.0]),
+            gradients={"x": ZERO3},
+            second={"x": [[0, 0, 0], [0, 1, -1], [0, -1, 1]]},
+        ),
+        Kink(
+            "zero",
+            ZERO3,
+            gradients={"x": ZERO3},
+            second={"x": ZERO3},
+            reason="the second derivative is that of the polynomial, where PyTorch gives nan",
+        ),
+    ],
     "vector_norm": [
-        Kink("zero", [0.0, 0.0], gradients={"x": [0, 0]}, second={"x": [0, 0]}, reason="PyTorch's second derivative is nan"),
+        Kink(
+            "zero",
+            [0.0, 0.0],
+            gradients={"x": [0, 0]},
+            second={"x": [0, 0]},
+            reason="PyTorch's second derivative is nan",
+        ),
         Kink("complex zero", np.zeros(2, np.complex128), gradients={"x": [0, 0]}),
-        *(Kink(f"zero, ord {ord}", [0.0, 0.0], ord=ord, gradients={"x": [0, 0]}) for ord in (1, INF, -INF, 3, 4, 0.5, -1)),
+        *(
+            Kink(f"zero, ord {ord}", [0.0, 0.0], ord=ord, gradients={"x": [0, 0]})
+            for ord in (1, INF, -INF, 3, 4, 0.5, -1)
+        ),
         Kink("ties, ord inf", [1.0, -1.0], ord=INF, gradients={"x": [0.5, -0.5]}),
-        Kink("ties along an axis, ord -inf", np.asarray([[1.0, -1.0, 2.0]]), axis=1, ord=-INF, gradients={"x": [[0.5, -0.5, 0]]}),
-        Kink("an element of 0, ord 1", [0.0, 3.0], ord=1, gradients={"x": [0, 1]}, second={"x": [0, 0]}),
-        Kink("an element of 0, ord 1.5", [0.0, 3.0], ord=1.5, gradients={"x": [0, 1]}, second={"x": [0, 0]}),
+        Kink(
+            "ties along an axis, ord -inf",
+            np.asarray([[1.0, -1.0, 2.0]]),
+            axis=1,
+            ord=-INF,
+            gradients={"x": [[0.5, -0.5, 0]]},
+        ),
+        Kink(
+            "an element of 0, ord 1",
+            [0.0, 3.0],
+            ord=1,
+            gradients={"x": [0, 1]},
+            second={"x": [0, 0]},
+        ),
+        Kink(
+            "an element of 0, ord 1.5",
+            [0.0, 3.0],
+            ord=1.5,
+            gradients={"x": [0, 1]},
+            second={"x": [0, 0]},
+        ),
         Kink("an element of 0, ord 0.5", [0.0, 3.0], ord=0.5, gradients={"x": [0, 1]}),
         Kink("an element of 0, ord -1", [0.0, 3.0], ord=-1, gradients={"x": [0, 0]}),
         Kink("an element of 0, ord -0.5", [0.0, 3.0], ord=-0.5, gradients={"x": [0, 0]}),
-        Kink("ord 0", [0.0, 3.0], ord=0, gradients={"x": [0, 0]})],
+        Kink("ord 0", [0.0, 3.0], ord=0, gradients={"x": [0, 0]}),
+    ],
     "matrix_norm": [
-        *(Kink(f"zero, ord {ord}", ZERO2, ord=ord, gradients={"x": ZERO2}) for ord in ("fro", 1, -1, INF, -INF)),
-        *(Kink(f"zero, ord {ord}", ZERO2, ord=ord, gradients={"x": ZERO2}, reason="PyTorch takes another subgradient, which depends on the "
-               "vectors that LAPACK chooses") for ord in ("nuc", 2, -2)),
-        *(Kink(f"ties, ord {ord}", CROSSED, ord=ord, gradients={"x": HALVES}) for ord in (1, -1, INF, -INF)),
+        *(
+            Kink(f"zero, ord {ord}", ZERO2, ord=ord, gradients={"x": ZERO2})
+            for ord in ("fro", 1, -1, INF, -INF)
+        ),
+        *(
+            Kink(
+                f"zero, ord {ord}",
+                ZERO2,
+                ord=ord,
+                gradients={"x": ZERO2},
+                reason="PyTorch takes another subgradient, which depends on the "
+                "vectors that LAPACK chooses",
+            )
+            for ord in ("nuc", 2, -2)
+        ),
+        *(
+            Kink(f"ties, ord {ord}", CROSSED, ord=ord, gradients={"x": HALVES})
+            for ord in (1, -1, INF, -INF)
+        ),
         Kink("identity, ord nuc", I2, ord="nuc", gradients={"x": I2}, second={"x": ZERO2}),
-        *(Kink(f"identity, ord {ord}", I2, ord=ord, gradients={"x": I2 / 2}) for ord in (2, -2))],
+        *(Kink(f"identity, ord {ord}", I2, ord=ord, gradients={"x": I2 / 2}) for ord in (2, -2)),
+    ],
 }
 
 MAKERS: dict[str, Any] = {
-    **dict.fromkeys(("inv", "slogdet"), square), "det": polynomial, "matrix_power": matrix_power, "solve": solve, "pinv": pinv,
-    "matrix_rank": matrix_rank, "cross": cross, "outer": outer, "vector_norm": vector_norm, "matrix_norm": matrix_norm,
+    **dict.fromkeys(("inv", "slogdet"), square),
+    "det": polynomial,
+    "matrix_power": matrix_power,
+    "solve": solve,
+    "pinv": pinv,
+    "matrix_rank": matrix_rank,
+    "cross": cross,
+    "outer": outer,
+    "vector_norm": vector_norm,
+    "matrix_norm": matrix_norm,
     **{name: partial(diagonal, name) for name in ("diagonal", "trace")},
-    **{name: partial(aliases, name) for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")},
+    **{
+        name: partial(aliases, name)
+        for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")
+    },
 }
 
 
@@ -274,6 +369,15 @@ def _with_kinks(make: Any, kinks: list[Kink], draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation, with those of the kernels that its rules call."""
-    table = {f"linalg.{name}": partial(_with_kinks, make, KINKS.get(name, [])) for name, make in MAKERS.items()}
-    return table | {"adjugate": adjugate, "adjugate_tangent": adjugate_tangent, "singular_factor": singular_factor}
+    """The generators of this chapter, by operation, with those of the kernels that its rules
+    call.
+    """
+    table = {
+        f"linalg.{name}": partial(_with_kinks, make, KINKS.get(name, []))
+        for name, make in MAKERS.items()
+    }
+    return table | {
+        "adjugate": adjugate,
+        "adjugate_tangent": adjugate_tangent,
+        "singular_factor": singular_factor,
+    }

@@ -1,4 +1,6 @@
-"""Samples of operations that arrange elements: manipulation, indexing, searching, sets, and the kernels of the rules."""
+"""Samples of operations that arrange elements: manipulation, indexing, searching, sets, and the
+kernels of the rules.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,13 @@ from ..sample import Draw, Kink, Sample
 NAN = np.nan
 
 
-def arranged(draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]) -> Iterator[Sample]:
-    """For an operation on one array: each case is a label, a shape, further arguments. The first comes complex as well."""
+def arranged(
+    draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]
+) -> Iterator[Sample]:
+    """For an operation on one array: each case is a label, a shape, further arguments.
+
+    The first comes complex as well.
+    """
     for i, (label, shape, args, kwargs) in enumerate(cases):
         yield Sample(label, draw.real(*shape), *args, **kwargs)
         if i == 0:
@@ -24,24 +31,83 @@ def arranged(draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], di
 
 
 ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]] = {
-    "broadcast_to": [("rows", (3,), ((2, 3),), {}), ("columns", (2, 1), ((2, 3),), {}), ("0-d", (), ((2, 2),), {}),
-                     ("middle", (2, 1, 3), ((2, 4, 3),), {}), ("empty", (1, 3), ((0, 3),), {}), ("of nothing", (0, 1), ((2, 0, 3),), {})],
-    "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("to 0-d", (1,), ((),), {}),
-                ("0-d", (), ((1, 1),), {}), ("copy", (4,), ((2, 2),), {"copy": True}), ("empty", (0, 3), ((3, 0),), {})],
-    "expand_dims": [("first", (2, 3), (), {"axis": 0}), ("last", (3,), (), {"axis": -1}), ("0-d", (), (), {"axis": 0}),
-                    ("empty", (0,), (), {"axis": 1})],
-    "squeeze": [("one", (2, 1, 3), (1,), {}), ("several", (1, 2, 1), ((0, -1),), {}), ("empty", (0, 1), (1,), {})],
-    "permute_dims": [("reversed", (2, 3), ((1, 0),), {}), ("cycle", (2, 3, 4), ((2, 0, 1),), {}), ("negative", (2, 3, 4), ((-1, 0, 1),), {}),
-                     ("0-d", (), ((),), {}), ("empty", (0, 2), ((1, 0),), {})],
-    "moveaxis": [("one", (2, 3, 4), (0, -1), {}), ("several", (2, 3, 4), ((0, 1), (2, 0)), {}), ("empty", (2, 0), (0, 1), {})],
-    "flip": [("all", (2, 3), (), {}), ("axis", (2, 3), (), {"axis": 1}), ("axes", (2, 3, 2), (), {"axis": (0, -1)}), ("empty", (0,), (), {})],
-    "roll": [("flat", (2, 3), (2,), {}), ("axis", (2, 3), (1,), {"axis": 1}), ("axes", (2, 3), ((1, -2),), {"axis": (0, 1)}),
-             ("empty", (0,), (1,), {})],
-    "tril": [("matrix", (3, 3), (), {}), ("below", (3, 2), (), {"k": -1}), ("batch", (2, 2, 3), (), {"k": 1}), ("empty", (0, 2), (), {})],
-    "triu": [("matrix", (3, 3), (), {}), ("above", (3, 2), (), {"k": 1}), ("batch", (2, 2, 3), (), {"k": -1}), ("empty", (2, 0), (), {})],
-    "unstack": [("first", (2, 3), (), {}), ("last", (2, 3), (), {"axis": -1}), ("empty", (2, 0), (), {})],
-    "tile": [("vector", (3,), ((2,),), {}), ("matrix", (2, 3), ((2, 2),), {}), ("more axes", (3,), ((2, 1, 2),), {}),
-             ("fewer", (2, 3), ((2,),), {}), ("none", (2,), ((0,),), {}), ("0-d", (), ((2,),), {}), ("empty", (0,), ((2,),), {})],
+    "broadcast_to": [
+        ("rows", (3,), ((2, 3),), {}),
+        ("columns", (2, 1), ((2, 3),), {}),
+        ("0-d", (), ((2, 2),), {}),
+        ("middle", (2, 1, 3), ((2, 4, 3),), {}),
+        ("empty", (1, 3), ((0, 3),), {}),
+        ("of nothing", (0, 1), ((2, 0, 3),), {}),
+    ],
+    "reshape": [
+        ("matrix", (2, 3), ((3, 2),), {}),
+        ("flat", (2, 3), ((-1,),), {}),
+        ("to 0-d", (1,), ((),), {}),
+        ("0-d", (), ((1, 1),), {}),
+        ("copy", (4,), ((2, 2),), {"copy": True}),
+        ("empty", (0, 3), ((3, 0),), {}),
+    ],
+    "expand_dims": [
+        ("first", (2, 3), (), {"axis": 0}),
+        ("last", (3,), (), {"axis": -1}),
+        ("0-d", (), (), {"axis": 0}),
+        ("empty", (0,), (), {"axis": 1}),
+    ],
+    "squeeze": [
+        ("one", (2, 1, 3), (1,), {}),
+        ("several", (1, 2, 1), ((0, -1),), {}),
+        ("empty", (0, 1), (1,), {}),
+    ],
+    "permute_dims": [
+        ("reversed", (2, 3), ((1, 0),), {}),
+        ("cycle", (2, 3, 4), ((2, 0, 1),), {}),
+        ("negative", (2, 3, 4), ((-1, 0, 1),), {}),
+        ("0-d", (), ((),), {}),
+        ("empty", (0, 2), ((1, 0),), {}),
+    ],
+    "moveaxis": [
+        ("one", (2, 3, 4), (0, -1), {}),
+        ("several", (2, 3, 4), ((0, 1), (2, 0)), {}),
+        ("empty", (2, 0), (0, 1), {}),
+    ],
+    "flip": [
+        ("all", (2, 3), (), {}),
+        ("axis", (2, 3), (), {"axis": 1}),
+        ("axes", (2, 3, 2), (), {"axis": (0, -1)}),
+        ("empty", (0,), (), {}),
+    ],
+    "roll": [
+        ("flat", (2, 3), (2,), {}),
+        ("axis", (2, 3), (1,), {"axis": 1}),
+        ("axes", (2, 3), ((1, -2),), {"axis": (0, 1)}),
+        ("empty", (0,), (1,), {}),
+    ],
+    "tril": [
+        ("matrix", (3, 3), (), {}),
+        ("below", (3, 2), (), {"k": -1}),
+        ("batch", (2, 2, 3), (), {"k": 1}),
+        ("empty", (0, 2), (), {}),
+    ],
+    "triu": [
+        ("matrix", (3, 3), (), {}),
+        ("above", (3, 2), (), {"k": 1}),
+        ("batch", (2, 2, 3), (), {"k": -1}),
+        ("empty", (2, 0), (), {}),
+    ],
+    "unstack": [
+        ("first", (2, 3), (), {}),
+        ("last", (2, 3), (), {"axis": -1}),
+        ("empty", (2, 0), (), {}),
+    ],
+    "tile": [
+        ("vector", (3,), ((2,),), {}),
+        ("matrix", (2, 3), ((2, 2),), {}),
+        ("more axes", (3,), ((2, 1, 2),), {}),
+        ("fewer", (2, 3), ((2,),), {}),
+        ("none", (2,), ((0,),), {}),
+        ("0-d", (), ((2,),), {}),
+        ("empty", (0,), ((2,),), {}),
+    ],
 }
 
 
@@ -49,7 +115,9 @@ def repeat(draw: Draw) -> Iterator[Sample]:
     yield Sample("flat", draw.real(2, 3), 2)
     yield Sample("complex", draw.complex(2, 3), 2, axis=1)
     yield Sample("axis", draw.real(2, 3), 3, axis=0)
-    yield Sample("each its own", draw.real(2, 3), np.asarray([2, 0, 1]), axis=1, needs="data_dependent")
+    yield Sample(
+        "each its own", draw.real(2, 3), np.asarray([2, 0, 1]), axis=1, needs="data_dependent"
+    )
     yield Sample("never", draw.real(3), 0)
     yield Sample("empty", draw.real(0, 2), 2, axis=0)
 
@@ -121,7 +189,13 @@ def _needs(key: Any) -> str:
 
 def getitem(draw: Draw) -> Iterator[Sample]:
     for label, (shape, key) in KEYS.items():
-        yield Sample(label, draw.real(*shape), key, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
+        yield Sample(
+            label,
+            draw.real(*shape),
+            key,
+            needs=_needs(key),
+            short=label in ("integer", "integer arrays", "mask"),
+        )
     yield Sample("complex", draw.complex(2, 3), (slice(None), 1))
     yield Sample("empty", draw.real(0, 3), (slice(None), 1))
 
@@ -129,19 +203,44 @@ def getitem(draw: Draw) -> Iterator[Sample]:
 def unindex(draw: Draw) -> Iterator[Sample]:
     for label, (shape, key) in KEYS.items():
         values = draw.real(*np.zeros(shape)[key].shape)
-        yield Sample(label, values, key, shape, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
+        yield Sample(
+            label,
+            values,
+            key,
+            shape,
+            needs=_needs(key),
+            short=label in ("integer", "integer arrays", "mask"),
+        )
     yield Sample("complex", draw.complex(2), (slice(None), 1), (2, 3))
     yield Sample("two places", draw.real(2), (slice(None, None, 3),), (5,))
-    yield Sample("step of a middle axis", draw.real(2, 3, 2), (slice(None), slice(None, None, 2), slice(None)), (2, 5, 2))
+    yield Sample(
+        "step of a middle axis",
+        draw.real(2, 3, 2),
+        (slice(None), slice(None, None, 2), slice(None)),
+        (2, 5, 2),
+    )
 
 
 def setitem(draw: Draw) -> Iterator[Sample]:
     for label, (shape, key) in KEYS.items():
-        if label in ("integer arrays", "array of arrays", "integer array"):  # of a repeated place, the last value counts
+        # of a repeated place, the last value counts
+        if label in ("integer arrays", "array of arrays", "integer array"):
             continue
-        yield Sample(label, draw.real(*shape), key, draw.real(*np.zeros(shape)[key].shape), needs=_needs(key),
-                     short=label in ("integer", "mask"))
-    yield Sample("integer arrays", draw.real(2, 3), (np.asarray([0, 1]), np.asarray([2, -1])), draw.real(2), short=True)
+        yield Sample(
+            label,
+            draw.real(*shape),
+            key,
+            draw.real(*np.zeros(shape)[key].shape),
+            needs=_needs(key),
+            short=label in ("integer", "mask"),
+        )
+    yield Sample(
+        "integer arrays",
+        draw.real(2, 3),
+        (np.asarray([0, 1]), np.asarray([2, -1])),
+        draw.real(2),
+        short=True,
+    )
     yield Sample("repeated places", draw.real(4), np.asarray([1, 2, 1]), draw.real(3))
     yield Sample("broadcast row", draw.real(2, 3), (Ellipsis,), draw.real(3))
     yield Sample("leading axes of 1", draw.real(2, 3), (0, Ellipsis), draw.real(1, 1, 3))
@@ -157,7 +256,9 @@ def take(draw: Draw) -> Iterator[Sample]:
     yield Sample("vector", draw.real(4), np.asarray([3, 1, 1, -1]))
     yield Sample("rows", draw.real(3, 2, 2), np.asarray([0, 2, 2]), axis=0)
     yield Sample("middle axis", draw.real(2, 3, 2), np.asarray([-1, 0]), axis=-2)
-    yield Sample("indices of two axes", draw.real(2, 3, 2), np.asarray([[0, 2, 0], [1, 1, -1]]), axis=1)
+    yield Sample(
+        "indices of two axes", draw.real(2, 3, 2), np.asarray([[0, 2, 0], [1, 1, -1]]), axis=1
+    )
     yield Sample("none", draw.real(3), np.zeros((0,), np.int64))
 
 
@@ -176,7 +277,14 @@ def scatter_add(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(3), np.asarray([1, 1, 0]), 2)
     yield Sample("rows", draw.real(4, 2), np.asarray([2, 0, 2, 2]), 4)
     yield Sample("none", draw.real(0, 2), np.zeros((0,), np.int64), 3)
-    yield Sample("wide rows", draw.real(2, 300), np.asarray([1, 1]), 2, short=False, checks=("forward", "override"))
+    yield Sample(
+        "wide rows",
+        draw.real(2, 300),
+        np.asarray([1, 1]),
+        2,
+        short=False,
+        checks=("forward", "override"),
+    )
 
 
 def refuse(draw: Draw) -> Iterator[Sample]:
@@ -220,7 +328,13 @@ def where(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.booleans(2, 3), draw.complex(2, 3), draw.complex(2, 3))
     yield Sample("real,complex", draw.booleans(2, 3), draw.real(2, 3), draw.complex(2, 3))
     yield Sample("integers", draw.booleans(2, 3), draw.integers(2, 3), draw.integers(2, 3))
-    yield Kink("nan in the branch not taken", np.asarray([True, False]), [1.0, NAN], [NAN, 2.0], gradients={"x1": [1, 0], "x2": [0, 1]})
+    yield Kink(
+        "nan in the branch not taken",
+        np.asarray([True, False]),
+        [1.0, NAN],
+        [NAN, 2.0],
+        gradients={"x1": [1, 0], "x2": [0, 1]},
+    )
 
 
 def nonzero(draw: Draw) -> Iterator[Sample]:
@@ -238,7 +352,9 @@ def searchsorted(draw: Draw) -> Iterator[Sample]:
 def unique(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("real", np.asarray([[0.5, -1.0, 2.0], [1.5, 3.0, -2.5]]), needs="data_dependent")
     yield Sample("complex", draw.complex(3), needs="data_dependent", differentiable=())
-    yield Sample("repeated", np.asarray([2.0, 1.0, 2.0, 1.0]), needs="data_dependent", checks=("forward",))
+    yield Sample(
+        "repeated", np.asarray([2.0, 1.0, 2.0, 1.0]), needs="data_dependent", checks=("forward",)
+    )
     yield Sample("integers", np.asarray([3, 1, 3, 2]), needs="data_dependent")
     yield Sample("0-d", draw.real(), needs="data_dependent")
     yield Sample("empty", np.zeros((0,)), needs="data_dependent")
@@ -251,9 +367,28 @@ def isin(draw: Draw) -> Iterator[Sample]:
 
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
-    table: dict[str, Any] = {f.__name__: f for f in (repeat, broadcast_arrays, broadcast_shapes, meshgrid, getitem, unindex, setitem, take,
-                                                     take_along_axis, scatter_add, refuse, difference_of_squares, scaled, where, nonzero,
-                                                     searchsorted, isin)}
+    table: dict[str, Any] = {
+        f.__name__: f
+        for f in (
+            repeat,
+            broadcast_arrays,
+            broadcast_shapes,
+            meshgrid,
+            getitem,
+            unindex,
+            setitem,
+            take,
+            take_along_axis,
+            scatter_add,
+            refuse,
+            difference_of_squares,
+            scaled,
+            where,
+            nonzero,
+            searchsorted,
+            isin,
+        )
+    }
     for name, cases in ARRANGEMENTS.items():
         table[name] = lambda draw, cases=cases: arranged(draw, *cases)
     for name in ("concat", "stack"):

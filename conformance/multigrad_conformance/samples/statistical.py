@@ -139,33 +139,61 @@ def matrix_transpose(draw: Draw) -> Iterator[Sample]:
 
 
 KINKS: dict[str, list[Kink]] = {
-    "max": [Kink("ties", [1.0, 3.0, 3.0, 3.0], gradients={"x": [0, 1 / 3, 1 / 3, 1 / 3]}),
-            Kink("ties along an axis", np.asarray([[2.0, 2.0], [0.0, 1.0]]), axis=1, gradients={"x": [[0.5, 0.5], [0, 1]]},
-                 reason="PyTorch's max along an axis picks one, its amax splits")],
-    "min": [Kink("ties", [1.0, 1.0, 3.0], gradients={"x": [0.5, 0.5, 0]}),
-            Kink("ties along an axis", np.asarray([[2.0, 2.0], [0.0, 1.0]]), axis=1, gradients={"x": [[0.5, 0.5], [1, 0]]})],
-    "prod": [Kink("one zero", [2.0, 0.0, 4.0], gradients={"x": [0, 8, 0]}, second={"x": [4, 6, 2]}),
-             Kink("two zeros", [0.0, 0.0, 4.0], gradients={"x": [0, 0, 0]}, second={"x": [4, 4, 0]}),
-             Kink("three zeros", [0.0, 0.0, 0.0], gradients={"x": [0, 0, 0]}, second={"x": [0, 0, 0]})],
-    "cumulative_prod": [Kink("one zero", [2.0, 0.0, 4.0, 5.0], gradients={"x": [1, 50, 0, 0]}),
-                        Kink("two zeros", [2.0, 0.0, 0.0, 5.0], gradients={"x": [1, 2, 0, 0]})],
-    "std": [Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}), Kink("one element", [3.0], gradients={"x": [0]}),
-            Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]})],
-    "var": [Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}), Kink("one element", [3.0], gradients={"x": [0]}),
-            Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]})],
+    "max": [
+        Kink("ties", [1.0, 3.0, 3.0, 3.0], gradients={"x": [0, 1 / 3, 1 / 3, 1 / 3]}),
+        Kink(
+            "ties along an axis",
+            np.asarray([[2.0, 2.0], [0.0, 1.0]]),
+            axis=1,
+            gradients={"x": [[0.5, 0.5], [0, 1]]},
+            reason="PyTorch's max along an axis picks one, its amax splits",
+        ),
+    ],
+    "min": [
+        Kink("ties", [1.0, 1.0, 3.0], gradients={"x": [0.5, 0.5, 0]}),
+        Kink(
+            "ties along an axis",
+            np.asarray([[2.0, 2.0], [0.0, 1.0]]),
+            axis=1,
+            gradients={"x": [[0.5, 0.5], [1, 0]]},
+        ),
+    ],
+    "prod": [
+        Kink("one zero", [2.0, 0.0, 4.0], gradients={"x": [0, 8, 0]}, second={"x": [4, 6, 2]}),
+        Kink("two zeros", [0.0, 0.0, 4.0], gradients={"x": [0, 0, 0]}, second={"x": [4, 4, 0]}),
+        Kink("three zeros", [0.0, 0.0, 0.0], gradients={"x": [0, 0, 0]}, second={"x": [0, 0, 0]}),
+    ],
+    "cumulative_prod": [
+        Kink("one zero", [2.0, 0.0, 4.0, 5.0], gradients={"x": [1, 50, 0, 0]}),
+        Kink("two zeros", [2.0, 0.0, 0.0, 5.0], gradients={"x": [1, 2, 0, 0]}),
+    ],
+    "std": [
+        Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}),
+        Kink("one element", [3.0], gradients={"x": [0]}),
+        Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]}),
+    ],
+    "var": [
+        Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}),
+        Kink("one element", [3.0], gradients={"x": [0]}),
+        Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]}),
+    ],
     "sort": [Kink("ties", [1.0, 0.0, 1.0], gradients={"x": [1, 1, 1]})],
 }
 
 MAKERS: dict[str, Any] = {
     **dict.fromkeys(("sum", "mean", "prod", "max", "min", "var", "std"), reduction),
-    **dict.fromkeys(("cumulative_sum", "cumulative_prod"), scan), **dict.fromkeys(("all", "any"), truth),
-    **dict.fromkeys(("argmax", "argmin"), index_of), **dict.fromkeys(("sort", "argsort"), ordering),
+    **dict.fromkeys(("cumulative_sum", "cumulative_prod"), scan),
+    **dict.fromkeys(("all", "any"), truth),
+    **dict.fromkeys(("argmax", "argmin"), index_of),
+    **dict.fromkeys(("sort", "argsort"), ordering),
 }
 
 
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
-    table: dict[str, Any] = {f.__name__: f for f in (diff, count_nonzero, matmul, tensordot, vecdot, matrix_transpose)}
+    table: dict[str, Any] = {
+        f.__name__: f for f in (diff, count_nonzero, matmul, tensordot, vecdot, matrix_transpose)
+    }
     for name, make in MAKERS.items():
         table[name] = lambda draw, name=name, make=make: [*make(name, draw), *KINKS.get(name, ())]
     return table

@@ -32,14 +32,22 @@ class Arguments:
         return f" at {self.names[i]}" if self.names[i] else ""
 
     def check_arrays(self, what: str, scalars: bool) -> None:
-        """Raise TypeError where a leaf is neither an array nor, if they are allowed, a Python scalar."""
+        """Raise TypeError where a leaf is neither an array nor, if they are allowed, a Python
+        scalar.
+        """
         for i, x in enumerate(self.leaves):
             if not (is_array(x) or (scalars and type(x) in SCALARS)):
-                raise TypeError(f"{what}: the leaf{self.at(i)} is a {type(x).__name__}, but must be an array{' or a number' if scalars else ''}")
+                raise TypeError(
+                    f"{what}: the leaf{self.at(i)} is a {type(x).__name__}, but must be an "
+                    f"array{' or a number' if scalars else ''}"
+                )
 
 
 def host_of(name: str, *groups: Sequence[Any]) -> Host:
-    """The library of all arrays among these, that of the default backend if there is none. Raises where there are two."""
+    """The library of all arrays among these, that of the default backend if there is none.
+
+    Raises where there are two.
+    """
     return host_in(name, *groups) or default_host()
 
 
@@ -57,14 +65,20 @@ def host_in(name: str, *groups: Sequence[Any]) -> Host | None:
 
 
 def numbers_as_arrays(given: Arguments, results: Sequence[Any], host: Host) -> None:
-    """Let each Python scalar among the leaves be a 0-d array: of the dtype that the body returns in its place, as promotion would have it."""
+    """Let each Python scalar among the leaves be a 0-d array: of the dtype that the body returns in
+    its place, as promotion would have it.
+    """
     for i, x in enumerate(given.leaves):
         if type(x) in SCALARS:
             y = results[i] if i < len(results) else None
             like = element_of(y) if is_array(y) else None
             if type(y) in SCALARS and type(y) is not type(x):
                 x = type(x + y)(x)  # an int beside a float
-            given.leaves[i] = host.xp.asarray(x) if like is None or not goes_to(x, like) else host.xp.asarray(x, dtype=like.dtype)
+            given.leaves[i] = (
+                host.xp.asarray(x)
+                if like is None or not goes_to(x, like)
+                else host.xp.asarray(x, dtype=like.dtype)
+            )
 
 
 def as_index(x: Any, least: int) -> int | None:
@@ -79,12 +93,19 @@ def as_index(x: Any, least: int) -> int | None:
 
 
 def with_arrays(values: Sequence[Any]) -> list[Any]:
-    """Values with a 0-d array for each Python scalar: of the first dtype of its kind among the others, else of the library's own."""
+    """Values with a 0-d array for each Python scalar: of the first dtype of its kind among the
+    others, else of the library's own.
+    """
     arrays = [x for x in values if is_array(x)]
     host = host_of("scan", arrays)
 
     def made(x: Any) -> Any:
-        return host.xp.asarray(x, dtype=next((y.dtype for y in arrays if host.xp.isdtype(y.dtype, _KINDS[type(x)])), None))
+        return host.xp.asarray(
+            x,
+            dtype=next(
+                (y.dtype for y in arrays if host.xp.isdtype(y.dtype, _KINDS[type(x)])), None
+            ),
+        )
 
     return [made(x) if type(x) in SCALARS else x for x in values]
 
@@ -102,7 +123,9 @@ def goes_to(x: Any, elem: Any) -> bool:
 
 
 def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
-    """The leaves of what a body returned, which must be as what it was given: in structure, shapes and dtypes."""
+    """The leaves of what a body returned, which must be as what it was given: in structure, shapes
+    and dtypes.
+    """
     try:
         found = tree.fitted(given.structure, output)
     except ValueError as error:
@@ -113,9 +136,15 @@ def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
         if type(y) in SCALARS and not tuple(x.shape) and goes_to(y, element_of(x)):
             found[i] = element_of(x).host.xp.asarray(y, dtype=x.dtype)
         elif not is_array(y):
-            raise TypeError(f"{problem}: the leaf{given.at(i)} is a {type(y).__name__}, but was given as an array of {form(x)}")
+            raise TypeError(
+                f"{problem}: the leaf{given.at(i)} is a {type(y).__name__}, but was given as an "
+                f"array of {form(x)}"
+            )
         elif tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
-            raise TypeError(f"{problem}: the leaf{given.at(i)} is of {form(y)}, but was given as an array of {form(x)}")
+            raise TypeError(
+                f"{problem}: the leaf{given.at(i)} is of {form(y)}, but was given as an array "
+                f"of {form(x)}"
+            )
     return found
 
 
@@ -125,7 +154,9 @@ def form(x: Any) -> str:
 
 
 def finished(raw: bool) -> Callable[[Any], Any]:
-    """How a result is handed out: raw arrays for raw arrays, unless a derivative is asked for; Tensors for Tensors."""
+    """How a result is handed out: raw arrays for raw arrays, unless a derivative is asked for;
+    Tensors for Tensors.
+    """
     return _stripped if raw else as_tensor
 
 

@@ -1,8 +1,9 @@
 """Bodies of loops and branches, and what transformations make of them.
 
-A body is a function `body(consts, args)` of two lists of arrays that returns a list of arrays; the constants are the same at each step. The arrays
-may be raw, or layers of any level. Whether an array of the carry moves, has a cotangent, or is a batch has to be known before a loop begins, and
-depends on what a step does with it: `settled` finds out by trying one.
+A body is a function `body(consts, args)` of two lists of arrays that returns a list of arrays; the
+constants are the same at each step. The arrays may be raw, or layers of any level. Whether an array
+of the carry moves, has a cotangent, or is a batch has to be known before a loop begins, and depends
+on what a step does with it: `settled` finds out by trying one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def cut(values: Sequence[Any], *lengths: int) -> list[list[Any]]:
     """Values in parts of these lengths, and the rest."""
     parts, at = [], 0
     for n in lengths:
-        parts.append(list(values[at:at + n]))
+        parts.append(list(values[at : at + n]))
         at += n
     return [*parts, list(values[at:])]
 
@@ -88,14 +89,23 @@ def still(values: Sequence[Any]) -> list[Any]:
 
 def first(xs: Sequence[Any], length: int) -> list[Any]:
     """What a scan goes over at one step, as a constant; zeros where it has no steps."""
-    return [None if x is None else stopped(x)[0, ...] if length else namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]
+    return [
+        None
+        if x is None
+        else stopped(x)[0, ...]
+        if length
+        else namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype)
+        for x in xs
+    ]
 
 
 # Steps
 
 
 class Changed(Exception):
-    """A step does what the first one did not: a tangent, a cotangent or a batch is where none was."""
+    """A step does what the first one did not: a tangent, a cotangent or a batch is where none
+    was.
+    """
 
     def __init__(self, owner: object) -> None:
         super().__init__(owner)
@@ -112,8 +122,12 @@ class Step(Protocol):
 S = TypeVar("S", bound=Step)
 
 
-def settled(make: Callable[[Flags], S], flags: Flags, most: Sequence[bool], run: Callable[[S], T]) -> T:
-    """`run(make(flags))` for the least flags, from these on, that a step leaves as they are, or for `most`, where a later step sets others."""
+def settled(
+    make: Callable[[Flags], S], flags: Flags, most: Sequence[bool], run: Callable[[S], T]
+) -> T:
+    """`run(make(flags))` for the least flags, from these on, that a step leaves as they are, or for
+    `most`, where a later step sets others.
+    """
     while True:
         step = make(flags)
         after = [a or b for a, b in zip(flags, step.look(), strict=True)]
@@ -133,8 +147,12 @@ def settled(make: Callable[[Flags], S], flags: Flags, most: Sequence[bool], run:
 # Transformations
 
 
-def pushed(body: Body, consts: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """What a body returns, and the tangents of that, for tangents of the constants and the arguments, None for zero."""
+def pushed(
+    body: Body, consts: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """What a body returns, and the tangents of that, for tangents of the constants and the
+    arguments, None for zero.
+    """
     values, n = [*consts, *args], len(consts)
     moving = [i for i, t in enumerate(tangents) if t is not None]
     if not moving:
@@ -152,7 +170,9 @@ def pushed(body: Body, consts: Sequence[Any], args: Sequence[Any], tangents: Seq
 
 
 class Pull(Run):
-    """The transformation that differentiates a body for a pass; `level` is the grad mode of the level that the pass is of."""
+    """The transformation that differentiates a body for a pass; `level` is the grad mode of the
+    level that the pass is of.
+    """
 
     __slots__ = ("level",)
     level: Switch
@@ -167,7 +187,14 @@ class Pulled:
     depends  which of that depends on these
     """
 
-    def __init__(self, body: Body, consts: Sequence[Any], args: Sequence[Any], wanted: Sequence[bool], level: Switch) -> None:
+    def __init__(
+        self,
+        body: Body,
+        consts: Sequence[Any],
+        args: Sequence[Any],
+        wanted: Sequence[bool],
+        level: Switch,
+    ) -> None:
         values, n = [*consts, *args], len(consts)
         self.run = run = Pull("vjp")
         run.level = level
@@ -183,20 +210,34 @@ class Pulled:
         self.depends = [depends_on(x, run) for x in self.outs]
 
     def gradients(self, cotangents: Sequence[Any]) -> list[Any]:
-        """The gradients of the constants and arguments, None for zero and for what is not wanted, for cotangents, None for zero."""
-        pairs = [(t, check_gradient(t, g, i)) for i, (t, g, own) in enumerate(zip(self.outs, cotangents, self.depends, strict=True))
-                 if own and g is not None]
+        """The gradients of the constants and arguments, None for zero and for what is not wanted,
+        for cotangents, None for zero.
+        """
+        pairs = [
+            (t, check_gradient(t, g, i))
+            for i, (t, g, own) in enumerate(zip(self.outs, cotangents, self.depends, strict=True))
+            if own and g is not None
+        ]
         if not pairs:
             return [None] * len(self.wanted)
-        return spread(reached([t for t, _ in pairs], [g for _, g in pairs], self.inputs, self.run, keep=False), self.wanted)
+        return spread(
+            reached(
+                [t for t, _ in pairs], [g for _, g in pairs], self.inputs, self.run, keep=False
+            ),
+            self.wanted,
+        )
 
     def values(self) -> list[Any]:
         """What the body returned, one layer further in."""
         return [left_of(x, self.run) for x in self.outs]
 
 
-def of_batch(body: Body, consts: Sequence[Any], args: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], Flags]:
-    """What a body returns where some of its constants and arguments are batches along their first axis, and which of it are such."""
+def of_batch(
+    body: Body, consts: Sequence[Any], args: Sequence[Any], own: Sequence[bool]
+) -> tuple[list[Any], Flags]:
+    """What a body returns where some of its constants and arguments are batches along their first
+    axis, and which of it are such.
+    """
     run, n = Run("vmap"), len(consts)
     run.randomness = "error"
 
@@ -214,5 +255,7 @@ def repeated(x: Any, mine: bool, size: int) -> Any:
 
 
 def swapped(x: Any) -> Any:
-    """An array with its first two axes exchanged: the examples of a batch, and the steps of a scan."""
+    """An array with its first two axes exchanged: the examples of a batch, and the steps of a
+    scan.
+    """
     return namespace(x).moveaxis(x, 0, 1)

@@ -1,7 +1,8 @@
 """cond and switch: one of several functions, chosen by a value.
 
-Where the value is known, the chosen function is called, and nothing else happens. Where it differs between the examples of a batch, all functions
-are, and of each result the examples are taken that are theirs. Where it is not known yet, because a compiler traces the program, the choice is one
+Where the value is known, the chosen function is called, and nothing else happens. Where it differs
+between the examples of a batch, all functions are, and of each result the examples are taken that
+are theirs. Where it is not known yet, because a compiler traces the program, the choice is one
 operation that the library carries out, with a derivative of its own.
 """
 
@@ -22,9 +23,31 @@ from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import Args, R
 from .arguments import Arguments, finished, form, goes_to, host_of
-from .bodies import Body, Pulled, cut, filled, of_batch, pushed, repeated, spread, still, there, zeros
+from .bodies import (
+    Body,
+    Pulled,
+    cut,
+    filled,
+    of_batch,
+    pushed,
+    repeated,
+    spread,
+    still,
+    there,
+    zeros,
+)
 from .captured import Late, Traced
-from .looping import Looped, apply, batched, batches_at, dual, inside, recorded_by, tangents_at, unrecorded
+from .looping import (
+    Looped,
+    apply,
+    batched,
+    batches_at,
+    dual,
+    inside,
+    recorded_by,
+    tangents_at,
+    unrecorded,
+)
 from .scanning import doubled, halved
 from .unknown import differs, known
 
@@ -32,18 +55,25 @@ Function = Callable[..., Any]
 
 
 @entry
-def cond(pred: Any, true_fun: Callable[[*Args], R], false_fun: Callable[[*Args], R], *operands: *Args) -> R:
+def cond(
+    pred: Any, true_fun: Callable[[*Args], R], false_fun: Callable[[*Args], R], *operands: *Args
+) -> R:
     """Return `true_fun(*operands)` where `pred` is true, `false_fun(*operands)` where it is not.
 
-    pred      a bool, or an array of shape (): of booleans, or of numbers, which are true unless they are 0
+    pred      a bool, or an array of shape (): of booleans, or of numbers, which are true unless
+              they are 0
     operands  arrays, Tensors, or nested structures of these
 
-    Raw arrays give raw arrays, unless a captured Tensor requires grad; Tensors give Tensors. The functions get Tensors. Where `pred` is known, only
-    one of them is called. Under vmap, where `pred` differs between examples, both are, on all examples, and `where` takes from each what is its own:
-    so a gradient may be nan where the function that was not meant is not finite, as with `where`. Under jax.jit it is jax.lax.cond. There and under
-    vmap both must return the same structure, shapes and dtypes (TypeError), and must not write to what they are given (GradientError).
+    Raw arrays give raw arrays, unless a captured Tensor requires grad; Tensors give Tensors. The
+    functions get Tensors. Where `pred` is known, only one of them is called. Under vmap, where
+    `pred` differs between examples, both are, on all examples, and `where` takes from each what is
+    its own: so a gradient may be nan where the function that was not meant is not finite, as with
+    `where`. Under jax.jit it is jax.lax.cond. There and under vmap both must return the same
+    structure, shapes and dtypes (TypeError), and must not write to what they are given
+    (GradientError).
 
-    As jax.lax.cond. Differentiated in both modes, with all that the functions capture, at any nesting of transformations.
+    As jax.lax.cond. Differentiated in both modes, with all that the functions capture, at any
+    nesting of transformations.
     """
     index = _predicate(pred)
     out: R = _chosen("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
@@ -52,7 +82,8 @@ def cond(pred: Any, true_fun: Callable[[*Args], R], false_fun: Callable[[*Args],
 
 @entry
 def switch(index: Any, branches: Sequence[Callable[[*Args], R]], *operands: *Args) -> R:
-    """Return `branches[index](*operands)`, where an index that is out of bounds means the first or the last one.
+    """Return `branches[index](*operands)`, where an index that is out of bounds means the first or
+    the last one.
 
     index     an int, or an integer array of shape ()
     branches  functions, at least one
@@ -61,12 +92,22 @@ def switch(index: Any, branches: Sequence[Callable[[*Args], R]], *operands: *Arg
     Otherwise as `func.cond`. As jax.lax.switch.
     """
     if not isinstance(branches, (list, tuple)) or not branches:
-        raise ValueError(f"switch: branches must be a list or a tuple of at least one function, not {tree.shown(branches)}")
+        raise ValueError(
+            "switch: branches must be a list or a tuple of at least one function, not "
+            f"{tree.shown(branches)}"
+        )
     index = observe.stand_in(index)
-    if type(index) is not int and (not is_array(index) or tuple(index.shape) or element_of(index).floating or element_of(index).bool):
+    if type(index) is not int and (
+        not is_array(index)
+        or tuple(index.shape)
+        or element_of(index).floating
+        or element_of(index).bool
+    ):
         told = f"an array of {form(index)}" if is_array(index) else f"a {type(index).__name__}"
         raise TypeError(f"switch: index must be an int or an integer array of shape (), not {told}")
-    out: R = _chosen("switch", index, list(branches), [f"branch {i}" for i in range(len(branches))], operands)
+    out: R = _chosen(
+        "switch", index, list(branches), [f"branch {i}" for i in range(len(branches))], operands
+    )
     return out
 
 
@@ -76,13 +117,19 @@ def _predicate(pred: Any) -> Any:
     if type(pred) in SCALARS:
         return int(bool(pred))
     if not is_array(pred):
-        raise TypeError(f"cond: pred must be a bool or an array of shape (), not a {type(pred).__name__}")
+        raise TypeError(
+            f"cond: pred must be a bool or an array of shape (), not a {type(pred).__name__}"
+        )
     if tuple(pred.shape):
-        raise TypeError(f"cond: pred must be a bool or an array of shape (), not an array of {form(pred)}")
+        raise TypeError(
+            f"cond: pred must be a bool or an array of shape (), not an array of {form(pred)}"
+        )
     return pred if element_of(pred).bool else pred != 0
 
 
-def _chosen(name: str, index: Any, functions: list[Function], names: list[str], operands: tuple[Any, ...]) -> Any:
+def _chosen(
+    name: str, index: Any, functions: list[Function], names: list[str], operands: tuple[Any, ...]
+) -> Any:
     for what, function in zip(names, functions, strict=True):
         if not callable(function):
             raise TypeError(f"{name}: {what} must be a function, not {type(function).__name__}")
@@ -95,13 +142,22 @@ def _chosen(name: str, index: Any, functions: list[Function], names: list[str], 
     else:
         host = host_of(name, [index], leaves)
         args = Arguments(operands)
-        traced = [Traced(f"{what} of {name}", function, args.structure) for what, function in zip(names, functions, strict=True)]
+        traced = [
+            Traced(f"{what} of {name}", function, args.structure)
+            for what, function in zip(names, functions, strict=True)
+        ]
         control = host.backend.kernel("control")(host.xp, ())
-        output = _selected(host, index, traced, args, name) if differs(index) or control is None else _staged(host, index, traced, args, name)
+        output = (
+            _selected(host, index, traced, args, name)
+            if differs(index) or control is None
+            else _staged(host, index, traced, args, name)
+        )
     return tree.replaced(finished(raw), output)
 
 
-def _same(outputs: Sequence[Any], traced: Sequence[Traced], name: str, host: Host) -> tuple[tree.Structure, list[list[Any]]]:
+def _same(
+    outputs: Sequence[Any], traced: Sequence[Traced], name: str, host: Host
+) -> tuple[tree.Structure, list[list[Any]]]:
     """The leaves of what several functions returned, which must be alike."""
     first = Arguments(outputs[0])
     rows: list[list[Any]] = []
@@ -112,29 +168,48 @@ def _same(outputs: Sequence[Any], traced: Sequence[Traced], name: str, host: Hos
             raise TypeError(f"{_differs(name, function, traced[0])}: {error}") from None
         for i, x in enumerate(leaves):
             if not is_array(x) and type(x) not in SCALARS:
-                raise TypeError(f"{name}: {function.name} must return arrays, but the leaf{first.at(i)} is a {type(x).__name__}")
+                raise TypeError(
+                    f"{name}: {function.name} must return arrays, but the leaf{first.at(i)} is "
+                    f"a {type(x).__name__}"
+                )
         rows.append(leaves)
-    found = [list(row) for row in zip(*[_as_arrays(column, host) for column in zip(*rows, strict=True)], strict=True)] or rows
+    found = [
+        list(row)
+        for row in zip(
+            *[_as_arrays(column, host) for column in zip(*rows, strict=True)], strict=True
+        )
+    ] or rows
     for leaves, function in zip(found, traced, strict=True):
         for i, (x, y) in enumerate(zip(found[0], leaves, strict=True)):
             if tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
-                raise TypeError(f"{_differs(name, function, traced[0])}: the leaf{first.at(i)} is of {form(y)}, and not of {form(x)}")
+                raise TypeError(
+                    f"{_differs(name, function, traced[0])}: the leaf{first.at(i)} is of "
+                    f"{form(y)}, and not of {form(x)}"
+                )
     return first.structure, found
 
 
 def _differs(name: str, function: Traced, first: Traced) -> str:
-    return f"{name}: all functions must return the same, but {function.name} differs from {first.name}"
+    return (
+        f"{name}: all functions must return the same, but {function.name} differs from {first.name}"
+    )
 
 
 def _as_arrays(column: Sequence[Any], host: Host) -> list[Any]:
-    """What several functions return at one place, with arrays for numbers: where they can be, of the dtype of the others."""
+    """What several functions return at one place, with arrays for numbers: where they can be, of
+    the dtype of the others.
+    """
     numbers = [x for x in column if type(x) in SCALARS]
     like = next((x for x in column if is_array(x)), None)
     if like is None:
         like = host.xp.asarray(sum(numbers) if bool not in map(type, numbers) else numbers[0])
 
     def made(x: Any) -> Any:
-        return host.xp.asarray(x, dtype=like.dtype) if goes_to(x, element_of(like)) else host.xp.asarray(x)
+        return (
+            host.xp.asarray(x, dtype=like.dtype)
+            if goes_to(x, element_of(like))
+            else host.xp.asarray(x)
+        )
 
     return [made(x) if type(x) in SCALARS else x for x in column]
 
@@ -144,7 +219,9 @@ def _selected(host: Host, index: Any, traced: list[Traced], args: Arguments, nam
     structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, host)
     chosen = found[0] if not element_of(index).bool else None
     if chosen is None:
-        return tree.built(structure, [host.bound.where(index, x, y) for y, x in zip(*found, strict=True)])
+        return tree.built(
+            structure, [host.bound.where(index, x, y) for y, x in zip(*found, strict=True)]
+        )
     for i, leaves in enumerate(found[1:], 1):
         chosen = [host.bound.where(index >= i, x, y) for x, y in zip(leaves, chosen, strict=True)]
     return tree.built(structure, chosen)
@@ -161,9 +238,12 @@ def _staged(host: Host, index: Any, traced: list[Traced], args: Arguments, name:
             leaves = list(args.leaves)
             for i, x in zip(places, arrays, strict=True):
                 leaves[i] = x
-            output = function(consts[start:start + len(function.consts)], leaves)
+            output = function(consts[start : start + len(function.consts)], leaves)
             outs = zip(tree.leaves(output), found[0], strict=True)
-            return [host.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x for x, like in outs]
+            return [
+                host.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x
+                for x, like in outs
+            ]
 
         return body
 
@@ -171,13 +251,17 @@ def _staged(host: Host, index: Any, traced: list[Traced], args: Arguments, name:
         consts = [x for f in traced for x in f.consts]
         rule = Switch([body_of(f, i) for i, f in enumerate(traced)], len(consts), len(found[0]))
         try:
-            return tree.built(structure, apply(rule, [index, *consts, *[args.leaves[i] for i in places]]))
+            return tree.built(
+                structure, apply(rule, [index, *consts, *[args.leaves[i] for i in places]])
+            )
         except Late as late:
             late.traced.late(late)
 
 
 class Switch(Looped):
-    """One of several bodies by an index, whose value is not known, and which is the same for all examples of any batch."""
+    """One of several bodies by an index, whose value is not known, and which is the same for all
+    examples of any batch.
+    """
 
     __name__ = "switch"
     _backward_cls = new_ctx_class("switch")
@@ -190,7 +274,8 @@ class Switch(Looped):
         ctx.save_for_backward(*inputs)
 
     def run(self, flat: list[Any]) -> list[Any]:
-        from . import stepping  # which needs multigrad.extend, and is not imported before there is a loop to run
+        # which needs multigrad.extend, and is not imported before there is a loop to run
+        from . import stepping
 
         return stepping.switch(self, flat[0], *cut(flat[1:], self.consts))
 
@@ -207,14 +292,28 @@ class Switch(Looped):
             def both(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
                 pairs = halved(consts, moving[0]), halved(args, moving[1])
                 outs, found = pushed(body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]])
-                return doubled(outs, [(zeros(x) if t is None else t) if flag else None for x, t, flag in zip(outs, found, out, strict=True)])
+                return doubled(
+                    outs,
+                    [
+                        (zeros(x) if t is None else t) if flag else None
+                        for x, t, flag in zip(outs, found, out, strict=True)
+                    ],
+                )
 
             return both
 
-        rule = Switch([moved(body) for body in self.bodies], self.consts + sum(moving[0]), self.outs + sum(out))
+        rule = Switch(
+            [moved(body) for body in self.bodies],
+            self.consts + sum(moving[0]),
+            self.outs + sum(out),
+        )
         t_consts, t_args = cut(tangents, self.consts)
-        outs = inside(application, rule, [index, *doubled(consts, t_consts), *doubled(args, t_args)])
-        return Applied(tuple([dual(x, t, top) for x, t in zip(*halved(outs, out), strict=True)]), (), None)
+        outs = inside(
+            application, rule, [index, *doubled(consts, t_consts), *doubled(args, t_args)]
+        )
+        return Applied(
+            tuple([dual(x, t, top) for x, t in zip(*halved(outs, out), strict=True)]), (), None
+        )
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
         (index, *inner), (_, *own) = batches_at(values, top)
@@ -222,17 +321,31 @@ class Switch(Looped):
         consts, args = cut(inner, self.consts)
         out = [False] * self.outs
         for body in self.bodies:
-            out = [a or b for a, b in zip(out, of_batch(body, still(consts), still(args), own)[1], strict=True)]
+            out = [
+                a or b
+                for a, b in zip(
+                    out, of_batch(body, still(consts), still(args), own)[1], strict=True
+                )
+            ]
 
         def of_all(body: Body) -> Body:
             def called(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
                 outs, found = of_batch(body, consts, args, own)
-                return [repeated(x, mine, size) if flag else x for x, mine, flag in zip(outs, found, out, strict=True)]
+                return [
+                    repeated(x, mine, size) if flag else x
+                    for x, mine, flag in zip(outs, found, out, strict=True)
+                ]
 
             return called
 
-        outs = inside(application, Switch([of_all(body) for body in self.bodies], self.consts, self.outs), [index, *inner])
-        return Applied(tuple([batched(x, flag, top) for x, flag in zip(outs, out, strict=True)]), (), None)
+        outs = inside(
+            application,
+            Switch([of_all(body) for body in self.bodies], self.consts, self.outs),
+            [index, *inner],
+        )
+        return Applied(
+            tuple([batched(x, flag, top) for x, flag in zip(outs, out, strict=True)]), (), None
+        )
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         (index, *inner), (_, *need) = map(unrecorded, ctx.saved_tensors), ctx.needs_input_grad
@@ -248,5 +361,8 @@ class Switch(Looped):
 
             return back
 
-        outs = apply(Switch([pulled(body) for body in self.bodies], self.consts, sum(need)), [index, *inner, *there(grads)])
+        outs = apply(
+            Switch([pulled(body) for body in self.bodies], self.consts, sum(need)),
+            [index, *inner, *there(grads)],
+        )
         return (None, *spread(outs, need))

@@ -1,4 +1,6 @@
-"""What loops and branches have in common as operations with a derivative of their own (`custom.definition.Definition`)."""
+"""What loops and branches have in common as operations with a derivative of their own
+(`custom.definition.Definition`).
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ from ...layers.batched import Batched, batch
 from ...layers.dual import Dual
 
 UNROLLED = 100
-"""Up to how many steps a loop is a part of the program of a compiled function around it, step by step."""
+"""Up to how many steps a loop is a part of the program of a compiled function around it, step by
+step.
+"""
 
 
 class Looped(Definition):
-    """A loop or a branch, for one application: a function of lists of arrays. At each level it is applied to, its arguments are those of that level.
+    """A loop or a branch, for one application: a function of lists of arrays.
+
+    At each level it is applied to, its arguments are those of that level.
 
     saves  whether a level records, so that what a pass needs is among the results
     steps  how many there are, as far as that is known
@@ -30,10 +36,13 @@ class Looped(Definition):
     steps = 0
 
     def forward(self, *flat: Any) -> tuple[Any, ...]:
-        """Run it on the raw arrays of the innermost level, which have no history: what comes out is new arrays."""
+        """Run it on the raw arrays of the innermost level, which have no history: what comes out is
+        new arrays.
+        """
         inner = [_bottom(x) for x in flat]
         for x in inner:
-            noted = getattr(getattr(x, "_run", None), "noted", None)  # of a compiling.recording.Recording
+            # of a compiling.recording.Recording
+            noted = getattr(getattr(x, "_run", None), "noted", None)
             if noted is not None and self.steps > UNROLLED:
                 noted(f"a loop of {self.steps} steps in it is a program of its own")
                 inner = [innermost(y) for y in inner]
@@ -50,7 +59,9 @@ class Looped(Definition):
 
 
 def _bottom(x: Any) -> Any:
-    """What Tensors without a history are around: a raw array, or a layer by which something records what is computed."""
+    """What Tensors without a history are around: a raw array, or a layer by which something records
+    what is computed.
+    """
     while isinstance(x, Tensor):
         x = x._array
     return x
@@ -83,17 +94,23 @@ def recorded_by(ctx: Any) -> Switch:
 
 
 def unrecorded(x: Any) -> Any:
-    """A value without the history that is not to be gone on with: in an ordinary pass, what was saved has one."""
+    """A value without the history that is not to be gone on with: in an ordinary pass, what was
+    saved has one.
+    """
     if isinstance(x, Tensor) and x._node is not None and not recording_at(x):
         return wrap_at(x, x._array)
     return x
 
 
 def tangents_at(values: Sequence[Any], top: Dual) -> tuple[list[Any], list[Any]]:
-    """Values one layer further in than the Duals of the level of `top`, and their tangents, None for zero."""
+    """Values one layer further in than the Duals of the level of `top`, and their tangents, None
+    for zero.
+    """
     top._check()
     own = [type(x) is Dual and x._level == top._level for x in values]
-    return lowered(values, own), [x._tangent if mine else None for x, mine in zip(values, own, strict=True)]
+    return lowered(values, own), [
+        x._tangent if mine else None for x, mine in zip(values, own, strict=True)
+    ]
 
 
 def dual(x: Any, t: Any, top: Dual) -> Any:
@@ -101,7 +118,9 @@ def dual(x: Any, t: Any, top: Dual) -> Any:
 
 
 def batches_at(values: Sequence[Any], top: Batched) -> tuple[list[Any], list[bool]]:
-    """Values one layer further in than the batches of the level of `top`, and which of them are such."""
+    """Values one layer further in than the batches of the level of `top`, and which of them are
+    such.
+    """
     top._check()
     own = [isinstance(x, Batched) and x._elem.run is top._elem.run for x in values]
     return lowered(values, own), own

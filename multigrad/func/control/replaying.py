@@ -1,11 +1,13 @@
 """The body of a loop as a program: it is recorded at the first step, and replayed at the others.
 
-What `func.compile` says of functions holds here. A value that the body asks for is a guard: where a step is told another, the body is recorded once
-more. The second step runs both, so that a body which depends on more than its arguments is found out. A body that cannot be recorded, because it
+What `func.compile` says of functions holds here. A value that the body asks for is a guard: where a
+step is told another, the body is recorded once more. The second step runs both, so that a body
+which depends on more than its arguments is found out. A body that cannot be recorded, because it
 looks at numbers, or is observed, is called at each step.
 
-Where arrays are mutable, a program writes its results to where they are to be: the carry to the place of the next one, a y to its place among all of
-them, and what is summed up is added to the sum. So a step makes no array that it does not need.
+Where arrays are mutable, a program writes its results to where they are to be: the carry to the
+place of the next one, a y to its place among all of them, and what is summed up is added to the
+sum. So a step makes no array that it does not need.
 """
 
 from __future__ import annotations
@@ -45,23 +47,29 @@ def records(host: Host, steps: int) -> bool:
 
 
 class Stepper:
-    """A body as a loop calls it, on raw arrays, or on layers that something around the loop records.
+    """A body as a loop calls it, on raw arrays, or on layers that something around the loop
+    records.
 
     sums     how many of its last results are terms of sums
     doubted  whether it has not been called before, so that it may depend on hidden state
     """
 
-    def __init__(self, body: Body, host: Host, sums: int, recording: bool, doubted: bool = False) -> None:
+    def __init__(
+        self, body: Body, host: Host, sums: int, recording: bool, doubted: bool = False
+    ) -> None:
         self.body, self.host, self.sums, self.doubted = body, host, sums, doubted
         self.recording = recording
         self.checks = True
         self.variants: list[_Variant] = []
         self.new: _Variant | None = None
-        self.steady: Callable[..., Any] | None = None  # what runs the program that has served, on arrays that lie in memory as before
+        # what runs the program that has served, on arrays that lie in memory as before
+        self.steady: Callable[..., Any] | None = None
 
     def plain(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The body itself."""
-        return [strip(x) if is_array(x) else self.host.xp.asarray(x) for x in self.body(consts, args)]
+        return [
+            strip(x) if is_array(x) else self.host.xp.asarray(x) for x in self.body(consts, args)
+        ]
 
     def twice(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The body itself, called once more the first time, since a pass will call it again."""
@@ -120,7 +128,10 @@ class Stepper:
             self._use(variant)
             if self.checks:
                 n = len(targets) - self.sums
-                self._check(targets, [*expected[:n], *[a + b for a, b in zip(before, expected[n:], strict=True)]])
+                self._check(
+                    targets,
+                    [*expected[:n], *[a + b for a, b in zip(before, expected[n:], strict=True)]],
+                )
             self.steady = variant.steady(given, targets)
             return
         else:
@@ -131,7 +142,7 @@ class Stepper:
         self.store(targets, self.twice(consts, args))
 
     def _totals(self, targets: Sequence[Any]) -> Sequence[Any]:
-        return targets[len(targets) - self.sums:]
+        return targets[len(targets) - self.sums :]
 
     def store(self, targets: Sequence[Any], outs: Sequence[Any]) -> None:
         """Write results to where they are to be, and add those that are summed up."""
@@ -153,12 +164,18 @@ class Stepper:
     def _check(self, outs: Sequence[Any], expected: Sequence[Any]) -> None:
         self.checks = False
         if not layered(outs, expected) and not alike(outs, expected, self.host):
-            raise HiddenStateError("the body of a loop has returned something else for the same arguments when it was called again. So it depends "
-                                   "on hidden state, something besides its arguments, as a random generator, a counter or the time. Pass it as a "
-                                   "part of the carry, or of what the loop goes over")
+            raise HiddenStateError(
+                "the body of a loop has returned something else for the same arguments when it "
+                "was called again. So it depends on hidden state, something besides its "
+                "arguments, as a random generator, a counter or the time. Pass it as a part of "
+                "the carry, or of what the loop goes over"
+            )
 
     def recorded(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """Call the body, and record it if that can be. The program is complete when `bind` says where its results go."""
+        """Call the body, and record it if that can be.
+
+        The program is complete when `bind` says where its results go.
+        """
         self.recording = self.recording and len(self.variants) < MOST
         if not self.recording:
             return self.twice(consts, args)
@@ -182,7 +199,8 @@ class _Variant:
     """A program of a body.
 
     values  what the body returned when it was recorded
-    places  of each result its number among those of the program, or None and the number of the argument that it is
+    places  of each result its number among those of the program, or None and the number of the
+            argument that it is
     """
 
     run: Callable[..., Any]
@@ -207,11 +225,15 @@ class _Variant:
         self.inputs = {x.number: i for i, x in enumerate(given)}
         for x in body(given[:n], given[n:]):
             x = strip(self.recording._peeled(x)) if is_array(x) else self.host.xp.asarray(x)
-            self.numbers.append(x.number if isinstance(x, Recorded) else self.recording.constant(x, self.host))
+            self.numbers.append(
+                x.number if isinstance(x, Recorded) else self.recording.constant(x, self.host)
+            )
             self.values.append(innermost(x))
 
     def finish(self, targets: Sequence[Any] | None, sums: int) -> None:
-        """Make the function that runs it: it returns the results, or writes them to arrays like `targets`."""
+        """Make the function that runs it: it returns the results, or writes them to arrays like
+        `targets`.
+        """
         recording = self.recording
         writes: list[Write] = []
         outputs: list[int] = []
@@ -220,7 +242,9 @@ class _Variant:
             for n in self.numbers:
                 if n not in self.inputs and n not in outputs:
                     outputs.append(n)
-                self.places.append((None, self.inputs[n]) if n in self.inputs else (outputs.index(n), 0))
+                self.places.append(
+                    (None, self.inputs[n]) if n in self.inputs else (outputs.index(n), 0)
+                )
         else:
             for i, (n, target) in enumerate(zip(self.numbers, targets, strict=True)):
                 to = recording.argument(target)
@@ -247,7 +271,11 @@ class _Variant:
 
     def __call__(self, given: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
         outs = self.run(*given, *targets)
-        return list(outs) if self.plain else [given[j] if i is None else outs[i] for i, j in self.places]
+        return (
+            list(outs)
+            if self.plain
+            else [given[j] if i is None else outs[i] for i, j in self.places]
+        )
 
 
 _made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
@@ -255,7 +283,10 @@ _making = threading.Lock()
 
 
 def _compiled(host: Host, program: Program) -> Callable[..., Any]:
-    """What runs a program: the same function as for an earlier one that is equal. The body of a training step is recorded again at each step."""
+    """What runs a program: the same function as for an earlier one that is equal.
+
+    The body of a training step is recorded again at each step.
+    """
     key = _key(host, program)
     with _making:
         found = None if key is None else _made.get(key)
@@ -272,13 +303,23 @@ def _compiled(host: Host, program: Program) -> Callable[..., Any]:
 
 
 def _key(host: Host, program: Program) -> Any:
-    """What is the same of equal programs: operations, arguments, forms and constants. None where constants are large."""
+    """What is the same of equal programs: operations, arguments, forms and constants.
+
+    None where constants are large.
+    """
     numpy = host.backend.kernel("to_numpy")
     constants = [(n, numpy(host.xp, x)) for n, x in program.constants.items()]
-    if sum(x.nbytes for _, x in constants) > LARGE or any(x.dtype.kind == "O" for _, x in constants):
+    if sum(x.nbytes for _, x in constants) > LARGE or any(
+        x.dtype.kind == "O" for _, x in constants
+    ):
         return None
     values = tuple([(n, x.shape, str(x.dtype), x.tobytes()) for n, x in constants])
-    steps = tuple([(step.op, repr(step.args), step.outs) if isinstance(step, Call) else repr(step) for step in program.steps])
+    steps = tuple(
+        [
+            (step.op, repr(step.args), step.outs) if isinstance(step, Call) else repr(step)
+            for step in program.steps
+        ]
+    )
     forms = {id(spec): spec for spec in program.specs.values()}  # few, and many values of each
     shown = {i: repr(spec) for i, spec in forms.items()}
     specs = tuple([(n, shown[id(spec)]) for n, spec in program.specs.items()])
@@ -291,13 +332,23 @@ def layered(*groups: Sequence[Any]) -> bool:
 
 
 def alike(xs: Sequence[Any], ys: Sequence[Any], host: Host) -> bool:
-    """Whether raw arrays have the same values, but for rounding, as far as these are known; those of another form have not."""
-    if host.backend.capabilities.lazy or host.backend.kernel("control")(host.xp, (*xs, *ys)) is not None:
+    """Whether raw arrays have the same values, but for rounding, as far as these are known; those
+    of another form have not.
+    """
+    if (
+        host.backend.capabilities.lazy
+        or host.backend.kernel("control")(host.xp, (*xs, *ys)) is not None
+    ):
         return True
-    return all(tuple(x.shape) == tuple(y.shape) and x.dtype == y.dtype and same_arrays(x, y, host, False) for x, y in zip(xs, ys, strict=True))
+    return all(
+        tuple(x.shape) == tuple(y.shape) and x.dtype == y.dtype and same_arrays(x, y, host, False)
+        for x, y in zip(xs, ys, strict=True)
+    )
 
 
 def other_form(x: Any, y: Any) -> TypeError:
     """The error for a result that is of another form than at another step."""
-    return TypeError(f"the body of a loop has returned an array of {form(x)} where it returned one of {form(y)} at another step. Return arrays of "
-                     "one form")
+    return TypeError(
+        f"the body of a loop has returned an array of {form(x)} where it returned one of "
+        f"{form(y)} at another step. Return arrays of one form"
+    )

@@ -20,34 +20,62 @@ from .scanning import Counts, Scan
 
 
 @overload
-def scan(body: Callable[[State, Xs], tuple[State, Y]], carry: State, xs: Xs, *, length: int | None = None, reverse: bool = False,
-         checkpoint: Checkpoint = "step") -> tuple[State, Y]: ...
+def scan(
+    body: Callable[[State, Xs], tuple[State, Y]],
+    carry: State,
+    xs: Xs,
+    *,
+    length: int | None = None,
+    reverse: bool = False,
+    checkpoint: Checkpoint = "step",
+) -> tuple[State, Y]: ...
 @overload
-def scan(body: Callable[[State, None], tuple[State, Y]], carry: State, xs: None = None, *, length: int | None = None, reverse: bool = False,
-         checkpoint: Checkpoint = "step") -> tuple[State, Y]: ...
+def scan(
+    body: Callable[[State, None], tuple[State, Y]],
+    carry: State,
+    xs: None = None,
+    *,
+    length: int | None = None,
+    reverse: bool = False,
+    checkpoint: Checkpoint = "step",
+) -> tuple[State, Y]: ...
 @entry
-def scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any = None, *, length: int | None = None, reverse: bool = False,
-         checkpoint: Checkpoint = "step") -> tuple[Any, Any]:
+def scan(
+    body: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Any,
+    xs: Any = None,
+    *,
+    length: int | None = None,
+    reverse: bool = False,
+    checkpoint: Checkpoint = "step",
+) -> tuple[Any, Any]:
     """Carry a state through a loop, and stack what its steps return.
 
-    body        body(carry, x) returns (carry, y): the next state, and a result of this step, or None
+    body        body(carry, x) returns (carry, y): the next state, and a result of this step, or
+                None
     carry       the first state: arrays, Tensors, numbers, or a nested structure of these
-    xs          arrays with an axis for the steps in front, or a nested structure of them; `x` is one step's part. None: `x` is None
+    xs          arrays with an axis for the steps in front, or a nested structure of them; `x` is
+                one step's part. None: `x` is None
     length      the number of steps, where `xs` does not tell
     reverse     go over `xs` from the end; y is stacked at the place of its x
-    checkpoint  what a later backward pass finds: "step", the carry before each step, of which it computes the step anew; an int k, the carry before
-                every k-th step; "binomial", as many carries as the logarithm of the number of steps, in as few steps as that allows; None,
-                everything: what is differentiated in reverse mode is recorded step by step, as a Python loop is (under a trace, as "step")
+    checkpoint  what a later backward pass finds: "step", the carry before each step, of which it
+                computes the step anew; an int k, the carry before every k-th step; "binomial", as
+                many carries as the logarithm of the number of steps, in as few steps as that
+                allows; None, everything: what is differentiated in reverse mode is recorded step by
+                step, as a Python loop is (under a trace, as "step")
 
-    Returns (carry, ys): the last state, and a structure of arrays with an axis for the steps in front. Raw arrays give raw arrays, unless a captured
-    Tensor requires grad; Tensors give Tensors. The body gets Tensors. It returns the carry in the structure, the shapes and the dtypes that it was
-    given it in: TypeError names the leaf where it does not. A number becomes a 0-d array of the dtype that the body makes of it. With no steps, the
-    body is called to see what it would return.
+    Returns (carry, ys): the last state, and a structure of arrays with an axis for the steps in
+    front. Raw arrays give raw arrays, unless a captured Tensor requires grad; Tensors give Tensors.
+    The body gets Tensors. It returns the carry in the structure, the shapes and the dtypes that it
+    was given it in: TypeError names the leaf where it does not. A number becomes a 0-d array of the
+    dtype that the body makes of it. With no steps, the body is called to see what it would return.
 
-    It is one operation: `carry`, `xs` and all arrays that the body captures are differentiated, in forward and in reverse mode, and batched, at any
-    nesting of transformations. The time to record it does not grow with the steps. The body must compute the same whenever it is called with the same
-    values, must write to nothing from outside nor to its arguments (GradientError), and is called more often than there are steps. Where values are
-    not known yet, as under jax.jit, it is jax.lax.scan.
+    It is one operation: `carry`, `xs` and all arrays that the body captures are differentiated, in
+    forward and in reverse mode, and batched, at any nesting of transformations. The time to record
+    it does not grow with the steps. The body must compute the same whenever it is called with the
+    same values, must write to nothing from outside nor to its arguments (GradientError), and is
+    called more often than there are steps. Where values are not known yet, as under jax.jit, it is
+    jax.lax.scan.
 
     As jax.lax.scan, whose checkpoint is a jax.checkpoint of the body.
     """
@@ -55,7 +83,9 @@ def scan(body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any = None
 
 
 class Words(NamedTuple):
-    """What messages call a loop, its body, and what it carries; and what is wrong where the body returns something else."""
+    """What messages call a loop, its body, and what it carries; and what is wrong where the body
+    returns something else.
+    """
 
     name: str
     body: str
@@ -66,8 +96,15 @@ class Words(NamedTuple):
 SCAN = Words("scan", "the body", "carry", "the body must return the carry as it was given it")
 
 
-def looped(words: Words, body: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any, length: int | None, reverse: bool,
-           checkpoint: Checkpoint) -> tuple[Any, Any]:
+def looped(
+    words: Words,
+    body: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Any,
+    xs: Any,
+    length: int | None,
+    reverse: bool,
+    checkpoint: Checkpoint,
+) -> tuple[Any, Any]:
     """A scan."""
     checkpoint = checked(checkpoint, words.name)
     given, over = Arguments(carry), Arguments(xs)
@@ -82,18 +119,32 @@ def looped(words: Words, body: Callable[[Any, Any], tuple[Any, Any]], carry: Any
     host = body_of.host = host or host_of(words.name, results)
     numbers_as_arrays(given, results, host)
     count = len(given.leaves)
-    if checkpoint is None and n and any(map(recorded, (*body_of.traced.consts, *given.leaves, *over.leaves))) and not _traced(host, given, over):
+    if (
+        checkpoint is None
+        and n
+        and any(map(recorded, (*body_of.traced.consts, *given.leaves, *over.leaves)))
+        and not _traced(host, given, over)
+    ):
         return _step_by_step(body_of, given, over, range(n)[::-1] if reverse else range(n), host)
     while True:
         traced = body_of.traced
-        rule = Scan(body_of, Counts(len(traced.consts), count, len(over.leaves), body_of.results, 0), n, reverse, checkpoint, body_of.what)
+        rule = Scan(
+            body_of,
+            Counts(len(traced.consts), count, len(over.leaves), body_of.results, 0),
+            n,
+            reverse,
+            checkpoint,
+            body_of.what,
+        )
         try:
             found = apply(rule, [*traced.consts, *given.leaves, *over.leaves])
             break
         except Late as late:
             traced.late(late)
     found = list(map(finished(raw), found))
-    return tree.built(given.structure, found[:count]), tree.built(body_of.structure, found[count:count + body_of.results])
+    return tree.built(given.structure, found[:count]), tree.built(
+        body_of.structure, found[count : count + body_of.results]
+    )
 
 
 def _traced(host: Host, *groups: Arguments) -> bool:
@@ -102,34 +153,48 @@ def _traced(host: Host, *groups: Arguments) -> bool:
     return host.backend.kernel("control")(host.xp, arrays) is not None
 
 
-def _step_by_step(body: _Body, given: Arguments, over: Arguments, order: range, host: Host) -> tuple[Any, Any]:
+def _step_by_step(
+    body: _Body, given: Arguments, over: Arguments, order: range, host: Host
+) -> tuple[Any, Any]:
     """The loop as Python's own, which records what each step computes."""
     carry: list[Any] = list(map(as_tensor, given.leaves))
     parts: dict[int, list[Any]] = {}
     for i in order:
         args = tree.built(body.pair, [*carry, *(as_tensor(x)[i, ...] for x in over.leaves)])
         outs = body.arrays(body.traced.function(*args))
-        carry, parts[i] = list(map(as_tensor, outs[:len(carry)])), outs[len(carry):]
+        carry, parts[i] = list(map(as_tensor, outs[: len(carry)])), outs[len(carry) :]
     finish = finished(not any(isinstance(x, Layer) for x in (*given.leaves, *over.leaves)))
-    ys = [host.bound.stack(list(column)) for column in zip(*(parts[i] for i in sorted(parts)), strict=True)]
-    return tree.built(given.structure, map(finish, carry)), tree.built(body.structure, map(finish, ys))
+    ys = [
+        host.bound.stack(list(column))
+        for column in zip(*(parts[i] for i in sorted(parts)), strict=True)
+    ]
+    return tree.built(given.structure, map(finish, carry)), tree.built(
+        body.structure, map(finish, ys)
+    )
 
 
 class _Body:
     """The user's body as a function of lists.
 
     pair                      the structure of its two arguments
-    structure, results, what  of the y: its structure, how many leaves there are, and what messages call them
+    structure, results, what  of the y: its structure, how many leaves there are, and what messages
+                              call them
     """
 
     host: Host
     structure: tree.Structure
 
-    def __init__(self, words: Words, body: Callable[..., Any], given: Arguments, over: Arguments) -> None:
+    def __init__(
+        self, words: Words, body: Callable[..., Any], given: Arguments, over: Arguments
+    ) -> None:
         if not callable(body):
-            raise TypeError(f"{words.name}: {words.body} must be a function, not {type(body).__name__}")
+            raise TypeError(
+                f"{words.name}: {words.body} must be a function, not {type(body).__name__}"
+            )
         self.words = words
-        self.pair = tree.Structure(tree.flattened(())[1].kind, None, (given.structure, over.structure))
+        self.pair = tree.Structure(
+            tree.flattened(())[1].kind, None, (given.structure, over.structure)
+        )
         self.traced = Traced(f"{words.body} of {words.name}", body, self.pair)
         self.given = given
         self.results = 0
@@ -138,19 +203,27 @@ class _Body:
     def leaves(self, output: Any) -> list[Any]:
         """The leaves of what the body returned: of the carry, which is checked, and of y."""
         if not isinstance(output, tuple) or len(output) != 2:
-            raise TypeError(f"scan: the body must return a tuple (carry, y), but it returned "
-                            f"{'an array' if is_array(output) else tree.shown(output)}")
+            raise TypeError(
+                f"scan: the body must return a tuple (carry, y), but it returned "
+                f"{'an array' if is_array(output) else tree.shown(output)}"
+            )
         carry = fitted(self.given, output[0], f"{self.words.name}: {self.words.wrong}")
         named = tree.named_leaves(output[1])
         for name, y in named:
             if not is_array(y) and type(y) not in SCALARS:
-                raise TypeError(f"scan: the body must return arrays as y, but the leaf{f' at {name}' if name else ''} is a {type(y).__name__}")
+                raise TypeError(
+                    "scan: the body must return arrays as y, but the "
+                    f"leaf{f' at {name}' if name else ''} is a {type(y).__name__}"
+                )
         structure = tree.flattened(output[1])[1]
         if not hasattr(self, "structure"):
             self.structure, self.results = structure, len(named)
             self.what = [f"scan: y{f' at {name}' if name else ''}" for name, _ in named]
         elif structure != self.structure:
-            raise TypeError("scan: the body must return y in the same structure at each step, but it returned another one")
+            raise TypeError(
+                "scan: the body must return y in the same structure at each step, but it "
+                "returned another one"
+            )
         return [*carry, *(y for _, y in named)]
 
     def arrays(self, output: Any) -> list[Any]:
@@ -169,12 +242,17 @@ def _length(over: Arguments, length: int | None) -> int:
             raise ValueError(f"scan: length must be an int of at least 0, or None, not {given!r}")
     for i, x in enumerate(over.leaves):
         if not x.shape:
-            raise ValueError(f"scan: xs{over.at(i)} is of shape (), but needs an axis for the steps in front")
+            raise ValueError(
+                f"scan: xs{over.at(i)} is of shape (), but needs an axis for the steps in front"
+            )
         if length is None:
             length = x.shape[0]
         elif x.shape[0] != length:
             other = "length" if i == 0 else f"xs{over.at(0)}"
-            raise ValueError(f"scan: xs{over.at(i)} has {x.shape[0]} steps along its first axis, but {other} says {length}")
+            raise ValueError(
+                f"scan: xs{over.at(i)} has {x.shape[0]} steps along its first axis, but {other} "
+                f"says {length}"
+            )
     if length is None:
         raise ValueError("scan: there are no arrays in xs to tell the number of steps; pass length")
     return length

@@ -1,7 +1,9 @@
-"""What a scan is at each level: an operation with a derivative of its own, whose tangents, batches and gradients are scans of other bodies.
+"""What a scan is at each level: an operation with a derivative of its own, whose tangents, batches
+and gradients are scans of other bodies.
 
-Its arguments are the constants, the carry and what it goes over; its results the last carry, the stacked results of the steps, sums over the steps,
-and, where a pass may come, the carries that are kept. A sum is what the gradient with respect to a constant is: it could be a part of the carry, but
+Its arguments are the constants, the carry and what it goes over; its results the last carry, the
+stacked results of the steps, sums over the steps, and, where a pass may come, the carries that are
+kept. A sum is what the gradient with respect to a constant is: it could be a part of the carry, but
 then a second derivative would keep it at each step.
 """
 
@@ -41,11 +43,23 @@ from .bodies import (
     zeros,
 )
 from .checkpoints import Checkpoint, backwards, positions
-from .looping import Looped, apply, batched, batches_at, dual, inside, recorded_by, tangents_at, unrecorded
+from .looping import (
+    Looped,
+    apply,
+    batched,
+    batches_at,
+    dual,
+    inside,
+    recorded_by,
+    tangents_at,
+    unrecorded,
+)
 
 
 class Counts(NamedTuple):
-    """How many constants, arrays of the carry and arrays to go over a scan has, and how many stacked results and sums."""
+    """How many constants, arrays of the carry and arrays to go over a scan has, and how many
+    stacked results and sums.
+    """
 
     consts: int
     carry: int
@@ -64,8 +78,22 @@ class Scan(Looped):
     doubted = True  # whether it is the loop itself, and no part of the way back
     _backward_cls = new_ctx_class("scan")
 
-    def __init__(self, body: Body, counts: Counts, length: int, reverse: bool, checkpoint: Checkpoint = "step", what: Sequence[str] = ()) -> None:
-        self.body, self.counts, self.reverse, self.checkpoint, self.what = body, counts, reverse, checkpoint, what
+    def __init__(
+        self,
+        body: Body,
+        counts: Counts,
+        length: int,
+        reverse: bool,
+        checkpoint: Checkpoint = "step",
+        what: Sequence[str] = (),
+    ) -> None:
+        self.body, self.counts, self.reverse, self.checkpoint, self.what = (
+            body,
+            counts,
+            reverse,
+            checkpoint,
+            what,
+        )
         self.length = self.steps = length
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -82,7 +110,8 @@ class Scan(Looped):
         return cut(flat, self.counts.carry, self.counts.ys, self.counts.sums)
 
     def run(self, flat: list[Any]) -> list[Any]:
-        from . import stepping  # which needs multigrad.extend, and is not imported before there is a loop to run
+        # which needs multigrad.extend, and is not imported before there is a loop to run
+        from . import stepping
 
         kept = self.kept if self.saves else None
         consts, carry, xs = self.arguments(flat)
@@ -93,11 +122,27 @@ class Scan(Looped):
         parts, moving = self.arguments(inner), self.arguments(tangents)
 
         def run(step: _Tangents) -> list[Any]:
-            given = [*doubled(parts[0], moving[0]), *parts[1], *chosen(filled(moving[1], parts[1]), step.own[1]), *doubled(parts[2], moving[2])]
-            outs = step.scan.results(inside(application, step.scan, given))[:4 if self.saves else 3]
-            return [dual(x, t, top) for part, flags in zip(outs, step.out, strict=False) for x, t in zip(*halved(part, flags), strict=True)]
+            given = [
+                *doubled(parts[0], moving[0]),
+                *parts[1],
+                *chosen(filled(moving[1], parts[1]), step.own[1]),
+                *doubled(parts[2], moving[2]),
+            ]
+            outs = step.scan.results(inside(application, step.scan, given))[
+                : 4 if self.saves else 3
+            ]
+            return [
+                dual(x, t, top)
+                for part, flags in zip(outs, step.out, strict=False)
+                for x, t in zip(*halved(part, flags), strict=True)
+            ]
 
-        found = settled(lambda flags: _Tangents(self, parts, moving, flags), [t is not None for t in moving[1]], [floating(x) for x in parts[1]], run)
+        found = settled(
+            lambda flags: _Tangents(self, parts, moving, flags),
+            [t is not None for t in moving[1]],
+            [floating(x) for x in parts[1]],
+            run,
+        )
         return Applied(tuple(found), (), None)
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
@@ -107,15 +152,28 @@ class Scan(Looped):
         parts[2] = [swapped(x) if own else x for x, own in zip(parts[2], mine[2], strict=True)]
 
         def run(step: _Batches) -> list[Any]:
-            carry = [repeated(x, own, size) if flag else x for x, own, flag in zip(parts[1], mine[1], step.own[1], strict=True)]
-            carry, ys, sums, kept = self.results(inside(application, step.scan, [*parts[0], *carry, *parts[2]]))
+            carry = [
+                repeated(x, own, size) if flag else x
+                for x, own, flag in zip(parts[1], mine[1], step.own[1], strict=True)
+            ]
+            carry, ys, sums, kept = self.results(
+                inside(application, step.scan, [*parts[0], *carry, *parts[2]])
+            )
             kept = kept if self.saves else []
             ys = [swapped(x) if flag else x for x, flag in zip(ys, step.out[1], strict=True)]
             kept = [swapped(x) if flag else x for x, flag in zip(kept, step.own[1], strict=False)]
             flags = [*step.own[1], *step.out[1], *step.out[2], *step.own[1]]
-            return [batched(x, flag, top) for x, flag in zip([*carry, *ys, *sums, *kept], flags, strict=False)]
+            return [
+                batched(x, flag, top)
+                for x, flag in zip([*carry, *ys, *sums, *kept], flags, strict=False)
+            ]
 
-        found = settled(lambda flags: _Batches(self, parts, mine, flags, size), list(mine[1]), [True] * len(parts[1]), run)
+        found = settled(
+            lambda flags: _Batches(self, parts, mine, flags, size),
+            list(mine[1]),
+            [True] * len(parts[1]),
+            run,
+        )
         return Applied(tuple(found), (), None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
@@ -123,8 +181,16 @@ class Scan(Looped):
             return (*[None] * self.counts.consts, *self.results(grads)[0], *[None] * self.counts.xs)
         back = _Back(self, ctx, grads)
         start = [x[self.kept_at(0), ...] for x in back.kept]
-        flags = [*back.need[1], *[a is not None or b is not None for a, b in zip(back.g[0], back.g[3], strict=True)]]
-        return settled(lambda flags: _Gradients(self, back, start, flags), flags, [floating(x) for x in start] * 2, back.gradients)
+        flags = [
+            *back.need[1],
+            *[a is not None or b is not None for a, b in zip(back.g[0], back.g[3], strict=True)],
+        ]
+        return settled(
+            lambda flags: _Gradients(self, back, start, flags),
+            flags,
+            [floating(x) for x in start] * 2,
+            back.gradients,
+        )
 
     @cached_property
     def kept(self) -> Sequence[int]:
@@ -147,24 +213,33 @@ def doubled(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
 
 def halved(values: Sequence[Any], flags: Flags) -> tuple[list[Any], list[Any]]:
     """The inverse, where `flags` tell which tangents there are."""
-    return list(values[:len(flags)]), spread(values[len(flags):], flags)
+    return list(values[: len(flags)]), spread(values[len(flags) :], flags)
 
 
 class _Tangents:
     """The step of a scan with tangents.
 
-    own, out  which of its arguments (constants, carry, xs) and results (carry, ys, sums, carries that are kept) have some
+    own, out  which of its arguments (constants, carry, xs) and results (carry, ys, sums, carries
+              that are kept) have some
     """
 
-    def __init__(self, scan: Scan, parts: list[list[Any]], moving: list[list[Any]], flags: Flags) -> None:
+    def __init__(
+        self, scan: Scan, parts: list[list[Any]], moving: list[list[Any]], flags: Flags
+    ) -> None:
         self.of, n = scan, scan.counts
         self.own = [[t is not None for t in moving[0]], flags, [t is not None for t in moving[2]]]
         self.start = still(parts[0]), [*still(parts[1]), *first(parts[2], scan.length)]
-        self.moving = [*still(moving[0]), *still(spread(chosen(filled(moving[1], parts[1]), flags), flags)), *first(moving[2], scan.length)]
+        self.moving = [
+            *still(moving[0]),
+            *still(spread(chosen(filled(moving[1], parts[1]), flags), flags)),
+            *first(moving[2], scan.length),
+        ]
         self.out = [flags, [False] * n.ys, [False] * n.sums, flags]
 
     def look(self) -> Flags:
-        found = self.of.results([t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]])
+        found = self.of.results(
+            [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
+        )
         self.out[1:3] = found[1:3]
         self.flags = [*self.own[1], *found[1], *found[2]]
         n = self.of.counts
@@ -175,21 +250,41 @@ class _Tangents:
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         carry, xs = cut(args, self.scan.counts.carry)
-        pairs = [halved(values, flags) for values, flags in zip((consts, carry, xs), self.own, strict=True)]
-        outs, moved = pushed(self.of.body, pairs[0][0], [*pairs[1][0], *pairs[2][0]], [t for _, tangents in pairs for t in tangents])
+        pairs = [
+            halved(values, flags)
+            for values, flags in zip((consts, carry, xs), self.own, strict=True)
+        ]
+        outs, moved = pushed(
+            self.of.body,
+            pairs[0][0],
+            [*pairs[1][0], *pairs[2][0]],
+            [t for _, tangents in pairs for t in tangents],
+        )
         if any(t is not None and not flag for t, flag in zip(moved, self.flags, strict=True)):
             raise Changed(self)
-        moved = [(zeros(x) if t is None else t) if flag else None for x, t, flag in zip(outs, moved, self.flags, strict=True)]
-        return [x for pair in zip(self.of.results(outs), self.of.results(moved), strict=True) for x in doubled(*pair)]
+        moved = [
+            (zeros(x) if t is None else t) if flag else None
+            for x, t, flag in zip(outs, moved, self.flags, strict=True)
+        ]
+        return [
+            x
+            for pair in zip(self.of.results(outs), self.of.results(moved), strict=True)
+            for x in doubled(*pair)
+        ]
 
 
 class _Batches:
     """The step of a scan on batches; `own` and `out` as those of `_Tangents`."""
 
-    def __init__(self, scan: Scan, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int) -> None:
+    def __init__(
+        self, scan: Scan, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int
+    ) -> None:
         self.of, self.size = scan, size
         self.own = [mine[0], flags, mine[2]]
-        carry = [repeated(x, own, size) if flag else x for x, own, flag in zip(still(parts[1]), mine[1], flags, strict=True)]
+        carry = [
+            repeated(x, own, size) if flag else x
+            for x, own, flag in zip(still(parts[1]), mine[1], flags, strict=True)
+        ]
         self.start = still(parts[0]), [*carry, *first(parts[2], scan.length)]
         self.scan = Scan(self, scan.counts, scan.length, scan.reverse, scan.checkpoint, scan.what)
 
@@ -200,14 +295,20 @@ class _Batches:
         return self.out[0]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        outs, found = of_batch(self.of.body, consts, args, [*self.own[0], *self.own[1], *self.own[2]])
+        outs, found = of_batch(
+            self.of.body, consts, args, [*self.own[0], *self.own[1], *self.own[2]]
+        )
         if any(mine and not flag for mine, flag in zip(found, self.flags, strict=True)):
             raise Changed(self)
-        return [repeated(x, mine, self.size) if flag else x for x, mine, flag in zip(outs, found, self.flags, strict=True)]
+        return [
+            repeated(x, mine, self.size) if flag else x
+            for x, mine, flag in zip(outs, found, self.flags, strict=True)
+        ]
 
 
 class _Gradients:
-    """The step of the way back: from the cotangents of the carry behind a step, and of its results, to those before it.
+    """The step of the way back: from the cotangents of the carry behind a step, and of its results,
+    to those before it.
 
     active   which arrays of the carry depend on what is differentiated
     cot      which of these have a cotangent
@@ -229,33 +330,56 @@ class _Gradients:
         given = [*self.cot, *[g is not None for g in (*back.g[1], *back.g[2])]]
         outs = p.values()
         back.check(outs, 1)
-        found = p.gradients([zeros(x) if flag and floating(x) else None for x, flag in zip(outs, given, strict=True)])
+        found = p.gradients(
+            [
+                zeros(x) if flag and floating(x) else None
+                for x, flag in zip(outs, given, strict=True)
+            ]
+        )
         carry = cut(found, len(back.consts), len(self.start))[1]
-        return [*p.depends[:len(self.start)], *[g is not None for g in carry]]
+        return [*p.depends[: len(self.start)], *[g is not None for g in carry]]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """consts: [*consts, *g of sums]; args: [*g of the carry, *carry behind, *carry, *x, *g of y, *g of kept carries]"""
+        """consts: [*consts, *g of sums]; args: [*g of the carry, *carry behind, *carry, *x, *g of
+        y, *g of kept carries]
+        """
         n, back = self.of.counts, self.back
         own, g_sums = cut(consts, n.consts)
-        g, behind, carry, x, g_ys, g_kept = cut(args, sum(self.cot), n.carry * self.behind, n.carry, n.xs, len(there(back.g[1])))
+        g, behind, carry, x, g_ys, g_kept = cut(
+            args, sum(self.cot), n.carry * self.behind, n.carry, n.xs, len(there(back.g[1]))
+        )
         p = Pulled(self.of.body, own, [*carry, *x], self.wanted, back.level)
         if behind:
             _known(p.values(), behind)
-        g_ys, g_sums = (spread(values, [t is not None for t in like]) for values, like in ((g_ys, back.g[1]), (g_sums, back.g[2])))
+        g_ys, g_sums = (
+            spread(values, [t is not None for t in like])
+            for values, like in ((g_ys, back.g[1]), (g_sums, back.g[2]))
+        )
         found = p.gradients([*spread(g, self.cot), *g_ys, *g_sums])
         by_const, by_carry, by_x = cut(found, n.consts, n.carry)
-        if any(a and not b for a, b in zip(p.depends[:n.carry], self.active, strict=True)) or \
-                any(t is not None and not flag for t, flag in zip(by_carry, self.cot, strict=True)):
+        if any(a and not b for a, b in zip(p.depends[: n.carry], self.active, strict=True)) or any(
+            t is not None and not flag for t, flag in zip(by_carry, self.cot, strict=True)
+        ):
             raise Changed(self)
         by_carry = chosen(filled(by_carry, carry), self.cot)
         if g_kept:
             kept = iter(g_kept)
-            by_carry = [added(t, next(kept)) if k is not None else t for t, k in zip(by_carry, chosen(back.g[3], self.cot), strict=True)]
-        return [*by_carry, *(carry if behind else ()), *chosen(filled(by_x, x), back.need[2]), *chosen(filled(by_const, own), back.need[0])]
+            by_carry = [
+                added(t, next(kept)) if k is not None else t
+                for t, k in zip(by_carry, chosen(back.g[3], self.cot), strict=True)
+            ]
+        return [
+            *by_carry,
+            *(carry if behind else ()),
+            *chosen(filled(by_x, x), back.need[2]),
+            *chosen(filled(by_const, own), back.need[0]),
+        ]
 
 
 def _known(outs: Sequence[Any], values: Sequence[Any]) -> None:
-    """While the step of the way back is recorded, its program takes what the loop has computed for what its body would compute again."""
+    """While the step of the way back is recorded, its program takes what the loop has computed for
+    what its body would compute again.
+    """
     from ...compiling.recorded import Recorded
 
     for x, y in zip(outs, values, strict=False):
@@ -274,20 +398,25 @@ class _Back:
     """The way back through a scan, as scans of the gradient of its body.
 
     need  which constants, arrays of the carry, and arrays that it goes over are differentiated
-    g     the cotangents of the carry, the stacked results, the sums and the carries that were kept, None for zero
+    g     the cotangents of the carry, the stacked results, the sums and the carries that were kept,
+          None for zero
     """
 
     def __init__(self, scan: Scan, ctx: Any, grads: Sequence[Any]) -> None:
         n = scan.counts
         self.of = scan
         self.level = recorded_by(ctx)
-        self.consts, self.xs, self.kept = cut([unrecorded(x) for x in ctx.saved_tensors], n.consts, n.xs)
+        self.consts, self.xs, self.kept = cut(
+            [unrecorded(x) for x in ctx.saved_tensors], n.consts, n.xs
+        )
         self.need = scan.arguments(ctx.needs_input_grad)
         self.g = scan.results(grads)
         self.g[3] = self.g[3] or [None] * n.carry
 
     def check(self, outs: Sequence[Any], number: int) -> None:
-        """Raise where the body computes another carry before the step of this number than when the loop ran, as far as that was kept and is known."""
+        """Raise where the body computes another carry before the step of this number than when the
+        loop ran, as far as that was kept and is known.
+        """
         from .replaying import alike
 
         if number not in self.of.kept:
@@ -295,18 +424,29 @@ class _Back:
         at = self.of.kept_at(number)
         for x, kept in zip(outs, still(self.kept), strict=False):
             if not alike([innermost(x)], [innermost(kept[at, ...])], element_of(x).host):
-                raise GradientError("scan: the body computes something else in the backward pass than when the loop ran, for the same arguments: it "
-                                    "uses something that has changed since, such as a variable of a loop around it, or an array that was written. "
-                                    "Pass it as a part of the carry, or bind it: lambda c, x, k=k: ...")
+                raise GradientError(
+                    "scan: the body computes something else in the backward pass than when the "
+                    "loop ran, for the same arguments: it uses something that has changed "
+                    "since, such as a variable of a loop around it, or an array that was "
+                    "written. Pass it as a part of the carry, or bind it: lambda c, x, k=k: ..."
+                )
 
     def gradients(self, step: _Gradients) -> tuple[Any, ...]:
         """The gradients of all arguments."""
         scan = self.of
         self.sums: list[Any] = []
         self.parts: list[tuple[int, list[Any]]] = []
-        at = {number: [x[scan.kept_at(number), ...] for x in self.kept] for number in scan.kept} \
-            if scan.checkpoint not in ("step", None) else {}
-        g = [zeros(like) if t is None else t for t, like in zip(chosen(self.g[0], step.cot), chosen(step.start, step.cot), strict=True)]
+        at = (
+            {number: [x[scan.kept_at(number), ...] for x in self.kept] for number in scan.kept}
+            if scan.checkpoint not in ("step", None)
+            else {}
+        )
+        g = [
+            zeros(like) if t is None else t
+            for t, like in zip(
+                chosen(self.g[0], step.cot), chosen(step.start, step.cot), strict=True
+            )
+        ]
         if not at:
             g = self._pulled(step, 0, scan.length, self.kept, g, True)
         else:
@@ -316,7 +456,9 @@ class _Back:
                 else:
                     carries = self._advanced(start, stop, at.pop(start), True)
                     if stop == scan.kept[-1]:
-                        args = [x[0 if scan.reverse else -1, ...] for x in still(carries)] + [x[scan.place(stop - 1), ...] for x in still(self.xs)]
+                        args = [x[0 if scan.reverse else -1, ...] for x in still(carries)] + [
+                            x[scan.place(stop - 1), ...] for x in still(self.xs)
+                        ]
                         self.check(scan.body(still(self.consts), args), stop)
                         del args
                     g = self._pulled(step, start, stop, carries, g, False)
@@ -324,66 +466,108 @@ class _Back:
                     if start in scan.kept:
                         g = self._with_kept(step, start, g)
         by_carry = spread(g, step.cot)
-        return (*spread(self.sums, self.need[0]), *[t if need else None for t, need in zip(by_carry, self.need[1], strict=True)],
-                *spread(self._joined(), self.need[2]))
+        return (
+            *spread(self.sums, self.need[0]),
+            *[t if need else None for t, need in zip(by_carry, self.need[1], strict=True)],
+            *spread(self._joined(), self.need[2]),
+        )
 
     def _advanced(self, start: int, stop: int, carry: list[Any], stacked: bool) -> list[Any]:
         """The carry some steps later, or the stack of those before each of them."""
         scan, n = self.of, self.of.counts
 
         def body(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-            return [*scan.body(consts, args)[:n.carry], *(args[:n.carry] if stacked else ())]
+            return [*scan.body(consts, args)[: n.carry], *(args[: n.carry] if stacked else ())]
 
         if stacked and stop - start == 1:
             return [namespace(x).expand_dims(x, axis=0) for x in carry]
-        rule = Scan(body, Counts(n.consts, n.carry, n.xs, n.carry if stacked else 0, 0), stop - start, scan.reverse)
+        rule = Scan(
+            body,
+            Counts(n.consts, n.carry, n.xs, n.carry if stacked else 0, 0),
+            stop - start,
+            scan.reverse,
+        )
         rule.doubted = False
         outs = apply(rule, [*self.consts, *carry, *self._part(self.xs, start, stop)])
-        return outs[n.carry:n.carry * 2] if stacked else outs[:n.carry]
+        return outs[n.carry : n.carry * 2] if stacked else outs[: n.carry]
 
-    def _pulled(self, step: _Gradients, start: int, stop: int, kept: list[Any], g: list[Any], whole: bool) -> list[Any]:
-        """Go back from `stop` to `start`, with the stack of carries before each of these steps. Returns the cotangents of the carry there."""
+    def _pulled(
+        self, step: _Gradients, start: int, stop: int, kept: list[Any], g: list[Any], whole: bool
+    ) -> list[Any]:
+        """Go back from `stop` to `start`, with the stack of carries before each of these steps.
+
+        Returns the cotangents of the carry there.
+        """
         scan, n = self.of, self.of.counts
         g_kept = there(chosen(self.g[3], step.cot)) if whole else []
         g_sums = there(self.g[2])
-        over = [*kept, *self._part(self.xs, start, stop), *self._part(there(self.g[1]), start, stop), *g_kept]
+        over = [
+            *kept,
+            *self._part(self.xs, start, stop),
+            *self._part(there(self.g[1]), start, stop),
+            *g_kept,
+        ]
         behind = self._behind() if whole else []
         step.behind = bool(behind)
-        counts = Counts(n.consts + len(g_sums), len(g) + len(behind), len(over), sum(self.need[2]), sum(self.need[0]))
+        counts = Counts(
+            n.consts + len(g_sums),
+            len(g) + len(behind),
+            len(over),
+            sum(self.need[2]),
+            sum(self.need[0]),
+        )
         rule = Scan(step, counts, stop - start, not scan.reverse)
         rule.doubted = False
         carry, ys, sums = rule.results(apply(rule, [*self.consts, *g_sums, *g, *behind, *over]))[:3]
-        g = carry[:len(g)]
+        g = carry[: len(g)]
         if ys:
             self.parts.append((scan.place(start), ys))
-        self.sums = [added(a, b) for a, b in zip(self.sums, sums, strict=True)] if self.sums else sums
+        self.sums = (
+            [added(a, b) for a, b in zip(self.sums, sums, strict=True)] if self.sums else sums
+        )
         return g
 
     def _behind(self) -> list[Any]:
-        """The carry behind the last step, where the steps of the way back are told what is behind them: as programs, on raw arrays."""
+        """The carry behind the last step, where the steps of the way back are told what is behind
+        them: as programs, on raw arrays.
+        """
         from .replaying import layered, records
 
         scan = self.of
         consts, xs, kept = ([_value(x) for x in part] for part in (self.consts, self.xs, self.kept))
         host = element_of(kept[0]).host if kept else None
-        if host is None or layered(consts, xs, kept) or not host.mutable or not records(host, scan.length):
+        if (
+            host is None
+            or layered(consts, xs, kept)
+            or not host.mutable
+            or not records(host, scan.length)
+        ):
             return []
         last = scan.length - 1
-        outs = scan.body(consts, [*[x[scan.kept_at(last), ...] for x in kept], *[x[scan.place(last), ...] for x in xs]])
-        return [strip(x) for x in outs[:scan.counts.carry]]
+        outs = scan.body(
+            consts,
+            [*[x[scan.kept_at(last), ...] for x in kept], *[x[scan.place(last), ...] for x in xs]],
+        )
+        return [strip(x) for x in outs[: scan.counts.carry]]
 
     def _with_kept(self, step: _Gradients, start: int, g: list[Any]) -> list[Any]:
         """The cotangents of the carry at a step where it was kept, with those of what was kept."""
         at = self.of.kept_at(start)
-        return [t if k is None else added(t, k[at, ...]) for t, k in zip(g, chosen(self.g[3], step.cot), strict=True)]
+        return [
+            t if k is None else added(t, k[at, ...])
+            for t, k in zip(g, chosen(self.g[3], step.cot), strict=True)
+        ]
 
     def _part(self, xs: Sequence[Any], start: int, stop: int) -> list[Any]:
         if (start, stop) == (0, self.of.length):
             return list(xs)
         low, high = sorted((self.of.place(start), self.of.place(stop - 1)))
-        return [x[low:high + 1, ...] for x in xs]
+        return [x[low : high + 1, ...] for x in xs]
 
     def _joined(self) -> list[Any]:
         """The gradients of what the scan goes over, of all steps."""
         parts = [ys for _, ys in sorted(self.parts, key=lambda part: part[0])]
-        return [ys[0] if len(ys) == 1 else namespace(ys[0]).concat(list(ys), axis=0) for ys in zip(*parts, strict=True)]
+        return [
+            ys[0] if len(ys) == 1 else namespace(ys[0]).concat(list(ys), axis=0)
+            for ys in zip(*parts, strict=True)
+        ]

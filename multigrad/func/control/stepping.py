@@ -1,4 +1,6 @@
-"""The loops themselves, on raw arrays: a step after the other, or the library's own loop where it does not know the values yet."""
+"""The loops themselves, on raw arrays: a step after the other, or the library's own loop where it
+does not know the values yet.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ def host_of_all(*groups: Sequence[Any]) -> Host:
     return next((element_of(x).host for group in groups for x in group), None) or default_host()
 
 
-def scan(rule: Any, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None) -> list[Any]:
-    """The last carry, the stacked results, the sums, and the carries before the steps in `kept`, if that is given."""
+def scan(
+    rule: Any, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None
+) -> list[Any]:
+    """The last carry, the stacked results, the sums, and the carries before the steps in `kept`, if
+    that is given.
+    """
     n, length = rule.counts, rule.length
     host = host_of_all(consts, carry, xs)
     around = layered(consts, carry, xs)
@@ -31,15 +37,29 @@ def scan(rule: Any, consts: list[Any], carry: list[Any], xs: list[Any], kept: Se
     control = None if around else host.backend.kernel("control")(host.xp, (*consts, *carry, *xs))
     if control is not None:
         return _staged(control, rule, called, host, consts, carry, xs, kept)
-    if host.mutable and not host.backend.capabilities.lazy and not around and _views(host, xs, carry):
+    if (
+        host.mutable
+        and not host.backend.capabilities.lazy
+        and not around
+        and _views(host, xs, carry)
+    ):
         return _in_place(rule, called, host, consts, carry, xs, kept)
     return _anew(rule, called, host, consts, carry, xs, kept, around)
 
 
-def _in_place(rule: Any, called: Stepper, host: Host, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None) -> list[Any]:
+def _in_place(
+    rule: Any,
+    called: Stepper,
+    host: Host,
+    consts: list[Any],
+    carry: list[Any],
+    xs: list[Any],
+    kept: Sequence[int] | None,
+) -> list[Any]:
     """A step after the other, each of which writes to where its results are to be.
 
-    The carry goes to and fro between two places, or, where it is kept before each step, from one of those to the next.
+    The carry goes to and fro between two places, or, where it is kept before each step, from one of
+    those to the next.
     """
     n, length = rule.counts, rule.length
     every = kept is not None and len(kept) == length
@@ -48,7 +68,8 @@ def _in_place(rule: Any, called: Stepper, host: Host, consts: list[Any], carry: 
     spare = [] if every else [_room(host, x, ()) for x in carry]
     numbers = kept or ()
     places = range(length)[::-1] if rule.reverse else range(length)
-    now = [stack[places[0], ...] for stack in stacks] if every else spare if length % 2 else ends  # so that the last of them is in `ends`
+    # so that the last of them is in `ends`
+    now = [stack[places[0], ...] for stack in stacks] if every else spare if length % 2 else ends
     for place, x in zip(now, carry, strict=True):
         host.write(host.xp, place, x)
     ys: list[Any] = []
@@ -59,15 +80,19 @@ def _in_place(rule: Any, called: Stepper, host: Host, consts: list[Any], carry: 
                 host.write(host.xp, stack[rule.kept_at(number), ...], x)
         args = [*now, *[x[at, ...] for x in xs]]
         if every:
-            after = ends if number == length - 1 else [stack[places[number + 1], ...] for stack in stacks]
+            after = (
+                ends
+                if number == length - 1
+                else [stack[places[number + 1], ...] for stack in stacks]
+            )
         else:
             after = ends if now is spare else spare
         if number:
             called.into([*after, *[y[at, ...] for y in ys], *sums], consts, args)
         else:
             outs = called.recorded(consts, args)
-            ys = [_room(host, x, (length,)) for x in outs[n.carry:n.carry + n.ys]]
-            sums = [host.xp.zeros_like(x) for x in outs[n.carry + n.ys:]]
+            ys = [_room(host, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
+            sums = [host.xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
             targets = [*after, *[y[at, ...] for y in ys], *sums]
             called.store(targets, outs)
             called.bind(targets)
@@ -87,8 +112,16 @@ def _room(host: Host, x: Any, axes: tuple[int, ...]) -> Any:
     return host.xp.empty((*axes, *x.shape), dtype=x.dtype, device=host.device(host.xp, x))
 
 
-def _anew(rule: Any, called: Stepper, host: Host, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None,
-          around: bool) -> list[Any]:
+def _anew(
+    rule: Any,
+    called: Stepper,
+    host: Host,
+    consts: list[Any],
+    carry: list[Any],
+    xs: list[Any],
+    kept: Sequence[int] | None,
+    around: bool,
+) -> list[Any]:
     """A step after the other, each of which makes new arrays."""
     n = rule.counts
     ys: list[tuple[int, list[Any]]] = []
@@ -108,15 +141,23 @@ def _anew(rule: Any, called: Stepper, host: Host, consts: list[Any], carry: list
             if control is not None:  # the body captures what the library traces
                 return _staged(control, rule, called, host, consts, carry, xs, kept)
             called.bind(None)
-        carry, y, terms = outs[:n.carry], outs[n.carry:n.carry + n.ys], outs[n.carry + n.ys:]
+        carry, y, terms = outs[: n.carry], outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
         ys.append((at, y))
         sums = [added(a, b) for a, b in zip(sums, terms, strict=True)] if sums else terms
     del args, outs, y
-    return [*_own(carry), *_stacked(host, ys), *sums, *(_stacked(host, stacks) if kept is not None else [])]
+    return [
+        *_own(carry),
+        *_stacked(host, ys),
+        *sums,
+        *(_stacked(host, stacks) if kept is not None else []),
+    ]
 
 
 def _stacked(host: Host, parts: list[tuple[int, list[Any]]]) -> list[Any]:
-    """The columns of lists that come by number, as arrays with an axis for them in front. Raises TypeError where one is of several forms."""
+    """The columns of lists that come by number, as arrays with an axis for them in front.
+
+    Raises TypeError where one is of several forms.
+    """
     columns = zip(*[part for _, part in sorted(parts, key=lambda part: part[0])], strict=True)
     parts.clear()
     found = []
@@ -124,7 +165,11 @@ def _stacked(host: Host, parts: list[tuple[int, list[Any]]]) -> list[Any]:
         for x in column:
             if tuple(x.shape) != tuple(column[0].shape) or x.dtype != column[0].dtype:
                 raise other_form(x, column[0])
-        found.append((host.bound if any(isinstance(x, Layer) for x in column) else host.xp).stack(list(column)))
+        found.append(
+            (host.bound if any(isinstance(x, Layer) for x in column) else host.xp).stack(
+                list(column)
+            )
+        )
     return found
 
 
@@ -134,29 +179,50 @@ def _own(values: list[Any]) -> list[Any]:
     return [owned(values, None) for _ in range(len(values))]
 
 
-def _no_steps(host: Host, called: Stepper, n: Any, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None) -> list[Any]:
+def _no_steps(
+    host: Host,
+    called: Stepper,
+    n: Any,
+    consts: list[Any],
+    carry: list[Any],
+    xs: list[Any],
+    kept: Sequence[int] | None,
+) -> list[Any]:
     """A scan without steps: the body is called once on zeros, to see what its results are like."""
     xp = host.xp
-    outs = called.plain(consts, [*carry, *[xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]])
-    ys, sums = outs[n.carry:n.carry + n.ys], outs[n.carry + n.ys:]
+    outs = called.plain(
+        consts, [*carry, *[xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]]
+    )
+    ys, sums = outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
     empty = [[xp.zeros((0, *x.shape), dtype=x.dtype) for x in part] for part in (ys, carry)]
     zeros = [xp.zeros(tuple(x.shape), dtype=x.dtype) for x in sums]
     return [*_own(carry[:]), *empty[0], *zeros, *(empty[1] if kept is not None else [])]
 
 
-def _staged(control: Any, rule: Any, called: Stepper, host: Host, consts: list[Any], carry: list[Any], xs: list[Any],
-            kept: Sequence[int] | None) -> list[Any]:
+def _staged(
+    control: Any,
+    rule: Any,
+    called: Stepper,
+    host: Host,
+    consts: list[Any],
+    carry: list[Any],
+    xs: list[Any],
+    kept: Sequence[int] | None,
+) -> list[Any]:
     """The library's own scan, one between each two carries that are kept."""
     n, length, xp = rule.counts, rule.length, host.xp
     each = kept is not None and len(kept) == length
     outs = called.plain(consts, [*carry, *[x[rule.place(0), ...] for x in xs]])
-    sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys:]]
+    sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
 
     def one(state: Any, x: Any) -> Any:
         carry, sums = state
         outs = called.plain(consts, [*carry, *x])
-        ys = outs[n.carry:n.carry + n.ys] + (list(carry) if each else [])
-        return (outs[:n.carry], [a + b for a, b in zip(sums, outs[n.carry + n.ys:], strict=True)]), ys
+        ys = outs[n.carry : n.carry + n.ys] + (list(carry) if each else [])
+        return (
+            outs[: n.carry],
+            [a + b for a, b in zip(sums, outs[n.carry + n.ys :], strict=True)],
+        ), ys
 
     ends = [0, length] if each or not kept else [*kept, length]
     parts: list[tuple[int, list[Any]]] = []
@@ -164,19 +230,27 @@ def _staged(control: Any, rule: Any, called: Stepper, host: Host, consts: list[A
     for start, stop in pairwise(ends):
         stacks.append(carry)
         low, high = sorted((rule.place(start), rule.place(stop - 1)))
-        (carry, sums), ys = control.scan(one, (carry, sums), [x[low:high + 1, ...] for x in xs], stop - start, rule.reverse)
+        (carry, sums), ys = control.scan(
+            one, (carry, sums), [x[low : high + 1, ...] for x in xs], stop - start, rule.reverse
+        )
         parts.append((low, ys))
-    ys = [xp.concat(list(y)) if len(y) > 1 else y[0] for y in zip(*[ys for _, ys in sorted(parts, key=lambda part: part[0])], strict=True)]
+    ys = [
+        xp.concat(list(y)) if len(y) > 1 else y[0]
+        for y in zip(*[ys for _, ys in sorted(parts, key=lambda part: part[0])], strict=True)
+    ]
     if kept is not None and not each:
         ys += [xp.stack(list(x)) for x in zip(*stacks, strict=True)]
-    return [*carry, *ys[:n.ys], *sums, *ys[n.ys:]]
+    return [*carry, *ys[: n.ys], *sums, *ys[n.ys :]]
 
 
 def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
     """The carry when the condition holds no more."""
     host = host_of_all(consts, carry)
     around = layered(consts, carry)
-    holds, called = (Stepper(body, host, 0, records(host, FEWEST) and not around) for body in (rule.condition, rule.body))
+    holds, called = (
+        Stepper(body, host, 0, records(host, FEWEST) and not around)
+        for body in (rule.condition, rule.body)
+    )
 
     def traced(values: Sequence[Any]) -> Any:
         return None if around else host.backend.kernel("control")(host.xp, values)
@@ -184,14 +258,22 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
     control = traced((*consts, *carry))
     steps = 0
     while control is None:
-        held = (holds if steps > FEWEST else holds.plain)(consts, carry)  # a loop that ends soon is not recorded
+        # a loop that ends soon is not recorded
+        held = (holds if steps > FEWEST else holds.plain)(consts, carry)
         if steps or (control := traced(held)) is None:
             if not bool(held[0]):
                 return _own(carry[:])
             carry = (called if steps > FEWEST else called.plain)(consts, carry)
-            control = None if steps else traced(carry)  # the body may capture what the library traces
+            # the body may capture what the library traces
+            control = None if steps else traced(carry)
             steps += 1
-    return list(control.while_loop(lambda state: holds.plain(consts, state)[0], lambda state: called.plain(consts, state), carry))
+    return list(
+        control.while_loop(
+            lambda state: holds.plain(consts, state)[0],
+            lambda state: called.plain(consts, state),
+            carry,
+        )
+    )
 
 
 def switch(rule: Any, index: Any, consts: list[Any], args: list[Any]) -> list[Any]:
@@ -202,4 +284,10 @@ def switch(rule: Any, index: Any, consts: list[Any], args: list[Any]) -> list[An
     number = xp.astype(index, xp.asarray(0).dtype)
     number = xp.minimum(xp.maximum(number, xp.zeros_like(number)), xp.full_like(number, n - 1))
     branches = [Stepper(body, host, 0, False) for body in rule.bodies]
-    return list(control.switch(number, [lambda given, branch=branch: branch.plain(*given) for branch in branches], (consts, args)))
+    return list(
+        control.switch(
+            number,
+            [lambda given, branch=branch: branch.plain(*given) for branch in branches],
+            (consts, args),
+        )
+    )

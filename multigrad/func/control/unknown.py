@@ -22,23 +22,33 @@ def differs(x: Any) -> bool:
 
 
 def known(x: Any) -> bool:
-    """Whether a value can be looked at: the same for all examples, and known already. (Look at the value itself: what records it is told.)"""
+    """Whether a value can be looked at: the same for all examples, and known already. (Look at the
+    value itself: what records it is told.)
+    """
     if isinstance(x, Layer):
         x._check()
     if differs(x):
         return False
     at = innermost(x)
     host = element_of(at).host
-    return host.backend.kernel("truth")(host.xp, at if element_of(at).bool else at == at) is not None
+    return (
+        host.backend.kernel("truth")(host.xp, at if element_of(at).bool else at == at) is not None
+    )
 
 
 def known_number(x: Any, what: str) -> int | None:
-    """The value of an int or an integer array of shape (); None where it is not known, or differs between examples."""
+    """The value of an int or an integer array of shape (); None where it is not known, or differs
+    between examples.
+    """
     x = observe.stand_in(x)
     if type(x) is int:
         return x
     if not is_array(x):
-        raise TypeError(f"{what} must be an int or an integer array of shape (), not a {type(x).__name__}")
+        raise TypeError(
+            f"{what} must be an int or an integer array of shape (), not a {type(x).__name__}"
+        )
     if tuple(x.shape) or element_of(x).floating or element_of(x).bool:
-        raise TypeError(f"{what} must be an int or an integer array of shape (), not an array of {form(x)}")
+        raise TypeError(
+            f"{what} must be an int or an integer array of shape (), not an array of {form(x)}"
+        )
     return int(x) if known(x) else None

@@ -1,4 +1,6 @@
-"""while_loop and fori_loop: loops that carry a state, as long as a condition holds, or for a number of steps."""
+"""while_loop and fori_loop: loops that carry a state, as long as a condition holds, or for a number
+of steps.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,23 @@ from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import State
 from .arguments import Arguments, finished, fitted, form, host_in, host_of, numbers_as_arrays
-from .bodies import Body, Changed, Flags, chosen, cut, filled, floating, namespace, of_batch, pushed, repeated, settled, spread, still, zeros
+from .bodies import (
+    Body,
+    Changed,
+    Flags,
+    chosen,
+    cut,
+    filled,
+    floating,
+    namespace,
+    of_batch,
+    pushed,
+    repeated,
+    settled,
+    spread,
+    still,
+    zeros,
+)
 from .captured import Late, Traced
 from .checkpoints import Checkpoint, checked
 from .looping import Looped, apply, batched, batches_at, dual, inside, tangents_at
@@ -28,20 +46,26 @@ from .unknown import known_number
 
 
 @entry
-def while_loop(cond_fun: Callable[[State], Any], body_fun: Callable[[State], State], init_val: State) -> State:
+def while_loop(
+    cond_fun: Callable[[State], Any], body_fun: Callable[[State], State], init_val: State
+) -> State:
     """Apply a function to a state as long as a condition holds.
 
     cond_fun  cond_fun(state) returns a boolean: an array of shape (), or a bool
-    body_fun  body_fun(state) returns the next state, in the structure, the shapes and the dtypes that it was given it in
+    body_fun  body_fun(state) returns the next state, in the structure, the shapes and the dtypes
+              that it was given it in
     init_val  the first state: arrays, Tensors, numbers, or a nested structure of these
 
-    Returns the last state. Raw arrays give raw arrays, Tensors give Tensors. The functions get Tensors. A number becomes a 0-d array of the dtype
-    that `body_fun` makes of it. TypeError names the leaf that came back otherwise.
+    Returns the last state. Raw arrays give raw arrays, Tensors give Tensors. The functions get
+    Tensors. A number becomes a 0-d array of the dtype that `body_fun` makes of it. TypeError names
+    the leaf that came back otherwise.
 
-    It has forward mode only, since the number of steps is not known when memory for a backward pass would be needed: a result that depends on what is
-    differentiated in reverse mode raises GradientError in the pass. fori_loop with fixed bounds, and scan, have both. Under vmap, where the condition
-    differs between examples, it runs as long as it holds for any of them, and leaves the states of the others as they are. Where values are not known
-    yet, as under jax.jit, it is jax.lax.while_loop. What the functions capture, and what they may do, is as in `func.scan`.
+    It has forward mode only, since the number of steps is not known when memory for a backward pass
+    would be needed: a result that depends on what is differentiated in reverse mode raises
+    GradientError in the pass. fori_loop with fixed bounds, and scan, have both. Under vmap, where
+    the condition differs between examples, it runs as long as it holds for any of them, and leaves
+    the states of the others as they are. Where values are not known yet, as under jax.jit, it is
+    jax.lax.while_loop. What the functions capture, and what they may do, is as in `func.scan`.
 
     As jax.lax.while_loop.
     """
@@ -53,10 +77,15 @@ def while_loop(cond_fun: Callable[[State], Any], body_fun: Callable[[State], Sta
         if not callable(function):
             raise TypeError(f"while_loop: {what} must be a function, not {type(function).__name__}")
     one = tree.Structure(tree.flattened(())[1].kind, None, (given.structure,))
-    condition, body = Traced("cond_fun of while_loop", cond_fun, one), Traced("body_fun of while_loop", body_fun, one)
+    condition, body = (
+        Traced("cond_fun of while_loop", cond_fun, one),
+        Traced("body_fun of while_loop", body_fun, one),
+    )
 
     def stepped(output: Any) -> list[Any]:
-        return fitted(given, output, "while_loop: body_fun must return the state as it was given it")
+        return fitted(
+            given, output, "while_loop: body_fun must return the state as it was given it"
+        )
 
     results = stepped(body.discover(given.leaves))
     host = host or host_of("while_loop", results)
@@ -64,7 +93,11 @@ def while_loop(cond_fun: Callable[[State], Any], body_fun: Callable[[State], Sta
     _truth(condition.discover(given.leaves), host)
     while True:
         n = len(condition.consts)
-        rule = While(partial(_condition, condition, n, host), partial(_stepped, body, n, stepped), n + len(body.consts))
+        rule = While(
+            partial(_condition, condition, n, host),
+            partial(_stepped, body, n, stepped),
+            n + len(body.consts),
+        )
         try:
             found = apply(rule, [*condition.consts, *body.consts, *given.leaves])
             break
@@ -75,23 +108,35 @@ def while_loop(cond_fun: Callable[[State], Any], body_fun: Callable[[State], Sta
 
 
 @entry
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, State], State], init_val: State, *, checkpoint: Checkpoint = "step") -> State:
-    """Apply a function to a state for each integer from `lower` up to `upper`, which is not reached.
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, State], State],
+    init_val: State,
+    *,
+    checkpoint: Checkpoint = "step",
+) -> State:
+    """Apply a function to a state for each integer from `lower` up to `upper`, which is not
+    reached.
 
     lower, upper  ints, or integer arrays of shape ()
-    body_fun      body_fun(i, state) returns the next state, as that of `while_loop` does; i is an integer array of shape ()
+    body_fun      body_fun(i, state) returns the next state, as that of `while_loop` does; i is an
+                  integer array of shape ()
     init_val      the first state
     checkpoint    as in `func.scan`
 
-    Returns the last state: `init_val`, where `upper` is not above `lower`. With bounds whose values are known and are the same for all examples it is
-    a scan, with forward and reverse mode; otherwise, under jax.jit with bounds that are arguments, or under vmap with bounds that differ, it is a
-    while_loop, which has forward mode only.
+    Returns the last state: `init_val`, where `upper` is not above `lower`. With bounds whose values
+    are known and are the same for all examples it is a scan, with forward and reverse mode;
+    otherwise, under jax.jit with bounds that are arguments, or under vmap with bounds that differ,
+    it is a while_loop, which has forward mode only.
 
     As jax.lax.fori_loop.
     """
     if not callable(body_fun):
         raise TypeError(f"fori_loop: body_fun must be a function, not {type(body_fun).__name__}")
-    bounds = [known_number(x, f"fori_loop: {what}") for what, x in (("lower", lower), ("upper", upper))]
+    bounds = [
+        known_number(x, f"fori_loop: {what}") for what, x in (("lower", lower), ("upper", upper))
+    ]
     checkpoint = checked(checkpoint, "fori_loop")
     given = Arguments((bounds[0] or 0, init_val))
     host = host_in("fori_loop", given.leaves, [lower, upper])
@@ -101,21 +146,43 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, State], State], i
     if None not in bounds:
         start, stop = bounds
         numbers = host.xp.arange(start, max(start, stop))  # type: ignore[type-var]
-        out: State = looped(_FORI, lambda state, i: (body_fun(i, state), None), init_val, numbers, None, False, checkpoint)[0]
+        out: State = looped(
+            _FORI,
+            lambda state, i: (body_fun(i, state), None),
+            init_val,
+            numbers,
+            None,
+            False,
+            checkpoint,
+        )[0]
         return out
     integer = host.xp.asarray(0).dtype
     first = lower if is_array(lower) else host.xp.asarray(lower, dtype=integer)
-    return while_loop(lambda pair: pair[0] < upper, lambda pair: (pair[0] + 1, body_fun(pair[0], pair[1])), (first, init_val))[1]
+    return while_loop(
+        lambda pair: pair[0] < upper,
+        lambda pair: (pair[0] + 1, body_fun(pair[0], pair[1])),
+        (first, init_val),
+    )[1]
 
 
-_FORI = Words("fori_loop", "body_fun", "init_val", "body_fun must return the state as it was given it")
+_FORI = Words(
+    "fori_loop", "body_fun", "init_val", "body_fun must return the state as it was given it"
+)
 
 
-def _condition(condition: Traced, n: int, host: Host, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+def _condition(
+    condition: Traced, n: int, host: Host, consts: Sequence[Any], args: Sequence[Any]
+) -> list[Any]:
     return [_truth(condition(consts[:n], args), host)]
 
 
-def _stepped(body: Traced, n: int, checked: Callable[[Any], list[Any]], consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+def _stepped(
+    body: Traced,
+    n: int,
+    checked: Callable[[Any], list[Any]],
+    consts: Sequence[Any],
+    args: Sequence[Any],
+) -> list[Any]:
     return checked(body(consts[n:], args))
 
 
@@ -125,12 +192,17 @@ def _truth(output: Any, host: Host) -> Any:
         return host.xp.asarray(output)
     if not is_array(output) or tuple(output.shape) or not element_of(output).bool:
         told = f"an array of {form(output)}" if is_array(output) else f"a {type(output).__name__}"
-        raise TypeError(f"while_loop: cond_fun must return a boolean array of shape (), or a bool, but it returned {told}")
+        raise TypeError(
+            "while_loop: cond_fun must return a boolean array of shape (), or a bool, but it "
+            f"returned {told}"
+        )
     return output
 
 
 class While(Looped):
-    """A loop as long as condition(consts, carry) is [true]; body(consts, carry) returns the next carry."""
+    """A loop as long as condition(consts, carry) is [true]; body(consts, carry) returns the next
+    carry.
+    """
 
     __name__ = "while_loop"
     _backward_cls = new_ctx_class("while_loop")
@@ -139,7 +211,8 @@ class While(Looped):
         self.condition, self.body, self.consts = condition, body, consts
 
     def run(self, flat: list[Any]) -> list[Any]:
-        from . import stepping  # which needs multigrad.extend, and is not imported before there is a loop to run
+        # which needs multigrad.extend, and is not imported before there is a loop to run
+        from . import stepping
 
         return stepping.while_loop(self, *cut(flat, self.consts))
 
@@ -148,10 +221,24 @@ class While(Looped):
         parts, moving = cut(inner, self.consts), cut(tangents, self.consts)
 
         def run(step: _Tangents) -> list[Any]:
-            given = [*doubled(parts[0], moving[0]), *parts[1], *chosen(filled(moving[1], parts[1]), step.own[1])]
-            return [dual(x, t, top) for x, t in zip(*halved(inside(application, step.rule, given), step.own[1]), strict=True)]
+            given = [
+                *doubled(parts[0], moving[0]),
+                *parts[1],
+                *chosen(filled(moving[1], parts[1]), step.own[1]),
+            ]
+            return [
+                dual(x, t, top)
+                for x, t in zip(
+                    *halved(inside(application, step.rule, given), step.own[1]), strict=True
+                )
+            ]
 
-        found = settled(lambda flags: _Tangents(self, parts, moving, flags), [t is not None for t in moving[1]], [floating(x) for x in parts[1]], run)
+        found = settled(
+            lambda flags: _Tangents(self, parts, moving, flags),
+            [t is not None for t in moving[1]],
+            [floating(x) for x in parts[1]],
+            run,
+        )
         return Applied(tuple(found), (), None)
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
@@ -161,28 +248,46 @@ class While(Looped):
 
         def run(step: _Batches) -> list[Any]:
             flags = step.own[1]
-            carry = [repeated(x, own, size) if flag else x for x, own, flag in zip(parts[1], mine[1], flags, strict=True)]
+            carry = [
+                repeated(x, own, size) if flag else x
+                for x, own, flag in zip(parts[1], mine[1], flags, strict=True)
+            ]
             if step.differs:
                 carry = [*carry, step.holds(parts[0], carry)]
             outs = inside(application, step.rule, [*parts[0], *carry])
             return [batched(x, flag, top) for x, flag in zip(outs, flags, strict=False)]
 
-        found = settled(lambda flags: _Batches(self, parts, mine, flags, size), list(mine[1]), [True] * len(parts[1]), run)
+        found = settled(
+            lambda flags: _Batches(self, parts, mine, flags, size),
+            list(mine[1]),
+            [True] * len(parts[1]),
+            run,
+        )
         return Applied(tuple(found), (), None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        raise GradientError("while_loop has forward mode only, since the number of its steps is not known beforehand. Use fori_loop with "
-                            "fixed bounds, or scan, for a gradient; or detach() what is not to be differentiated")
+        raise GradientError(
+            "while_loop has forward mode only, since the number of its steps is not known "
+            "beforehand. Use fori_loop with fixed bounds, or scan, for a gradient; or detach() "
+            "what is not to be differentiated"
+        )
 
 
 class _Tangents:
-    """The step of a loop with tangents; `own`: which of its constants and of its carry have some."""
+    """The step of a loop with tangents; `own`: which of its constants and of its carry have
+    some.
+    """
 
-    def __init__(self, loop: While, parts: list[list[Any]], moving: list[list[Any]], flags: Flags) -> None:
+    def __init__(
+        self, loop: While, parts: list[list[Any]], moving: list[list[Any]], flags: Flags
+    ) -> None:
         self.of = loop
         self.own = [[t is not None for t in moving[0]], flags]
         self.start = still(parts[0]), still(parts[1])
-        self.moving = [*still(moving[0]), *still(spread(chosen(filled(moving[1], parts[1]), flags), flags))]
+        self.moving = [
+            *still(moving[0]),
+            *still(spread(chosen(filled(moving[1], parts[1]), flags), flags)),
+        ]
         self.rule = While(self.condition, self, loop.consts + sum(self.own[0]))
 
     def look(self) -> Flags:
@@ -196,19 +301,31 @@ class _Tangents:
         outs, moved = pushed(self.of.body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]])
         if any(t is not None and not flag for t, flag in zip(moved, self.own[1], strict=True)):
             raise Changed(self)
-        return doubled(outs, [(zeros(x) if t is None else t) if flag else None for x, t, flag in zip(outs, moved, self.own[1], strict=True)])
+        return doubled(
+            outs,
+            [
+                (zeros(x) if t is None else t) if flag else None
+                for x, t, flag in zip(outs, moved, self.own[1], strict=True)
+            ],
+        )
 
 
 class _Batches:
     """The step of a loop on batches.
 
-    differs  whether the condition is one of each example: then all of the carry is a batch, and the last of it is where the loop still runs
+    differs  whether the condition is one of each example: then all of the carry is a batch, and the
+             last of it is where the loop still runs
     """
 
-    def __init__(self, loop: While, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int) -> None:
+    def __init__(
+        self, loop: While, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int
+    ) -> None:
         self.of, self.size = loop, size
         self.own = [mine[0], flags]
-        carry = [repeated(x, own, size) if flag else x for x, own, flag in zip(still(parts[1]), mine[1], flags, strict=True)]
+        carry = [
+            repeated(x, own, size) if flag else x
+            for x, own, flag in zip(still(parts[1]), mine[1], flags, strict=True)
+        ]
         self.start = still(parts[0]), carry
         self.rule = While(self.condition, self, loop.consts)
 
@@ -236,7 +353,10 @@ class _Batches:
         outs, found = of_batch(self.of.body, consts, carry, [*self.own[0], *self.own[1]])
         if any(mine and not flag for mine, flag in zip(found, self.own[1], strict=True)):
             raise Changed(self)
-        outs = [repeated(x, mine, self.size) if flag else x for x, mine, flag in zip(outs, found, self.own[1], strict=True)]
+        outs = [
+            repeated(x, mine, self.size) if flag else x
+            for x, mine, flag in zip(outs, found, self.own[1], strict=True)
+        ]
         if runs is None:
             return outs
         outs = [_where(runs, x, before) for x, before in zip(outs, carry, strict=True)]

@@ -1,8 +1,33 @@
-"""Names beyond the standard that programs use: NumPy's, else SciPy's or PyTorch's, with their signature and meaning."""
+"""Names beyond the standard that programs use: NumPy's, else SciPy's or PyTorch's, with their
+signature and meaning.
+"""
 
-from . import activations, einsum, interpolation, nans, padding, products, quantiles, running, sequences, shapes, statistics, ufuncs
+from . import (
+    activations,
+    einsum,
+    interpolation,
+    nans,
+    padding,
+    products,
+    quantiles,
+    running,
+    sequences,
+    shapes,
+    statistics,
+    ufuncs,
+)
 
 __all__ = [
-    "activations", "einsum", "interpolation", "nans", "padding", "products", "quantiles", "running", "sequences", "shapes",
-    "statistics", "ufuncs",
+    "activations",
+    "einsum",
+    "interpolation",
+    "nans",
+    "padding",
+    "products",
+    "quantiles",
+    "running",
+    "sequences",
+    "shapes",
+    "statistics",
+    "ufuncs",
 ]

@@ -1,4 +1,7 @@
-"""The names that models are written with: sigmoid and its kin, softmax, logsumexp. Signatures and meanings are PyTorch's and SciPy's."""
+"""The names that models are written with: sigmoid and its kin, softmax, logsumexp.
+
+Signatures and meanings are PyTorch's and SciPy's.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from ..kernels import alike, conj, is_complex, wide
 from ..statistical import _as, _axes, _kept
 from .common import floating
 
-# Each is a rule of its own: one node where the formula has up to six, and no intermediate array that is infinite or cancels.
+# Each is a rule of its own: one node where the formula has up to six, and no intermediate array
+# that is infinite or cancels.
 
 # ----- one element at a time -----
 
@@ -30,12 +34,19 @@ def _of_half_plane(xp: Any, x: Any) -> Any:
     return xp.where(left, small, xp.ones_like(x)) / (1 + small)
 
 
+# fmt: off
 elementwise("logistic(x, /)", forward={"*": logistic, "jax": "jax.nn:sigmoid"}, chapter="kernels",
-            x=lambda xp, ans: ans * (1 - ans), doc="1 / (1 + exp(-x)) of each element, without overflow.")
-elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)), x=lambda xp, ans: ans * (1 - ans),
-            doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As torch.sigmoid.")
-elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
-            doc="Each element where it is positive, 0 elsewhere. The gradient at 0 is 0. As torch.relu.")
+            x=lambda xp, ans: ans * (1 - ans),
+            doc="1 / (1 + exp(-x)) of each element, without overflow.")
+elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
+            x=lambda xp, ans: ans * (1 - ans),
+            doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As "
+                "torch.sigmoid.")
+elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),
+            x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
+            doc="Each element where it is positive, 0 elsewhere. The gradient at 0 is 0. As "
+                "torch.relu.")
+# fmt: on
 
 FLAT = 1000.0
 """Beyond this the logistic function is 0 or 1 in every dtype of the standard."""
@@ -48,7 +59,10 @@ def silu(xp: Any, x: Any) -> Any:
 
 
 def silu_slope(xp: Any, x: Any) -> Any:
-    """s (1 + x (1 - s)). Far out, where that is 0 or 1, by a bound of x, so that nothing infinite is multiplied by 0."""
+    """s (1 + x (1 - s)).
+
+    Far out, where that is 0 or 1, by a bound of x, so that nothing infinite is multiplied by 0.
+    """
     x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
     s = xp.logistic(x)
     return s * (1 + x * (1 - s))
@@ -61,9 +75,13 @@ def silu_curvature(xp: Any, x: Any) -> Any:
     return s * (1 - s) * (2 + x * (1 - 2 * s))
 
 
-elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="kernels", doc="The derivative of silu at each element.")
+# fmt: off
+elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="kernels",
+            doc="The derivative of silu at each element.")
 elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
-            doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch gives nan. As torch.nn.functional.silu.")
+            doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch "
+                "gives nan. As torch.nn.functional.silu.")
+# fmt: on
 
 
 def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
@@ -79,8 +97,13 @@ def softplus_partial(xp: Any, g: Any, x: Any, beta: float, threshold: float) -> 
     return xp.where(z > threshold, g, g * xp.logistic(z))
 
 
-elementwise("softplus(x, /, beta=1.0, threshold=20.0)", forward=softplus, x=softplus_partial,
-            doc="log(1 + exp(beta x)) / beta of each element, and x itself where beta x is above the threshold. As torch.nn.functional.softplus.")
+elementwise(
+    "softplus(x, /, beta=1.0, threshold=20.0)",
+    forward=softplus,
+    x=softplus_partial,
+    doc="log(1 + exp(beta x)) / beta of each element, and x itself where beta x is above the "
+    "threshold. As torch.nn.functional.softplus.",
+)
 
 # ----- along axes -----
 
@@ -90,18 +113,30 @@ def _total(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def finite_peak(xp: Any, x: Any, axis: Any) -> Any:
-    """The largest element, of complex ones the largest real part; 0 where that is not finite, or of nothing."""
+    """The largest element, of complex ones the largest real part; 0 where that is not finite, or of
+    nothing.
+    """
     x = xp.real(x) if is_complex(xp, x.dtype) else x
     axes = _axes(x.shape, axis)
     if any(x.shape[a] == 0 for a in axes):
-        return xp.zeros(tuple(1 if i in axes else n for i, n in enumerate(x.shape)), dtype=x.dtype, device=xp.device_of(x))
+        return xp.zeros(
+            tuple(1 if i in axes else n for i, n in enumerate(x.shape)),
+            dtype=x.dtype,
+            device=xp.device_of(x),
+        )
     peak = xp.max(x, axis=axis, keepdims=True)
     return xp.where(xp.isfinite(peak), peak, 0.0)
 
 
-nondifferentiable("finite_peak(x, /, *, axis=None)", forward=finite_peak, batching="axis", chapter="kernels",
-                  doc="The largest element over one axis, several, or all, where that is finite, else 0; the axes stay, with length 1. "
-                      "A constant: what is computed of exp(x - peak) does not depend on it.")
+nondifferentiable(
+    "finite_peak(x, /, *, axis=None)",
+    forward=finite_peak,
+    batching="axis",
+    chapter="kernels",
+    doc="The largest element over one axis, several, or all, where that is finite, else 0; the "
+    "axes stay, with length 1. A constant: what is computed of exp(x - peak) does not "
+    "depend on it.",
+)
 
 
 def softmax(xp: Any, x: Any, axis: Any) -> Any:
@@ -110,7 +145,14 @@ def softmax(xp: Any, x: Any, axis: Any) -> Any:
     z = wide(xp, x)
     if 0 in z.shape:
         return x
-    powers = xp.exp(z - (alike(xp, xp.finite_peak(z, axis=axis), z) if is_complex(xp, z.dtype) else xp.max(z, axis=axis, keepdims=True)))
+    powers = xp.exp(
+        z
+        - (
+            alike(xp, xp.finite_peak(z, axis=axis), z)
+            if is_complex(xp, z.dtype)
+            else xp.max(z, axis=axis, keepdims=True)
+        )
+    )
     return _as(xp, powers / _total(xp, powers, axis), x.dtype)
 
 
@@ -124,8 +166,15 @@ def softmax_jvp(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
     return moved - ans * _total(xp, moved, axis)
 
 
-define("softmax(x: array, axis=None)", forward=softmax, batching="axis", x=softmax_vjp, jvp=softmax_jvp,
-       doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without overflow. As scipy.special.softmax.")
+define(
+    "softmax(x: array, axis=None)",
+    forward=softmax,
+    batching="axis",
+    x=softmax_vjp,
+    jvp=softmax_jvp,
+    doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without "
+    "overflow. As scipy.special.softmax.",
+)
 
 
 def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
@@ -137,14 +186,21 @@ def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
     return _as(xp, z - xp.log(_total(xp, xp.exp(z), axis)), x.dtype)
 
 
-define("log_softmax(x: array, axis=None)", forward=log_softmax, batching="axis",
-       x=lambda xp, g, ans, axis: g - conj(xp, xp.exp(ans)) * _total(xp, g, axis),
-       jvp=lambda xp, t, ans, axis: t - _total(xp, xp.exp(ans) * t, axis),
-       doc="x - logsumexp(x) along one axis, several, or over all elements (None). As scipy.special.log_softmax.")
+define(
+    "log_softmax(x: array, axis=None)",
+    forward=log_softmax,
+    batching="axis",
+    x=lambda xp, g, ans, axis: g - conj(xp, xp.exp(ans)) * _total(xp, g, axis),
+    jvp=lambda xp, t, ans, axis: t - _total(xp, xp.exp(ans) * t, axis),
+    doc="x - logsumexp(x) along one axis, several, or over all elements (None). As "
+    "scipy.special.log_softmax.",
+)
 
 
 def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """The largest element and log1p of the rest, which keeps the digits of a sum near 1. Narrow dtypes in float32.
+    """The largest element and log1p of the rest, which keeps the digits of a sum near 1.
+
+    Narrow dtypes in float32.
 
     Where the result is infinite the elements equal to it share evenly, as in logaddexp.
     """
@@ -165,10 +221,14 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
         powers = xp.exp(xp.where(z == found, 0.0, z - found))
         total = _total(xp, powers, axis)
     found = _as(xp, found, x.dtype)
-    return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis)), _as(xp, powers / total, x.dtype)
+    return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis)), _as(
+        xp, powers / total, x.dtype
+    )
 
 
-def log_sum_exp_vjp(xp: Any, g_value: Any, g_shares: Any, shares: Any, axis: Any, keepdims: Any) -> Any:
+def log_sum_exp_vjp(
+    xp: Any, g_value: Any, g_shares: Any, shares: Any, axis: Any, keepdims: Any
+) -> Any:
     by_shares = None if g_shares is None else softmax_vjp(xp, g_shares, shares, axis)
     if g_value is None:
         return by_shares
@@ -180,16 +240,29 @@ def log_sum_exp_jvp(xp: Any, t: Any, shares: Any, axis: Any, keepdims: Any) -> t
     return xp.sum(shares * t, axis=axis, keepdims=keepdims), softmax_jvp(xp, t, shares, axis)
 
 
-define("log_sum_exp(x, /, *, axis=None, keepdims=False)", outputs=("value", "shares"), forward=log_sum_exp, batching="axis", chapter="kernels",
-       x=log_sum_exp_vjp, jvp=log_sum_exp_jvp, materialize=False,
-       doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and softmax(x), its gradient, of the same exponentials.")
+define(
+    "log_sum_exp(x, /, *, axis=None, keepdims=False)",
+    outputs=("value", "shares"),
+    forward=log_sum_exp,
+    batching="axis",
+    chapter="kernels",
+    x=log_sum_exp_vjp,
+    jvp=log_sum_exp_jvp,
+    materialize=False,
+    doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and softmax(x), its "
+    "gradient, of the same exponentials.",
+)
 
 
 def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
     a = floating(xp, a)
     if b is None and not (return_sign and is_complex(xp, a.dtype)):
         found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
-        return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
+        return (
+            (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found)))
+            if return_sign
+            else found
+        )
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
     a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
@@ -201,18 +274,33 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     if return_sign:
         found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
     else:
-        found = xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total)) + peak
+        found = (
+            xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total))
+            + peak
+        )
     axes = () if keepdims else _axes(total.shape, axis)
-    parts = tuple(_as(xp, xp.squeeze(part, axis=axes), dtype) for part in ((found, sign) if return_sign else (found,)))
+    parts = tuple(
+        _as(xp, xp.squeeze(part, axis=axes), dtype)
+        for part in ((found, sign) if return_sign else (found,))
+    )
     return parts if return_sign else parts[0]
 
 
 def _weight(xp: Any, b: Any, a: Any) -> Any:
     if not hasattr(b, "dtype"):
         return xp.asarray(b, dtype=a.dtype, device=xp.device_of(a))
-    return floating(xp, b) if xp.isdtype(b.dtype, ("real floating", "complex floating")) else xp.astype(b, a.dtype)
+    return (
+        floating(xp, b)
+        if xp.isdtype(b.dtype, ("real floating", "complex floating"))
+        else xp.astype(b, a.dtype)
+    )
 
 
-composite("logsumexp(a: array, axis=None, b: array = None, keepdims=False, return_sign=False)", logsumexp,
-          doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow; with return_sign a tuple of the logarithm of the modulus "
-              "and the sign. As scipy.special.logsumexp. Where the result is infinite, the elements equal to it share the gradient.")
+composite(
+    "logsumexp(a: array, axis=None, b: array = None, keepdims=False, return_sign=False)",
+    logsumexp,
+    doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow; with "
+    "return_sign a tuple of the logarithm of the modulus and the sign. As "
+    "scipy.special.logsumexp. Where the result is infinite, the elements equal to it share "
+    "the gradient.",
+)

@@ -17,12 +17,17 @@ def is_floating(xp: Any, dtype: Any) -> bool:
 
 
 def floating(xp: Any, x: Any) -> Any:
-    """An array of integers or booleans in the default floating dtype of its device, another itself."""
+    """An array of integers or booleans in the default floating dtype of its device, another
+    itself.
+    """
     return x if is_floating(xp, x.dtype) else xp.astype(x, float_dtype(xp, xp.device_of(x)))
 
 
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that a reduction is over, counted from the front: all for None. Raises IndexError for one out of bounds, ValueError for one twice."""
+    """The axes that a reduction is over, counted from the front: all for None.
+
+    Raises IndexError for one out of bounds, ValueError for one twice.
+    """
     if axis is None:
         return tuple(range(ndim))
     given = [index(a) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
@@ -41,7 +46,9 @@ def lines(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     rest = tuple(i for i in range(ndim) if i not in axes)
     order = rest + axes
     x = x if order == tuple(range(ndim)) else xp.permute_dims(x, order)
-    return x if len(axes) == 1 else xp.reshape(x, (*x.shape[: len(rest)], prod(x.shape[len(rest):])))
+    return (
+        x if len(axes) == 1 else xp.reshape(x, (*x.shape[: len(rest)], prod(x.shape[len(rest) :])))
+    )
 
 
 def weights_like(xp: Any, weights: Any, a: Any) -> Any:
@@ -52,7 +59,9 @@ def weights_like(xp: Any, weights: Any, a: Any) -> Any:
 
 
 def spread_weights(xp: Any, name: str, a: Any, axis: Any, weights: Any) -> Any:
-    """Weights in the shape of `a`, or one that broadcasts to it: they may be those of the reduced axes alone."""
+    """Weights in the shape of `a`, or one that broadcasts to it: they may be those of the reduced
+    axes alone.
+    """
     weights = weights_like(xp, weights, a)
     if tuple(weights.shape) == tuple(a.shape):
         return weights
@@ -60,7 +69,10 @@ def spread_weights(xp: Any, name: str, a: Any, axis: Any, weights: Any) -> Any:
         raise TypeError(f"{name}: axis must be given where a and weights have different shapes.")
     axes = reduced_axes(name, axis, len(a.shape))
     if tuple(weights.shape) != tuple(a.shape[i] for i in axes):
-        raise ValueError(f"{name}: weights of shape {tuple(weights.shape)} do not fit an array of shape {tuple(a.shape)} along axis {axis}.")
+        raise ValueError(
+            f"{name}: weights of shape {tuple(weights.shape)} do not fit an array of shape "
+            f"{tuple(a.shape)} along axis {axis}."
+        )
     if len(axes) > 1:
         weights = xp.permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
     return xp.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))

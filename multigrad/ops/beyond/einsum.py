@@ -1,7 +1,7 @@
 """einsum: sums of products over named axes, each step one product of two operands.
 
-What a call does follows from its subscripts and shapes alone, and is remembered for these: a list of contractions, each with the sums, the order of
-axes and the kind of product that it takes.
+What a call does follows from its subscripts and shapes alone, and is remembered for these: a list
+of contractions, each with the sums, the order of axes and the kind of product that it takes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def _fixed(optimize: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """What is done to one operand: axes of length 1 that are broadcast go, diagonals are taken, axes are summed over."""
+    """What is done to one operand: axes of length 1 that are broadcast go, diagonals are taken,
+    axes are summed over.
+    """
 
     shape: Shape | None
     diagonals: tuple[tuple[int, int], ...]
@@ -73,7 +75,9 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A product of two operands: how each is laid out before it, the kind of product, and the layout of the result."""
+    """A product of two operands: how each is laid out before it, the kind of product, and the
+    layout of the result.
+    """
 
     kind: str  # "multiply", "matmul", "tensordot", "vecdot"
     order1: Shape | None
@@ -87,7 +91,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Take the operands at `places`, prepare each, multiply them, and put the result last; its axes then come in `order`."""
+    """Take the operands at `places`, prepare each, multiply them, and put the result last; its axes
+    then come in `order`.
+    """
 
     places: Shape
     singles: tuple[Single | None, ...]
@@ -106,10 +112,18 @@ class Plan:
 @lru_cache(maxsize=1024)
 def _plan(text: str, given: tuple[Shape | None, ...], optimize: Any) -> Plan:
     """What to do for these subscripts and shapes; None is the shape of a Python scalar."""
-    inputs, output, sizes = subscripts.parse(text, tuple(() if shape is None else tuple(shape) for shape in given))
-    left = [(labels, tuple(shape)) for labels, shape in zip(inputs, given, strict=True) if shape is not None]
+    inputs, output, sizes = subscripts.parse(
+        text, tuple(() if shape is None else tuple(shape) for shape in given)
+    )
+    left = [
+        (labels, tuple(shape))
+        for labels, shape in zip(inputs, given, strict=True)
+        if shape is not None
+    ]
     if not left:
-        raise TypeError("einsum: no operand is an array. Wrap lists and scalars with multigrad.asarray.")
+        raise TypeError(
+            "einsum: no operand is an array. Wrap lists and scalars with multigrad.asarray."
+        )
     path = subscripts.order(tuple(labels for labels, _ in left), output, sizes, optimize)
     steps = []
     for places in path:
@@ -123,11 +137,20 @@ def _plan(text: str, given: tuple[Shape | None, ...], optimize: Any) -> Plan:
     return Plan(tuple(steps), tuple(i for i, shape in enumerate(given) if shape is None))
 
 
-def _step(places: Shape, taken: list[tuple[Labels, Shape]], wanted: set[str], output: Labels | None, sizes: dict[str, int]) -> tuple[Step, Labels]:
+def _step(
+    places: Shape,
+    taken: list[tuple[Labels, Shape]],
+    wanted: set[str],
+    output: Labels | None,
+    sizes: dict[str, int],
+) -> tuple[Step, Labels]:
     singles, names = [], []
-    present = [{label for label, n in zip(labels, shape, strict=True) if n == sizes[label]} for labels, shape in taken]
+    present = [
+        {label for label, n in zip(labels, shape, strict=True) if n == sizes[label]}
+        for labels, shape in taken
+    ]
     for i, (labels, shape) in enumerate(taken):
-        others = wanted.union(*present[:i], *present[i + 1:])
+        others = wanted.union(*present[:i], *present[i + 1 :])
         single, labels = _single(labels, shape, others, sizes)
         singles.append(single)
         names.append(labels)
@@ -143,8 +166,12 @@ def _step(places: Shape, taken: list[tuple[Labels, Shape]], wanted: set[str], ou
     return Step(places, tuple(singles), tuple(pairs), order), labels
 
 
-def _single(labels: Labels, shape: Shape, kept: set[str], sizes: dict[str, int]) -> tuple[Single | None, Labels]:
-    places = [i for i, (label, n) in enumerate(zip(labels, shape, strict=True)) if n == sizes[label]]
+def _single(
+    labels: Labels, shape: Shape, kept: set[str], sizes: dict[str, int]
+) -> tuple[Single | None, Labels]:
+    places = [
+        i for i, (label, n) in enumerate(zip(labels, shape, strict=True)) if n == sizes[label]
+    ]
     squeezed = tuple(shape[i] for i in places) if len(places) < len(labels) else None
     names = [labels[i] for i in places]
     diagonals = []
@@ -157,14 +184,22 @@ def _single(labels: Labels, shape: Shape, kept: set[str], sizes: dict[str, int])
             names.append(label)
     axes = tuple(i for i, label in enumerate(names) if label not in kept)
     labels = tuple(label for label in names if label in kept)
-    return (None if squeezed is None and not diagonals and not axes else Single(squeezed, tuple(diagonals), axes)), labels
+    return (
+        None
+        if squeezed is None and not diagonals and not axes
+        else Single(squeezed, tuple(diagonals), axes)
+    ), labels
 
 
-def _pair(one: Labels, two: Labels, kept: set[str], output: Labels | None, sizes: dict[str, int]) -> tuple[Pair, Labels]:
+def _pair(
+    one: Labels, two: Labels, kept: set[str], output: Labels | None, sizes: dict[str, int]
+) -> tuple[Pair, Labels]:
     summed = tuple(label for label in one if label in two and label not in kept)
     if not summed:
         return _product(one, two, output, sizes)
-    batch = tuple(label for label in output or one if label in one and label in two and label in kept)
+    batch = tuple(
+        label for label in output or one if label in one and label in two and label in kept
+    )
     rows = _own(one, two, output)
     columns = _own(two, one, output)
     if batch and not rows and not columns:
@@ -175,9 +210,18 @@ def _pair(one: Labels, two: Labels, kept: set[str], output: Labels | None, sizes
     if batch:
         return _batch(one, two, batch, rows, columns, summed, sizes, swap)
     if len(summed) == 1 and len(one) <= 2 and len(two) <= 2:
-        pair = Pair("matmul", _moved(one, (*rows, *summed)), None, _moved(two, (*summed, *columns)), None, swap=swap)
+        pair = Pair(
+            "matmul",
+            _moved(one, (*rows, *summed)),
+            None,
+            _moved(two, (*summed, *columns)),
+            None,
+            swap=swap,
+        )
         return pair, (*rows, *columns)
-    rows, columns = (tuple(label for label in labels if label not in summed) for labels in (one, two))
+    rows, columns = (
+        tuple(label for label in labels if label not in summed) for labels in (one, two)
+    )
     axes = tuple(one.index(label) for label in summed), tuple(two.index(label) for label in summed)
     return Pair("tensordot", None, None, None, None, axes, swap=swap), (*rows, *columns)
 
@@ -191,7 +235,9 @@ def _moved(labels: Labels, wanted: Labels) -> Shape | None:
     return None if labels == wanted else tuple(labels.index(label) for label in wanted)
 
 
-def _product(one: Labels, two: Labels, output: Labels | None, sizes: dict[str, int]) -> tuple[Pair, Labels]:
+def _product(
+    one: Labels, two: Labels, output: Labels | None, sizes: dict[str, int]
+) -> tuple[Pair, Labels]:
     """Nothing is summed over: both are laid out along the axes of the result."""
     labels = output or (*one, *(label for label in two if label not in one))
     layouts: list[Shape | None] = []
@@ -199,26 +245,56 @@ def _product(one: Labels, two: Labels, output: Labels | None, sizes: dict[str, i
         present = tuple(label for label in labels if label in own)
         first = labels.index(present[0]) if present else len(labels)
         spread = labels[first:]  # axes in front need not be written
-        layouts += [_moved(own, present), None if spread == present else tuple(sizes[label] if label in own else 1 for label in spread)]
+        layouts += [
+            _moved(own, present),
+            None
+            if spread == present
+            else tuple(sizes[label] if label in own else 1 for label in spread),
+        ]
     return Pair("multiply", layouts[0], layouts[1], layouts[2], layouts[3]), labels
 
 
-def _vectors(one: Labels, two: Labels, batch: Labels, summed: Labels, sizes: dict[str, int]) -> tuple[Pair, Labels]:
+def _vectors(
+    one: Labels, two: Labels, batch: Labels, summed: Labels, sizes: dict[str, int]
+) -> tuple[Pair, Labels]:
     wanted = (*batch, *summed)
-    shape = None if len(summed) == 1 else (*(sizes[label] for label in batch), prod(sizes[label] for label in summed))
+    shape = (
+        None
+        if len(summed) == 1
+        else (*(sizes[label] for label in batch), prod(sizes[label] for label in summed))
+    )
     return Pair("vecdot", _moved(one, wanted), shape, _moved(two, wanted), shape), batch
 
 
-def _batch(one: Labels, two: Labels, batch: Labels, rows: Labels, columns: Labels, summed: Labels, sizes: dict[str, int],
-           swap: bool) -> tuple[Pair, Labels]:
+def _batch(
+    one: Labels,
+    two: Labels,
+    batch: Labels,
+    rows: Labels,
+    columns: Labels,
+    summed: Labels,
+    sizes: dict[str, int],
+    swap: bool,
+) -> tuple[Pair, Labels]:
     front, m, n = (tuple(sizes[label] for label in labels) for labels in (batch, rows, columns))
     k = prod(sizes[label] for label in summed)
     plain = len(summed) == 1
     shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
     shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
     shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
-    return (Pair("matmul", _moved(one, (*batch, *rows, *summed)), shape1, _moved(two, (*batch, *summed, *columns)), shape2, None, shape, swap),
-            (*batch, *rows, *columns))
+    return (
+        Pair(
+            "matmul",
+            _moved(one, (*batch, *rows, *summed)),
+            shape1,
+            _moved(two, (*batch, *summed, *columns)),
+            shape2,
+            None,
+            shape,
+            swap,
+        ),
+        (*batch, *rows, *columns),
+    )
 
 
 # ----- Doing it -----
@@ -226,7 +302,10 @@ def _batch(one: Labels, two: Labels, batch: Labels, rows: Labels, columns: Label
 
 def _run(xp: Any, xs: list[Any], plan: tuple[Step, ...]) -> Any:
     for step in plan:
-        parts = [x if single is None else _prepared(xp, x, single) for x, single in zip((xs[i] for i in step.places), step.singles, strict=True)]
+        parts = [
+            x if single is None else _prepared(xp, x, single)
+            for x, single in zip((xs[i] for i in step.places), step.singles, strict=True)
+        ]
         xs = [x for i, x in enumerate(xs) if i not in step.places]
         y = parts[0]
         for pair, x in zip(step.pairs, parts[1:], strict=True):
@@ -268,5 +347,9 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
     return xp.vecdot(conj(xp, x1), x2)  # which takes the conjugate of the first
 
 
-composite("einsum(*operands, optimize=False)", einsum,
-          doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. As numpy.einsum; more than two operands are contracted pair by pair.")
+composite(
+    "einsum(*operands, optimize=False)",
+    einsum,
+    doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. As numpy.einsum; more "
+    "than two operands are contracted pair by pair.",
+)

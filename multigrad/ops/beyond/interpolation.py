@@ -1,4 +1,6 @@
-"""Between points: gradient, by differences over a grid, and interp, along straight lines between points."""
+"""Between points: gradient, by differences over a grid, and interp, along straight lines between
+points.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
     if len(set(axes)) != len(axes):
         raise ValueError(f"gradient: an axis is given twice in {axis!r}.")
     if len(varargs) not in (0, 1, len(axes)):
-        raise TypeError(f"gradient: {len(varargs)} spacings are given for {len(axes)} axes; there may be none, one for all, or one for each.")
+        raise TypeError(
+            f"gradient: {len(varargs)} spacings are given for {len(axes)} axes; there may be "
+            "none, one for all, or one for each."
+        )
     order = index(edge_order)
     if order not in (1, 2):
         raise ValueError(f"gradient: edge_order is {edge_order!r}; it must be 1 or 2.")
@@ -31,8 +36,16 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
         f = xp.astype(f, float_dtype(xp, xp.device_of(f)))
     elif varargs:
         f = xp.astype(f, f.dtype, copy=False)  # a layer, which operators take beside a layer
-    spacings = [1.0] * len(axes) if not varargs else list(varargs) * len(axes) if len(varargs) == 1 else list(varargs)
-    found = tuple(_along(xp, f, a, _steps(xp, f, h, a), order) for a, h in zip(axes, spacings, strict=True))
+    spacings = (
+        [1.0] * len(axes)
+        if not varargs
+        else list(varargs) * len(axes)
+        if len(varargs) == 1
+        else list(varargs)
+    )
+    found = tuple(
+        _along(xp, f, a, _steps(xp, f, h, a), order) for a, h in zip(axes, spacings, strict=True)
+    )
     return found[0] if len(axes) == 1 else found
 
 
@@ -45,8 +58,10 @@ def _steps(xp: Any, f: Any, h: Any, axis: int) -> Any:
     if not shape:
         return h
     if len(shape) != 1 or shape[0] != f.shape[axis]:
-        raise ValueError(f"gradient: the spacing of axis {axis} must be a number, or the {f.shape[axis]} coordinates along it; its shape is "
-                         f"{tuple(shape)}.")
+        raise ValueError(
+            f"gradient: the spacing of axis {axis} must be a number, or the {f.shape[axis]} "
+            f"coordinates along it; its shape is {tuple(shape)}."
+        )
     if xp.isdtype(h.dtype, ("integral", "bool")):
         h = xp.astype(h, float_dtype(xp, xp.device_of(h)))
     return h[1:] - h[:-1]
@@ -55,7 +70,10 @@ def _steps(xp: Any, f: Any, h: Any, axis: int) -> Any:
 def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
     n, before = f.shape[axis], (slice(None),) * axis
     if n < order + 1:
-        raise ValueError(f"gradient: axis {axis} has length {n}; edge_order={order} needs {order + 1} elements at least.")
+        raise ValueError(
+            f"gradient: axis {axis} has length {n}; edge_order={order} needs {order + 1} "
+            "elements at least."
+        )
 
     def at(start: int, stop: int) -> Any:
         return f[(*before, slice(start, stop), ...)]
@@ -63,10 +81,17 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
     if not getattr(h, "shape", ()):
         middle = xp.divide(at(2, n) - at(0, n - 2), 2.0 * h)
         if order == 1:
-            first, last = xp.divide(at(1, 2) - at(0, 1), h), xp.divide(at(n - 1, n) - at(n - 2, n - 1), h)
+            first, last = (
+                xp.divide(at(1, 2) - at(0, 1), h),
+                xp.divide(at(n - 1, n) - at(n - 2, n - 1), h),
+            )
         else:
             first = at(0, 1) * (-1.5 / h) + at(1, 2) * (2.0 / h) + at(2, 3) * (-0.5 / h)
-            last = at(n - 3, n - 2) * (0.5 / h) + at(n - 2, n - 1) * (-2.0 / h) + at(n - 1, n) * (1.5 / h)
+            last = (
+                at(n - 3, n - 2) * (0.5 / h)
+                + at(n - 2, n - 1) * (-2.0 / h)
+                + at(n - 1, n) * (1.5 / h)
+            )
         return xp.concat([first, middle, last], axis=axis)
     h = xp.reshape(h, tuple(n - 1 if i == axis else 1 for i in range(len(f.shape))))
 
@@ -74,32 +99,57 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
         return h[(*before, slice(start, stop), ...)]
 
     d1, d2 = step(0, n - 2), step(1, n - 1)
-    middle = at(0, n - 2) * (-d2 / (d1 * (d1 + d2))) + at(1, n - 1) * ((d2 - d1) / (d1 * d2)) + at(2, n) * (d1 / (d2 * (d1 + d2)))
+    middle = (
+        at(0, n - 2) * (-d2 / (d1 * (d1 + d2)))
+        + at(1, n - 1) * ((d2 - d1) / (d1 * d2))
+        + at(2, n) * (d1 / (d2 * (d1 + d2)))
+    )
     if order == 1:
-        first, last = (at(1, 2) - at(0, 1)) / step(0, 1), (at(n - 1, n) - at(n - 2, n - 1)) / step(n - 2, n - 1)
+        first, last = (
+            (at(1, 2) - at(0, 1)) / step(0, 1),
+            (at(n - 1, n) - at(n - 2, n - 1)) / step(n - 2, n - 1),
+        )
     else:
         d1, d2 = step(0, 1), step(1, 2)
-        first = at(0, 1) * (-(2.0 * d1 + d2) / (d1 * (d1 + d2))) + at(1, 2) * ((d1 + d2) / (d1 * d2)) + at(2, 3) * (-d1 / (d2 * (d1 + d2)))
+        first = (
+            at(0, 1) * (-(2.0 * d1 + d2) / (d1 * (d1 + d2)))
+            + at(1, 2) * ((d1 + d2) / (d1 * d2))
+            + at(2, 3) * (-d1 / (d2 * (d1 + d2)))
+        )
         d1, d2 = step(n - 3, n - 2), step(n - 2, n - 1)
-        last = (at(n - 3, n - 2) * (d2 / (d1 * (d1 + d2))) + at(n - 2, n - 1) * (-(d2 + d1) / (d1 * d2))
-                + at(n - 1, n) * ((2.0 * d2 + d1) / (d2 * (d1 + d2))))
+        last = (
+            at(n - 3, n - 2) * (d2 / (d1 * (d1 + d2)))
+            + at(n - 2, n - 1) * (-(d2 + d1) / (d1 * d2))
+            + at(n - 1, n) * ((2.0 * d2 + d1) / (d2 * (d1 + d2)))
+        )
     return xp.concat([first, middle, last], axis=axis)
 
 
-composite("gradient(f: array, *varargs, axis=None, edge_order=1)", gradient,
-          doc="Central differences inside, one-sided ones at the ends, along one axis, or along each as a tuple. As numpy.gradient.")
+composite(
+    "gradient(f: array, *varargs, axis=None, edge_order=1)",
+    gradient,
+    doc="Central differences inside, one-sided ones at the ends, along one axis, or along each "
+    "as a tuple. As numpy.gradient.",
+)
 
 # ----- interp -----
 
 
 def interp(xp: Any, x: Any, points: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    """Left and right of all points the values of the first and last, or `left` and `right`; with a period, over and over."""
+    """Left and right of all points the values of the first and last, or `left` and `right`; with a
+    period, over and over.
+    """
     x, points, fp = _floats(xp, x, points, fp)
     if len(points.shape) != 1 or len(fp.shape) != 1:
-        raise ValueError(f"interp: xp and fp must have one axis; their shapes are {tuple(points.shape)} and {tuple(fp.shape)}.")
+        raise ValueError(
+            f"interp: xp and fp must have one axis; their shapes are {tuple(points.shape)} and "
+            f"{tuple(fp.shape)}."
+        )
     n = points.shape[0]
     if fp.shape[0] != n:
-        raise ValueError(f"interp: xp and fp must have one length; they have {n} and {fp.shape[0]}.")
+        raise ValueError(
+            f"interp: xp and fp must have one length; they have {n} and {fp.shape[0]}."
+        )
     if not n:
         raise ValueError("interp: xp and fp have no elements.")
     if period is not None:
@@ -117,14 +167,17 @@ def interp(xp: Any, x: Any, points: Any, fp: Any, left: Any, right: Any, period:
 
 
 def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
-    """The line through the points on either side, from the first, or, if that gives nan (of infinite values), from the second."""
+    """The line through the points on either side, from the first, or, if that gives nan (of
+    infinite values), from the second.
+    """
     j = xp.clip(xp.searchsorted(points, x, side="right"), 1, n - 1)
     flat = xp.reshape(j, (-1,))
 
     def at(values: Any, places: Any) -> Any:
         return xp.reshape(xp.take(values, places, axis=0), x.shape)
 
-    x0, x1, y0, y1 = at(points, flat - 1), at(points, flat), at(fp, flat - 1), at(fp, flat)  # layers, so that operators can be used
+    # layers, so that operators can be used
+    x0, x1, y0, y1 = at(points, flat - 1), at(points, flat), at(fp, flat - 1), at(fp, flat)
     width = x1 - x0
     width = alike(xp, xp.where(width == 0, 1.0, width), y0)
     slope = (y1 - y0) / width
@@ -134,13 +187,23 @@ def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
 
 
 def _floats(xp: Any, *values: Any) -> list[Any]:
-    """The arguments as floating arrays of one device; Python numbers, and lists of them, take the dtype of the others."""
+    """The arguments as floating arrays of one device; Python numbers, and lists of them, take the
+    dtype of the others.
+    """
     like = next(v for v in values if hasattr(v, "dtype"))
-    floating = next((v.dtype for v in values if hasattr(v, "dtype") and xp.isdtype(v.dtype, "real floating")), None)
+    floating = next(
+        (v.dtype for v in values if hasattr(v, "dtype") and xp.isdtype(v.dtype, "real floating")),
+        None,
+    )
     if floating is None:
         floating = float_dtype(xp, xp.device_of(like))
-    arrays = [v if hasattr(v, "dtype") else xp.asarray(v, dtype=floating, device=xp.device_of(like)) for v in values]
-    return [xp.astype(v, floating) if xp.isdtype(v.dtype, ("integral", "bool")) else v for v in arrays]
+    arrays = [
+        v if hasattr(v, "dtype") else xp.asarray(v, dtype=floating, device=xp.device_of(like))
+        for v in values
+    ]
+    return [
+        xp.astype(v, floating) if xp.isdtype(v.dtype, ("integral", "bool")) else v for v in arrays
+    ]
 
 
 def _periodic(xp: Any, x: Any, points: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
@@ -151,8 +214,16 @@ def _periodic(xp: Any, x: Any, points: Any, fp: Any, period: Any) -> tuple[Any, 
     x, points = x % period, points % period
     order = xp.argsort(points)
     points, fp = xp.take(points, order, axis=0), xp.take(fp, order, axis=0)
-    return (x, xp.concat([points[-1:] - period, points, points[:1] + period], axis=0), xp.concat([fp[-1:], fp, fp[:1]], axis=0))
+    return (
+        x,
+        xp.concat([points[-1:] - period, points, points[:1] + period], axis=0),
+        xp.concat([fp[-1:], fp, fp[:1]], axis=0),
+    )
 
 
-composite("interp(x: array, xp: array, fp: array, left=None, right=None, period=None)", interp,
-          doc="The values at x of the line through the points (xp, fp), xp in increasing order. As numpy.interp, in the dtype of its arguments.")
+composite(
+    "interp(x: array, xp: array, fp: array, left=None, right=None, period=None)",
+    interp,
+    doc="The values at x of the line through the points (xp, fp), xp in increasing order. As "
+    "numpy.interp, in the dtype of its arguments.",
+)

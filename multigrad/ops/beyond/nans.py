@@ -1,6 +1,7 @@
 """Reductions and scans of the elements that are not nan, as NumPy's.
 
-A nan is a constant: its gradient is 0. A mean, a variance or an extremum of nothing but nans is nan.
+A nan is a constant: its gradient is 0. A mean, a variance or an extremum of nothing but nans is
+nan.
 """
 
 from __future__ import annotations
@@ -44,14 +45,20 @@ def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
     return xp.cumulative_prod(_with(xp, a, 1.0), axis=axis, dtype=dtype)
 
 
+# fmt: off
 composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
-          doc="The sum of the elements that are not nan over one axis, several, or all; 0 of none. As numpy.nansum.")
+          doc="The sum of the elements that are not nan over one axis, several, or all; 0 of "
+              "none. As numpy.nansum.")
 composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
-          doc="The product of the elements that are not nan over one axis, several, or all; 1 of none. As numpy.nanprod.")
+          doc="The product of the elements that are not nan over one axis, several, or all; 1 "
+              "of none. As numpy.nanprod.")
 composite("nancumsum(a: array, axis=None, dtype=None)", nancumsum,
-          doc="The sums of the elements up to each one, along an axis or of all in a row (None); a nan counts as 0. As numpy.nancumsum.")
+          doc="The sums of the elements up to each one, along an axis or of all in a row "
+              "(None); a nan counts as 0. As numpy.nancumsum.")
 composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
-          doc="The products of the elements up to each one, along an axis or of all in a row (None); a nan counts as 1. As numpy.nancumprod.")
+          doc="The products of the elements up to each one, along an axis or of all in a row "
+              "(None); a nan counts as 1. As numpy.nancumprod.")
+# fmt: on
 
 # ----- mean and variance -----
 
@@ -72,22 +79,34 @@ def nanmean(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
     z = wide(xp, a)
     lost, count = _counted(xp, z, axis, keepdims)
-    return _as(xp, _quotient(xp, xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims), count), a.dtype)
+    return _as(
+        xp,
+        _quotient(xp, xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims), count),
+        a.dtype,
+    )
 
 
-def nanvar(xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
+def nanvar(
+    xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
+) -> Any:
     a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
-    return _as(xp, _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction), xp.real(a).dtype)
+    return _as(
+        xp, _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction), xp.real(a).dtype
+    )
 
 
-def nanstd(xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
+def nanstd(
+    xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
+) -> Any:
     a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
     variance = _variance(xp, "nanstd", wide(xp, a), axis, ddof, keepdims, correction)
     flat = variance == 0  # the gradient of constants is 0
     return _as(xp, xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, variance))), xp.real(a).dtype)
 
 
-def _variance(xp: Any, name: str, a: Any, axis: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
+def _variance(
+    xp: Any, name: str, a: Any, axis: Any, ddof: float, keepdims: bool, correction: Any
+) -> Any:
     if correction is not None:
         if ddof != 0:
             raise ValueError(f"{name}: ddof and correction mean the same, so give one of them.")
@@ -100,15 +119,21 @@ def _variance(xp: Any, name: str, a: Any, axis: Any, ddof: float, keepdims: bool
     return found if keepdims else xp.squeeze(found, axis=_axes(a.shape, axis))
 
 
+# fmt: off
 composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean,
-          doc="The mean of the elements that are not nan over one axis, several, or all. As numpy.nanmean.")
-composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)", nanvar,
-          doc="The variance of the elements that are not nan over one axis, several, or all, divided by their number less ddof (or correction, the "
-              "same by another name); nan where that is not positive. As numpy.nanvar.")
-composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)", nanstd,
-          doc="The square root of nanvar. The gradient of constants is 0. As numpy.nanstd.")
+          doc="The mean of the elements that are not nan over one axis, several, or all. As "
+              "numpy.nanmean.")
+composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
+          nanvar,
+          doc="The variance of the elements that are not nan over one axis, several, or all, "
+              "divided by their number less ddof (or correction, the same by another name); nan "
+              "where that is not positive. As numpy.nanvar.")
+composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
+          nanstd, doc="The square root of nanvar. The gradient of constants is 0. As numpy.nanstd.")
+# fmt: on
 
-# ----- extrema: a rule of their own, since an infinity in the place of a nan would share the gradient with one that was there -----
+# ----- extrema: a rule of their own, since an infinity in the place of a nan would share the
+# gradient with one that was there -----
 
 
 def _extremum(name: str) -> Any:
@@ -144,9 +169,16 @@ def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
 
 
 for _name in ("min", "max"):
-    define(f"nan{_name}(a: array, axis=None, *, keepdims=False)", forward=_extremum(_name), batching="axis", a=extremum_vjp, jvp=extremum_jvp,
-           doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan over one axis, several, or all; nan where "
-               f"all are. Ties share the gradient. As numpy.nan{_name}.")
+    define(
+        f"nan{_name}(a: array, axis=None, *, keepdims=False)",
+        forward=_extremum(_name),
+        batching="axis",
+        a=extremum_vjp,
+        jvp=extremum_jvp,
+        doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not "
+        "nan over one axis, several, or all; nan where all are. Ties share the gradient. "
+        f"As numpy.nan{_name}.",
+    )
 
 
 def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
@@ -158,12 +190,19 @@ def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
 
 
 def _batch_of_indices(xp: Any, x: Any, missing: Any, message: str, size: int) -> Any:
-    return xp.known_index(batching.whole(xp, x, size), batching.padded(xp, missing, len(x.shape) - 1), message)
+    return xp.known_index(
+        batching.whole(xp, x, size), batching.padded(xp, missing, len(x.shape) - 1), message
+    )
 
 
-nondifferentiable("known_index(x, missing, /, message)", forward=known_index, batching=_batch_of_indices, chapter="kernels",
-                  doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are not known (under a trace), -1 "
-                      "there instead.")
+nondifferentiable(
+    "known_index(x, missing, /, message)",
+    forward=known_index,
+    batching=_batch_of_indices,
+    chapter="kernels",
+    doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are "
+    "not known (under a trace), -1 there instead.",
+)
 
 
 def _place(name: str, extremum: Any) -> Any:
@@ -175,33 +214,52 @@ def _place(name: str, extremum: Any) -> Any:
         missing = xp.isnan(best)
         if not keepdims:
             missing = xp.squeeze(missing, axis=_axes(a.shape, axis))
-        return xp.known_index(found, missing, f"{name}: a slice has nothing but nan, so no element is the {name[-3:]}imum.")
+        return xp.known_index(
+            found,
+            missing,
+            f"{name}: a slice has nothing but nan, so no element is the {name[-3:]}imum.",
+        )
 
     return place
 
 
 for _name, _extreme in (("min", "smallest"), ("max", "largest")):
-    nondifferentiable(f"nanarg{_name}(a: array, axis=None, *, keepdims=False)", forward=_place(f"nanarg{_name}", _extremum(_name)), batching="form",
-                      doc=f"The index of the first {_extreme} element that is not nan. Raises ValueError where all are nan (-1 under a trace, where "
-                          f"values are not known). As numpy.nanarg{_name}.")
+    nondifferentiable(
+        f"nanarg{_name}(a: array, axis=None, *, keepdims=False)",
+        forward=_place(f"nanarg{_name}", _extremum(_name)),
+        batching="form",
+        doc=f"The index of the first {_extreme} element that is not nan. Raises ValueError "
+        "where all are nan (-1 under a trace, where values are not known). As "
+        f"numpy.nanarg{_name}.",
+    )
 
 # ----- replacement -----
 
 
 def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) -> Any:
     if not copy:
-        raise ValueError("nan_to_num: copy=False would write into the array. Write x[...] = nan_to_num(x).")
+        raise ValueError(
+            "nan_to_num: copy=False would write into the array. Write x[...] = nan_to_num(x)."
+        )
     if not is_floating(xp, x.dtype):
         return x
     if is_complex(xp, x.dtype):
-        real, imag = (nan_to_num(xp, part, copy, nan, posinf, neginf) for part in (xp.real(x), xp.imag(x)))
+        real, imag = (
+            nan_to_num(xp, part, copy, nan, posinf, neginf) for part in (xp.real(x), xp.imag(x))
+        )
         return xp.astype(real, x.dtype) + imaginary(xp, imag, x.dtype)
     limits = xp.finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    high, low, nothing = (xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (high, low, nan))
+    high, low, nothing = (
+        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (high, low, nan)
+    )
     return xp.where(xp.isfinite(x), x, xp.where(xp.isnan(x), nothing, xp.where(x > 0, high, low)))
 
 
-composite("nan_to_num(x: array, copy=True, nan=0.0, posinf=None, neginf=None)", nan_to_num,
-          doc="The elements with `nan` in the place of nan, and the largest and smallest numbers of the dtype, or `posinf` and `neginf`, in that of "
-              "infinities. What was replaced has the gradient 0. As numpy.nan_to_num.")
+composite(
+    "nan_to_num(x: array, copy=True, nan=0.0, posinf=None, neginf=None)",
+    nan_to_num,
+    doc="The elements with `nan` in the place of nan, and the largest and smallest numbers of "
+    "the dtype, or `posinf` and `neginf`, in that of infinities. What was replaced has the "
+    "gradient 0. As numpy.nan_to_num.",
+)

@@ -1,6 +1,7 @@
 """pad: an array with more elements at the ends of its axes.
 
-Values at the ends are parts of the array, repeated or reversed, joined axis by axis; each axis sees what the ones before it added, as in NumPy.
+Values at the ends are parts of the array, repeated or reversed, joined axis by axis; each axis sees
+what the ones before it added, as in NumPy.
 """
 
 from __future__ import annotations
@@ -16,21 +17,59 @@ from .shapes import among_zeros
 Widths = list[tuple[Any, Any]]
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "constant": {"constant_values": 0}, "edge": {}, "empty": {}, "linear_ramp": {"end_values": 0},
-    "maximum": {"stat_length": None}, "mean": {"stat_length": None}, "minimum": {"stat_length": None},
-    "reflect": {"reflect_type": "even"}, "symmetric": {"reflect_type": "even"}, "wrap": {},
+    "constant": {"constant_values": 0},
+    "edge": {},
+    "empty": {},
+    "linear_ramp": {"end_values": 0},
+    "maximum": {"stat_length": None},
+    "mean": {"stat_length": None},
+    "minimum": {"stat_length": None},
+    "reflect": {"reflect_type": "even"},
+    "symmetric": {"reflect_type": "even"},
+    "wrap": {},
 }
-DEFAULTS: dict[str, Any] = {"constant_values": 0, "end_values": 0, "stat_length": None, "reflect_type": "even"}
+DEFAULTS: dict[str, Any] = {
+    "constant_values": 0,
+    "end_values": 0,
+    "stat_length": None,
+    "reflect_type": "even",
+}
 
 
-def pad(xp: Any, array: Any, pad_width: Any, mode: Any, constant_values: Any, end_values: Any, stat_length: Any, reflect_type: Any) -> Any:
+def pad(
+    xp: Any,
+    array: Any,
+    pad_width: Any,
+    mode: Any,
+    constant_values: Any,
+    end_values: Any,
+    stat_length: Any,
+    reflect_type: Any,
+) -> Any:
     """Check the arguments, then pad by the mode."""
     if mode not in OPTIONS:
-        why = "needs the middle of sorted values" if mode == "median" else "writes into arrays" if callable(mode) else "is not known"
-        raise ValueError(f"pad: the mode {mode!r} {why}. Modes are {', '.join(map(repr, OPTIONS))}.")
-    given = {"constant_values": constant_values, "end_values": end_values, "stat_length": stat_length, "reflect_type": reflect_type}
+        why = (
+            "needs the middle of sorted values"
+            if mode == "median"
+            else "writes into arrays"
+            if callable(mode)
+            else "is not known"
+        )
+        raise ValueError(
+            f"pad: the mode {mode!r} {why}. Modes are {', '.join(map(repr, OPTIONS))}."
+        )
+    given = {
+        "constant_values": constant_values,
+        "end_values": end_values,
+        "stat_length": stat_length,
+        "reflect_type": reflect_type,
+    }
     for name, value in given.items():
-        if name not in OPTIONS[mode] and value is not DEFAULTS[name] and not _same(value, DEFAULTS[name]):
+        if (
+            name not in OPTIONS[mode]
+            and value is not DEFAULTS[name]
+            and not _same(value, DEFAULTS[name])
+        ):
             raise ValueError(f"pad: the mode {mode!r} takes no {name}.")
     widths = _widths(pad_width, len(array.shape))
     if mode == "constant":
@@ -39,7 +78,10 @@ def pad(xp: Any, array: Any, pad_width: Any, mode: Any, constant_values: Any, en
         return _zeros(xp, array, widths)
     for axis, (n, (before, after)) in enumerate(zip(array.shape, widths, strict=True)):
         if not n and (before or after):
-            raise ValueError(f"pad: axis {axis} has no elements, so only the modes 'constant' and 'empty' can pad it.")
+            raise ValueError(
+                f"pad: axis {axis} has no elements, so only the modes 'constant' and 'empty' "
+                "can pad it."
+            )
     if mode == "linear_ramp":
         return _each(xp, array, widths, _pairs(end_values, len(widths), "end_values"), _ramps)
     if mode in ("maximum", "mean", "minimum"):
@@ -47,8 +89,12 @@ def pad(xp: Any, array: Any, pad_width: Any, mode: Any, constant_values: Any, en
     if mode in ("reflect", "symmetric"):
         if reflect_type not in ("even", "odd"):
             raise ValueError(f"pad: reflect_type is {reflect_type!r}; it must be 'even' or 'odd'.")
-        return _each(xp, array, widths, [(mode == "reflect", reflect_type == "odd")] * len(widths), _mirrored)
-    return _each(xp, array, widths, [(None, None)] * len(widths), _edges if mode == "edge" else _wrapped)
+        return _each(
+            xp, array, widths, [(mode == "reflect", reflect_type == "odd")] * len(widths), _mirrored
+        )
+    return _each(
+        xp, array, widths, [(None, None)] * len(widths), _edges if mode == "edge" else _wrapped
+    )
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -59,7 +105,9 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _pairs(given: Any, ndim: int, name: str) -> Widths:
-    """A number for all ends, (before, after) for all axes, or a sequence of these, one for each axis."""
+    """A number for all ends, (before, after) for all axes, or a sequence of these, one for each
+    axis.
+    """
     if getattr(given, "shape", None):
         given = [given[i] for i in range(given.shape[0])]
         given = [[row[i] for i in range(row.shape[0])] if row.shape else row for row in given]
@@ -71,10 +119,16 @@ def _pairs(given: Any, ndim: int, name: str) -> Widths:
             return [(rows[0], rows[0])] * ndim
         if len(rows) == 2:
             return [(rows[0], rows[1])] * ndim
-    elif all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows) and len(rows) in (1, ndim):
+    elif all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows) and len(rows) in (
+        1,
+        ndim,
+    ):
         pairs = [(row[0], row[-1]) for row in rows]
         return pairs * ndim if len(rows) == 1 else pairs
-    raise ValueError(f"pad: {name} is {given!r}; for an array with {ndim} axes it may be one number, (before, after), or {ndim} such pairs.")
+    raise ValueError(
+        f"pad: {name} is {given!r}; for an array with {ndim} axes it may be one number, "
+        f"(before, after), or {ndim} such pairs."
+    )
 
 
 def _widths(given: Any, ndim: int) -> Widths:
@@ -82,15 +136,19 @@ def _widths(given: Any, ndim: int) -> Widths:
         rows: list[Any] = [(0, 0)] * ndim
         for axis, width in given.items():
             if not -ndim <= index(axis) < ndim:
-                raise IndexError(f"pad: pad_width names axis {axis}, which an array with {ndim} axes lacks.")
+                raise IndexError(
+                    f"pad: pad_width names axis {axis}, which an array with {ndim} axes lacks."
+                )
             rows[index(axis)] = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
         given = rows or 0
     return _counts(_pairs(given, ndim, "pad_width"), "pad_width", 0)
 
 
 def _lengths(given: Any, ndim: int) -> Widths:
-    pairs = _pairs(given, ndim, "stat_length")
-    return [tuple(None if n is None else _counts([(n, n)], "stat_length", 1)[0][0] for n in pair) for pair in pairs]  # type: ignore[misc]
+    def length(n: Any) -> Any:
+        return None if n is None else _counts([(n, n)], "stat_length", 1)[0][0]
+
+    return [(length(before), length(after)) for before, after in _pairs(given, ndim, "stat_length")]
 
 
 def _counts(pairs: Widths, name: str, least: int) -> Widths:
@@ -110,7 +168,12 @@ def _zeros(xp: Any, x: Any, widths: Widths) -> Any:
     if not any(n for pair in widths for n in pair):
         return xp.astype(x, x.dtype)
     shape = tuple(before + n + after for n, (before, after) in zip(x.shape, widths, strict=True))
-    return among_zeros(xp, x, tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)), shape)
+    return among_zeros(
+        xp,
+        x,
+        tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)),
+        shape,
+    )
 
 
 def _constant(xp: Any, x: Any, widths: Widths, values: Any) -> Any:
@@ -119,8 +182,13 @@ def _constant(xp: Any, x: Any, widths: Widths, values: Any) -> Any:
     return _each(xp, x, widths, _pairs(values, len(widths), "constant_values"), _constants)
 
 
-def _constants(xp: Any, x: Any, axis: int, before: int, after: int, values: tuple[Any, Any]) -> list[Any]:
-    return [_repeated(xp, _cast(xp, value, x), x, axis, n) for n, value in zip((before, after), values, strict=True)]
+def _constants(
+    xp: Any, x: Any, axis: int, before: int, after: int, values: tuple[Any, Any]
+) -> list[Any]:
+    return [
+        _repeated(xp, _cast(xp, value, x), x, axis, n)
+        for n, value in zip((before, after), values, strict=True)
+    ]
 
 
 def _cast(xp: Any, value: Any, x: Any) -> Any:
@@ -133,7 +201,7 @@ def _cast(xp: Any, value: Any, x: Any) -> Any:
 
 
 def _repeated(xp: Any, value: Any, x: Any, axis: int, n: int) -> Any:
-    return xp.broadcast_to(value, (*x.shape[:axis], n, *x.shape[axis + 1:]))
+    return xp.broadcast_to(value, (*x.shape[:axis], n, *x.shape[axis + 1 :]))
 
 
 # ----- parts of the array -----
@@ -145,7 +213,9 @@ def _each(xp: Any, x: Any, widths: Widths, options: Widths, ends: Callable[..., 
     for axis, ((before, after), option) in enumerate(zip(widths, options, strict=True)):
         if before or after:
             first, last = ends(xp, x, axis, before, after, option)
-            x = xp.concat([part for part, n in ((first, before), (x, 1), (last, after)) if n], axis=axis)
+            x = xp.concat(
+                [part for part, n in ((first, before), (x, 1), (last, after)) if n], axis=axis
+            )
             changed = True
     return x if changed else xp.astype(x, x.dtype)
 
@@ -156,7 +226,10 @@ def _part(x: Any, axis: int, start: int, stop: int) -> Any:
 
 def _edges(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
     n = x.shape[axis]
-    return [_repeated(xp, _part(x, axis, 0, 1), x, axis, before), _repeated(xp, _part(x, axis, n - 1, n), x, axis, after)]
+    return [
+        _repeated(xp, _part(x, axis, 0, 1), x, axis, before),
+        _repeated(xp, _part(x, axis, n - 1, n), x, axis, after),
+    ]
 
 
 def _wrapped(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
@@ -177,8 +250,12 @@ def _concat(xp: Any, parts: list[Any], axis: int) -> Any:
     return None if not parts else parts[0] if len(parts) == 1 else xp.concat(parts, axis=axis)
 
 
-def _mirrored(xp: Any, x: Any, axis: int, before: int, after: int, option: tuple[bool, bool]) -> list[Any]:
-    """Reflect at both ends, again and again until the widths are reached; 'odd' reflects values at that of the end, too."""
+def _mirrored(
+    xp: Any, x: Any, axis: int, before: int, after: int, option: tuple[bool, bool]
+) -> list[Any]:
+    """Reflect at both ends, again and again until the widths are reached; 'odd' reflects values at
+    that of the end, too.
+    """
     inner, odd = option  # inner: the element at the end is not repeated
     n = x.shape[axis]
     if inner and n == 1:
@@ -209,9 +286,14 @@ def _reflected(xp: Any, part: Any, edge: Any, axis: int, odd: bool) -> Any:
 # ----- ramps and statistics -----
 
 
-def _ramps(xp: Any, x: Any, axis: int, before: int, after: int, values: tuple[Any, Any]) -> list[Any]:
+def _ramps(
+    xp: Any, x: Any, axis: int, before: int, after: int, values: tuple[Any, Any]
+) -> list[Any]:
     n = x.shape[axis]
-    return [_ramp(xp, _part(x, axis, 0, 1), values[0], axis, before, False), _ramp(xp, _part(x, axis, n - 1, n), values[1], axis, after, True)]
+    return [
+        _ramp(xp, _part(x, axis, 0, 1), values[0], axis, before, False),
+        _ramp(xp, _part(x, axis, n - 1, n), values[1], axis, after, True),
+    ]
 
 
 def _ramp(xp: Any, edge: Any, value: Any, axis: int, count: int, falling: bool) -> Any:
@@ -223,7 +305,10 @@ def _ramp(xp: Any, edge: Any, value: Any, axis: int, count: int, falling: bool) 
     if whole:
         edge = xp.astype(edge, float_dtype(xp, xp.device_of(edge)))
     steps = xp.astype(xp.arange(count, device=xp.device_of(edge)), edge.dtype)
-    steps = xp.reshape(xp.flip(steps) if falling else steps, tuple(count if i == axis else 1 for i in range(len(edge.shape))))
+    steps = xp.reshape(
+        xp.flip(steps) if falling else steps,
+        tuple(count if i == axis else 1 for i in range(len(edge.shape))),
+    )
     ramp = steps * ((edge - value) / count) + value
     return xp.astype(xp.floor(ramp), dtype) if whole else ramp
 
@@ -236,7 +321,9 @@ def _mean(xp: Any, x: Any, axis: int) -> Any:
 
 
 def _statistic(compute: Callable[..., Any]) -> Callable[..., list[Any]]:
-    def ends(xp: Any, x: Any, axis: int, before: int, after: int, lengths: tuple[Any, Any]) -> list[Any]:
+    def ends(
+        xp: Any, x: Any, axis: int, before: int, after: int, lengths: tuple[Any, Any]
+    ) -> list[Any]:
         n = x.shape[axis]
         first, last = (n if length is None else min(length, n) for length in lengths)
         left = compute(xp, _part(x, axis, 0, first), axis)
@@ -253,5 +340,10 @@ STATISTICS = {
 }
 
 
-composite("pad(array: array, pad_width, mode='constant', *, constant_values=0, end_values=0, stat_length=None, reflect_type='even')", pad,
-          doc="The array with more elements at the ends of its axes, as many as pad_width says. As numpy.pad; 'empty' gives zeros.")
+composite(
+    "pad(array: array, pad_width, mode='constant', *, constant_values=0, end_values=0, "
+    "stat_length=None, reflect_type='even')",
+    pad,
+    doc="The array with more elements at the ends of its axes, as many as pad_width says. As "
+    "numpy.pad; 'empty' gives zeros.",
+)

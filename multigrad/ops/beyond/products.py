@@ -1,4 +1,6 @@
-"""Products of NumPy's that the standard lacks, or has under another name: dot, inner, outer, cross, kron, convolve."""
+"""Products of NumPy's that the standard lacks, or has under another name: dot, inner, outer, cross,
+kron, convolve.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,17 @@ def _is_scalar(x: Any) -> bool:
 
 
 def dot(xp: Any, a: Any, b: Any) -> Any:
-    """A product of matrices or vectors; of more axes, over the last of `a` and the last but one of `b`."""
+    """A product of matrices or vectors; of more axes, over the last of `a` and the last but one of
+    `b`.
+    """
     if _is_scalar(a) or _is_scalar(b):
         return xp.multiply(a, b)
     n = len(b.shape)
     if a.shape[-1] != b.shape[-2 if n > 1 else -1]:
-        raise ValueError(f"dot: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes to sum over have lengths {a.shape[-1]} and "
-                         f"{b.shape[-2 if n > 1 else -1]}.")
+        raise ValueError(
+            f"dot: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes to sum "
+            f"over have lengths {a.shape[-1]} and {b.shape[-2 if n > 1 else -1]}."
+        )
     if n < 3 and len(a.shape) < 3:
         return xp.matmul(a, b)
     return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (max(n - 2, 0),)))
@@ -29,8 +35,10 @@ def inner(xp: Any, a: Any, b: Any) -> Any:
     if _is_scalar(a) or _is_scalar(b):
         return xp.multiply(a, b)
     if a.shape[-1] != b.shape[-1]:
-        raise ValueError(f"inner: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the last axes have lengths {a.shape[-1]} and "
-                         f"{b.shape[-1]}.")
+        raise ValueError(
+            f"inner: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the last axes "
+            f"have lengths {a.shape[-1]} and {b.shape[-1]}."
+        )
     if len(b.shape) < 3 and len(a.shape) < 3:
         return xp.matmul(a, b if len(b.shape) == 1 else xp.matrix_transpose(b))
     return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (len(b.shape) - 1,)))
@@ -43,18 +51,27 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
     if hasattr(b, "shape") and len(b.shape) != 1:
         b = xp.reshape(b, (-1,))
     product = xp.multiply(a, b)
-    return product if len(product.shape) == 2 else xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
+    return (
+        product
+        if len(product.shape) == 2
+        else xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
+    )
 
 
 def cross(xp: Any, a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Any:
     """Of vectors of three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    last = [x if place("cross", what, of, len(x.shape)) == len(x.shape) - 1 else xp.moveaxis(x, of, -1)
-            for x, what, of in ((a, "axisa", axisa), (b, "axisb", axisb))]
+    last = [
+        x if place("cross", what, of, len(x.shape)) == len(x.shape) - 1 else xp.moveaxis(x, of, -1)
+        for x, what, of in ((a, "axisa", axisa), (b, "axisb", axisb))
+    ]
     for x in last:
         if x.shape[-1] != 3:
-            raise ValueError(f"cross: a vector has 3 elements; the shapes are {tuple(a.shape)} and {tuple(b.shape)}.")
+            raise ValueError(
+                f"cross: a vector has 3 elements; the shapes are {tuple(a.shape)} and "
+                f"{tuple(b.shape)}."
+            )
     product = xp.linalg.cross(*last, axis=-1)
     return product if axisc == -1 else xp.moveaxis(product, -1, axisc)
 
@@ -73,26 +90,40 @@ def kron(xp: Any, a: Any, b: Any) -> Any:
 def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
     a, v = (xp.reshape(x, (1,)) if not x.shape else x for x in (a, v))
     if len(a.shape) != 1 or len(v.shape) != 1:
-        raise ValueError(f"convolve: both operands must have one axis; their shapes are {tuple(a.shape)} and {tuple(v.shape)}.")
+        raise ValueError(
+            f"convolve: both operands must have one axis; their shapes are {tuple(a.shape)} and "
+            f"{tuple(v.shape)}."
+        )
     n, m = a.shape[0], v.shape[0]
     if not n or not m:
-        raise ValueError(f"convolve: an operand has no elements; the shapes are {tuple(a.shape)} and {tuple(v.shape)}.")
+        raise ValueError(
+            f"convolve: an operand has no elements; the shapes are {tuple(a.shape)} and "
+            f"{tuple(v.shape)}."
+        )
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"convolve: the mode is {mode!r}; it must be 'full', 'same' or 'valid'.")
     if n < m:
         a, v, n, m = v, a, m, n
     if mode != "same":
         return xp.convolution(a, v, mode)
-    return xp.convolution(a, v, "full")[(m - 1) // 2:(m - 1) // 2 + n]
+    return xp.convolution(a, v, "full")[(m - 1) // 2 : (m - 1) // 2 + n]
 
 
+# fmt: off
 composite("dot(a: array, b: array)", dot,
-          doc="The product of vectors, matrices or scalars; of more axes, over the last of one and the last but one of the other. As numpy.dot.")
-composite("inner(a: array, b: array)", inner, doc="Sums of products over the last axes, without conjugates. As numpy.inner.")
+          doc="The product of vectors, matrices or scalars; of more axes, over the last of one "
+              "and the last but one of the other. As numpy.dot.")
+composite("inner(a: array, b: array)", inner,
+          doc="Sums of products over the last axes, without conjugates. As numpy.inner.")
 composite("outer(a: array, b: array)", outer,
-          doc="The products of each element of one array with each of another, both flattened. As numpy.outer.")
+          doc="The products of each element of one array with each of another, both flattened. "
+              "As numpy.outer.")
 composite("cross(a: array, b: array, axisa=-1, axisb=-1, axisc=-1, axis=None)", cross,
           doc="The cross product of vectors of three elements. As numpy.cross.")
-composite("kron(a: array, b: array)", kron, doc="The Kronecker product: blocks of the second array, times the elements of the first. As numpy.kron.")
+composite("kron(a: array, b: array)", kron,
+          doc="The Kronecker product: blocks of the second array, times the elements of the "
+              "first. As numpy.kron.")
 composite("convolve(a: array, v: array, mode='full')", convolve,
-          doc="The convolution of two vectors, whole ('full'), where they overlap entirely ('valid'), or its middle ('same'). As numpy.convolve.")
+          doc="The convolution of two vectors, whole ('full'), where they overlap entirely "
+              "('valid'), or its middle ('same'). As numpy.convolve.")
+# fmt: on

@@ -1,7 +1,8 @@
-"""Medians, quantiles and percentiles, as NumPy's: of sorted elements those at a place, or between two places.
+"""Medians, quantiles and percentiles, as NumPy's: of sorted elements those at a place, or between
+two places.
 
-The gradient goes where sort's goes: to the elements that stand at these places in the stable order. Where a nan is among the elements the
-result is nan, and the gradient goes to a nan.
+The gradient goes where sort's goes: to the elements that stand at these places in the stable order.
+Where a nan is among the elements the result is nan, and the gradient goes to a nan.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class Numbers(NamedTuple):
 
 PYTHON = Numbers(math.floor, round, lambda condition, x, y: x if condition else y)
 
-# A method gives the place among n sorted elements of the quantile q, counted from 0, and how far it lies beyond the element before it: a place
-# between two elements is an interpolation. The continuous ones are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+# A method gives the place among n sorted elements of the quantile q, counted from 0, and how far it
+# lies beyond the element before it: a place between two elements is an interpolation. The
+# continuous ones are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
 
 Method = Callable[[Numbers, Any, Any], tuple[Any, Any]]
 
@@ -83,7 +85,9 @@ METHODS: dict[str, Method] = {
     "nearest": _whole(lambda f, n, q: f.rounded((n - 1) * q)),
     "midpoint": _midpoint,
     "inverted_cdf": _whole(lambda f, n, q: _stepped(f, n * q - 1, lambda low: low == low)),
-    "closest_observation": _whole(lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1)),
+    "closest_observation": _whole(
+        lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1)
+    ),
     "averaged_inverted_cdf": _averaged,
     "interpolated_inverted_cdf": _continuous(0, 1),
     "hazen": _continuous(0.5, 0.5),
@@ -100,7 +104,9 @@ def _method(name: str, method: Any) -> Method:
 
 
 class Fractions(NamedTuple):
-    """What is asked for: the quantiles as Python numbers, if they are, else as an array of one axis; their shape; the dtype that they bring."""
+    """What is asked for: the quantiles as Python numbers, if they are, else as an array of one
+    axis; their shape; the dtype that they bring.
+    """
 
     numbers: list[float] | None
     array: Any
@@ -112,7 +118,9 @@ class Fractions(NamedTuple):
         if self.numbers is None:
             return self.array
         device = xp.device_of(x)
-        return xp.asarray(self.numbers, dtype=xp.result_type(x.dtype, float_dtype(xp, device)), device=device)
+        return xp.asarray(
+            self.numbers, dtype=xp.result_type(x.dtype, float_dtype(xp, device)), device=device
+        )
 
 
 def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
@@ -123,10 +131,14 @@ def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
             if not 0 <= part <= most:
                 raise ValueError(f"{name}: q must be between 0 and {most}, and is {part}.")
         dtype = None if type(q) in (float, int) else float_dtype(xp, device)
-        return Fractions([float(part) / most for part in given], None, (len(given),) if given is q else (), dtype)
+        return Fractions(
+            [float(part) / most for part in given], None, (len(given),) if given is q else (), dtype
+        )
     q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q, device=device)))
     outside = (q < 0) | (q > most)
-    return Fractions(None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype)
+    return Fractions(
+        None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype
+    )
 
 
 # ----- the elements at some places of the sorted order -----
@@ -142,14 +154,29 @@ def places_of(xp: Any, x: Any, values: Any, places: tuple[int, ...]) -> Any:
     return xp.stack([order[..., place] for place in places], axis=-1)
 
 
-nondifferentiable("places_of(x, values, /, places)", forward=places_of, chapter="kernels", batching=lambda xp, x, values, places, size: xp.places_of(
-                      whole(xp, x, size), whole(xp, values, size), places),
-                  doc="Where the elements at these places of the stable order stand in each line along the last axis; `values` are these elements.")
-define("order_statistics(x, /, places)", forward=order_statistics, chapter="kernels", batching=lambda xp, x, places: xp.order_statistics(x, places),
-       residuals={"origin": lambda xp, x, ans, places: xp.places_of(x, ans, places)},
-       x=lambda xp, g, origin, x_shape, x_device: take_along_axis_vjp(xp, g, origin, -1, x_shape, x_device),
-       jvp=lambda xp, t, origin: xp.take_along_axis(t, origin, axis=-1),
-       doc="The elements at these places, a tuple of ints, of each sorted line along the last axis. The gradient follows the stable order.")
+nondifferentiable(
+    "places_of(x, values, /, places)",
+    forward=places_of,
+    chapter="kernels",
+    batching=lambda xp, x, values, places, size: xp.places_of(
+        whole(xp, x, size), whole(xp, values, size), places
+    ),
+    doc="Where the elements at these places of the stable order stand in each line along the "
+    "last axis; `values` are these elements.",
+)
+define(
+    "order_statistics(x, /, places)",
+    forward=order_statistics,
+    chapter="kernels",
+    batching=lambda xp, x, places: xp.order_statistics(x, places),
+    residuals={"origin": lambda xp, x, ans, places: xp.places_of(x, ans, places)},
+    x=lambda xp, g, origin, x_shape, x_device: take_along_axis_vjp(
+        xp, g, origin, -1, x_shape, x_device
+    ),
+    jvp=lambda xp, t, origin: xp.take_along_axis(t, origin, axis=-1),
+    doc="The elements at these places, a tuple of ints, of each sorted line along the last "
+    "axis. The gradient follows the stable order.",
+)
 
 # ----- quantiles -----
 
@@ -158,7 +185,10 @@ def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
     """The elements in lines along the last axis."""
     a = floating(xp, a)
     if is_complex(xp, a.dtype):
-        raise TypeError(f"{name}: complex numbers have no order. Pass their real and imaginary parts one by one.")
+        raise TypeError(
+            f"{name}: complex numbers have no order. Pass their real and imaginary parts one by "
+            "one."
+        )
     return lines(xp, a, axes)
 
 
@@ -180,7 +210,13 @@ def _share(n: int, q: float, method: Method) -> Share:
 def _of_numbers(xp: Any, x: Any, shares: list[Share]) -> list[Any]:
     """A quantile of each line for each share; where there is a nan, that."""
     n = x.shape[-1]
-    places = tuple(sorted({n - 1} | {s.low for s in shares if s.beyond != 1} | {s.high for s in shares if s.beyond}))
+    places = tuple(
+        sorted(
+            {n - 1}
+            | {s.low for s in shares if s.beyond != 1}
+            | {s.high for s in shares if s.beyond}
+        )
+    )
     chosen = xp.order_statistics(x, places)
     at = {place: chosen[..., i] for i, place in enumerate(places)}
     return [xp.where(xp.isnan(at[n - 1]), at[n - 1], _between(at, s)) for s in shares]
@@ -192,11 +228,17 @@ def _between(at: Mapping[int, Any], share: Share) -> Any:
     first, second, beyond = at[share.low], at[share.high], share.beyond
     if beyond == 0.5:
         return first * 0.5 + second * 0.5  # not half of their sum, which may be infinite
-    return first + (second - first) * beyond if beyond < 0.5 else second - (second - first) * (1 - beyond)
+    return (
+        first + (second - first) * beyond
+        if beyond < 0.5
+        else second - (second - first) * (1 - beyond)
+    )
 
 
 def _of_array(xp: Any, x: Any, n: Any, q: Any, method: Method) -> Any:
-    """The quantiles of each sorted line, along its axis; n is a number, or an array of one for each line, with an axis of length 1."""
+    """The quantiles of each sorted line, along its axis; n is a number, or an array of one for each
+    line, with an axis of length 1.
+    """
     place, beyond = method(Numbers(xp.floor, xp.round, xp.where), n, q)
     low = xp.floor(place)
     first, second = _at(xp, x, n, low), _at(xp, x, n, low + 1)
@@ -211,35 +253,54 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
     """The elements of each line at its places, the first or last one of n for a place outside."""
     places = xp.where(places < n - 1, places, 0.0 * places + (n - 1))
     places = xp.astype(xp.where(places > 0, places, 0.0), index_dtype(xp, xp.device_of(x)))
-    return xp.take_along_axis(x, xp.broadcast_to(places, (*x.shape[:-1], places.shape[-1])), axis=-1)
+    return xp.take_along_axis(
+        x, xp.broadcast_to(places, (*x.shape[:-1], places.shape[-1])), axis=-1
+    )
 
 
 def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
-    """The first element of each sorted line up to which a share q of its weights lies; nan where some are negative, or add up to 0 or not finite."""
+    """The first element of each sorted line up to which a share q of its weights lies; nan where
+    some are negative, or add up to 0 or not finite.
+    """
     lost = xp.isnan(x)
     weights = xp.where(lost, 0.0, weights) if skips else weights
     wrong = xp.any(weights < 0, axis=-1, keepdims=True)
     order = xp.argsort(x, axis=-1, stable=True)
     shares = xp.cumulative_sum(xp.take_along_axis(weights, order, axis=-1), axis=-1)
-    total = shares[..., x.shape[-1] - 1:]
+    total = shares[..., x.shape[-1] - 1 :]
     shares = _as(xp, shares / xp.where((total > 0) & xp.isfinite(total), total, math.nan), q.dtype)
-    shares = xp.where(shares == 0, -1.0, shares)  # what has no weight before the first that has some is not the quantile 0
-    places = xp.sum(xp.astype(shares[..., None, :] < q[:, None], index_dtype(xp, xp.device_of(x))), axis=-1)
-    found = _at(xp, xp.take_along_axis(x, order, axis=-1), x.shape[-1] - xp.sum(xp.astype(lost, q.dtype), axis=-1, keepdims=True) if skips
-                else x.shape[-1], xp.astype(places, q.dtype))
+    # what has no weight before the first that has some is not the quantile 0
+    shares = xp.where(shares == 0, -1.0, shares)
+    places = xp.sum(
+        xp.astype(shares[..., None, :] < q[:, None], index_dtype(xp, xp.device_of(x))), axis=-1
+    )
+    found = _at(
+        xp,
+        xp.take_along_axis(x, order, axis=-1),
+        x.shape[-1] - xp.sum(xp.astype(lost, q.dtype), axis=-1, keepdims=True)
+        if skips
+        else x.shape[-1],
+        xp.astype(places, q.dtype),
+    )
     found = found if skips else xp.where(xp.any(lost, axis=-1, keepdims=True), math.nan, found)
     return xp.where(wrong | xp.isnan(total / total) | xp.isnan(q), math.nan, found)
 
 
 def _weights(xp: Any, name: str, a: Any, axis: Any, method: str, weights: Any) -> Any:
-    """The weights in the shape of `a`, constants: the quantiles do not change with small changes of them."""
+    """The weights in the shape of `a`, constants: the quantiles do not change with small changes of
+    them.
+    """
     if method != "inverted_cdf":
         raise ValueError(f"{name}: only the method 'inverted_cdf' takes weights, not {method!r}.")
     given = floating(xp, a)
-    return xp.broadcast_to(spread_weights(xp, name, xp.zeros_like(given), axis, weights), tuple(a.shape))
+    return xp.broadcast_to(
+        spread_weights(xp, name, xp.zeros_like(given), axis, weights), tuple(a.shape)
+    )
 
 
-def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any = None) -> Any:
+def _quantile(
+    xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any = None
+) -> Any:
     """The quantiles; where `name` begins with nan, of the elements that are not."""
     way = _method(name, method)
     weights = None if weights is None else _weights(xp, name, a, axis, method, weights)
@@ -249,7 +310,9 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     x = x if asked.dtype is None else _as(xp, x, xp.result_type(x.dtype, asked.dtype))
     n, skips = x.shape[-1], name.startswith("nan")
     if n == 0 or 0 in asked.shape:
-        found = xp.full((*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
+        found = xp.full(
+            (*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x)
+        )
     elif weights is not None:
         found = _weighted(xp, x, lines(xp, weights, axes), asked.beside(xp, x), skips)
         found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
@@ -263,28 +326,52 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
             count = xp.sum(xp.astype(~xp.isnan(x), fractions.dtype), axis=-1, keepdims=True)
             found = xp.where(count == 0, math.nan, _of_array(xp, x, count, fractions, way))
         else:
-            last = x[..., n - 1:]
+            last = x[..., n - 1 :]
             found = xp.where(xp.isnan(last), last, _of_array(xp, x, n, fractions, way))
         found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
-    return xp.reshape(found, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))) if keepdims else found
+    return (
+        xp.reshape(found, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape))))
+        if keepdims
+        else found
+    )
 
 
 def _named(name: str) -> Callable[..., Any]:
-    return lambda xp, a, q, axis, method, keepdims, weights: _quantile(xp, name, a, q, axis, method, keepdims, weights)
+    return lambda xp, a, q, axis, method, keepdims, weights: _quantile(
+        xp, name, a, q, axis, method, keepdims, weights
+    )
 
 
 _ORDER = "The gradient goes where that of sort goes; "
 
-composite("median(a: array, axis=None, *, keepdims=False)",
-          lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
-          doc=f"The median over one axis, several, or all; nan where a nan is among the elements. {_ORDER}as numpy.median.")
-composite("nanmedian(a: array, axis=None, *, keepdims=False)",
-          lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
-          doc=f"The median of the elements that are not nan, nan where all are. {_ORDER}as numpy.nanmedian.")
-for _name, _words in (("quantile", "The quantiles q, from 0 to 1"), ("percentile", "The percentiles q, from 0 to 100")):
-    composite(f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: array = None)", _named(_name),
-              doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, or an element of an array q is out of range. "
-                  f"Axes of q come first. The method 'inverted_cdf' takes weights. {_ORDER}as numpy.{_name}.")
-    composite(f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: array = None)", _named(f"nan{_name}"),
-              doc=f"{_words}, of the elements that are not nan, nan where all are. The method 'inverted_cdf' takes weights. {_ORDER}as "
-                  f"numpy.nan{_name}.")
+composite(
+    "median(a: array, axis=None, *, keepdims=False)",
+    lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
+    doc="The median over one axis, several, or all; nan where a nan is among the elements. "
+    f"{_ORDER}as numpy.median.",
+)
+composite(
+    "nanmedian(a: array, axis=None, *, keepdims=False)",
+    lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
+    doc=f"The median of the elements that are not nan, nan where all are. {_ORDER}as "
+    "numpy.nanmedian.",
+)
+for _name, _words in (
+    ("quantile", "The quantiles q, from 0 to 1"),
+    ("percentile", "The percentiles q, from 0 to 100"),
+):
+    composite(
+        f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: "
+        "array = None)",
+        _named(_name),
+        doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, "
+        "or an element of an array q is out of range. Axes of q come first. The method "
+        f"'inverted_cdf' takes weights. {_ORDER}as numpy.{_name}.",
+    )
+    composite(
+        f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
+        "weights: array = None)",
+        _named(f"nan{_name}"),
+        doc=f"{_words}, of the elements that are not nan, nan where all are. The method "
+        f"'inverted_cdf' takes weights. {_ORDER}as numpy.nan{_name}.",
+    )

@@ -1,4 +1,6 @@
-"""What runs along an axis, under NumPy's names: cumsum, cumprod, the extrema so far, and windows of neighbours."""
+"""What runs along an axis, under NumPy's names: cumsum, cumprod, the extrema so far, and windows of
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,12 @@ def _scan(standard: str) -> Any:
 
 
 def _so_far(xp: Any, x: Any, pick: Any) -> Any:
-    """The extrema of the elements up to each one along the last axis: of one, two, four, ... neighbours."""
+    """The extrema of the elements up to each one along the last axis: of one, two, four, ...
+    neighbours.
+    """
     n, reach = x.shape[-1], 1
     while reach < n:
-        x = xp.concat([x[..., :reach], pick(x[..., reach:], x[..., :n - reach])], axis=-1)
+        x = xp.concat([x[..., :reach], pick(x[..., reach:], x[..., : n - reach])], axis=-1)
         reach *= 2
     return x
 
@@ -32,11 +36,15 @@ def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
     x = xp.moveaxis(xp.astype(x, xp.int8) if xp.isdtype(x.dtype, "bool") else x, axis, -1)
     best = _so_far(xp, x, xp.maximum if largest else xp.minimum)
     places = xp.arange(x.shape[-1], dtype=index_dtype(xp, xp.device_of(x)), device=xp.device_of(x))
-    return xp.moveaxis(_so_far(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum), -1, axis)
+    return xp.moveaxis(
+        _so_far(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum), -1, axis
+    )
 
 
 def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
-    """All windows of neighbours: those along each axis stand one after the other, their elements along new axes at the end."""
+    """All windows of neighbours: those along each axis stand one after the other, their elements
+    along new axes at the end.
+    """
     name = "sliding_window_view"
     windows = _integers(window_shape)
     ndim = len(x.shape)
@@ -51,28 +59,42 @@ def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
 
 
 def _integers(given: Any) -> tuple[int, ...]:
-    return tuple(index(n) for n in given) if isinstance(given, (tuple, list, range)) else (index(given),)
+    return (
+        tuple(index(n) for n in given)
+        if isinstance(given, (tuple, list, range))
+        else (index(given),)
+    )
 
 
 def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
     """The windows of length n along one axis, whose elements become the last axis."""
     length = x.shape[axis]
     if n > length:
-        raise ValueError(f"{name}: a window of {n} elements is longer than axis {axis}, which has {length}.")
+        raise ValueError(
+            f"{name}: a window of {n} elements is longer than axis {axis}, which has {length}."
+        )
     count = length - n + 1
     device = xp.device_of(x)
     start = xp.arange(count, device=device)
     places = xp.reshape(start[:, None] + xp.arange(n, device=device)[None, :], (count * n,))
-    found = xp.reshape(xp.take(x, places, axis=axis), (*x.shape[:axis], count, n, *x.shape[axis + 1:]))
+    found = xp.reshape(
+        xp.take(x, places, axis=axis), (*x.shape[:axis], count, n, *x.shape[axis + 1 :])
+    )
     return found if axis == len(x.shape) - 1 else xp.moveaxis(found, axis + 1, -1)
 
 
+# fmt: off
 composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
-          doc="The sums of the elements up to each one, along an axis or of all in a row (None). As numpy.cumsum.")
+          doc="The sums of the elements up to each one, along an axis or of all in a row "
+              "(None). As numpy.cumsum.")
 composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
-          doc="The products of the elements up to each one, along an axis or of all in a row (None). As numpy.cumprod.")
+          doc="The products of the elements up to each one, along an axis or of all in a row "
+              "(None). As numpy.cumprod.")
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
-          doc="All windows of neighbours along some axes or all, their elements along new axes at the end: those of "
-              "numpy.lib.stride_tricks.sliding_window_view, as a copy.")
-nondifferentiable("running_places(x, /, axis, largest)", forward=running_places, batching="axis", chapter="kernels",
-                  doc="Where the largest (or smallest) of the elements up to each one along an axis stands, the last of equal ones; that of a nan.")
+          doc="All windows of neighbours along some axes or all, their elements along new axes "
+              "at the end: those of numpy.lib.stride_tricks.sliding_window_view, as a copy.")
+nondifferentiable("running_places(x, /, axis, largest)", forward=running_places, batching="axis",
+                  chapter="kernels",
+                  doc="Where the largest (or smallest) of the elements up to each one along an "
+                      "axis stands, the last of equal ones; that of a nan.")
+# fmt: on

@@ -14,17 +14,24 @@ def split(xp: Any, ary: Any, indices_or_sections: Any, axis: Any) -> list[Any]:
     """Slices along the axis: views."""
     axis = place("split", "axis", axis, len(ary.shape))
     n = ary.shape[axis]
-    if isinstance(indices_or_sections, (tuple, list)) or (hasattr(indices_or_sections, "shape") and indices_or_sections.shape):
+    if isinstance(indices_or_sections, (tuple, list)) or (
+        hasattr(indices_or_sections, "shape") and indices_or_sections.shape
+    ):
         bounds = [index(i) for i in indices_or_sections]
     else:
         count = index(indices_or_sections)
         if count <= 0:
             raise ValueError(f"split: the number of sections is {count}; it must be larger than 0.")
         if n % count:
-            raise ValueError(f"split: an axis of length {n} cannot be split into {count} equal sections.")
+            raise ValueError(
+                f"split: an axis of length {n} cannot be split into {count} equal sections."
+            )
         bounds = [n // count * i for i in range(1, count)]
     before = (slice(None),) * axis
-    parts = [slice(start, end).indices(n)[:2] for start, end in zip([0, *bounds], [*bounds, n], strict=True)]
+    parts = [
+        slice(start, end).indices(n)[:2]
+        for start, end in zip([0, *bounds], [*bounds, n], strict=True)
+    ]
     return [ary[(*before, slice(start, max(start, end)), ...)] for start, end in parts]
 
 
@@ -47,9 +54,14 @@ def vstack(xp: Any, tup: Sequence[Any], dtype: Any) -> Any:
     return _joined(xp, "vstack", [atleast(xp, x, 2) for x in tup], 0, dtype)
 
 
+# fmt: off
 composite("split(ary: array, indices_or_sections, axis=0)", split, outputs=None,
-          doc="Parts of an array along an axis: a number of equal ones, or those between indices. As numpy.split.")
+          doc="Parts of an array along an axis: a number of equal ones, or those between "
+              "indices. As numpy.split.")
 composite("concatenate(arrays: arrays, /, axis=0, *, dtype=None)", concatenate,
           doc="Join arrays along an axis; with axis=None, flattened. As numpy.concatenate.")
-composite("hstack(tup: arrays, *, dtype=None)", hstack, doc="Join arrays along their second axis; vectors along their first. As numpy.hstack.")
-composite("vstack(tup: arrays, *, dtype=None)", vstack, doc="Join arrays along their first axis; vectors as rows. As numpy.vstack.")
+composite("hstack(tup: arrays, *, dtype=None)", hstack,
+          doc="Join arrays along their second axis; vectors along their first. As numpy.hstack.")
+composite("vstack(tup: arrays, *, dtype=None)", vstack,
+          doc="Join arrays along their first axis; vectors as rows. As numpy.vstack.")
+# fmt: on

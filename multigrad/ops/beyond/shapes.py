@@ -1,4 +1,6 @@
-"""Other arrangements of axes under NumPy's names: transpose, swapaxes, ravel, flatten, atleast_1d, atleast_2d; diagonals."""
+"""Other arrangements of axes under NumPy's names: transpose, swapaxes, ravel, flatten, atleast_1d,
+atleast_2d; diagonals.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,20 @@ def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
 def transpose(xp: Any, a: Any, axes: Any) -> Any:
     ndim = len(a.shape)
     if axes is None:
-        return xp.matrix_transpose(a) if ndim == 2 else xp.permute_dims(a, tuple(range(ndim - 1, -1, -1)))
-    order = tuple(place("transpose", "axis", axis, ndim) for axis in (axes if isinstance(axes, (tuple, list, range)) else (axes,)))
+        return (
+            xp.matrix_transpose(a)
+            if ndim == 2
+            else xp.permute_dims(a, tuple(range(ndim - 1, -1, -1)))
+        )
+    order = tuple(
+        place("transpose", "axis", axis, ndim)
+        for axis in (axes if isinstance(axes, (tuple, list, range)) else (axes,))
+    )
     if sorted(order) != list(range(ndim)):
-        raise ValueError(f"transpose: the axes {axes!r} are no order of the {ndim} axes of the array. To exchange two axes, call swapaxes.")
+        raise ValueError(
+            f"transpose: the axes {axes!r} are no order of the {ndim} axes of the array. To "
+            "exchange two axes, call swapaxes."
+        )
     return xp.permute_dims(a, order)
 
 
@@ -53,14 +65,28 @@ def flatten(xp: Any, a: Any, order: Any) -> Any:
 def _ordered(xp: Any, name: str, a: Any, order: Any) -> Any:
     """The array whose elements, row by row, come in that order."""
     if order not in ("C", "F"):
-        more = ("it is that of the memory, which arrays of the standard do not tell" if order in ("A", "K")
-                else "to flatten some axes only, call reshape" if isinstance(order, int) else "no such order is known")
-        raise ValueError(f"{name}: order is {order!r}: {more}. It may be 'C', row by row, or 'F', column by column.")
-    return xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1))) if order == "F" and len(a.shape) > 1 else a
+        more = (
+            "it is that of the memory, which arrays of the standard do not tell"
+            if order in ("A", "K")
+            else "to flatten some axes only, call reshape"
+            if isinstance(order, int)
+            else "no such order is known"
+        )
+        raise ValueError(
+            f"{name}: order is {order!r}: {more}. It may be 'C', row by row, or 'F', column by "
+            "column."
+        )
+    return (
+        xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
+        if order == "F" and len(a.shape) > 1
+        else a
+    )
 
 
 def atleast(xp: Any, x: Any, ndim: int) -> Any:
-    """`x`, with axes of length 1 in front of those that it has, so that there are as many as `ndim`; a Python scalar as an array."""
+    """`x`, with axes of length 1 in front of those that it has, so that there are as many as
+    `ndim`; a Python scalar as an array.
+    """
     if not hasattr(x, "shape"):
         x = xp.asarray(x)
     missing = ndim - len(x.shape)
@@ -96,7 +122,9 @@ def diagonal(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any) -> Any:
 
 
 def trace(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any, dtype: Any) -> Any:
-    return xp.linalg.trace(_diagonal_last(xp, "trace", a, axis1, axis2), offset=index(offset), dtype=dtype)
+    return xp.linalg.trace(
+        _diagonal_last(xp, "trace", a, axis1, axis2), offset=index(offset), dtype=dtype
+    )
 
 
 def diag(xp: Any, v: Any, k: Any) -> Any:
@@ -105,21 +133,42 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
     if len(v.shape) == 2:
         return xp.linalg.diagonal(v, offset=k)
     if len(v.shape) != 1:
-        raise ValueError(f"diag: the array must have one axis or two; its shape is {tuple(v.shape)}.")
+        raise ValueError(
+            f"diag: the array must have one axis or two; its shape is {tuple(v.shape)}."
+        )
     count = v.shape[0]
     n = count + abs(k)
     start = k if k >= 0 else -k * n
-    return xp.reshape(among_zeros(xp, v, slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0), (n * n,)), (n, n))
+    return xp.reshape(
+        among_zeros(
+            xp,
+            v,
+            slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0),
+            (n * n,),
+        ),
+        (n, n),
+    )
 
 
-composite("transpose(a: array, axes=None)", transpose, doc="The axes in reverse order, or in that of `axes`. As numpy.transpose.")
-composite("swapaxes(a: array, axis1, axis2)", swapaxes, doc="Two axes exchanged. As numpy.swapaxes.")
-composite("ravel(a: array, order='C')", ravel, doc="All elements along one axis, row by row or column by column ('F'). As numpy.ravel.")
-composite("flatten(a: array, order='C')", flatten, doc="A copy of all elements along one axis, as numpy.ndarray.flatten.")
-composite("atleast_1d(*arrays)", _each_atleast(1), doc="Arrays with one axis at least; of several, a tuple. As numpy.atleast_1d.")
-composite("atleast_2d(*arrays)", _each_atleast(2), doc="Arrays with two axes at least; of several, a tuple. As numpy.atleast_2d.")
+# fmt: off
+composite("transpose(a: array, axes=None)", transpose,
+          doc="The axes in reverse order, or in that of `axes`. As numpy.transpose.")
+composite("swapaxes(a: array, axis1, axis2)", swapaxes,
+          doc="Two axes exchanged. As numpy.swapaxes.")
+composite("ravel(a: array, order='C')", ravel,
+          doc="All elements along one axis, row by row or column by column ('F'). As numpy.ravel.")
+composite("flatten(a: array, order='C')", flatten,
+          doc="A copy of all elements along one axis, as numpy.ndarray.flatten.")
+composite("atleast_1d(*arrays)", _each_atleast(1),
+          doc="Arrays with one axis at least; of several, a tuple. As numpy.atleast_1d.")
+composite("atleast_2d(*arrays)", _each_atleast(2),
+          doc="Arrays with two axes at least; of several, a tuple. As numpy.atleast_2d.")
 composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
-          doc="A diagonal of the matrices in two axes, as a last axis. As numpy.diagonal, but a copy where the library makes one.")
+          doc="A diagonal of the matrices in two axes, as a last axis. As numpy.diagonal, but a "
+              "copy where the library makes one.")
 composite("trace(a: array, offset=0, axis1=0, axis2=1, dtype=None)", trace,
           doc="The sum over a diagonal of the matrices in two axes. As numpy.trace.")
-composite("diag(v: array, k=0)", diag, doc="A matrix with a vector on its k-th diagonal; of a matrix, that diagonal. As numpy.diag.")
+composite("diag(v: array, k=0)", diag,
+          doc="A matrix with a vector on its k-th diagonal; of a matrix, that diagonal. As "
+              "numpy.diag.")
+# fmt: on

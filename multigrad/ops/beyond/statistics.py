@@ -16,8 +16,12 @@ def ptp(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     return xp.max(a, axis=axis, keepdims=keepdims) - xp.min(a, axis=axis, keepdims=keepdims)
 
 
-composite("ptp(a: array, axis=None, *, keepdims=False)", ptp,
-          doc="The largest element less the smallest over one axis, several, or all. Ties share the gradient. As numpy.ptp.")
+composite(
+    "ptp(a: array, axis=None, *, keepdims=False)",
+    ptp,
+    doc="The largest element less the smallest over one axis, several, or all. Ties share the "
+    "gradient. As numpy.ptp.",
+)
 
 # ----- averages -----
 
@@ -34,9 +38,13 @@ def average(xp: Any, a: Any, axis: Any, weights: Any, returned: bool, keepdims: 
     return (found, total) if returned else found
 
 
-composite("average(a: array, axis=None, weights: array = None, returned=False, *, keepdims=False)", average,
-          doc="The mean over one axis, several, or all, with weights of the shape of `a` or of the axes; with `returned` a tuple of it and "
-              "the sum of the weights. Where that sum is 0 the result is infinite or nan. As numpy.average.")
+composite(
+    "average(a: array, axis=None, weights: array = None, returned=False, *, keepdims=False)",
+    average,
+    doc="The mean over one axis, several, or all, with weights of the shape of `a` or of the "
+    "axes; with `returned` a tuple of it and the sum of the weights. Where that sum is 0 "
+    "the result is infinite or nan. As numpy.average.",
+)
 
 # ----- covariances -----
 
@@ -54,11 +62,24 @@ def _checked(xp: Any, name: str, weights: Any, n: int, a: Any) -> Any:
     if not hasattr(weights, "dtype"):
         weights = xp.asarray(weights)
     if len(weights.shape) != 1 or weights.shape[0] != n:
-        raise ValueError(f"cov: {name} must have one axis, with a weight for each of the {n} observations, and has the shape {tuple(weights.shape)}.")
+        raise ValueError(
+            f"cov: {name} must have one axis, with a weight for each of the {n} observations, "
+            f"and has the shape {tuple(weights.shape)}."
+        )
     return weights_like(xp, weights, a)
 
 
-def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> Any:
+def _covariance(
+    xp: Any,
+    name: str,
+    m: Any,
+    y: Any,
+    rowvar: bool,
+    ddof: Any,
+    fweights: Any,
+    aweights: Any,
+    dtype: Any,
+) -> Any:
     """The matrix, with both axes."""
     x = _observations(xp, name, m, rowvar)
     if y is not None:
@@ -67,7 +88,8 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
         x = floating(xp, x)
         if x.dtype not in (xp.float64, xp.complex128):  # which are enough for any default
             dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
-    x = xp.astype(x, x.dtype if dtype is None else dtype, copy=False)  # a Tensor, where the weights may be one
+    # a Tensor, where the weights may be one
+    x = xp.astype(x, x.dtype if dtype is None else dtype, copy=False)
     n = _count(x.shape, 1)
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
     if aweights is not None:
@@ -85,10 +107,30 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
     return product / xp.where(freedom > 0, freedom, 0.0)
 
 
-def cov(xp: Any, m: Any, y: Any, rowvar: bool, bias: bool, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> Any:
+def cov(
+    xp: Any,
+    m: Any,
+    y: Any,
+    rowvar: bool,
+    bias: bool,
+    ddof: Any,
+    fweights: Any,
+    aweights: Any,
+    dtype: Any,
+) -> Any:
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"cov: ddof must be an integer, and is {ddof}.")
-    found = _covariance(xp, "cov", m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, fweights, aweights, dtype)
+    found = _covariance(
+        xp,
+        "cov",
+        m,
+        y,
+        rowvar,
+        (0 if bias else 1) if ddof is None else ddof,
+        fweights,
+        aweights,
+        dtype,
+    )
     return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
 
 
@@ -105,9 +147,13 @@ def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
 
 
-composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fweights: array = None, aweights: array = None, *, dtype=None)", cov,
-          doc="The covariances of the variables in the rows of `m`, and of `y`, or in the columns with rowvar=False, in at least the library's "
-              "default dtype. As numpy.cov.")
+# fmt: off
+composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fweights: array = "
+          "None, aweights: array = None, *, dtype=None)", cov,
+          doc="The covariances of the variables in the rows of `m`, and of `y`, or in the "
+              "columns with rowvar=False, in at least the library's default dtype. As numpy.cov.")
 composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", corrcoef,
-          doc="The correlation coefficients of the variables in the rows of `x`, and of `y`, or in the columns with rowvar=False, in at least "
-              "the library's default dtype. As numpy.corrcoef.")
+          doc="The correlation coefficients of the variables in the rows of `x`, and of `y`, or "
+              "in the columns with rowvar=False, in at least the library's default dtype. As "
+              "numpy.corrcoef.")
+# fmt: on

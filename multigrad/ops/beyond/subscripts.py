@@ -1,6 +1,7 @@
 """The subscripts of einsum: read, checked against shapes, and put into an order of contraction.
 
-A label is a letter, or, for an axis that an ellipsis stands for, a digit string: "1" is the last of these axes, "2" the one before it.
+A label is a letter, or, for an axis that an ellipsis stands for, a digit string: "1" is the last of
+these axes, "2" the one before it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from typing import Any
 
 Labels = tuple[str, ...]
 LETTERS = ascii_uppercase + ascii_lowercase
-GIVEN = "einsum: the subscripts come first, as a string; or each operand is followed by a list of its subscripts."
-OPTIMIZE = ("einsum: optimize is {!r}; it may be True, False, 'greedy', 'optimal', ('greedy', a number of elements), or a path that begins with "
-            "'einsum_path', as that of numpy.einsum_path.")
+GIVEN = (
+    "einsum: the subscripts come first, as a string; or each operand is followed by a list "
+    "of its subscripts."
+)
+OPTIMIZE = (
+    "einsum: optimize is {!r}; it may be True, False, 'greedy', 'optimal', ('greedy', a number "
+    "of elements), or a path that begins with 'einsum_path', as that of numpy.einsum_path."
+)
 
 
 def read(operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -44,25 +50,42 @@ def _letters(labels: Sequence[Any]) -> str:
         try:
             number = index(label)
         except TypeError:
-            raise TypeError(f"einsum: a subscript in a list is an integer or an ellipsis, not {label!r}.") from None
+            raise TypeError(
+                f"einsum: a subscript in a list is an integer or an ellipsis, not {label!r}."
+            ) from None
         if not 0 <= number < 52:
-            raise ValueError(f"einsum: the subscript {number} in a list is out of range: it must be at least 0 and less than 52.")
+            raise ValueError(
+                f"einsum: the subscript {number} in a list is out of range: it must be at least "
+                "0 and less than 52."
+            )
         text += LETTERS[number]
     return text
 
 
-def parse(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[Labels, ...], Labels, dict[str, int]]:
-    """The labels of the axes of each operand and of the result, and the length that belongs to each label. ValueError where they do not fit."""
+def parse(
+    subscripts: str, shapes: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[Labels, ...], Labels, dict[str, int]]:
+    """The labels of the axes of each operand and of the result, and the length that belongs to each
+    label. ValueError where they do not fit.
+    """
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     wrong = re.search(r"[^A-Za-z.,]", left + right.replace(",", "!"))
     if wrong is not None:
-        raise ValueError(f"einsum: {wrong.group().replace('!', ',')!r} in the subscripts {subscripts!r} is none: they are letters, '...', ',' "
-                         "between operands and one '->'.")
+        raise ValueError(
+            f"einsum: {wrong.group().replace('!', ',')!r} in the subscripts {subscripts!r} is "
+            "none: they are letters, '...', ',' between operands and one '->'."
+        )
     parts = left.split(",")
     if len(parts) != len(shapes):
-        raise ValueError(f"einsum: the subscripts {subscripts!r} are those of {len(parts)} operands; {len(shapes)} are given.")
-    inputs = tuple(_labels(part, shape, subscripts, i) for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)))
+        raise ValueError(
+            f"einsum: the subscripts {subscripts!r} are those of {len(parts)} operands; "
+            f"{len(shapes)} are given."
+        )
+    inputs = tuple(
+        _labels(part, shape, subscripts, i)
+        for i, (part, shape) in enumerate(zip(parts, shapes, strict=True))
+    )
     lengths = _lengths(inputs, shapes)
     hidden = sorted((label for label in lengths if label.isdigit()), key=int, reverse=True)
     if arrow:
@@ -76,7 +99,10 @@ def parse(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[L
 def _split(part: str, subscripts: str, where: str) -> tuple[str, bool, str]:
     before, dots, after = part.partition("...")
     if "." in before or "." in after:
-        raise ValueError(f"einsum: a '.' in the subscripts {subscripts!r} that is no part of the one '...' of {where}.")
+        raise ValueError(
+            f"einsum: a '.' in the subscripts {subscripts!r} that is no part of the one '...' "
+            f"of {where}."
+        )
     return before, bool(dots), after
 
 
@@ -84,9 +110,14 @@ def _labels(part: str, shape: tuple[int, ...], subscripts: str, i: int) -> Label
     before, dots, after = _split(part, subscripts, f"operand {i}")
     missing = len(shape) - len(before) - len(after)
     if missing < 0:
-        raise ValueError(f"einsum: operand {i} has {len(shape)} axes, and more subscripts in {subscripts!r}.")
+        raise ValueError(
+            f"einsum: operand {i} has {len(shape)} axes, and more subscripts in {subscripts!r}."
+        )
     if missing and not dots:
-        raise ValueError(f"einsum: operand {i} has {len(shape)} axes, more than subscripts in {subscripts!r}; write '...' for those to broadcast.")
+        raise ValueError(
+            f"einsum: operand {i} has {len(shape)} axes, more than subscripts in "
+            f"{subscripts!r}; write '...' for those to broadcast."
+        )
     return (*before, *(str(n) for n in range(missing, 0, -1)), *after)
 
 
@@ -97,12 +128,18 @@ def _lengths(inputs: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dic
         own: dict[str, int] = {}
         for label, n in zip(labels, shape, strict=True):
             if own.setdefault(label, n) != n:
-                raise ValueError(f"einsum: the axes that {label!r} takes the diagonal of have lengths {own[label]} and {n}.")
+                raise ValueError(
+                    f"einsum: the axes that {label!r} takes the diagonal of have lengths "
+                    f"{own[label]} and {n}."
+                )
         for label, n in own.items():
             known = lengths.get(label, 1)
             if known not in (1, n) and n != 1:
                 name = "'...'" if label.isdigit() else repr(label)
-                raise ValueError(f"einsum: {name} stands for axes of lengths {known} and {n}; the shapes are {', '.join(map(str, shapes))}.")
+                raise ValueError(
+                    f"einsum: {name} stands for axes of lengths {known} and {n}; the shapes are "
+                    f"{', '.join(map(str, shapes))}."
+                )
             lengths[label] = known if n == 1 else n
     return lengths
 
@@ -111,23 +148,38 @@ def _output(part: str, hidden: list[str], lengths: dict[str, int], subscripts: s
     before, dots, after = _split(part, subscripts, "the result")
     for label in before + after:
         if label not in lengths:
-            raise ValueError(f"einsum: the result's subscript {label!r} in {subscripts!r} is that of no operand.")
+            raise ValueError(
+                f"einsum: the result's subscript {label!r} in {subscripts!r} is that of no operand."
+            )
         if (before + after).count(label) > 1:
-            raise ValueError(f"einsum: the result has the subscript {label!r} more than once in {subscripts!r}.")
+            raise ValueError(
+                f"einsum: the result has the subscript {label!r} more than once in {subscripts!r}."
+            )
     if hidden and not dots:
-        raise ValueError(f"einsum: the operands have axes that '...' stands for, and the result has none in {subscripts!r}.")
+        raise ValueError(
+            "einsum: the operands have axes that '...' stands for, and the result has none in "
+            f"{subscripts!r}."
+        )
     return (*before, *hidden, *after)
 
 
 # ----- The order of contraction -----
 
 
-def order(inputs: tuple[Labels, ...], output: Labels, sizes: dict[str, int], optimize: Any) -> tuple[tuple[int, ...], ...]:
-    """Which operands to contract, step by step: their places in the list, from which they are taken, and at whose end the result goes."""
+def order(
+    inputs: tuple[Labels, ...], output: Labels, sizes: dict[str, int], optimize: Any
+) -> tuple[tuple[int, ...], ...]:
+    """Which operands to contract, step by step: their places in the list, from which they are
+    taken, and at whose end the result goes.
+    """
     if isinstance(optimize, tuple) and optimize and optimize[0] == "einsum_path":
         return _given(optimize[1:], len(inputs))
-    how, limit = optimize if isinstance(optimize, tuple) and len(optimize) == 2 else (optimize, None)
-    if not (isinstance(how, bool) or how in ("greedy", "optimal")) or not isinstance(limit, (int, float, type(None))):
+    how, limit = (
+        optimize if isinstance(optimize, tuple) and len(optimize) == 2 else (optimize, None)
+    )
+    if not (isinstance(how, bool) or how in ("greedy", "optimal")) or not isinstance(
+        limit, (int, float, type(None))
+    ):
         raise TypeError(OPTIMIZE.format(optimize))
     if len(inputs) < 3:
         return (tuple(range(len(inputs))),)
@@ -136,23 +188,41 @@ def order(inputs: tuple[Labels, ...], output: Labels, sizes: dict[str, int], opt
     except ImportError:
         return _smallest_first(inputs, output, sizes)
     letters = {label: get_symbol(i) for i, label in enumerate(sizes)}
-    text = ",".join("".join(letters[label] for label in labels) for labels in inputs) + "->" + "".join(letters[label] for label in output)
+    text = (
+        ",".join("".join(letters[label] for label in labels) for labels in inputs)
+        + "->"
+        + "".join(letters[label] for label in output)
+    )
     shapes = [tuple(sizes[label] for label in labels) for labels in inputs]
-    path, _ = contract_path(text, *shapes, shapes=True, optimize="auto" if isinstance(how, bool) else how, memory_limit=limit)
+    path, _ = contract_path(
+        text,
+        *shapes,
+        shapes=True,
+        optimize="auto" if isinstance(how, bool) else how,
+        memory_limit=limit,
+    )
     return tuple(map(tuple, path))
 
 
 def _given(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
     for step in path:
-        if not isinstance(step, tuple) or len(set(step)) != len(step) or not all(0 <= i < count for i in step):
-            raise ValueError(f"einsum: the step {step!r} of the path cannot be taken: {count} operands are left.")
+        if (
+            not isinstance(step, tuple)
+            or len(set(step)) != len(step)
+            or not all(0 <= i < count for i in step)
+        ):
+            raise ValueError(
+                f"einsum: the step {step!r} of the path cannot be taken: {count} operands are left."
+            )
         count -= len(step) - 1
     if count != 1:
         raise ValueError(f"einsum: at the end of the path {count} operands are left to contract.")
     return path
 
 
-def _smallest_first(inputs: Sequence[Labels], output: Labels, lengths: dict[str, int]) -> tuple[tuple[int, ...], ...]:
+def _smallest_first(
+    inputs: Sequence[Labels], output: Labels, lengths: dict[str, int]
+) -> tuple[tuple[int, ...], ...]:
     """The pair whose product is smaller than its operands by most, each time."""
     left = [frozenset(labels) for labels in inputs]
     path = []
@@ -165,7 +235,9 @@ def _smallest_first(inputs: Sequence[Labels], output: Labels, lengths: dict[str,
         return size(kept(i, j)) - size(left[i]) - size(left[j]), size(left[i] | left[j])
 
     def kept(i: int, j: int) -> frozenset[str]:
-        others = frozenset(output).union(*(labels for k, labels in enumerate(left) if k not in (i, j)))
+        others = frozenset(output).union(
+            *(labels for k, labels in enumerate(left) if k not in (i, j))
+        )
         return (left[i] | left[j]) & others
 
     while len(left) > 1:

@@ -1,4 +1,7 @@
-"""Elementwise functions of NumPy that the standard lacks. The library's own function runs where it has one."""
+"""Elementwise functions of NumPy that the standard lacks.
+
+The library's own function runs where it has one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ def fmin(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def _chosen(xp: Any, g: Any, x: Any, other: Any, lost: Any) -> Any:
-    """The gradient of an argument of fmax and fmin: a number beats nan, and of two nans each has half."""
+    """The gradient of an argument of fmax and fmin: a number beats nan, and of two nans each has
+    half.
+    """
     here, there = xp.isnan(x), xp.isnan(other)
     return _share(xp, g, (x == other) | (here & there), lost | (here & ~there))
 
@@ -53,19 +58,29 @@ def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def _weight(xp: Any, x: Any, other: Any) -> Any:
-    """2**x / (2**x + 2**other), from their difference, which is exact where they are close; 1/2 where both are the same infinity."""
+    """2**x / (2**x + 2**other), from their difference, which is exact where they are close; 1/2
+    where both are the same infinity.
+    """
     same = xp.isinf(x) & (x == other)
-    return xp.exp(-xp.logaddexp(0.0, xp.scaled(xp.where(same, 0.0, other) - xp.where(same, 0.0, x), LN2)))
+    return xp.exp(
+        -xp.logaddexp(0.0, xp.scaled(xp.where(same, 0.0, other) - xp.where(same, 0.0, x), LN2))
+    )
 
 
 @lru_cache
 def _terms(eps: float) -> int:
     """How many terms of the series of sinc its derivatives take, up to pi / 4."""
-    return next(k for k in count(11) if (2 * k + 2) * math.log(math.pi / 4) - math.lgamma(2 * k + 4) < math.log(eps) - 25)
+    return next(
+        k
+        for k in count(11)
+        if (2 * k + 2) * math.log(math.pi / 4) - math.lgamma(2 * k + 4) < math.log(eps) - 25
+    )
 
 
 def sinc(xp: Any, x: Any) -> Any:
-    """Near 0 the series of sin(pi x) / (pi x), whose derivatives of every order are those of the function, else the quotient."""
+    """Near 0 the series of sin(pi x) / (pi x), whose derivatives of every order are those of the
+    function, else the quotient.
+    """
     near = xp.abs(x) < 0.25
     square = xp.where(near, xp.square(xp.scaled(x, PI)), 0.0)
     series = xp.ones_like(square)
@@ -75,25 +90,39 @@ def sinc(xp: Any, x: Any) -> Any:
     return xp.where(near, series, xp.sin(far) / far)
 
 
+# fmt: off
 elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3 * ans * ans),
             doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.")
-elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)}, x=lambda xp, g: xp.scaled(g, DEGREE),
+elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)},
+            x=lambda xp, g: xp.scaled(g, DEGREE),
             doc="Angles in degrees as radians, as numpy.deg2rad.")
-elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x}, x=lambda xp, ans: xp.scaled(ans, LN2),
+elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x},
+            x=lambda xp, ans: xp.scaled(ans, LN2),
             doc="2 to the power of each element, as numpy.exp2.")
-elementwise("fmax(x1, x2, /)", forward={"*": fmax}, x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
+elementwise("fmax(x1, x2, /)", forward={"*": fmax},
+            x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
-            doc="The larger of each pair of elements, a number rather than nan, as numpy.fmax. Ties share the gradient.")
-elementwise("fmin(x1, x2, /)", forward={"*": fmin}, x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
+            doc="The larger of each pair of elements, a number rather than nan, as numpy.fmax. "
+                "Ties share the gradient.")
+elementwise("fmin(x1, x2, /)", forward={"*": fmin},
+            x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
-            doc="The smaller of each pair of elements, a number rather than nan, as numpy.fmin. Ties share the gradient.")
+            doc="The smaller of each pair of elements, a number rather than nan, as numpy.fmin. "
+                "Ties share the gradient.")
 elementwise("fmod(x1, x2, /)", forward={"*": fmod}, x1=1,
-            x2=lambda xp, g, x1, x2: -g * xp.trunc(x1 / x2), doc="The remainder of division with the sign of x1, as numpy.fmod.")
-elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0, x2=lambda xp, g, x1: xp.where(x1 == 0, g, 0.0),
-            doc="0 where x1 is negative, x2 where it is 0, and 1 where it is positive, as numpy.heaviside.")
+            x2=lambda xp, g, x1, x2: -g * xp.trunc(x1 / x2),
+            doc="The remainder of division with the sign of x1, as numpy.fmod.")
+elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0,
+            x2=lambda xp, g, x1: xp.where(x1 == 0, g, 0.0),
+            doc="0 where x1 is negative, x2 where it is 0, and 1 where it is positive, as "
+                "numpy.heaviside.")
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
             x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
-elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)}, x=lambda xp, g: xp.scaled(g, RADIAN),
+elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)},
+            x=lambda xp, g: xp.scaled(g, RADIAN),
             doc="Angles in radians as degrees, as numpy.rad2deg.")
-composite("sinc(x, /)", sinc, doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the function.")
+composite("sinc(x, /)", sinc,
+          doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the "
+              "function.")
+# fmt: on

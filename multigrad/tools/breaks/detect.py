@@ -16,16 +16,19 @@ from ..graphs.noting import Site
 from ..graphs.vertices import named
 
 WHY = {
-    "refused": "refused, since the gradient would be lost without a word. Use the functions of the namespace (x.__array_namespace__()), or detach() "
-               "what is meant to be a constant",
+    "refused": "refused, since the gradient would be lost without a word. Use the functions of "
+    "the namespace (x.__array_namespace__()), or detach() what is meant to be a "
+    "constant",
     "number": "a Python number, or a list of them, which no gradient follows",
     "raw": "the library's own array, which no gradient follows",
     "detached": "a constant from here on, by request",
     "cast": "only floating dtypes have gradients",
-    "index": "has no derivative (where its result only selects, what is selected keeps its gradient)",
+    "index": "has no derivative (where its result only selects, what is selected keeps its "
+    "gradient)",
     "comparison": "true or false, which has no derivative, is used as a value",
     "zero": "its gradient is 0 by rule, so nothing arrives at what comes before it",
-    "no_grad": "not recorded, in no_grad or inference_mode, though an operand requires grad (intended, if this is an evaluation or an update)",
+    "no_grad": "not recorded, in no_grad or inference_mode, though an operand requires grad "
+    "(intended, if this is an evaluation or an update)",
 }
 """What each kind of break means."""
 
@@ -34,7 +37,8 @@ WHY = {
 class Break:
     """One line of a program on which a gradient is lost.
 
-    kind   a key of WHY: "refused", "number", "raw", "detached", "cast", "index", "comparison", "zero", "no_grad"
+    kind   a key of WHY: "refused", "number", "raw", "detached", "cast", "index", "comparison",
+           "zero", "no_grad"
     what   what was called there: `float()`, `.detach()`, `astype to int64`, `argmax`
     site   file, line and function
     count  how often it happened there
@@ -56,7 +60,9 @@ class Break:
         return linecache.getline(self.site.file, self.site.line).strip()
 
     def __str__(self) -> str:
-        text = f"{self.site}: {self.what}: {self.why}" + (f" (× {self.count:,})" if self.count > 1 else "")
+        text = f"{self.site}: {self.what}: {self.why}" + (
+            f" (× {self.count:,})" if self.count > 1 else ""
+        )
         return f"{text}\n    {self.source}" if self.source else text
 
 
@@ -81,22 +87,42 @@ class Leaf:
     stands: frozenset[Leaf] = frozenset()
 
     def why(self) -> str:
-        """What happened to it instead of reaching the loss, as far as it was seen: the cause may be any of these."""
-        facts = dict.fromkeys([f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts))
+        """What happened to it instead of reaching the loss, as far as it was seen: the cause may be
+        any of these.
+        """
+        facts = dict.fromkeys(
+            [f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts)
+        )
         if facts:
             return "; ".join(list(facts)[:4])
         if self.used is not None:
-            return f"used at {self.used}, but, as far as can be seen, nothing that was computed from it went into the loss"
-        return "never used since it requires grad" if self.made is not None else "never used meanwhile"
+            return (
+                f"used at {self.used}, but, as far as can be seen, nothing that was "
+                "computed from it went into the loss"
+            )
+        return (
+            "never used since it requires grad" if self.made is not None else "never used meanwhile"
+        )
 
 
-_VERB = {"refused": "stopped", "number": "read", "raw": "read", "detached": "detached", "cast": "made constant", "index": "made constant",
-         "comparison": "compared", "zero": "made constant", "no_grad": "not recorded, used"}
+_VERB = {
+    "refused": "stopped",
+    "number": "read",
+    "raw": "read",
+    "detached": "detached",
+    "cast": "made constant",
+    "index": "made constant",
+    "comparison": "compared",
+    "zero": "made constant",
+    "no_grad": "not recorded, used",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A parameter that did not reach the loss: what happened to it instead, in words, and the breaks among that."""
+    """A parameter that did not reach the loss: what happened to it instead, in words, and the
+    breaks among that.
+    """
 
     name: str
     why: str
@@ -107,9 +133,12 @@ class Unreached:
 
 
 class BreakReport:
-    """What `detect_breaks` found, in the order in which it happened. Print it, go through it, or ask for `breaks`.
+    """What `detect_breaks` found, in the order in which it happened.
 
-    passes  how many backward passes there were: of `backward` and `autograd.grad`, not those of transformations
+    Print it, go through it, or ask for `breaks`.
+
+    passes  how many backward passes there were: of `backward` and `autograd.grad`, not those of
+            transformations
     """
 
     def __init__(self) -> None:
@@ -137,7 +166,9 @@ class BreakReport:
         """The breaks of these kinds."""
         unknown = set(kinds) - set(WHY)
         if unknown:
-            raise ValueError(f"unknown kind of break {sorted(unknown)[0]!r}; there are {', '.join(WHY)}")
+            raise ValueError(
+                f"unknown kind of break {sorted(unknown)[0]!r}; there are {', '.join(WHY)}"
+            )
         return [b for b in self.breaks if b.kind in kinds]
 
     def unreached(self, loss: Any, params: Any) -> list[Unreached]:
@@ -155,7 +186,13 @@ class BreakReport:
                 unreached.append(Unreached(name, "does not require grad", ()))
             elif type(t._node) is not AccumulateGrad:
                 if not arrived & self.behind(t._node):
-                    unreached.append(Unreached(name, "is no leaf, and what it was made of did not reach the loss either", ()))
+                    unreached.append(
+                        Unreached(
+                            name,
+                            "is no leaf, and what it was made of did not reach the loss either",
+                            (),
+                        )
+                    )
             elif self.leaf(t._node) not in arrived:
                 leaf = self.leaf(t._node)
                 unreached.append(Unreached(name, leaf.why(), tuple(leaf.breaks)))
@@ -163,19 +200,30 @@ class BreakReport:
 
     @property
     def unreached_leaves(self) -> list[Leaf]:
-        """The leaves made meanwhile that no backward pass could reach. Empty if there was no pass."""
+        """The leaves made meanwhile that no backward pass could reach.
+
+        Empty if there was no pass.
+        """
         with self._lock:
             return [leaf for leaf in self._made if not leaf.reached] if self.passes else []
 
     def __str__(self) -> str:
         breaks = self.breaks
         count = len(breaks)
-        lines = ["No gradient was lost." if not count else f"A gradient is lost in {count} place{'s' if count > 1 else ''}:"]
+        lines = [
+            "No gradient was lost."
+            if not count
+            else f"A gradient is lost in {count} place{'s' if count > 1 else ''}:"
+        ]
         lines += [str(b) for b in breaks]
         left = self.unreached_leaves
         if left:
-            lines += ["", f"{len(left)} leaf that requires grad reached no loss:" if len(left) == 1 else
-                      f"{len(left):,} leaves that require grad reached no loss:"]
+            lines += [
+                "",
+                f"{len(left)} leaf that requires grad reached no loss:"
+                if len(left) == 1
+                else f"{len(left):,} leaves that require grad reached no loss:",
+            ]
             texts = [f"{leaf.made}: leaf of shape {leaf.shape}: {leaf.why()}" for leaf in left]
             counts = {text: texts.count(text) for text in dict.fromkeys(texts[:200])}
             lines += [text + (f" (× {n:,})" if n > 1 else "") for text, n in counts.items()]
@@ -218,7 +266,9 @@ class BreakReport:
                 self._made.append(leaf)
 
     def stands_for(self, node: AccumulateGrad, nodes: Iterable[Node | None]) -> None:
-        """Note that a transformation differentiates by this leaf, of its own, in the place of others."""
+        """Note that a transformation differentiates by this leaf, of its own, in the place of
+        others.
+        """
         with self._lock:
             self.leaf(node).stands = self.leaves(n for n in nodes if type(n) is AccumulateGrad)
 
@@ -228,7 +278,8 @@ class BreakReport:
             known = self._given.get(ctx)
             if known is None and all(arrived):
                 return
-            self._behind.clear()  # the Function may stand between a node and the leaves that are behind it
+            # the Function may stand between a node and the leaves that are behind it
+            self._behind.clear()
             self._given[ctx] = tuple(a or b for a, b in zip(known or arrived, arrived, strict=True))
             for node, had in zip(ctx._next, arrived, strict=True):
                 if not had:
@@ -246,7 +297,10 @@ class BreakReport:
         return frozenset().union(*(self.behind(n) for n in nodes if n is not None))
 
     def behind(self, node: Node) -> frozenset[Leaf]:
-        """The leaves that a gradient would arrive at from here. What was asked about before is not gone through again."""
+        """The leaves that a gradient would arrive at from here.
+
+        What was asked about before is not gone through again.
+        """
         with self._lock:
             known = self._behind.get(node)
             if known is not None:
@@ -266,7 +320,11 @@ class BreakReport:
                     leaf = self.leaf(n)
                     leaves |= {leaf, *leaf.stands}
                 elif type(n) is CustomNode and n.ctx in self._given:
-                    stack.extend(parent for parent, had in zip(n.next, self._given[n.ctx], strict=True) if had)
+                    stack.extend(
+                        parent
+                        for parent, had in zip(n.next, self._given[n.ctx], strict=True)
+                        if had
+                    )
                 else:
                     stack.extend(n.next if isinstance(n.next, tuple) else (n.next,))
             result = frozenset(leaves)
@@ -276,12 +334,16 @@ class BreakReport:
 
 
 class detect_breaks:
-    """Within this context, note each line of the program on which a gradient is lost. `with detect_breaks() as report`.
+    """Within this context, note each line of the program on which a gradient is lost.
 
-    It belongs to the thread and the asyncio task that enters it; tasks begun inside are looked at, too, and threads that run in a copy of the
-    context (`contextvars.copy_context().run`). What is noted: conversions (np.asarray, which is refused, float, int, item, tolist, .array),
-    detach, .data, casts to integers, operations that have no derivative or whose derivative is 0 by rule, Tensors that require grad used in
-    no_grad; in transformations of multigrad.func, too. The program does what it does without; its operations take about four times as long.
+    `with detect_breaks() as report`.
+
+    It belongs to the thread and the asyncio task that enters it; tasks begun inside are looked at,
+    too, and threads that run in a copy of the context (`contextvars.copy_context().run`). What is
+    noted: conversions (np.asarray, which is refused, float, int, item, tolist, .array), detach,
+    .data, casts to integers, operations that have no derivative or whose derivative is 0 by rule,
+    Tensors that require grad used in no_grad; in transformations of multigrad.func, too. The
+    program does what it does without; its operations take about four times as long.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""What operations lose: each is judged after it was called, and results without a history are followed until numbers are made of them.
+"""What operations lose: each is judged after it was called, and results without a history are
+followed until numbers are made of them.
 
-A composite operation is what it consists of. What happens inside of any other, of a write, or of a function with a derivative of its own is part
-of that, and not judged by itself.
+A composite operation is what it consists of. What happens inside of any other, of a write, or of a
+function with a derivative of its own is part of that, and not judged by itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...engine.dispatch import recording_at
@@ -50,16 +52,27 @@ def facts(op: Op) -> Facts:
     if op.name == "sign":  # of complex numbers it has a derivative
         zero = frozenset(op.arrays)
     parameters = op.signature.parameters
-    simple = op.outputs == () and all(op.roles[a] == "array" and parameters[a].kind is not parameters[a].KEYWORD_ONLY for a in op.arrays)
+    simple = op.outputs == () and all(
+        op.roles[a] == "array" and parameters[a].kind is not parameters[a].KEYWORD_ONLY
+        for a in op.arrays
+    )
     starred = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), "")
     smooth = None if op.kind == "nondifferentiable" else op.differentiable
-    return Facts(frozenset(op.arrays), starred, smooth, zero, simple, smooth is not None and op.kind != "composite" and not zero)
+    return Facts(
+        frozenset(op.arrays),
+        starred,
+        smooth,
+        zero,
+        simple,
+        smooth is not None and op.kind != "composite" and not zero,
+    )
 
 
 class Source(NamedTuple):
     """What a value without a history was made by: a break as soon as it is used as a value.
 
-    kind       "comparison", or "no_grad" for what is a part of something, and may be there to be written to
+    kind       "comparison", or "no_grad" for what is a part of something, and may be there to be
+               written to
     parameter  whether it is part of a leaf that requires grad
     """
 
@@ -81,7 +94,12 @@ class Operands:
 
     __slots__ = ("levels", "sources", "top", "tracked")
 
-    def __init__(self, named: Iterable[tuple[str, Any]], followed: Followed, smooth: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        named: Iterable[tuple[str, Any]],
+        followed: Followed,
+        smooth: Collection[str] | None = None,
+    ) -> None:
         self.tracked: list[tuple[str, list[Node | None]]] = []
         self.levels: set[int] = set()
         self.sources: list[Source] = []
@@ -126,7 +144,13 @@ class Followed:
         for x in values if sources else ():
             key = id(x)
             together = tuple({id(s): s for s in (*self.sources(x), *sources)}.values())
-            self._known[key] = weakref.ref(x, lambda _, key=key: self._known.pop(key, None)), together  # type: ignore[misc]
+            self._known[key] = (
+                weakref.ref(x, partial(self._forget, key)),
+                together,
+            )
+
+    def _forget(self, key: int, _: Any) -> None:
+        self._known.pop(key, None)
 
 
 class Losses:
@@ -157,7 +181,12 @@ class Losses:
         """Note what an operation has lost."""
         result, op = call.result, call.op
         known = facts(op)
-        if known.simple and isinstance(result, Tensor) and not result._elem.layered and self._is_kept(call, known):
+        if (
+            known.simple
+            and isinstance(result, Tensor)
+            and not result._elem.layered
+            and self._is_kept(call, known)
+        ):
             return
         if op.kind == "composite" or result is NotImplemented or isinstance(result, BaseException):
             return
@@ -166,11 +195,17 @@ class Losses:
             self._look(op, operands, operands.top, result)
 
     def _is_kept(self, call: Call, known: Facts) -> bool:
-        """Whether nothing is lost at the only level that there is: nothing has a history, or the result has that of its operands."""
+        """Whether nothing is lost at the only level that there is: nothing has a history, or the
+        result has that of its operands.
+        """
         constant, followed = True, self.followed
         for x in call.args:
             if isinstance(x, Layer):
-                if not isinstance(x, Tensor) or x._elem.layered or (followed and followed.sources(x)):
+                if (
+                    not isinstance(x, Tensor)
+                    or x._elem.layered
+                    or (followed and followed.sources(x))
+                ):
                     return False
                 if x._node is not None:
                     constant = False
@@ -190,7 +225,9 @@ class Losses:
             noted.used = line()
 
     def _mark_all(self, operands: Operands) -> None:
-        """Note which leaves were used, and which a transformation takes the derivative by, forward."""
+        """Note which leaves were used, and which a transformation takes the derivative by,
+        forward.
+        """
         for _, nodes in operands.tracked:
             moves = False
             for n in nodes:
@@ -200,10 +237,17 @@ class Losses:
                     if moves:
                         self.report.leaf(n).reached = True
 
-    def _look(self, op: Op, operands: Operands, top: Any, result: Any, written: bool = False) -> None:
+    def _look(
+        self, op: Op, operands: Operands, top: Any, result: Any, written: bool = False
+    ) -> None:
         self._mark_all(operands)
-        outs = [x for x in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(x, Layer)]
-        if not outs or (op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable"):  # these ask for shapes and dtypes
+        outs = [
+            x
+            for x in (result if isinstance(result, (tuple, list)) else (result,))
+            if isinstance(x, Layer)
+        ]
+        # these ask for shapes and dtypes
+        if not outs or (op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable"):
             return
         floating = any(x._elem.floating for x in outs)
         part = not written and _shows(op, outs)
@@ -216,11 +260,17 @@ class Losses:
         if operands.tracked:
             kept = {k for x in outs for k in levels_of(x)}
             if written:
-                kept.discard(top._level)  # its own history, to which nothing is added where nothing is recorded
+                # its own history, to which nothing is added where nothing is recorded
+                kept.discard(top._level)
             self._judge(op, top, operands, outs, kept, part)
 
-    def _judge(self, op: Op, top: Any, operands: Operands, outs: Sequence[Any], kept: set[int], part: bool) -> None:
-        """Note what an operation on operands with gradients loses. `kept`: the levels of its results; `part`: they are parts of an operand."""
+    def _judge(
+        self, op: Op, top: Any, operands: Operands, outs: Sequence[Any], kept: set[int], part: bool
+    ) -> None:
+        """Note what an operation on operands with gradients loses.
+
+        `kept`: the levels of its results; `part`: they are parts of an operand.
+        """
         what = op.name
         floating = any(x._elem.floating for x in outs)
         if op.kind == "nondifferentiable":
@@ -241,11 +291,15 @@ class Losses:
             self._compared(what, where, nodes, outs)
         elif kind == "no_grad" and part:
             parameter = all(type(n) is AccumulateGrad for n in nodes)
-            self.followed.add(outs, [Source(kind, what, where, self.report.leaves(nodes), parameter)])
+            self.followed.add(
+                outs, [Source(kind, what, where, self.report.leaves(nodes), parameter)]
+            )
         else:
             self.note(kind, what, where, nodes)
 
-    def _compared(self, what: str, where: Site, nodes: Sequence[Node | None], outs: Sequence[Any]) -> None:
+    def _compared(
+        self, what: str, where: Site, nodes: Sequence[Node | None], outs: Sequence[Any]
+    ) -> None:
         leaves = self.report.leaves(nodes)
         self.report.tell(leaves, f"compared by {what} at {where}")
         self.followed.add(outs, [Source("comparison", what, where, leaves)])
@@ -253,11 +307,16 @@ class Losses:
     # ----- Writes -----
 
     def before_write(self, call: Call) -> tuple[Operands, bool]:
-        """The operands before they are written to, and whether it updates a parameter in no_grad, which is no break."""
+        """The operands before they are written to, and whether it updates a parameter in no_grad,
+        which is no break.
+        """
         t = call.args[0]
         known = facts(call.op)
         recording = recording_at(t)
-        updates = not recording and (type(Location(t).memory._node) is AccumulateGrad or any(s.parameter for s in self.followed.sources(t)))
+        updates = not recording and (
+            type(Location(t).memory._node) is AccumulateGrad
+            or any(s.parameter for s in self.followed.sources(t))
+        )
         given = list(_given(call, known))
         return Operands(given if recording else given[1:], self.followed, known.smooth), updates
 
@@ -310,15 +369,20 @@ def _given(call: Call, known: Facts) -> Iterator[tuple[str, Any]]:
 
 
 def _shows(op: Op, outs: Sequence[Any]) -> bool:
-    """Whether the results are parts of an operand, which may be there to be written to, as in `w[:2] -= 0.1`."""
+    """Whether the results are parts of an operand, which may be there to be written to, as in
+    `w[:2] -= 0.1`.
+    """
     return op.name == "getitem" or all(getattr(x, "_view", None) is not None for x in outs)
 
 
 def _applied(call: Call) -> str:
     """The call of a Function, as the program writes it."""
-    frame = caller()  # what applies the function, called by `Function.apply` or by `__call__` of a function with a rule
+    # what applies the function, called by `Function.apply` or by `__call__` of a function with a
+    # rule
+    frame = caller()
     applier = None if frame is None else frame.f_back
-    return f"{call.name}{'.apply' if applier is not None and applier.f_code.co_name == 'apply' else ''}()"
+    by_apply = applier is not None and applier.f_code.co_name == "apply"
+    return f"{call.name}.apply()" if by_apply else f"{call.name}()"
 
 
 def _recorded(x: Any, levels: set[int]) -> bool:

@@ -1,4 +1,6 @@
-"""What break detection asks of a value and of the stack: which histories a value has, at which levels, and which line of the program this is."""
+"""What break detection asks of a value and of the stack: which histories a value has, at which
+levels, and which line of the program this is.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from ...engine.level import Layer
 from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
-"""Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose derivative is written by hand."""
+"""Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose
+derivative is written by hand.
+"""
 
 TELLING = frozenset(module.__file__ for module in (observe, conversions))
 """Who tells observers, and so is called by what they are told of."""
 
 
 def nodes_of(x: Any) -> list[Node | None]:
-    """The histories of a value, on all levels, outermost first; None for a tangent, which has none."""
+    """The histories of a value, on all levels, outermost first; None for a tangent, which has
+    none.
+    """
     nodes: list[Node | None] = []
     while isinstance(x, Layer):
         node = getattr(x, "_node", None)
@@ -37,7 +43,9 @@ def levels_of(x: Any, tangents: bool = True) -> set[int]:
     """The levels at which a value has a history, or a tangent."""
     levels = set()
     while isinstance(x, Layer):
-        if getattr(x, "_node", None) is not None or (tangents and getattr(x, "_tangent", None) is not None):
+        if getattr(x, "_node", None) is not None or (
+            tangents and getattr(x, "_tangent", None) is not None
+        ):
             levels.add(x._level)
         x = x._array
     return levels
@@ -49,7 +57,10 @@ def line() -> Site:
 
 
 def place(frame: FrameType | None = None) -> Site | None:
-    """The line of the program that is running. None in a backward pass, in hooks, and where a function with a derivative of its own calls it."""
+    """The line of the program that is running.
+
+    None in a backward pass, in hooks, and where a function with a derivative of its own calls it.
+    """
     frame = frame or sys._getframe(1)
     skip = skipped()
     where = None

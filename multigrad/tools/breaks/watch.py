@@ -1,4 +1,7 @@
-"""The observer of break detection. Here is what it does about conversions, leaves and passes; follow.py judges operations."""
+"""The observer of break detection.
+
+Here is what it does about conversions, leaves and passes; follow.py judges operations.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,26 @@ from .follow import Losses
 from .sites import caller, nodes_of, place
 
 LOSES = {
-    "__array__": ("np.asarray()", "refused"), "numpy": (".numpy()", "refused"), "__dlpack__": ("from_dlpack()", "refused"),
-    "item": (".item()", "number"), "tolist": (".tolist()", "number"), "array": (".array", "raw"), "data": (".data", "detached"),
-    "detach": (".detach()", "detached"), "detach_": (".detach_()", "detached"),
-    "__float__": ("float()", "number"), "__int__": ("int()", "number"), "__complex__": ("complex()", "number"),
+    "__array__": ("np.asarray()", "refused"),
+    "numpy": (".numpy()", "refused"),
+    "__dlpack__": ("from_dlpack()", "refused"),
+    "item": (".item()", "number"),
+    "tolist": (".tolist()", "number"),
+    "array": (".array", "raw"),
+    "data": (".data", "detached"),
+    "detach": (".detach()", "detached"),
+    "detach_": (".detach_()", "detached"),
+    "__float__": ("float()", "number"),
+    "__int__": ("int()", "number"),
+    "__complex__": ("complex()", "number"),
 }
 """Conversions by which a gradient is lost: how the program writes them, and the kind of break."""
 
 TOLD = {
-    "__copy__": "copied by copy.copy()", "deepcopy": "copied by copy.deepcopy()", "__reduce_ex__": "pickled", "__bool__": "compared by bool()",
+    "__copy__": "copied by copy.copy()",
+    "deepcopy": "copied by copy.deepcopy()",
+    "__reduce_ex__": "pickled",
+    "__bool__": "compared by bool()",
 }
 """Others, which are told of a leaf that reached no loss."""
 
@@ -34,7 +48,10 @@ SETTERS = tuple(f.__code__ for f in (tensor.Tensor._become_leaf, tensor.Tensor.r
 """What makes a leaf of a Tensor. Who calls them is its maker."""
 
 _inside: ContextVar[ref[Call] | None] = ContextVar("multigrad.breaks", default=None)
-"""The outermost write or Function that is running. It is known weakly: one that was interrupted is gone, whether or not its end was told."""
+"""The outermost write or Function that is running.
+
+It is known weakly: one that was interrupted is gone, whether or not its end was told.
+"""
 
 
 def _outermost() -> Call | None:
@@ -96,7 +113,10 @@ class BreakObserver(Observer):
     # ----- Conversions -----
 
     def _converting(self, call: Call) -> Site | None:
-        """Note that a value with a history leaves. Of one without, that is known to be made of such, return the line."""
+        """Note that a value with a history leaves.
+
+        Of one without, that is known to be made of such, return the line.
+        """
         x = call.args[0]
         nodes = nodes_of(x)
         if not nodes and not self.losses.followed.sources(x):
@@ -116,7 +136,10 @@ class BreakObserver(Observer):
         return None
 
     def _converted(self, where: Site | None, call: Call) -> None:
-        """What has no history is followed, or used as a value. Truth values may be there to decide by, as numbers do not."""
+        """What has no history is followed, or used as a value.
+
+        Truth values may be there to decide by, as numbers do not.
+        """
         if call.name in TOLD:
             self._tell(call)
         if where is None:
@@ -127,7 +150,8 @@ class BreakObserver(Observer):
         if kind == "detached":
             self.losses.followed.add([call.result], sources)
             return
-        read = kind == "number" and (not x._elem.bool or call.name.startswith("__"))  # float() makes a number of True
+        # float() makes a number of True
+        read = kind == "number" and (not x._elem.bool or call.name.startswith("__"))
         for s in sources:
             if read or s.kind == "no_grad":
                 self.losses.use(s)
@@ -153,7 +177,8 @@ class BreakObserver(Observer):
         while frame is not None and frame.f_code in SETTERS:
             frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename
-        if maker not in MAKERS and maker.startswith(OWN):  # a transformation takes the derivative by it for what it was made of
+        # a transformation takes the derivative by it for what it was made of
+        if maker not in MAKERS and maker.startswith(OWN):
             base = None if result._view is None else result._view[0]
             self.report.stands_for(node, [*nodes_of(result._array), *nodes_of(base)])
         elif result._level == 1:

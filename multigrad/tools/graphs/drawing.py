@@ -22,21 +22,34 @@ FILL = {"leaf": "#dbeafe", "operation": "#f3f4f6", "group": "#ede9fe", "output":
 STROKE = {"leaf": "#3b82f6", "operation": "#9ca3af", "group": "#8b5cf6", "output": "#22c55e"}
 CHANGED = "#dc2626"
 OPENED = 400
-"""A folded graph of at most so many operations is whole in its page, where its labels can be opened."""
+"""A folded graph of at most so many operations is whole in its page, where its labels can be
+opened.
+"""
 
 
-def draw(tensor: Any, params: Any = None, *, format: str | None = None, path: Any = None, fold: bool | None = None,
-         max_nodes: int = 100) -> GraphPicture:
-    """Draw the graph of a Tensor, or of several: a picture that knows its `.dot` text, saves itself, and shows itself in a notebook.
+def draw(
+    tensor: Any,
+    params: Any = None,
+    *,
+    format: str | None = None,
+    path: Any = None,
+    fold: bool | None = None,
+    max_nodes: int = 100,
+) -> GraphPicture:
+    """Draw the graph of a Tensor, or of several: a picture that knows its `.dot` text, saves
+    itself, and shows itself in a notebook.
 
     params     names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
-    path       save it there at once; `format` ("dot", "svg", "png" or "html") is that of the suffix unless it is given
-    fold       draw what repeats once, and what belongs to one label or function as one box; default: if there are more than `max_nodes` nodes
+    path       save it there at once; `format` ("dot", "svg", "png" or "html") is that of the suffix
+               unless it is given
+    fold       draw what repeats once, and what belongs to one label or function as one box;
+               default: if there are more than `max_nodes` nodes
     max_nodes  how many boxes a folded picture may have, about
 
-    Each box tells the operation, the shape and dtype of its output, the bytes that it keeps for the backward pass, how often the memory of
-    what it keeps was written, and, of a graph recorded within `record_lines` or `detect_anomaly`, its line. What was modified after it had
-    been saved is red. Drawing runs no hook, and changes nothing.
+    Each box tells the operation, the shape and dtype of its output, the bytes that it keeps for the
+    backward pass, how often the memory of what it keeps was written, and, of a graph recorded
+    within `record_lines` or `detect_anomaly`, its line. What was modified after it had been saved
+    is red. Drawing runs no hook, and changes nothing.
     """
     if fold is not None and not isinstance(fold, bool):
         raise TypeError(f"draw: fold must be True, False or None, not {fold!r}")
@@ -65,37 +78,64 @@ class GraphPicture:
     def summary(self) -> str:
         """How much there is of what."""
         g = self.graph
-        parts = [counted(len(g.operations), "operation"), counted(len(g.leaves), "leaf", "leaves"),
-                 f"{size(bytes_kept(g.vertices))} in saved arrays"]
+        parts = [
+            counted(len(g.operations), "operation"),
+            counted(len(g.leaves), "leaf", "leaves"),
+            f"{size(bytes_kept(g.vertices))} in saved arrays",
+        ]
         if self.folded:
             parts.append(f"folded to {counted(len(self.boxes), 'box', 'boxes')}")
         changed = sum(v.changed for v in g.vertices)
         if changed:
-            parts.append(f"{counted(changed, 'operation')} whose saved arrays were modified: backward raises")
+            parts.append(
+                f"{counted(changed, 'operation')} whose saved arrays were modified: backward raises"
+            )
         return ", ".join(parts)
 
     @cached_property
     def dot(self) -> str:
         """The picture as a text in Graphviz's language."""
-        lines = ["digraph autograd {", f'  graph [label="{_quoted(self.summary)}", labelloc=t, fontname="Helvetica", fontsize=11];',
-                 '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, margin="0.12,0.06"];',
-                 '  edge [color="#6b7280", arrowsize=0.7];']
+        lines = [
+            "digraph autograd {",
+            f'  graph [label="{_quoted(self.summary)}", labelloc=t, fontname="Helvetica", '
+            "fontsize=11];",
+            '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, '
+            'margin="0.12,0.06"];',
+            '  edge [color="#6b7280", arrowsize=0.7];',
+        ]
         for box in self.boxes:
             text = "\\n".join(_quoted(line) for line in (titled(box), *box.rows))
             red = CHANGED if box.changed else STROKE[box.kind]
             tip = _quoted("\n".join(box.tip))
-            lines.append(f'  n{box.number} [label="{text}", fillcolor="{FILL[box.kind]}", color="{red}", tooltip="{tip}"];')
+            lines.append(
+                f'  n{box.number} [label="{text}", fillcolor="{FILL[box.kind]}", color="{red}", '
+                f'tooltip="{tip}"];'
+            )
         lines += _clusters(self.groups, "  ")
         for a in self.arrows:
-            extra = f' [label="× {a.count}"]' if a.count > 1 and not a.back and self.folded else " [style=dashed, constraint=false]" if a.back else ""
+            extra = (
+                f' [label="× {a.count}"]'
+                if a.count > 1 and not a.back and self.folded
+                else " [style=dashed, constraint=false]"
+                if a.back
+                else ""
+            )
             lines.append(f"  n{a.start} -> n{a.end}{extra};")
         return "\n".join([*lines, "}"]) + "\n"
 
     @cached_property
     def layout(self) -> layered.Layout:
         """Where everything stands in the pictures that are laid out here."""
-        sizes = [(max(len(titled(b)) * 7.7, *(len(r) * 6.2 for r in b.rows), 40.0) + 20, 24.0 + 13 * len(b.rows)) for b in self.boxes]
-        return grouping.lay_out(self.groups, sizes, self.arrows, [b.kind == "leaf" for b in self.boxes])
+        sizes = [
+            (
+                max(len(titled(b)) * 7.7, *(len(r) * 6.2 for r in b.rows), 40.0) + 20,
+                24.0 + 13 * len(b.rows),
+            )
+            for b in self.boxes
+        ]
+        return grouping.lay_out(
+            self.groups, sizes, self.arrows, [b.kind == "leaf" for b in self.boxes]
+        )
 
     @cached_property
     def drawing(self) -> str:
@@ -104,18 +144,33 @@ class GraphPicture:
         parts = [_frame(group) for group in self.groups.groups()]
         for arrow, way in zip(self.arrows, lay.ways, strict=True):
             dashed = ' stroke-dasharray="5 3"' if arrow.back else ""
-            parts.append(f'<path d="{_curve(way)}" fill="none" stroke="#9ca3af" stroke-width="1.2" marker-end="url(#tip)"{dashed}'
-                         f' data-from="{arrow.start}" data-to="{arrow.end}"/>')
+            parts.append(
+                f'<path d="{_curve(way)}" fill="none" stroke="#9ca3af" stroke-width="1.2" '
+                f'marker-end="url(#tip)"{dashed} data-from="{arrow.start}" '
+                f'data-to="{arrow.end}"/>'
+            )
         for box, cell in zip(self.boxes, lay.cells, strict=True):
             x, y = cell.x - cell.width / 2, cell.y - cell.height / 2
             red = CHANGED if box.changed else STROKE[box.kind]
             width = 2 if box.changed or box.kind == "group" else 1
-            parts.append(f'<g class="box{" changed" * box.changed}" data-box="{box.number}"><title>{escape(chr(10).join(box.tip))}</title>')
+            parts.append(
+                f'<g class="box{" changed" * box.changed}" '
+                f'data-box="{box.number}"><title>{escape(chr(10).join(box.tip))}</title>'
+            )
             for shift in (5, 0) if box.times > 1 else (0,):
-                parts.append(f'<rect x="{x + shift:.1f}" y="{y + shift:.1f}" width="{cell.width:.1f}" height="{cell.height:.1f}" rx="6" '
-                             f'fill="{FILL[box.kind]}" stroke="{red}" stroke-width="{width}"/>')
-            parts.append(f'<text x="{cell.x:.1f}" y="{y + 16:.1f}" class="title">{escape(titled(box))}</text>')
-            parts += [f'<text x="{cell.x:.1f}" y="{y + 30 + 13 * i:.1f}" class="row">{escape(row)}</text>' for i, row in enumerate(box.rows)]
+                parts.append(
+                    f'<rect x="{x + shift:.1f}" y="{y + shift:.1f}" width="{cell.width:.1f}" '
+                    f'height="{cell.height:.1f}" rx="6" fill="{FILL[box.kind]}" stroke="{red}" '
+                    f'stroke-width="{width}"/>'
+                )
+            parts.append(
+                f'<text x="{cell.x:.1f}" y="{y + 16:.1f}" '
+                f'class="title">{escape(titled(box))}</text>'
+            )
+            parts += [
+                f'<text x="{cell.x:.1f}" y="{y + 30 + 13 * i:.1f}" class="row">{escape(row)}</text>'
+                for i, row in enumerate(box.rows)
+            ]
             parts.append("</g>")
         return "\n".join(parts)
 
@@ -123,12 +178,20 @@ class GraphPicture:
     def svg(self) -> str:
         """The picture as SVG, laid out without Graphviz."""
         lay = self.layout
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{lay.width + 24:.0f}" height="{lay.height + 24:.0f}" '
-                f'viewBox="-12 -12 {lay.width + 24:.0f} {lay.height + 24:.0f}">\n{STYLE}\n{self.drawing}\n</svg>\n')
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{lay.width + 24:.0f}" '
+            f'height="{lay.height + 24:.0f}" viewBox="-12 -12 {lay.width + 24:.0f} '
+            f'{lay.height + 24:.0f}">\n'
+            f"{STYLE}\n"
+            f"{self.drawing}\n"
+            "</svg>\n"
+        )
 
     @property
     def html(self) -> str:
-        """A page that needs nothing else: the picture, to be moved and zoomed, with all that is known of each box."""
+        """A page that needs nothing else: the picture, to be moved and zoomed, with all that is
+        known of each box.
+        """
         shown = self.opened
         return page(self.summary, shown.elements, shown.data(self is not shown))
 
@@ -139,34 +202,75 @@ class GraphPicture:
 
     @property
     def opened(self) -> GraphPicture:
-        """The picture that pages show: this one, or one with what is folded by labels as groups, which begin closed."""
-        if not self.folded or len(self.graph.operations) > OPENED or not any(v.labels for v in self.graph.operations):
+        """The picture that pages show: this one, or one with what is folded by labels as groups,
+        which begin closed.
+        """
+        if (
+            not self.folded
+            or len(self.graph.operations) > OPENED
+            or not any(v.labels for v in self.graph.operations)
+        ):
             return self
         whole = GraphPicture(self.graph, False, self.most)
         return whole if len(whole.groups.items) <= self.most else self
 
     def data(self, closed: bool = False) -> dict[str, Any]:
-        """What a page has to know of the picture besides its elements; see viewer.py. `closed`: whether groups begin closed."""
+        """What a page has to know of the picture besides its elements; see viewer.py.
+
+        `closed`: whether groups begin closed.
+        """
         lay = self.layout
-        boxes = [{"x": round(c.x, 1), "y": round(c.y, 1), "w": round(c.width, 1), "h": round(c.height, 1), "kind": _kind(b), "tip": b.tip,
-                  "bytes": bytes_kept(b.members)}
-                 for b, c in zip(self.boxes, lay.cells, strict=True)]
-        ways = [[a.start, a.end, [[round(x, 1), round(y, 1)] for x, y in way], a.back] for a, way in zip(self.arrows, lay.ways, strict=True)]
-        groups = [{"name": readable(g.name), **self._counts(g), "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
-                   "x": round(g.x, 1), "y": round(g.y, 1), "w": round(g.width, 1), "h": round(g.height, 1),
-                   "boxes": [item for item in g.items if isinstance(item, int)]} for g in self.groups.groups()]
+        boxes = [
+            {
+                "x": round(c.x, 1),
+                "y": round(c.y, 1),
+                "w": round(c.width, 1),
+                "h": round(c.height, 1),
+                "kind": _kind(b),
+                "tip": b.tip,
+                "bytes": bytes_kept(b.members),
+            }
+            for b, c in zip(self.boxes, lay.cells, strict=True)
+        ]
+        ways = [
+            [a.start, a.end, [[round(x, 1), round(y, 1)] for x, y in way], a.back]
+            for a, way in zip(self.arrows, lay.ways, strict=True)
+        ]
+        groups = [
+            {
+                "name": readable(g.name),
+                **self._counts(g),
+                "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
+                "x": round(g.x, 1),
+                "y": round(g.y, 1),
+                "w": round(g.width, 1),
+                "h": round(g.height, 1),
+                "boxes": [item for item in g.items if isinstance(item, int)],
+            }
+            for g in self.groups.groups()
+        ]
         present = {b["kind"] for b in boxes} | ({"group"} if groups else set())
-        return {"width": round(lay.width), "height": round(lay.height), "boxes": boxes, "ways": ways, "groups": groups, "closed": closed,
-                "kinds": [kind for kind in KINDS if kind in present]}
+        return {
+            "width": round(lay.width),
+            "height": round(lay.height),
+            "boxes": boxes,
+            "ways": ways,
+            "groups": groups,
+            "closed": closed,
+            "kinds": [kind for kind in KINDS if kind in present],
+        }
 
     def _counts(self, group: grouping.Group) -> dict[str, int]:
         members = [v for number in group.inside() for v in self.boxes[number].members]
         return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
     def save(self, path: Any, format: str | None = None) -> Path:
-        """Write the picture to a file, in the format of its suffix unless `format` says another. Returns the path.
+        """Write the picture to a file, in the format of its suffix unless `format` says another.
 
-        "dot" and "html" need nothing. "svg" is laid out by Graphviz where its program is installed, else here. "png" needs Graphviz.
+        Returns the path.
+
+        "dot" and "html" need nothing. "svg" is laid out by Graphviz where its program is installed,
+        else here. "png" needs Graphviz.
         """
         target = Path(path)
         kind = format or target.suffix.removeprefix(".").lower()
@@ -179,8 +283,11 @@ class GraphPicture:
         else:
             found = rendered(self.dot, "png")
             if found is None:
-                raise RuntimeError("a PNG needs Graphviz: the package (pip install 'multigrad-array[viz]') and its program `dot` (for example "
-                                   "apt-get install graphviz). Without it, save a .svg or a .html page.")
+                raise RuntimeError(
+                    "a PNG needs Graphviz: the package (pip install 'multigrad-array[viz]') and "
+                    "its program `dot` (for example apt-get install graphviz). Without it, save "
+                    "a .svg or a .html page."
+                )
             target.write_bytes(found)
         return target
 
@@ -188,29 +295,43 @@ class GraphPicture:
         return self.svg
 
     def _repr_html_(self) -> str:
-        return ('<div style="overflow:auto;max-height:640px;background:#fff"><div style="font:12px sans-serif;color:#333">'
-                f"{escape(self.summary)}</div>{self.svg}</div>")
+        return (
+            '<div style="overflow:auto;max-height:640px;background:#fff"><div style="font:12px sans-serif;color:#333">'
+            f"{escape(self.summary)}</div>{self.svg}</div>"
+        )
 
     def __repr__(self) -> str:
         return f"<GraphPicture: {self.summary}>"
 
 
-STYLE = ('<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-         '<path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
-         "<style>.title{font:600 12px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#111827}"
-         ".row{font:10.5px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#4b5563}</style>")
+STYLE = (
+    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
+    "<style>.title{font:600 12px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#111827}"
+    ".row{font:10.5px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#4b5563}</style>"
+)
 
 
 def _kind(box: Box) -> str:
     """What the colour of a box tells in a page, one of KINDS."""
-    return "group" if box.kind == "group" else box.kind if box.kind != "operation" else kind_of(box.members[0])
+    return (
+        "group"
+        if box.kind == "group"
+        else box.kind
+        if box.kind != "operation"
+        else kind_of(box.members[0])
+    )
 
 
 def _frame(group: grouping.Group) -> str:
     """A group in SVG."""
-    return (f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" y="{group.y:.1f}" width="{group.width:.1f}" '
-            f'height="{group.height:.1f}" rx="8" fill="#8b5cf6" fill-opacity=".06" stroke="#8b5cf6" stroke-opacity=".5"/>'
-            f'<text x="{group.x + grouping.PAD:.1f}" y="{group.y + 17:.1f}" class="title" style="text-anchor:start">{escape(group.name)}</text></g>')
+    return (
+        f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" '
+        f'y="{group.y:.1f}" width="{group.width:.1f}" height="{group.height:.1f}" rx="8" '
+        'fill="#8b5cf6" fill-opacity=".06" stroke="#8b5cf6" stroke-opacity=".5"/><text '
+        f'x="{group.x + grouping.PAD:.1f}" y="{group.y + 17:.1f}" class="title" '
+        f'style="text-anchor:start">{escape(group.name)}</text></g>'
+    )
 
 
 def _clusters(group: grouping.Group, indent: str) -> list[str]:
@@ -218,8 +339,13 @@ def _clusters(group: grouping.Group, indent: str) -> list[str]:
     lines = []
     for item in group.items:
         if isinstance(item, grouping.Group):
-            lines += [f'{indent}subgraph cluster_{item.number} {{ label="{_quoted(item.name)}"; style=rounded; color="#8b5cf6";',
-                      f"{indent}  {' '.join(f'n{n};' for n in item.items if isinstance(n, int))}", *_clusters(item, indent + "  "), indent + "}"]
+            lines += [
+                f'{indent}subgraph cluster_{item.number} {{ label="{_quoted(item.name)}"; '
+                'style=rounded; color="#8b5cf6";',
+                f"{indent}  {' '.join(f'n{n};' for n in item.items if isinstance(n, int))}",
+                *_clusters(item, indent + "  "),
+                indent + "}",
+            ]
     return lines
 
 
@@ -245,8 +371,10 @@ _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
 
 def _check_format(kind: str) -> None:
     if kind not in FORMATS:
-        raise ValueError(f"a picture is saved as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not {kind!r}; give a path with one of these suffixes, "
-                         "or format=")
+        raise ValueError(
+            f"a picture is saved as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not {kind!r}; "
+            "give a path with one of these suffixes, or format="
+        )
 
 
 def _quoted(text: str) -> str:
@@ -255,7 +383,9 @@ def _quoted(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """With U+FFFD in place of what neither XML nor UTF-8 can hold: control characters, lone surrogates."""
+    """With U+FFFD in place of what neither XML nor UTF-8 can hold: control characters, lone
+    surrogates.
+    """
     return _UNREADABLE.sub("\ufffd", text)
 
 
@@ -294,7 +424,10 @@ def _describe(box: Box) -> None:
         names = Counter(m.name.removesuffix("Backward") for m in box.members)
         box.rows.append(counted(len(box.members), "operation"))
         if len(box.members) > 1:
-            box.rows.append(", ".join(f"{n} {name}" for name, n in names.most_common(3)) + (" …" if len(names) > 3 else ""))
+            box.rows.append(
+                ", ".join(f"{n} {name}" for name, n in names.most_common(3))
+                + (" …" if len(names) > 3 else "")
+            )
     else:
         box.rows.append("; ".join(described(o) for o in v.outputs))
     if box.kind == "leaf":
@@ -327,18 +460,27 @@ def _more(box: Box, v: Vertex) -> list[str]:
 
 def _saved_line(s: Any) -> str:
     line = f"saved {s.name} ({s.origin}): "
-    line += "in the hands of saved-tensor hooks" if s.packed and s.shape is None else f"{described(s)}, {size(s.nbytes)}"
+    line += (
+        "in the hands of saved-tensor hooks"
+        if s.packed and s.shape is None
+        else f"{described(s)}, {size(s.nbytes)}"
+    )
     if s.version or s.changed:
-        line += f", version {s.version}" + (f", but {s.expected} when it was saved" if s.changed else "")
+        line += f", version {s.version}" + (
+            f", but {s.expected} when it was saved" if s.changed else ""
+        )
     return line
 
 
 def _curve(way: Sequence[tuple[float, float]]) -> str:
     text = f"M{way[0][0]:.1f} {way[0][1]:.1f}"
-    if len(way) == 3 and way[1][0] > max(way[0][0], way[2][0]):  # round the side, back to an earlier box
-        return text + f" C{way[1][0]:.1f} {way[0][1]:.1f} {way[1][0]:.1f} {way[2][1]:.1f} {way[2][0]:.1f} {way[2][1]:.1f}"
+    # round the side, back to an earlier box
+    if len(way) == 3 and way[1][0] > max(way[0][0], way[2][0]):
+        return (
+            text + f" C{way[1][0]:.1f} {way[0][1]:.1f} {way[1][0]:.1f} {way[2][1]:.1f} "
+            f"{way[2][0]:.1f} {way[2][1]:.1f}"
+        )
     for (x1, y1), (x2, y2) in pairwise(way):
         half = (y1 + y2) / 2
         text += f" C{x1:.1f} {half:.1f} {x2:.1f} {half:.1f} {x2:.1f} {y2:.1f}"
     return text
-

@@ -1,7 +1,9 @@
-"""Making a large graph readable: what repeats is drawn once, what belongs to one label or function is one box.
+"""Making a large graph readable: what repeats is drawn once, what belongs to one label or function
+is one box.
 
-The operations stand in a row, oldest first, so parents come before children. What is folded together is always a stretch of that row, or the
-places of a pattern that follows itself; so boxes have no cycles but the arrows that lead back in a pattern.
+The operations stand in a row, oldest first, so parents come before children. What is folded
+together is always a stretch of that row, or the places of a pattern that follows itself; so boxes
+have no cycles but the arrows that lead back in a pattern.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,8 @@ FAR = 200
 class Box:
     """What is drawn as one.
 
-    kind    "leaf", "operation", "group" (several operations, of a label or function or a mere stretch), "output"
+    kind    "leaf", "operation", "group" (several operations, of a label or function or a mere
+            stretch), "output"
     title   its name; `times`: how often it follows itself, in a pattern that is drawn once
     """
 
@@ -42,7 +46,10 @@ class Box:
 
 @dataclass(slots=True)
 class Arrow:
-    """From one box to another. `back`: to the next repetition of a pattern, which is drawn as the same box."""
+    """From one box to another.
+
+    `back`: to the next repetition of a pattern, which is drawn as the same box.
+    """
 
     start: int
     end: int
@@ -68,19 +75,32 @@ class Unit:
     key: Hashable
 
 
+def _by_labels(operations: list[Vertex], depth: int) -> list[Unit]:
+    return _stretches(operations, lambda v: v.labels[:depth], _label)
+
+
 def fold(graph: Graph, most: int, fold: bool | None) -> Folded:
-    """Boxes and arrows, not many more than `most` if the graph is to be folded: None says that this is for its size to decide."""
+    """Boxes and arrows, not many more than `most` if the graph is to be folded: None says that this
+    is for its size to decide.
+    """
     operations = graph.operations
     if fold is False or (fold is None and len(graph.vertices) <= most):
         units = [Unit([v], v.name, v.number) for v in operations]
         return _drawn(graph, units, list(range(len(units))), [1] * len(units), False)
     depth = max((len(v.labels) for v in operations), default=0)
-    singles = [Unit([v], v.name, (v.name, tuple(label for label, _ in v.labels), v.site, tuple(v.outputs))) for v in operations]
+    singles = [
+        Unit([v], v.name, (v.name, tuple(label for label, _ in v.labels), v.site, tuple(v.outputs)))
+        for v in operations
+    ]
     attempts: list[Callable[[], list[Unit]]] = []
-    attempts += [lambda d=d: _stretches(operations, lambda v: v.labels[:d], _label) for d in range(depth, 0, -1)]  # type: ignore[misc]
+    attempts += [partial(_by_labels, operations, d) for d in range(depth, 0, -1)]
     attempts.append(lambda: singles)
     if any(v.site for v in operations):
-        attempts.append(lambda: _stretches(operations, lambda v: v.site and (v.site.file, v.site.function), _function))
+        attempts.append(
+            lambda: _stretches(
+                operations, lambda v: v.site and (v.site.file, v.site.function), _function
+            )
+        )
     for attempt in attempts:
         units = attempt()
         places, times = _patterns(units, graph)
@@ -88,12 +108,23 @@ def fold(graph: Graph, most: int, fold: bool | None) -> Folded:
             return _drawn(graph, units, places, times, True)
     size = -(-len(operations) // most)
     blocks = [operations[i : i + size] for i in range(0, len(operations), size)]
-    units = [Unit(block, f"{len(block):,} operations", tuple(sorted(Counter(v.name for v in block).items()))) for block in blocks]
+    units = [
+        Unit(
+            block,
+            f"{len(block):,} operations",
+            tuple(sorted(Counter(v.name for v in block).items())),
+        )
+        for block in blocks
+    ]
     return _drawn(graph, units, *_patterns(units, graph), True)
 
 
-def _stretches(operations: Sequence[Vertex], part: Callable[[Vertex], Any], name: Callable[[Any, int], str]) -> list[Unit]:
-    """Operations that follow each other and belong together; those that belong to nothing stay alone."""
+def _stretches(
+    operations: Sequence[Vertex], part: Callable[[Vertex], Any], name: Callable[[Any, int], str]
+) -> list[Unit]:
+    """Operations that follow each other and belong together; those that belong to nothing stay
+    alone.
+    """
     units: list[Unit] = []
     last: Any = None
     for v in operations:
@@ -106,7 +137,11 @@ def _stretches(operations: Sequence[Vertex], part: Callable[[Vertex], Any], name
     for u in units:
         if part(u.members[0]):
             u.title = name(part(u.members[0]), len(u.members))
-            u.key = (re.sub(r"\d+", "#", u.title), tuple(v.name for v in u.members[:50]), len(u.members))
+            u.key = (
+                re.sub(r"\d+", "#", u.title),
+                tuple(v.name for v in u.members[:50]),
+                len(u.members),
+            )
         else:
             v = u.members[0]
             u.key = (v.name, v.site, tuple(v.outputs))
@@ -126,7 +161,9 @@ def _function(where: Any, size: int) -> str:
 
 
 def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
-    """For each unit its place, the number of the unit that it is drawn as; for each place how often it is repeated."""
+    """For each unit its place, the number of the unit that it is drawn as; for each place how often
+    it is repeated.
+    """
     keys = _numbered(units, graph)
     places = list(range(len(units)))
     times = [1] * len(units)
@@ -145,7 +182,9 @@ def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
 
 
 def _numbered(units: list[Unit], graph: Graph) -> list[int]:
-    """A number for each unit; equal ones are alike, and take what units equally far before them have made."""
+    """A number for each unit; equal ones are alike, and take what units equally far before them
+    have made.
+    """
     owner = {v.number: i for i, u in enumerate(units) for v in u.members}
     known: dict[Hashable, int] = {}
     found = []
@@ -167,7 +206,8 @@ def _next_same(keys: list[int]) -> list[int]:
 
 
 def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
-    """The length of the pattern that begins here and how often it follows itself: of several the one that covers most, the shortest of these.
+    """The length of the pattern that begins here and how often it follows itself: of several the
+    one that covers most, the shortest of these.
 
     Two of a pattern are left alone unless they are long.
     """
@@ -192,7 +232,9 @@ def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
 # What is drawn
 
 
-def _drawn(graph: Graph, units: list[Unit], places: list[int], times: list[int], folded: bool) -> Folded:
+def _drawn(
+    graph: Graph, units: list[Unit], places: list[int], times: list[int], folded: bool
+) -> Folded:
     boxes: dict[int, Box] = {}  # by place
     at: dict[int, int] = {}  # vertex -> place
     for i, u in enumerate(units):
@@ -207,8 +249,19 @@ def _drawn(graph: Graph, units: list[Unit], places: list[int], times: list[int],
         if last.title != box.title:
             box.title = f"{box.title} … {last.title}"
     leaves = _leaf_boxes(graph, at, boxes, folded)
-    first = {id(b): (min((at[c] for v in b.members for c in graph.children[v.number] if c in at), default=len(units)), 0) for b in leaves}
-    order = sorted([*leaves, *boxes.values()], key=lambda b: first.get(id(b)) or (at[b.members[0].number], 1))
+    first = {
+        id(b): (
+            min(
+                (at[c] for v in b.members for c in graph.children[v.number] if c in at),
+                default=len(units),
+            ),
+            0,
+        )
+        for b in leaves
+    }
+    order = sorted(
+        [*leaves, *boxes.values()], key=lambda b: first.get(id(b)) or (at[b.members[0].number], 1)
+    )
     number = {v.number: i for i, b in enumerate(order) for v in b.members}
     for i, b in enumerate(order):
         b.number = i
@@ -222,7 +275,13 @@ def _drawn(graph: Graph, units: list[Unit], places: list[int], times: list[int],
             arrow = arrows.setdefault((start, end), Arrow(start, end, start > end, 0))
             arrow.count += 1
     for i, (root, _, like) in enumerate(graph.roots):
-        out = Box("output", "output" if len(graph.roots) == 1 else f"output {i}", [], number=len(order), rows=[described(like)])
+        out = Box(
+            "output",
+            "output" if len(graph.roots) == 1 else f"output {i}",
+            [],
+            number=len(order),
+            rows=[described(like)],
+        )
         order.append(out)
         if root is not None:
             arrows[number[root], out.number] = Arrow(number[root], out.number)
@@ -235,7 +294,9 @@ def _period(p: int, places: list[int], times: list[int]) -> int:
 
 
 def _leaf_boxes(graph: Graph, at: dict[int, int], boxes: dict[int, Box], folded: bool) -> list[Box]:
-    """A box for each leaf; where the graph is folded, one for those alike that go into the same repeated box, or in great number into any."""
+    """A box for each leaf; where the graph is folded, one for those alike that go into the same
+    repeated box, or in great number into any.
+    """
     alike: dict[Hashable, list[Vertex]] = {}
     for v in graph.leaves:
         places = frozenset(at[c] for c in graph.children[v.number] if c in at)
@@ -246,7 +307,9 @@ def _leaf_boxes(graph: Graph, at: dict[int, int], boxes: dict[int, Box], folded:
         together = len(members) > 12 or any(box.times > 1 or box.kind == "group" for box in users)
         for part in [members] if together else [[v] for v in members]:
             first, last = (part[i].param or "leaf" for i in (0, -1))
-            found.append(Box("leaf", first if first == last else f"{first} … {last}", part, len(part)))
+            found.append(
+                Box("leaf", first if first == last else f"{first} … {last}", part, len(part))
+            )
     return found
 
 
@@ -257,4 +320,7 @@ def described(like: Any) -> str:
     if like.shape is None:
         return f"? {like.dtype or '?'}"
     comma = "," if len(like.shape) == 1 else ""
-    return f"({', '.join('?' if n is None else str(n) for n in like.shape)}{comma}) {like.dtype or '?'}"
+    return (
+        f"({', '.join('?' if n is None else str(n) for n in like.shape)}{comma}) "
+        f"{like.dtype or '?'}"
+    )

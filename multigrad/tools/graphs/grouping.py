@@ -1,8 +1,10 @@
-"""What a label holds, drawn within a frame: the tree of frames, and a layout in which a frame has only its own boxes inside.
+"""What a label holds, drawn within a frame: the tree of frames, and a layout in which a frame has
+only its own boxes inside.
 
-Each frame is laid out by itself, the innermost ones first, and is a box for the frame around it. An arrow between two frames is drawn in parts. A
-frame that the arrow leaves has a port at its lower edge, where the part inside ends. A frame that the arrow enters has a port at its upper edge,
-where the part inside begins. So each part goes around the boxes of its own frame.
+Each frame is laid out by itself, the innermost ones first, and is a box for the frame around it. An
+arrow between two frames is drawn in parts. A frame that the arrow leaves has a port at its lower
+edge, where the part inside ends. A frame that the arrow enters has a port at its upper edge, where
+the part inside begins. So each part goes around the boxes of its own frame.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class Group:
-    """A frame: the boxes (by their numbers) and frames in it, and, once it is laid out, its left upper corner and its size."""
+    """A frame: the boxes (by their numbers) and frames in it, and, once it is laid out, its left
+    upper corner and its size.
+    """
 
     name: str
     number: int = 0
@@ -51,7 +55,9 @@ class Group:
 
 
 def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
-    """The frame around all, with a frame for each stretch of operations that one label holds; of a single box there is none."""
+    """The frame around all, with a frame for each stretch of operations that one label holds; of a
+    single box there is none.
+    """
     top = Group("")
     path: list[tuple[Label, Group]] = []
     home: dict[int, Group] = {}
@@ -59,7 +65,10 @@ def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
         if box.kind in ("leaf", "output"):
             continue
         labels = _labels(box)
-        kept = next((i for i, (label, _) in enumerate(path) if i >= len(labels) or labels[i] != label), len(path))
+        kept = next(
+            (i for i, (label, _) in enumerate(path) if i >= len(labels) or labels[i] != label),
+            len(path),
+        )
         del path[kept:]
         for label in labels[kept:]:
             around = path[-1][1] if path else top
@@ -83,12 +92,21 @@ def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
 
 
 def _labels(box: Box) -> tuple[Label, ...]:
-    """The labels around a box: those that all its members have, without the one that the box itself stands for."""
+    """The labels around a box: those that all its members have, without the one that the box itself
+    stands for.
+    """
     shared = box.members[0].labels
     for v in box.members[1:]:
-        n = next((i for i, (a, b) in enumerate(zip(shared, v.labels, strict=False)) if a != b), min(len(shared), len(v.labels)))
+        n = next(
+            (i for i, (a, b) in enumerate(zip(shared, v.labels, strict=False)) if a != b),
+            min(len(shared), len(v.labels)),
+        )
         shared = shared[:n]
-    return shared[:-1] if box.kind == "group" and box.title == "/".join(name for name, _ in shared) else shared
+    return (
+        shared[:-1]
+        if box.kind == "group" and box.title == "/".join(name for name, _ in shared)
+        else shared
+    )
 
 
 def _unwrap(group: Group, home: dict[int, Group]) -> None:
@@ -132,7 +150,9 @@ def _first(item: int | Group) -> int:
 
 @dataclass(slots=True)
 class _Level:
-    """How one frame is laid out: the number of each item and port in the layout; where its inside begins on the picture."""
+    """How one frame is laid out: the number of each item and port in the layout; where its inside
+    begins on the picture.
+    """
 
     layout: layered.Layout
     items: dict[int, int]  # of each box inside at any depth, the item that it is or is in
@@ -146,7 +166,12 @@ class _Level:
         return [(x + self.x, y + self.y) for x, y in self.layout.ways[self.ways[start, end]]]
 
 
-def lay_out(top: Group, sizes: Sequence[tuple[float, float]], arrows: Sequence[Arrow], sources: Sequence[bool]) -> layered.Layout:
+def lay_out(
+    top: Group,
+    sizes: Sequence[tuple[float, float]],
+    arrows: Sequence[Arrow],
+    sources: Sequence[bool],
+) -> layered.Layout:
     """Place boxes of these sizes, and the frames of `top`."""
     if not any(top.groups()):
         return layered.lay_out(sizes, [(a.start, a.end, a.back) for a in arrows], sources)
@@ -156,13 +181,28 @@ def lay_out(top: Group, sizes: Sequence[tuple[float, float]], arrows: Sequence[A
     cells = [layered.Cell(w, h) for w, h in sizes]
     _put(top, 0.0, 0.0, levels, cells)
     width, height = levels[id(top)].layout.width, levels[id(top)].layout.height
-    home = {item: group for group in (top, *top.groups()) for item in group.items if isinstance(item, int)}
-    ways = [layered.around(cells[a.start], cells[a.end], width + 30) if a.back else _joined(a, home, levels) for a in arrows]
+    home = {
+        item: group
+        for group in (top, *top.groups())
+        for item in group.items
+        if isinstance(item, int)
+    }
+    ways = [
+        layered.around(cells[a.start], cells[a.end], width + 30)
+        if a.back
+        else _joined(a, home, levels)
+        for a in arrows
+    ]
     return layered.Layout(cells, ways, width + 50 * any(a.back for a in arrows), height)
 
 
-def _measure(group: Group, sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]], sources: Sequence[bool],
-             levels: dict[int, _Level]) -> None:
+def _measure(
+    group: Group,
+    sizes: Sequence[tuple[float, float]],
+    arrows: Sequence[tuple[int, int]],
+    sources: Sequence[bool],
+    levels: dict[int, _Level],
+) -> None:
     """Lay a frame out, after those inside of it."""
     own: list[tuple[float, float]] = []
     flags: list[bool] = []
@@ -202,7 +242,9 @@ def _measure(group: Group, sizes: Sequence[tuple[float, float]], arrows: Sequenc
     group.height = layout.height + HEAD + PAD
 
 
-def _put(group: Group, x: float, y: float, levels: dict[int, _Level], cells: list[layered.Cell]) -> None:
+def _put(
+    group: Group, x: float, y: float, levels: dict[int, _Level], cells: list[layered.Cell]
+) -> None:
     """Where the boxes and frames of a frame stand, whose inside begins at this point."""
     level = levels[id(group)]
     level.x, level.y = x, y
@@ -216,17 +258,19 @@ def _put(group: Group, x: float, y: float, levels: dict[int, _Level], cells: lis
 
 
 def _joined(arrow: Arrow, home: dict[int, Group], levels: dict[int, _Level]) -> list[Point]:
-    """The points of an arrow through all frames that it leaves, then through those that it enters."""
+    """The points of an arrow through all frames that it leaves, then through those that it
+    enters.
+    """
     a, b = arrow.start, arrow.end
     left, entered = _path(home[a]), _path(home[b])
     depth = max(i for i, (p, q) in enumerate(zip(left, entered, strict=False)) if p is q)
     points: list[Point] = []
     for group in left[:depth:-1]:
         level = levels[id(group)]
-        points += level.way(level.items[a], level.exits[a])[bool(points):]
+        points += level.way(level.items[a], level.exits[a])[bool(points) :]
     level = levels[id(left[depth])]
-    points += level.way(level.items[a], level.items[b])[bool(points):]
-    for group in entered[depth + 1:]:
+    points += level.way(level.items[a], level.items[b])[bool(points) :]
+    for group in entered[depth + 1 :]:
         level = levels[id(group)]
         points[-1:] = level.way(level.entries[a], level.items[b])
     return points

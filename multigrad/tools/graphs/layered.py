@@ -1,7 +1,10 @@
-"""A layered drawing of boxes and arrows: who stands in which row, in which order, and where. Written for a few hundred boxes.
+"""A layered drawing of boxes and arrows: who stands in which row, in which order, and where.
 
-Rows by the longest way from the top; the order within a row by the mean place of the neighbours, a few times down and up; then places as near
-to the neighbours as the order allows. An arrow over many rows is drawn past them, one over a few takes a place of its own in each.
+Written for a few hundred boxes.
+
+Rows by the longest way from the top; the order within a row by the mean place of the neighbours, a
+few times down and up; then places as near to the neighbours as the order allows. An arrow over many
+rows is drawn past them, one over a few takes a place of its own in each.
 """
 
 from __future__ import annotations
@@ -37,9 +40,15 @@ class Layout:
     height: float
 
 
-def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int, bool]], sources: Sequence[bool],
-            edges: Mapping[int, int] | None = None) -> Layout:
-    """Place boxes of these sizes. Boxes are numbered so that arrows lead to higher numbers, unless they are marked to lead back.
+def lay_out(
+    sizes: Sequence[tuple[float, float]],
+    arrows: Sequence[tuple[int, int, bool]],
+    sources: Sequence[bool],
+    edges: Mapping[int, int] | None = None,
+) -> Layout:
+    """Place boxes of these sizes.
+
+    Boxes are numbered so that arrows lead to higher numbers, unless they are marked to lead back.
 
     sources  of each box, whether it is to stand just above what it leads to
     edges    of boxes that stand in a row of their own: -1 above all others, 1 below
@@ -63,7 +72,11 @@ def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, in
     width = max((c.x + c.width / 2 for c in cells), default=0.0)
     ways = []
     for a, b, back in arrows:
-        ways.append(around(cells[a], cells[b], width + 30) if back else _way([cells[i] for i in chains[a, b]]))
+        ways.append(
+            around(cells[a], cells[b], width + 30)
+            if back
+            else _way([cells[i] for i in chains[a, b]])
+        )
     if any(back for *_, back in arrows):
         width += 50
     height = max((c.y + c.height / 2 for c in cells), default=0.0)
@@ -84,7 +97,9 @@ def _rank(cells: list[Cell], forward: Sequence[tuple[int, int]], sources: Sequen
             cell.row = min((cells[b].row for b in out[i]), default=1) - 1
 
 
-def _with_passages(cells: list[Cell], forward: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], list[int]], list[list[int]]]:
+def _with_passages(
+    cells: list[Cell], forward: Sequence[tuple[int, int]]
+) -> tuple[dict[tuple[int, int], list[int]], list[list[int]]]:
     rows: dict[int, list[int]] = defaultdict(list)
     for i, cell in enumerate(cells):
         rows[cell.row].append(i)
@@ -107,12 +122,23 @@ def _order(rows: list[list[int]], above: dict[int, list[int]], below: dict[int, 
     for sweep in range(8):
         neighbours = above if sweep % 2 == 0 else below
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wish = {i: sum(position[n] for n in neighbours[i]) / len(neighbours[i]) if neighbours[i] else position[i] for i in row}
+            wish = {
+                i: sum(position[n] for n in neighbours[i]) / len(neighbours[i])
+                if neighbours[i]
+                else position[i]
+                for i in row
+            }
             row.sort(key=lambda i: wish[i])
             position |= {i: float(k) for k, i in enumerate(row)}
 
 
-def _place(cells: list[Cell], rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]], sources: Sequence[bool]) -> None:
+def _place(
+    cells: list[Cell],
+    rows: list[list[int]],
+    above: dict[int, list[int]],
+    below: dict[int, list[int]],
+    sources: Sequence[bool],
+) -> None:
     def boxes(near: list[int]) -> list[int]:  # sources go where there is room beside the others
         return [n for n in near if n >= len(sources) or not sources[n]] or near
 
@@ -129,8 +155,17 @@ def _place(cells: list[Cell], rows: list[list[int]], above: dict[int, list[int]]
             x += cells[i].width + GAP_X
     for sweep in range(12):
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            near = [boxes((above[i] if sweep % 2 == 0 else below[i]) or (below[i] if sweep % 2 == 0 else above[i])) for i in row]
-            wish = [sum(cells[n].x for n in ns) / len(ns) if ns else cells[i].x for i, ns in zip(row, near, strict=True)]
+            near = [
+                boxes(
+                    (above[i] if sweep % 2 == 0 else below[i])
+                    or (below[i] if sweep % 2 == 0 else above[i])
+                )
+                for i in row
+            ]
+            wish = [
+                sum(cells[n].x for n in ns) / len(ns) if ns else cells[i].x
+                for i, ns in zip(row, near, strict=True)
+            ]
             light = [0.01 if i < len(sources) and sources[i] else 1.0 for i in row]
             for i, x in zip(row, _apart(wish, [cells[i].width for i in row], light), strict=True):
                 cells[i].x = x
@@ -140,11 +175,14 @@ def _place(cells: list[Cell], rows: list[list[int]], above: dict[int, list[int]]
 
 
 def _apart(wish: Sequence[float], widths: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The places nearest to those wished for, by weighted least squares, that keep the order and do not overlap."""
+    """The places nearest to those wished for, by weighted least squares, that keep the order and do
+    not overlap.
+    """
     offsets = [0.0]
     for a, b in pairwise(widths):
         offsets.append(offsets[-1] + (a + b) / 2 + GAP_X)
-    blocks: list[tuple[float, float, int]] = []  # the mean of what a block of places wishes for, its weight, its length
+    # the mean of what a block of places wishes for, its weight, its length
+    blocks: list[tuple[float, float, int]] = []
     for w, o, weight in zip(wish, offsets, weights, strict=True):
         mean, n = w - o, 1
         while blocks and blocks[-1][0] > mean:
@@ -162,5 +200,11 @@ def _way(cells: Sequence[Cell]) -> list[tuple[float, float]]:
 
 
 def around(start: Cell, end: Cell, x: float) -> list[tuple[float, float]]:
-    """From the right side of a box to that of an earlier one, with room for those that are drawn as several."""
-    return [(start.x + start.width / 2 + 6, start.y), (x, (start.y + end.y) / 2), (end.x + end.width / 2 + 6, end.y)]
+    """From the right side of a box to that of an earlier one, with room for those that are drawn as
+    several.
+    """
+    return [
+        (start.x + start.width / 2 + 6, start.y),
+        (x, (start.y + end.y) / 2),
+        (end.x + end.width / 2 + 6, end.y),
+    ]

@@ -1,4 +1,6 @@
-"""What a graph keeps in memory for the backward pass, where, and what checkpointing would save: `memory_report`."""
+"""What a graph keeps in memory for the backward pass, where, and what checkpointing would save:
+`memory_report`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines(
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The bytes that operations of one name, or on one line, were the first to keep; `arrays` is how many memories that are."""
+    """The bytes that operations of one name, or on one line, were the first to keep; `arrays` is
+    how many memories that are.
+    """
 
     where: str
     nbytes: int
@@ -28,10 +32,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One memory that the graph keeps: by the array that was kept first, and all operations that keep it or a part of it.
+    """One memory that the graph keeps: by the array that was kept first, and all operations that
+    keep it or a part of it.
 
-    kind  "leaf" (the memory of a leaf of this graph, which is kept anyway), "constant" (an array without a history: data, a mask, an index; the
-          program may hold it, too) or "intermediate" (a result, kept for the backward pass only)
+    kind  "leaf" (the memory of a leaf of this graph, which is kept anyway), "constant" (an array
+          without a history: data, a mask, an index; the program may hold it, too) or "intermediate"
+          (a result, kept for the backward pass only)
     """
 
     nbytes: int
@@ -46,10 +52,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """What would be kept if the graph were cut into `segments` of about equal bytes, each run under func.checkpoint. An estimate.
+    """What would be kept if the graph were cut into `segments` of about equal bytes, each run under
+    func.checkpoint. An estimate.
 
-    kept = between + largest. `between`: the results that one segment makes and a later one uses, which stay; `largest`: what the segment that
-    keeps most keeps, which is there while it is computed again. The forward pass of each segment runs twice.
+    kept = between + largest. `between`: the results that one segment makes and a later one uses,
+    which stay; `largest`: what the segment that keeps most keeps, which is there while it is
+    computed again. The forward pass of each segment runs twice.
     """
 
     segments: int
@@ -71,8 +79,9 @@ def memory_report(tensor: Any, params: Any = None) -> MemoryReport:
 
     params  names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
 
-    Each memory is counted once, whoever keeps it, views of it included. Print the report for its tables. Lines are known of what was
-    recorded within `record_lines` or `detect_anomaly`. Looking runs no hook, and changes nothing.
+    Each memory is counted once, whoever keeps it, views of it included. Print the report for its
+    tables. Lines are known of what was recorded within `record_lines` or `detect_anomaly`. Looking
+    runs no hook, and changes nothing.
     """
     tensors = tensors_of(tensor, "memory_report")
     return MemoryReport(collect(tensors, params))
@@ -86,10 +95,12 @@ class MemoryReport:
     constants      those of arrays without a history, which the program may hold as well
     intermediates  those of results, kept for the backward pass only
     memories       all memories (Kept), the largest first
-    by_operation   Shares by the name of the operation, the largest first; each memory belongs to the operation that kept it first
+    by_operation   Shares by the name of the operation, the largest first; each memory belongs to
+                   the operation that kept it first
     by_line        Shares by source line
     checkpointing  an estimate, see Checkpointing
-    packed         how many arrays are in the hands of saved-tensor hooks, which alone know what they keep
+    packed         how many arrays are in the hands of saved-tensor hooks, which alone know what
+                   they keep
 
     Of what a checkpoint computes again, the arguments that it keeps for that are counted.
     """
@@ -118,12 +129,17 @@ class MemoryReport:
         entries = [(_kept(users, sizes[key], named, key), users) for key, users in merged.items()]
         self.memories = sorted((kept for kept, _ in entries), key=lambda k: -k.nbytes)
         self.leaves, self.constants, self.intermediates = (
-            sum(k.nbytes for k in self.memories if k.kind == kind) for kind in ("leaf", "constant", "intermediate"))
+            sum(k.nbytes for k in self.memories if k.kind == kind)
+            for kind in ("leaf", "constant", "intermediate")
+        )
         self.total = self.leaves + self.constants + self.intermediates
         self.leaf_bytes = sum(nbytes(x) for v in graph.leaves for x in _raws(v.node.variable))  # type: ignore[attr-defined, misc]
         self.by_operation = _shares(entries, lambda v: v.name)
         self.by_line = _shares(entries, lambda v: str(v.site) if v.site else ENABLE)
-        self.checkpointing = _checkpointing(graph, [(users[0][0].number, k.nbytes) for k, users in entries if k.kind == "intermediate"])
+        self.checkpointing = _checkpointing(
+            graph,
+            [(users[0][0].number, k.nbytes) for k, users in entries if k.kind == "intermediate"],
+        )
 
     def largest(self, n: int = 10) -> list[Kept]:
         """The memories that take most."""
@@ -131,26 +147,66 @@ class MemoryReport:
 
     def __str__(self) -> str:
         c = self.checkpointing
-        what = f"{size(self.total)} in {counted(len(self.memories), 'array')}, by {counted(self.operations, 'operation')}"
-        lines = [f"Kept for the backward pass: {what}",
-                 f"  results, for the backward pass only {size(self.intermediates):>12}",
-                 f"  constants (data, masks, indices)    {size(self.constants):>12}",
-                 f"  leaves, kept anyway                 {size(self.leaves):>12}   (all leaves of this graph: {size(self.leaf_bytes)})"]
+        what = (
+            f"{size(self.total)} in {counted(len(self.memories), 'array')}, by "
+            f"{counted(self.operations, 'operation')}"
+        )
+        lines = [
+            f"Kept for the backward pass: {what}",
+            f"  results, for the backward pass only {size(self.intermediates):>12}",
+            f"  constants (data, masks, indices)    {size(self.constants):>12}",
+            f"  leaves, kept anyway                 {size(self.leaves):>12}   (all leaves of "
+            f"this graph: {size(self.leaf_bytes)})",
+        ]
         if self.packed:
-            lines.append(f"  {counted(self.packed, 'array')} in the hands of saved-tensor hooks or of checkpoint, not counted")
+            lines.append(
+                f"  {counted(self.packed, 'array')} in the hands of saved-tensor hooks or of "
+                "checkpoint, not counted"
+            )
         if self.freed:
             lines.append(f"  {counted(self.freed, 'operation')} freed by a backward pass")
-        lines += ["", *_table(("by operation", "bytes", "arrays", "operations"),
-                              [(s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}") for s in self.by_operation[:12]])]
-        lines += ["", *_table(("by line", "bytes", "arrays", "operations"),
-                              [(s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}") for s in self.by_line[:12]])]
-        alike = Counter((described(Output(k.shape, k.dtype)), k.nbytes, k.param or k.kind, _users(k)) for k in self.memories)
-        lines += ["", *_table(("largest", "bytes", "how many", "what", "kept by"),
-                              [(shape, size(n), f"{times:,}", what, users) for (shape, n, what, users), times in list(alike.items())[:8]])]
-        lines += ["", f"With checkpoint in {counted(c.segments, 'segment')} of about equal bytes, about {size(c.kept)} of {size(c.now)} in "
-                  f"results would be kept, {size(c.saved)} less:",
-                  f"  {size(c.between)} of results that pass from one segment to a later one + {size(c.largest)} of the segment that keeps most.",
-                  "  segments = ceil(sqrt(operations)); the forward pass runs twice. An estimate."]
+        lines += [
+            "",
+            *_table(
+                ("by operation", "bytes", "arrays", "operations"),
+                [
+                    (s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}")
+                    for s in self.by_operation[:12]
+                ],
+            ),
+        ]
+        lines += [
+            "",
+            *_table(
+                ("by line", "bytes", "arrays", "operations"),
+                [
+                    (s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}")
+                    for s in self.by_line[:12]
+                ],
+            ),
+        ]
+        alike = Counter(
+            (described(Output(k.shape, k.dtype)), k.nbytes, k.param or k.kind, _users(k))
+            for k in self.memories
+        )
+        lines += [
+            "",
+            *_table(
+                ("largest", "bytes", "how many", "what", "kept by"),
+                [
+                    (shape, size(n), f"{times:,}", what, users)
+                    for (shape, n, what, users), times in list(alike.items())[:8]
+                ],
+            ),
+        ]
+        lines += [
+            "",
+            f"With checkpoint in {counted(c.segments, 'segment')} of about equal bytes, about "
+            f"{size(c.kept)} of {size(c.now)} in results would be kept, {size(c.saved)} less:",
+            f"  {size(c.between)} of results that pass from one segment to a later one + "
+            f"{size(c.largest)} of the segment that keeps most.",
+            "  segments = ceil(sqrt(operations)); the forward pass runs twice. An estimate.",
+        ]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -166,23 +222,54 @@ def _users(k: Kept) -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     lines = [head, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    numeric = [i > 0 and name in ("bytes", "arrays", "operations", "how many") for i, name in enumerate(head)]
-    text = ["  ".join(c.rjust(w) if right else c.ljust(w) for c, w, right in zip(line, widths, numeric, strict=True)).rstrip() for line in lines]
+    numeric = [
+        i > 0 and name in ("bytes", "arrays", "operations", "how many")
+        for i, name in enumerate(head)
+    ]
+    text = [
+        "  ".join(
+            c.rjust(w) if right else c.ljust(w)
+            for c, w, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
     return [text[0], "-" * len(text[0]), *text[1:]]
 
 
-def _kept(users: list[tuple[Vertex, Saved]], nbytes_: int, leaves: dict[int, str | None], key: int) -> Kept:
+def _kept(
+    users: list[tuple[Vertex, Saved]], nbytes_: int, leaves: dict[int, str | None], key: int
+) -> Kept:
     v, s = users[0]
-    kind = "leaf" if key in leaves else "intermediate" if any(s.origin in ("input", "output") for _, s in users) else "constant"
-    return Kept(nbytes_, s.shape, s.dtype, s.name, tuple(v.name for v, _ in users), v.site, kind, leaves.get(key))
+    kind = (
+        "leaf"
+        if key in leaves
+        else "intermediate"
+        if any(s.origin in ("input", "output") for _, s in users)
+        else "constant"
+    )
+    return Kept(
+        nbytes_,
+        s.shape,
+        s.dtype,
+        s.name,
+        tuple(v.name for v, _ in users),
+        v.site,
+        kind,
+        leaves.get(key),
+    )
 
 
-def _shares(entries: Sequence[tuple[Kept, list[tuple[Vertex, Saved]]]], name: Callable[[Vertex], str]) -> list[Share]:
+def _shares(
+    entries: Sequence[tuple[Kept, list[tuple[Vertex, Saved]]]], name: Callable[[Vertex], str]
+) -> list[Share]:
     found: dict[str, list[tuple[int, int]]] = {}
     for kept, users in entries:
         v = users[0][0]
         found.setdefault(name(v), []).append((kept.nbytes, v.number))
-    shares = [Share(where, sum(n for n, _ in kept), len(kept), len({number for _, number in kept})) for where, kept in found.items()]
+    shares = [
+        Share(where, sum(n for n, _ in kept), len(kept), len({number for _, number in kept}))
+        for where, kept in found.items()
+    ]
     return sorted(shares, key=lambda s: (-s.nbytes, s.where))
 
 
@@ -220,7 +307,9 @@ class _Memories:
 
     def settle(self, *wanted: Iterable[int]) -> dict[int, int]:
         """The bytes of each memory, after those whose addresses overlap were found to be one."""
-        spans = sorted((b[0], b[1], key) for key, b in enumerate(self.bounds) if b is not None and b[0] < b[1])
+        spans = sorted(
+            (b[0], b[1], key) for key, b in enumerate(self.bounds) if b is not None and b[0] < b[1]
+        )
         sizes = dict(enumerate(self.sizes))
         start = end = last = -1
         for low, high, key in spans:
@@ -229,7 +318,15 @@ class _Memories:
                 end = max(end, high)
             else:
                 start, end, last = low, high, key
-            sizes[last] = max(self.sizes[last], self.sizes[key], min(end - start, sizes[last] + self.sizes[key])) if key != last else self.sizes[key]
+            sizes[last] = (
+                max(
+                    self.sizes[last],
+                    self.sizes[key],
+                    min(end - start, sizes[last] + self.sizes[key]),
+                )
+                if key != last
+                else self.sizes[key]
+            )
         return sizes
 
 
@@ -242,13 +339,16 @@ def _base(x: Any) -> Any:
 
 
 def _bounds(x: Any) -> tuple[int, int] | None:
-    """The addresses of the first byte and of that behind the last one, where the array lies in the memory of this machine."""
+    """The addresses of the first byte and of that behind the last one, where the array lies in the
+    memory of this machine.
+    """
     import numpy as np
 
     try:
         a = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
         return tuple(map(int, np.lib.array_utils.byte_bounds(a)))  # type: ignore[return-value]
-    except Exception:  # on another device, under a trace, of a dtype that NumPy does not know: an array of its own
+    except Exception:
+        # on another device, under a trace, of a dtype that NumPy does not know: an array of its own
         return None
 
 
@@ -271,10 +371,21 @@ def _checkpointing(graph: Graph, intermediates: list[tuple[int, int]]) -> Checkp
     for number, n in own.items():
         kept[segment[number]] += n
     mean = now // max(1, len(intermediates))
-    between = sum(_passing(v, mean) for v in operations if any(segment[c] > segment[v.number] for c in graph.children[v.number]))
+    between = sum(
+        _passing(v, mean)
+        for v in operations
+        if any(segment[c] > segment[v.number] for c in graph.children[v.number])
+    )
     return Checkpointing(segments, between, max(kept), now)
 
 
 def _passing(v: Vertex, mean: int) -> int:
-    """The bytes of the outputs of an operation; the mean of what is saved where they are not known."""
-    return sum(mean if o is None or o.shape is None or None in o.shape else prod(o.shape) * itemsize(o.dtype or "float64") for o in v.outputs)
+    """The bytes of the outputs of an operation; the mean of what is saved where they are not
+    known.
+    """
+    return sum(
+        mean
+        if o is None or o.shape is None or None in o.shape
+        else prod(o.shape) * itemsize(o.dtype or "float64")
+        for o in v.outputs
+    )

@@ -1,6 +1,9 @@
-"""Where nodes were made: the source line, the labels in force, what the outputs are like. For what draws or counts a graph.
+"""Where nodes were made: the source line, the labels in force, what the outputs are like.
 
-Noted by an observer while `record_lines` or `label` is entered; at other times nothing is noted and nothing costs.
+For what draws or counts a graph.
+
+Noted by an observer while `record_lines` or `label` is entered; at other times nothing is noted and
+nothing costs.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ class Site(NamedTuple):
 
 
 _here = ""
-"""What the names of files are shown without: the folder in which a command was typed, while it runs."""
+"""What the names of files are shown without: the folder in which a command was typed, while it
+runs.
+"""
 
 
 def shown(file: str) -> str:
@@ -77,7 +82,9 @@ _folders: dict[int, tuple[str, ...]] = {}
 
 
 def skipped() -> tuple[str, ...]:
-    """How the file names begin that are nobody's own: those of multigrad, of what it generates, and of the array libraries in use."""
+    """How the file names begin that are nobody's own: those of multigrad, of what it generates, and
+    of the array libraries in use.
+    """
     known = len(element._hosts)
     found = _folders.get(known)
     if found is None:
@@ -86,8 +93,16 @@ def skipped() -> tuple[str, ...]:
             kinds = (*host.backend.array_types, *host.backend.scalar_types)
             names |= {kind.__module__.partition(".")[0] for kind in kinds}
             names.add(getattr(host.backend.namespace, "__name__", "numpy").partition(".")[0])
-        files = (getattr(sys.modules.get(name), "__file__", None) for name in sorted(names - {"builtins", "__main__"}))
-        found = _folders[known] = (OWN, *GENERATED, *PASSING, *(str(Path(f).parent) + os.sep for f in files if f and Path(f).name == "__init__.py"))
+        files = (
+            getattr(sys.modules.get(name), "__file__", None)
+            for name in sorted(names - {"builtins", "__main__"})
+        )
+        found = _folders[known] = (
+            OWN,
+            *GENERATED,
+            *PASSING,
+            *(str(Path(f).parent) + os.sep for f in files if f and Path(f).name == "__init__.py"),
+        )
     return found
 
 
@@ -109,7 +124,9 @@ class Output(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What was noted of a node; `labels` are those in force, outermost first, each with the number of its block."""
+    """What was noted of a node; `labels` are those in force, outermost first, each with the number
+    of its block.
+    """
 
     site: Site | None
     labels: tuple[tuple[str, int], ...]
@@ -139,7 +156,9 @@ def output_of(t: Any) -> Output | None:
 
 
 class _Block:
-    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted."""
+    """A block, as long as it is open: with a label, or, without a name, one whose lines are
+    noted.
+    """
 
     __slots__ = ("name", "number", "open")
 
@@ -152,11 +171,15 @@ class _Block:
 
 
 _ended: list[object] = [object()]
-"""Exchanged whenever a block ends: who knows it from elsewhere (as tasks do, and generators end theirs anywhere) then looks at its own."""
+"""Exchanged whenever a block ends: who knows it from elsewhere (as tasks do, and generators end
+theirs anywhere) then looks at its own.
+"""
 
 
 class _Notes(Observer):
-    """Notes of every new node the blocks that are open. There is one in a context: entering or leaving a block puts another in its place.
+    """Notes of every new node the blocks that are open.
+
+    There is one in a context: entering or leaving a block puts another in its place.
 
     lines  whether the line of the program is wanted
     known  what `_ended` held when all blocks were open
@@ -175,7 +198,8 @@ class _Notes(Observer):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if operands and self.plain is _ended[0] and type(result) is Tensor:
-            notes(node)[NOTE] = self.labels, result._elem, result._array.shape  # what `noted` makes a Note of
+            # what `noted` makes a Note of
+            notes(node)[NOTE] = self.labels, result._elem, result._array.shape
         elif type(node) is not AccumulateGrad:
             self._note(node, result)
 
@@ -228,7 +252,10 @@ def note_of(node: Node) -> Note | None:
 
 
 class _Noting:
-    """A context manager whose blocks are noted. It may be entered several times, and left in any order and context."""
+    """A context manager whose blocks are noted.
+
+    It may be entered several times, and left in any order and context.
+    """
 
     def __init__(self) -> None:
         self._entered: list[_Block] = []
@@ -244,7 +271,8 @@ class _Noting:
 
     def __exit__(self, *exc: object) -> None:
         inside = _open()
-        block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]  # a generator may end it anywhere
+        # a generator may end it anywhere
+        block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]
         self._entered.remove(block)
         block.end()
         if block in inside or not _open():
@@ -258,11 +286,13 @@ def _open() -> tuple[_Block, ...]:
 
 
 class record_lines(_Noting):
-    """Within this context, nodes remember the line of the program that made them, and the shapes and dtypes of their outputs.
+    """Within this context, nodes remember the line of the program that made them, and the shapes
+    and dtypes of their outputs.
 
-    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. It belongs to this thread and asyncio task, to tasks
-    begun inside, and to threads that run in a copy of its context. Also a decorator: while the function runs, which may be a coroutine function;
-    of a generator, while its steps do.
+    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. It
+    belongs to this thread and asyncio task, to tasks begun inside, and to threads that run in a
+    copy of its context. Also a decorator: while the function runs, which may be a coroutine
+    function; of a generator, while its steps do.
     """
 
     def _block(self) -> _Block:
@@ -273,16 +303,20 @@ class record_lines(_Noting):
 
 
 class label(_Noting):
-    """Within this context, on this thread or task, nodes belong to the part of the graph of this name: what `draw` folds a large graph by.
+    """Within this context, on this thread or task, nodes belong to the part of the graph of this
+    name: what `draw` folds a large graph by.
 
-    Labels nest. Also a decorator: each call of the function is one block of that name, of a coroutine function, too. A generator function that
-    is decorated has its label while its steps run, and what runs between them has not; the label of a `with` around a `yield` stays in force
+    Labels nest. Also a decorator: each call of the function is one block of that name, of a
+    coroutine function, too. A generator function that is decorated has its label while its steps
+    run, and what runs between them has not; the label of a `with` around a `yield` stays in force
     until the block ends.
     """
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"label takes the name of a part of the graph, a str, not {type(name).__name__}")
+            raise TypeError(
+                f"label takes the name of a part of the graph, a str, not {type(name).__name__}"
+            )
         super().__init__()
         self.name = name
         self._number = 0  # of the call that it is for

@@ -54,10 +54,23 @@ addEventListener("resize", shown.fit);
 
 def embedded(data: Any) -> str:
     """JSON that may stand in a page."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return (
+        json.dumps(data, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )
 
 
 def page(summary: str, drawing: str, data: dict[str, Any]) -> str:
     """The whole page. `data`: what `showGraph` takes."""
-    parts = {"SUMMARY": escape(summary), "DRAWING": drawing, "DATA": embedded(data), "SCRIPT": SCRIPT, "STYLES": STYLES, "LIGHT": LIGHT, "DARK": DARK}
+    parts = {
+        "SUMMARY": escape(summary),
+        "DRAWING": drawing,
+        "DATA": embedded(data),
+        "SCRIPT": SCRIPT,
+        "STYLES": STYLES,
+        "LIGHT": LIGHT,
+        "DARK": DARK,
+    }
     return re.sub(f"@({'|'.join(parts)})@", lambda m: parts[m[1]], _PAGE)

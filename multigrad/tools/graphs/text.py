@@ -11,22 +11,36 @@ from .folding import Box, described
 from .vertices import bytes_kept, tensors_of
 
 
-def print_graph(tensor: Any, params: Any = None, *, depth: int | None = None, fold: bool | None = None, max_nodes: int = 100,
-                file: TextIO | None = None, rich: bool = False) -> None:
-    """Print the graph of a Tensor, or of several, as a tree: below each operation those that made its operands.
+def print_graph(
+    tensor: Any,
+    params: Any = None,
+    *,
+    depth: int | None = None,
+    fold: bool | None = None,
+    max_nodes: int = 100,
+    file: TextIO | None = None,
+    rich: bool = False,
+) -> None:
+    """Print the graph of a Tensor, or of several, as a tree: below each operation those that made
+    its operands.
 
     depth   how many operations deep, from the output; default: all
-    params, fold, max_nodes  as for `draw`: the names of leaves, and whether what repeats is shown once
+    params, fold, max_nodes  as for `draw`: the names of leaves, and whether what repeats is shown
+                             once
     file    where to print it; default: standard output
     rich    in colours, by the package `rich` (pip install rich), which wraps nothing
 
-    A line tells the operation, the shape and dtype of its output, what it keeps for the backward pass, and its line if that was recorded;
-    behind an arrow stand the operands that are leaves, or that were shown already: those have a number (#3).
+    A line tells the operation, the shape and dtype of its output, what it keeps for the backward
+    pass, and its line if that was recorded; behind an arrow stand the operands that are leaves, or
+    that were shown already: those have a number (#3).
     """
     if depth is not None and (not isinstance(depth, int) or depth < 1):
         raise ValueError(f"print_graph: depth must be a positive number or None, not {depth!r}")
     tensors_of(tensor, "print_graph")
-    lines = [readable(line).replace("\n", "\\n") for line in _lines(draw(tensor, params, fold=fold, max_nodes=max_nodes), depth)]
+    lines = [
+        readable(line).replace("\n", "\\n")
+        for line in _lines(draw(tensor, params, fold=fold, max_nodes=max_nodes), depth)
+    ]
     if rich:
         _print_rich(lines, file)
         return
@@ -55,7 +69,9 @@ def _lines(picture: GraphPicture, depth: int | None) -> list[str]:
             lines.append(f"{lead}{box.title} #{numbers[i]}")
             continue
         operands = made_of[i]
-        inline = [_named(boxes[n], numbers) for n in operands if boxes[n].kind == "leaf" or n in numbers]
+        inline = [
+            _named(boxes[n], numbers) for n in operands if boxes[n].kind == "leaf" or n in numbers
+        ]
         below = [n for n in operands if boxes[n].kind != "leaf" and n not in numbers]
         if users[i] > 1 or i in again:
             numbers[i] = len(numbers) + 1
@@ -69,7 +85,14 @@ def _lines(picture: GraphPicture, depth: int | None) -> list[str]:
         for k, n in reversed(list(enumerate(below))):
             if len(below) > 1:
                 last = k == len(below) - 1
-                stack.append((n, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), level + 1))
+                stack.append(
+                    (
+                        n,
+                        indent + ("└─ " if last else "├─ "),
+                        indent + ("   " if last else "│  "),
+                        level + 1,
+                    )
+                )
     if hidden:
         lines.append(f"({counted(hidden, 'place')} where the depth of {depth} ends)")
     return lines
@@ -80,7 +103,11 @@ def _line(box: Box, number: int | None, inline: list[str], again: bool) -> str:
     if box.kind == "output":
         return f"{text}: {'; '.join(box.rows)}"
     v = box.members[0]
-    parts = [counted(len(box.members), "operation") if box.kind == "group" else "; ".join(described(o) for o in v.outputs)]
+    parts = [
+        counted(len(box.members), "operation")
+        if box.kind == "group"
+        else "; ".join(described(o) for o in v.outputs)
+    ]
     kept = bytes_kept(box.members)
     if kept:
         parts.append(f"keeps {size(kept)}")
@@ -104,7 +131,10 @@ def _print_rich(lines: list[str], file: TextIO | None) -> None:
         from rich.console import Console
         from rich.text import Text
     except ImportError:
-        raise RuntimeError("print_graph(rich=True) needs the package rich: pip install rich. Without it, leave rich=True out") from None
+        raise RuntimeError(
+            "print_graph(rich=True) needs the package rich: pip install rich. Without it, leave "
+            "rich=True out"
+        ) from None
     console = Console(file=file, soft_wrap=True)
     for i, line in enumerate(lines):
         text = Text(line, style="dim" if i == 0 else "")

@@ -1,25 +1,55 @@
-"""How a page shows the picture of a graph: moved and zoomed, with groups that open and close, in colours by kind or by bytes.
+"""How a page shows the picture of a graph: moved and zoomed, with groups that open and close, in
+colours by kind or by bytes.
 
-`STYLES` and `SCRIPT` are parts of a page, that of `draw` and that of a run. The page has an element of class `graph` around the `<svg>` with the
-group `#graph-all`, and one of class `graph-tools`. It calls `showGraph` with both, the data of `GraphPicture.data`, and the function that shows a
-text at the pointer.
+`STYLES` and `SCRIPT` are parts of a page, that of `draw` and that of a run. The page has an element
+of class `graph` around the `<svg>` with the group `#graph-all`, and one of class `graph-tools`. It
+calls `showGraph` with both, the data of `GraphPicture.data`, and the function that shows a text at
+the pointer.
 """
 
 from __future__ import annotations
 
-KINDS = ("leaf", "elementwise", "linear algebra", "reduction", "shape and indexing", "own derivative", "other", "group", "output")
+KINDS = (
+    "leaf",
+    "elementwise",
+    "linear algebra",
+    "reduction",
+    "shape and indexing",
+    "own derivative",
+    "other",
+    "group",
+    "output",
+)
 """What a box may be, in the order of the legend."""
 
-_LIGHT = {"leaf": ("#dbeafe", "#3b82f6"), "elementwise": ("#f3f4f6", "#9ca3af"), "linear-algebra": ("#ffedd5", "#f97316"),
-          "reduction": ("#cffafe", "#0891b2"), "shape-and-indexing": ("#fef9c3", "#ca8a04"), "own-derivative": ("#fce7f3", "#db2777"),
-          "other": ("#e5e7eb", "#4b5563"), "group": ("#ede9fe", "#8b5cf6"), "output": ("#dcfce7", "#22c55e")}
-_DARK = {"leaf": ("#1e3a5f", "#60a5fa"), "elementwise": ("#272c36", "#6b7280"), "linear-algebra": ("#5a2e0c", "#fb923c"),
-         "reduction": ("#0e4552", "#22d3ee"), "shape-and-indexing": ("#4a3b06", "#facc15"), "own-derivative": ("#5c1a3c", "#f472b6"),
-         "other": ("#374151", "#9ca3af"), "group": ("#3b2a66", "#a78bfa"), "output": ("#14532d", "#4ade80")}
+_LIGHT = {
+    "leaf": ("#dbeafe", "#3b82f6"),
+    "elementwise": ("#f3f4f6", "#9ca3af"),
+    "linear-algebra": ("#ffedd5", "#f97316"),
+    "reduction": ("#cffafe", "#0891b2"),
+    "shape-and-indexing": ("#fef9c3", "#ca8a04"),
+    "own-derivative": ("#fce7f3", "#db2777"),
+    "other": ("#e5e7eb", "#4b5563"),
+    "group": ("#ede9fe", "#8b5cf6"),
+    "output": ("#dcfce7", "#22c55e"),
+}
+_DARK = {
+    "leaf": ("#1e3a5f", "#60a5fa"),
+    "elementwise": ("#272c36", "#6b7280"),
+    "linear-algebra": ("#5a2e0c", "#fb923c"),
+    "reduction": ("#0e4552", "#22d3ee"),
+    "shape-and-indexing": ("#4a3b06", "#facc15"),
+    "own-derivative": ("#5c1a3c", "#f472b6"),
+    "other": ("#374151", "#9ca3af"),
+    "group": ("#3b2a66", "#a78bfa"),
+    "output": ("#14532d", "#4ade80"),
+}
 
 
 def _colours(kinds: dict[str, tuple[str, str]]) -> str:
-    return "; ".join(f"--fill-{kind}: {fill}; --edge-{kind}: {edge}" for kind, (fill, edge) in kinds.items())
+    return "; ".join(
+        f"--fill-{kind}: {fill}; --edge-{kind}: {edge}" for kind, (fill, edge) in kinds.items()
+    )
 
 
 LIGHT = f"""{_colours(_LIGHT)}; --ink: #111827; --ink-soft: #4b5563; --way: #9ca3af; --changed: #dc2626; --hit: #ea580c;

@@ -1,4 +1,6 @@
-"""Floating point operations of the events: those of each call by its shapes, all examples included, and each counted once."""
+"""Floating point operations of the events: those of each call by its shapes, all examples included,
+and each counted once.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,23 @@ def is_array(x: Any) -> bool:
 
 @per_operation
 def _defaults(op: Op) -> dict[str, Any]:
-    return {name: p.default if p.default is not p.empty else None for name, p in op.signature.parameters.items()}
+    return {
+        name: p.default if p.default is not p.empty else None
+        for name, p in op.signature.parameters.items()
+    }
 
 
 def given(call: Call) -> dict[str, Any]:
     """The arguments of an operation by their names, defaults included."""
     assert call.op is not None
     values, order, args = _defaults(call.op).copy(), call.order, call.args
-    if len(args) > len(order) or (order and args and call.op.roles[order[0]] == "arrays" and not isinstance(args[0], (list, tuple))):  # *arrays
+    # *arrays
+    if len(args) > len(order) or (
+        order
+        and args
+        and call.op.roles[order[0]] == "arrays"
+        and not isinstance(args[0], (list, tuple))
+    ):
         values[order[0]] = args
     else:
         values.update(zip(order, args, strict=False))
@@ -42,7 +53,9 @@ def given(call: Call) -> dict[str, Any]:
 
 
 def _batches(x: Any) -> dict[int, int]:
-    """The numbers of examples that an array stands for, by the levels of vmap. (A tangent may have others than its primal.)"""
+    """The numbers of examples that an array stands for, by the levels of vmap. (A tangent may have
+    others than its primal.)
+    """
     found: dict[int, int] = {}
     while isinstance(x, Layer):
         if type(x) is Batched:
@@ -52,34 +65,66 @@ def _batches(x: Any) -> dict[int, int]:
 
 
 def flops(call: Call, result: Any) -> int:
-    """The floating point operations of a call, by the shapes: for all examples, and without those of a tangent."""
+    """The floating point operations of a call, by the shapes: for all examples, and without those
+    of a tangent.
+    """
     if call.op is None or not formulas.known(call.op.name):
         return 0
     values = given(call)
     shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}
-    results = [x for x in (result if isinstance(result, (tuple, list)) else (result,)) if is_array(x)]
+    results = [
+        x for x in (result if isinstance(result, (tuple, list)) else (result,)) if is_array(x)
+    ]
     levels: dict[int, int] = {}
     for x in results:
         levels.update(_batches(x))
-    examples = {n: prod(_batches(values[n]).values()) for n in shapes} | {"": prod(levels.values())} if levels else {}
+    examples = (
+        {n: prod(_batches(values[n]).values()) for n in shapes} | {"": prod(levels.values())}
+        if levels
+        else {}
+    )
     inner = next((x for v in values.values() for x in arrays(v)), None)
     host = None if inner is None else host_of(inner)
-    complex_ = host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
-    return formulas.count(call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples)
+    complex_ = (
+        host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
+    )
+    return formulas.count(
+        call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples
+    )
 
 
 def wanted_gradients(node: Any) -> int:
-    """The gradient by one factor of a product takes as many operations as the product. Of other nodes nothing is known."""
+    """The gradient by one factor of a product takes as many operations as the product.
+
+    Of other nodes nothing is known.
+    """
     rule = getattr(node, "rule", None)
-    return sum(1 for need in rule.needs if need) if rule is not None and rule.op.kind == "multilinear" else 0
+    return (
+        sum(1 for need in rule.needs if need)
+        if rule is not None and rule.op.kind == "multilinear"
+        else 0
+    )
 
 
-def over_layers(rule: Callable[..., Any], op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: Any) -> Any:
-    """Run the rule of a tangent over the differentiable namespace, so that what it calls is seen, where it would run on raw arrays."""
+def over_layers(
+    rule: Callable[..., Any],
+    op: Op,
+    xp: Any,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    ans: Any,
+    raw: Any,
+) -> Any:
+    """Run the rule of a tangent over the differentiable namespace, so that what it calls is seen,
+    where it would run on raw arrays.
+    """
     bound = element_of(ans[0] if op.outputs != () else ans).host.bound
     if xp is bound:
         return rule(op, xp, values, tangents, ans, raw)
-    lifted = [x if role == "plain" else _lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
+    lifted = [
+        x if role == "plain" else _lifted(x)
+        for role, x in zip(op.roles.values(), values, strict=True)
+    ]
     found = rule(op, bound, lifted, [_lifted(t) for t in tangents], _lifted(ans))
     return strip(found) if op.outputs == () else tuple(map(strip, found))
 
@@ -93,21 +138,31 @@ def _lifted(x: Any) -> Any:
 def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
     """Have what an event counts not be counted again inside of it.
 
-    An operation counts for all that carries it out; what runs in the rule of its tangent comes on top. The node of a product counts what its
-    rule calls, where that is seen, in the place of the estimate. `products`: those nodes, by id, with whether there is nothing but the rule
-    inside (else there are hooks, too).
+    An operation counts for all that carries it out; what runs in the rule of its tangent comes on
+    top. The node of a product counts what its rule calls, where that is seen, in the place of the
+    estimate. `products`: those nodes, by id, with whether there is nothing but the rule inside
+    (else there are hooks, too).
     """
     inside: set[int] = set()
     for event in events:  # parents begin first
         around = event.cpu_parent
-        if around is not None and around._rule is event._rule and (id(around) in inside or (around.scope == FORWARD and around.flops)):
+        if (
+            around is not None
+            and around._rule is event._rule
+            and (id(around) in inside or (around.scope == FORWARD and around.flops))
+        ):
             inside.add(id(event))
     for event in events:
         if id(event) in inside:
             event.flops = 0
     for event in events:
         if id(event) in products:
-            parts = [part for child in event.cpu_children if products[id(event)] or child._rule is not event._rule for part in _all_of(child)]
+            parts = [
+                part
+                for child in event.cpu_children
+                if products[id(event)] or child._rule is not event._rule
+                for part in _all_of(child)
+            ]
             seen = sum(part.flops for part in parts)
             if seen:
                 event.flops = seen

@@ -1,6 +1,7 @@
 """What the profiler found, as torch.autograd.profiler_util: events, lists of them, averages.
 
-All times are microseconds, all memory is bytes. What PyTorch calls `cuda_...` is `device_...`; the old names warn.
+All times are microseconds, all memory is bytes. What PyTorch calls `cuda_...` is `device_...`; the
+old names warn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Any, NamedTuple, cast
 from . import BACKWARD, FORWARD, table, trace
 from .nesting import merge_twins, nest, share_time
 
-__all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "StringTable"]
+__all__ = [
+    "EventList",
+    "FormattedTimesMixin",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "StringTable",
+]
 
 
 class Interval:
@@ -43,7 +52,9 @@ def _formatted(name: str) -> Any:
 
 def _renamed(old: str, new: str) -> Any:
     def get(self: Any) -> Any:
-        warnings.warn(f"`{old}` is deprecated, please use `{new}` instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            f"`{old}` is deprecated, please use `{new}` instead.", FutureWarning, stacklevel=2
+        )
         return getattr(self, new)
 
     return property(get, doc=f"The former name of `{new}`.")
@@ -78,7 +89,8 @@ class FormattedTimesMixin:
 class FunctionEvent(FormattedTimesMixin):
     """One call: of an operation, of a node of a backward pass, or of a block with a label.
 
-    sequence_nr   the number of the node; an operation and the node it made have the same one, others have -1
+    sequence_nr   the number of the node; an operation and the node it made have the same one,
+                  others have -1
     scope         0 an operation, 1 a node, 7 a label
     thread        where it ran; fwd_thread: where the operation ran that made the node
     lane          the asyncio task of the label that it belongs to, 0 for none
@@ -86,13 +98,38 @@ class FunctionEvent(FormattedTimesMixin):
     kernels       work on a device, where that was measured
     """
 
-    def __init__(self, id: int, name: str, thread: int, start_us: float, end_us: float, overload_name: str = "",
-                 fwd_thread: int | None = None, input_shapes: Any = None, stack: list[str] | None = None, scope: int = FORWARD,
-                 use_device: str | None = None, cpu_memory_usage: int = 0, device_memory_usage: int = 0, is_async: bool = False,
-                 is_remote: bool = False, sequence_nr: int = -1, node_id: int = -1, device_type: str = "cpu", device_index: int = 0,
-                 device_resource_id: int | None = None, is_legacy: bool = False, flops: int | None = None, trace_name: str | None = None,
-                 concrete_inputs: Any = None, kwinputs: Any = None, is_user_annotation: bool = False, structured_input_shapes: Any = None,
-                 input_dtypes: Any = None, lane: int = 0) -> None:
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        overload_name: str = "",
+        fwd_thread: int | None = None,
+        input_shapes: Any = None,
+        stack: list[str] | None = None,
+        scope: int = FORWARD,
+        use_device: str | None = None,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        is_async: bool = False,
+        is_remote: bool = False,
+        sequence_nr: int = -1,
+        node_id: int = -1,
+        device_type: str = "cpu",
+        device_index: int = 0,
+        device_resource_id: int | None = None,
+        is_legacy: bool = False,
+        flops: int | None = None,
+        trace_name: str | None = None,
+        concrete_inputs: Any = None,
+        kwinputs: Any = None,
+        is_user_annotation: bool = False,
+        structured_input_shapes: Any = None,
+        input_dtypes: Any = None,
+        lane: int = 0,
+    ) -> None:
         self.id = id
         self.node_id = node_id
         self.name = name
@@ -128,7 +165,9 @@ class FunctionEvent(FormattedTimesMixin):
         self._op: Any = None  # the declaration of an operation
         self._rule: object = None  # the run of a rule that called it, see observe.Place
         self._own_time: float | None = None
-        self._cost = 0.0, 0.0  # the microseconds before and behind it that noting it took, which are not of what is around it
+        # the microseconds before and behind it that noting it took, which are not of what is around
+        # it
+        self._cost = 0.0, 0.0
         self._hidden = 0.0  # those of what inside of it is no event any more
 
     def append_kernel(self, name: Any, device: int, duration: float) -> None:
@@ -155,14 +194,20 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long it took without the events inside. Where labels overlap, each moment counts for the event that began last."""
+        """How long it took without the events inside.
+
+        Where labels overlap, each moment counts for the event that began last.
+        """
         if self.is_async:
             return 0.0
         if self._own_time is not None:
             return self._own_time
         covered, reach = 0.0, float("-inf")
         for child in self.cpu_children:  # sorted by start
-            start, end = max(child.time_range.start - child._cost[0], reach), child.time_range.end + child._cost[1]
+            start, end = (
+                max(child.time_range.start - child._cost[0], reach),
+                child.time_range.end + child._cost[1],
+            )
             if end > start:
                 covered += end - start
                 reach = end
@@ -182,32 +227,72 @@ class FunctionEvent(FormattedTimesMixin):
         """The time on the device without that of the events inside."""
         if self.is_async or not self.use_device:
             return 0.0
-        return max(self.device_time_total - sum(child.device_time_total for child in self.cpu_children), 0.0)
+        return max(
+            self.device_time_total - sum(child.device_time_total for child in self.cpu_children),
+            0.0,
+        )
 
     @property
     def self_cpu_memory_usage(self) -> int:
         """What was allocated less what was freed on the host, without the events inside."""
-        return 0 if self.is_async else self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+        return (
+            0
+            if self.is_async
+            else self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+        )
 
     @property
     def self_device_memory_usage(self) -> int:
         """What was allocated less what was freed on the device, without the events inside."""
-        return 0 if self.is_async else self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+        return (
+            0
+            if self.is_async
+            else self.device_memory_usage
+            - sum(child.device_memory_usage for child in self.cpu_children)
+        )
 
     def __repr__(self) -> str:
         device = self.use_device
-        return (f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} device_type={self.device_type} "
-                f"node_id={self.node_id} cpu_time={self.cpu_time_str} start_us={self.time_range.start} end_us={self.time_range.end} "
-                f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} name={self.name} "
-                f"thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
-                f"{device}_memory_usage={self.device_memory_usage} is_async={self.is_async} is_remote={self.is_remote} "
-                f"seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>")
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={self.device_type} node_id={self.node_id} "
+            f"cpu_time={self.cpu_time_str} start_us={self.time_range.start} "
+            f"end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} "
+            f"{device}_time={self.device_time_str} name={self.name} thread={self.thread} "
+            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
+            f"{device}_memory_usage={self.device_memory_usage} is_async={self.is_async} "
+            f"is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
+        )
 
 
-SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage", "device_memory_usage",
-          "self_cpu_memory_usage", "self_device_memory_usage", "count", "flops")
-TAKEN = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack", "scope", "device_type",
-         "is_legacy", "use_device", "is_user_annotation")
+SUMMED = (
+    "cpu_time_total",
+    "device_time_total",
+    "self_cpu_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "self_cpu_memory_usage",
+    "self_device_memory_usage",
+    "count",
+    "flops",
+)
+TAKEN = (
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+)
 
 
 class FunctionEventAvg(FormattedTimesMixin):
@@ -258,16 +343,32 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     def __repr__(self) -> str:
         device = "cuda" if not self.use_device else self.use_device
-        return (f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
-                f" self_{device}_time={self.self_device_time_total_str} {device}_time={self.device_time_str} "
-                f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>")
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  "
+            f"self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} "
+            f"{device}_memory_usage={self.device_memory_usage}>"
+        )
 
 
 class EventList(list[Any]):
-    """Events in the order in which they began, or averages. `notes` stand above its table, `footer` below."""
+    """Events in the order in which they began, or averages.
 
-    def __init__(self, *args: Any, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False,
-                 notes: Sequence[str] = (), footer: Sequence[str] = (), counters: Sequence[Any] = ()) -> None:
+    `notes` stand above its table, `footer` below.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        use_device: str | None = None,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+        notes: Sequence[str] = (),
+        footer: Sequence[str] = (),
+        counters: Sequence[Any] = (),
+    ) -> None:
         super().__init__(*args)
         self._use_device = use_device
         self._profile_memory = profile_memory
@@ -281,12 +382,23 @@ class EventList(list[Any]):
         return self.table()
 
     def _like(self, events: Iterable[Any]) -> EventList:
-        return EventList(events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops,
-                         notes=self._notes, footer=self._footer)
+        return EventList(
+            events,
+            use_device=self._use_device,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+            notes=self._notes,
+            footer=self._footer,
+        )
 
-    def _build_tree(self, parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
-                    count: Callable[[], None] | None = None) -> None:
-        """Put every event inside of the innermost one around it. `parents` says where time alone does not tell: labels of tasks.
+    def _build_tree(
+        self,
+        parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
+        count: Callable[[], None] | None = None,
+    ) -> None:
+        """Put every event inside of the innermost one around it.
+
+        `parents` says where time alone does not tell: labels of tasks.
 
         `count` is called while what carries out an operation still stands in it.
         """
@@ -305,24 +417,37 @@ class EventList(list[Any]):
         """The sum of all self times on the host."""
         return float(sum(event.self_cpu_time_total for event in self))
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
-              max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80, header: str | None = None,
-              top_level_events_only: bool = False, time_unit: str | None = None) -> str:
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
         """The events as a table.
 
-        sort_by                an attribute, from the highest down: cpu_time, cuda_time, cpu_time_total, cuda_time_total, cpu_memory_usage,
-                               cuda_memory_usage, self_cpu_time_total, self_cpu_memory_usage, count, ...; by default in the order of their
-                               first calls
+        sort_by                an attribute, from the highest down: cpu_time, cuda_time,
+                               cpu_time_total, cuda_time_total, cpu_memory_usage, cuda_memory_usage,
+                               self_cpu_time_total, self_cpu_memory_usage, count, ...; by default in
+                               the order of their first calls
         row_limit              the most rows
         header                 a line above
         top_level_events_only  leave out what is inside of other events
         time_unit              "s", "ms" or "us" for all times
         """
         widths = table.Widths(max_name_column_width, max_src_column_width, max_shapes_column_width)
-        return table.build(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
+        return table.build(
+            self, sort_by, row_limit, widths, header, top_level_events_only, time_unit
+        )
 
     def export_chrome_trace(self, path: Any) -> None:
-        """Write the events in the trace event format, for chrome://tracing and Perfetto, as a JSON array."""
+        """Write the events in the trace event format, for chrome://tracing and Perfetto, as a JSON
+        array.
+        """
         trace.write(path, trace.trace_events(self))
 
     def supported_export_stacks_metrics(self) -> list[str]:
@@ -335,17 +460,26 @@ class EventList(list[Any]):
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         trace.write_stacks(path, self, metric.replace("cuda", "device"))
 
-    def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
-        """One FunctionEventAvg for all events of a name, and of the same shapes of arguments, or the same innermost lines of the program."""
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """One FunctionEventAvg for all events of a name, and of the same shapes of arguments, or
+        the same innermost lines of the program.
+        """
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
         found: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = [event.key, event.node_id, event.is_user_annotation]
-            key += [event.overload_name] * group_by_overload_name + [str(event.input_shapes)] * group_by_input_shapes
-            found[(*key, *event.stack[:max(group_by_stack_n, 0)])].add(event)
+            key += [event.overload_name] * group_by_overload_name + [
+                str(event.input_shapes)
+            ] * group_by_input_shapes
+            found[(*key, *event.stack[: max(group_by_stack_n, 0)])].add(event)
         for average in found.values():
-            average.stack = average.stack[:max(group_by_stack_n, 0)]
+            average.stack = average.stack[: max(group_by_stack_n, 0)]
             average.input_shapes = average.input_shapes if group_by_input_shapes else ""
         return self._like(found.values())
 
@@ -360,8 +494,14 @@ class EventList(list[Any]):
 
 
 def _take_stacks(events: Iterable[FunctionEvent]) -> None:
-    """A node, and all inside of it, has the stack of the operation that made it: that of its pass says less."""
-    made = {e.sequence_nr: e.stack for e in events if e.scope == FORWARD and e.sequence_nr >= 0 and e.stack}
+    """A node, and all inside of it, has the stack of the operation that made it: that of its pass
+    says less.
+    """
+    made = {
+        e.sequence_nr: e.stack
+        for e in events
+        if e.scope == FORWARD and e.sequence_nr >= 0 and e.stack
+    }
     for event in events:
         node: FunctionEvent | None = event
         while node is not None and node.scope != BACKWARD:
@@ -392,7 +532,9 @@ def _demangler() -> Any:
 
 
 def demangle(name: str) -> str:
-    """A mangled name of C++ as it was written, where the library for that is there; any other name itself."""
+    """A mangled name of C++ as it was written, where the library for that is there; any other name
+    itself.
+    """
     function = _demangler() if name.startswith("_Z") else None
     if function is None:
         return name

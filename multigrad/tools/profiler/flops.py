@@ -1,8 +1,11 @@
-"""Floating point operations by shapes. A multiplication and an addition of real numbers count one each.
+"""Floating point operations by shapes.
 
-Sources: for factorisations "Matrix Computations" (Golub and Van Loan, 4th edition; section numbers below) and appendix C of LAPACK Working
-Note 41, leading terms; for transforms 5 N log2 N, the convention of FFTW's benchmarks, half of it for real ones
-(http://www.fftw.org/speed/method.html). Of complex numbers a multiplication and an addition count 8 for 2. What is not in the tables below
+A multiplication and an addition of real numbers count one each.
+
+Sources: for factorisations "Matrix Computations" (Golub and Van Loan, 4th edition; section numbers
+below) and appendix C of LAPACK Working Note 41, leading terms; for transforms 5 N log2 N, the
+convention of FFTW's benchmarks, half of it for real ones (http://www.fftw.org/speed/method.html).
+Of complex numbers a multiplication and an addition count 8 for 2. What is not in the tables below
 counts nothing: no guess is made.
 """
 
@@ -23,15 +26,23 @@ def _matmul(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape
     return 2.0 * math.prod(outs[0]) * shapes["x1"][-1]  # 2 m n k, GvL 1.1
 
 
-def _vecdot(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+def _vecdot(
+    given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
+) -> float:
     axis = given.get("axis")
     return 2.0 * math.prod(outs[0]) * shapes["x1"][-1 if axis is None else axis]
 
 
-def _tensordot(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+def _tensordot(
+    given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
+) -> float:
     axes = given.get("axes")
     x1 = shapes["x1"]
-    summed = [x1[a] for a in axes[0]] if isinstance(axes, (tuple, list)) else x1[len(x1) - (2 if axes is None else axes):]
+    summed = (
+        [x1[a] for a in axes[0]]
+        if isinstance(axes, (tuple, list))
+        else x1[len(x1) - (2 if axes is None else axes) :]
+    )
     return 2.0 * math.prod(outs[0]) * math.prod(summed)
 
 
@@ -52,7 +63,8 @@ def _of_matrix(count: Callable[[float, float], float]) -> _Rule:
 def _solve(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
     n = shapes["x1"][-1]
     batch = math.prod(shapes["x1"][:-2])
-    return batch * 2 * n**3 / 3 + 2.0 * n * math.prod(outs[0])  # LU, GvL 3.2, and two triangular systems for each column, 3.1
+    # LU, GvL 3.2, and two triangular systems for each column, 3.1
+    return batch * 2 * n**3 / 3 + 2.0 * n * math.prod(outs[0])
 
 
 def _power(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
@@ -66,7 +78,9 @@ def _transform(name: str) -> _Rule:
     several, real = name.endswith("n"), name not in ("fft", "ifft", "fftn", "ifftn")
     given_by_x = name in ("rfft", "rfftn", "ihfft")  # the result has half of it
 
-    def rule(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    def rule(
+        given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
+    ) -> float:
         lengths = list(shapes["x"] if given_by_x else outs[0])
         axes: Any = given.get("axes") if several else (given.get("axis", -1),)
         sizes = given.get("s") if several else None if given.get("n") is None else (given["n"],)
@@ -94,14 +108,29 @@ RULES: dict[str, _Rule] = {
     "linalg.slogdet": _of_matrix(lambda m, n: 2 * n**3 / 3),
     "linalg.inv": _of_matrix(lambda m, n: 2 * n**3),  # LAPACK: getrf and getri
     "linalg.solve": _solve,
-    "linalg.qr": _of_matrix(lambda m, n: 2 * (2 * m * n**2 - 2 * n**3 / 3)),  # Householder, GvL 5.2, and as much for Q
+    # Householder, GvL 5.2, and as much for Q
+    "linalg.qr": _of_matrix(lambda m, n: 2 * (2 * m * n**2 - 2 * n**3 / 3)),
     "linalg.eigh": _of_matrix(lambda m, n: 9 * n**3),  # GvL 8.3: symmetric QR with vectors
     "linalg.eigvalsh": _of_matrix(lambda m, n: 4 * n**3 / 3),
     "linalg.svd": _of_matrix(lambda m, n: 6 * m * n**2 + 20 * n**3),  # GvL 8.6: R-SVD, thin
     "linalg.svdvals": _of_matrix(lambda m, n: 2 * m * n**2 + 2 * n**3),
     "linalg.pinv": _of_matrix(lambda m, n: 6 * m * n**2 + 20 * n**3 + 2 * m * n**2),
     "linalg.matrix_power": _power,
-    **{f"fft.{name}": _transform(name) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft")},
+    **{
+        f"fft.{name}": _transform(name)
+        for name in (
+            "fft",
+            "ifft",
+            "fftn",
+            "ifftn",
+            "rfft",
+            "irfft",
+            "rfftn",
+            "irfftn",
+            "hfft",
+            "ihfft",
+        )
+    },
 }
 
 
@@ -113,11 +142,19 @@ def known(name: str) -> bool:
     return name in ELEMENTWISE or name in RULES
 
 
-def count(name: str, given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...], complex_: bool,
-          examples: Mapping[str, int] = _ONE) -> int:
-    """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and of its results. 0 if not known.
+def count(
+    name: str,
+    given: Mapping[str, Any],
+    shapes: Mapping[str, Shape],
+    outs: tuple[Shape, ...],
+    complex_: bool,
+    examples: Mapping[str, int] = _ONE,
+) -> int:
+    """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and
+    of its results. 0 if not known.
 
-    `examples`: inside of vmap, how many examples each array stands for, by its name, and under "" the result.
+    `examples`: inside of vmap, how many examples each array stands for, by its name, and under ""
+    the result.
     """
     if not outs:
         return 0
@@ -126,8 +163,21 @@ def count(name: str, given: Mapping[str, Any], shapes: Mapping[str, Shape], outs
         if name in ELEMENTWISE:
             return round(times * math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1))
         if name == "linalg.solve":  # one factorisation serves the right-hand sides of all examples
-            shapes, outs, times = {**shapes, "x1": (examples.get("x1", 1), *shapes["x1"])}, ((times, *outs[0]),), 1
+            shapes, outs, times = (
+                {**shapes, "x1": (examples.get("x1", 1), *shapes["x1"])},
+                ((times, *outs[0]),),
+                1,
+            )
         rule = RULES.get(name)
-        return 0 if rule is None else round(times * rule(given, shapes, outs) * (4 if complex_ and not name.startswith("fft.") else 1))
-    except (IndexError, KeyError, TypeError, ValueError):  # arguments that the operation has refused, lengths that are not known yet
+        return (
+            0
+            if rule is None
+            else round(
+                times
+                * rule(given, shapes, outs)
+                * (4 if complex_ and not name.startswith("fft.") else 1)
+            )
+        )
+    except (IndexError, KeyError, TypeError, ValueError):
+        # arguments that the operation has refused, lengths that are not known yet
         return 0

@@ -16,7 +16,9 @@ from ...engine.tensor import Tensor, View
 
 
 class Record:
-    """At `time` (ns) on `thread`, `nbytes` were allocated, or freed if negative; on `device`, or the host's memory where that is None."""
+    """At `time` (ns) on `thread`, `nbytes` were allocated, or freed if negative; on `device`, or
+    the host's memory where that is None.
+    """
 
     __slots__ = ("device", "nbytes", "thread", "time")
 
@@ -28,9 +30,12 @@ class Record:
 
 
 class Memory:
-    """Follows the arrays that are shown to it. Each memory counts once, from when an array of it is first seen until it is freed.
+    """Follows the arrays that are shown to it.
 
-    Arrays that were there before are not known. What a library allocates inside of a function and frees again is not seen either.
+    Each memory counts once, from when an array of it is first seen until it is freed.
+
+    Arrays that were there before are not known. What a library allocates inside of a function and
+    frees again is not seen either.
     """
 
     def __init__(self) -> None:
@@ -40,16 +45,22 @@ class Memory:
         self._lock = threading.RLock()  # a reference may be dropped while another is made
 
     def see(self, value: Any, time: int) -> None:
-        """Count the memory of a result: an array, a layer, or a tuple, list or dictionary of them. `time`: when it was there."""
+        """Count the memory of a result: an array, a layer, or a tuple, list or dictionary of them.
+
+        `time`: when it was there.
+        """
         for x in arrays(value):
             host = host_of(x)
-            if host is not None and not (host.scalars and isinstance(x, host.scalars)):  # a NumPy scalar is part of its own object
+            # a NumPy scalar is part of its own object
+            if host is not None and not (host.scalars and isinstance(x, host.scalars)):
                 holder, nbytes = _storage(host)(host.xp, x)
                 if nbytes and id(holder) not in self._alive:
                     self._hold(holder, nbytes, host.backend.kernel("accelerator")(host.xp, x), time)
 
     def known(self, value: Any) -> None:
-        """Note arrays that were there before, so that they do not count where they turn up again."""
+        """Note arrays that were there before, so that they do not count where they turn up
+        again.
+        """
         for x in arrays(value):
             host = host_of(x)
             if host is not None and not (host.scalars and isinstance(x, host.scalars)):
@@ -62,7 +73,8 @@ class Memory:
         with self._lock:
             if key in self._alive:
                 return
-            with contextlib.suppress(TypeError):  # what takes no weak references (bytes) cannot be followed
+            # what takes no weak references (bytes) cannot be followed
+            with contextlib.suppress(TypeError):
                 self._alive[key] = weakref.ref(holder, lambda _: self._free(key, nbytes, device))
                 if nbytes:
                     self.records.append(Record(nbytes, device, time))
@@ -89,7 +101,9 @@ def _storage(host: Host) -> Any:
 
 
 def arrays(value: Any) -> list[Any]:
-    """The raw arrays of a value, or of all in it: of a layer that stands for several, all of them."""
+    """The raw arrays of a value, or of all in it: of a layer that stands for several, all of
+    them.
+    """
     found: list[Any] = []
     _collect(value, found)
     return found

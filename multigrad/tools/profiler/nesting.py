@@ -11,8 +11,14 @@ if TYPE_CHECKING:
     from .events import FunctionEvent
 
 
-def nest(events: Sequence[FunctionEvent], parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None) -> set[int]:
-    """Find the parents of events. Those of one thread that are no labels lie inside of each other, or apart; labels of tasks may overlap.
+def nest(
+    events: Sequence[FunctionEvent],
+    parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
+) -> set[int]:
+    """Find the parents of events.
+
+    Those of one thread that are no labels lie inside of each other, or apart; labels of tasks may
+    overlap.
 
     Returns the threads where some do overlap, without the one lying in the other.
     """
@@ -27,9 +33,15 @@ def nest(events: Sequence[FunctionEvent], parents: Callable[[FunctionEvent], Fun
             stack.pop()
         around = next((e for e in reversed(stack) if e.time_range.end >= times.end), None)
         label = None if parents is None else parents(event)
-        while label is not None and not (parents is not None and label.time_range.start <= times.start and times.end <= label.time_range.end):
+        while label is not None and not (
+            parents is not None
+            and label.time_range.start <= times.start
+            and times.end <= label.time_range.end
+        ):
             label = parents(label) if parents is not None else None
-        if label is not None and (around is None or around.time_range.start <= label.time_range.start):
+        if label is not None and (
+            around is None or around.time_range.start <= label.time_range.start
+        ):
             around = label
         if around is not None:
             around.append_cpu_child(event)
@@ -43,7 +55,9 @@ def nest(events: Sequence[FunctionEvent], parents: Callable[[FunctionEvent], Fun
 
 
 def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
-    """Put an event where others lie inside of each other, if it does so, too, or begins after them."""
+    """Put an event where others lie inside of each other, if it does so, too, or begins after
+    them.
+    """
     while row and row[-1].time_range.end <= event.time_range.start:
         row.pop()
     fits = not row or event.time_range.end <= row[-1].time_range.end
@@ -53,19 +67,23 @@ def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
 
 
 class _Rows:
-    """Gives each event a lane in which what overlaps lies inside of each other: that of what is around it, or of its task, or a new one.
+    """Gives each event a lane in which what overlaps lies inside of each other: that of what is
+    around it, or of its task, or a new one.
 
     (Labels of generators that take turns overlap otherwise.)
     """
 
     def __init__(self) -> None:
         self.rows: dict[Any, list[FunctionEvent]] = defaultdict(list)
-        self.origin: dict[int, int] = {}  # of each new lane, which has a number below 0, the lane that had no room
+        # of each new lane, which has a number below 0, the lane that had no room
+        self.origin: dict[int, int] = {}
         self.made: dict[Any, list[int]] = defaultdict(list)
 
     def place(self, event: FunctionEvent) -> None:
         around, lane = event.cpu_parent, event.lane
-        if around is not None and (not event.is_user_annotation or self.origin.get(around.lane) == lane):
+        if around is not None and (
+            not event.is_user_annotation or self.origin.get(around.lane) == lane
+        ):
             lane = around.lane
         thread = event.thread, event.node_id
         home = self.origin.get(lane, lane)
@@ -80,11 +98,22 @@ class _Rows:
 
 
 def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
-    """Where events of a thread overlap, have each moment count for the one that began last, so that no moment counts twice."""
-    found = [e for e in events if (e.thread == thread or (e.cpu_parent is not None and e.cpu_parent.thread == thread)) and not e.is_async]
+    """Where events of a thread overlap, have each moment count for the one that began last, so that
+    no moment counts twice.
+    """
+    found = [
+        e
+        for e in events
+        if (e.thread == thread or (e.cpu_parent is not None and e.cpu_parent.thread == thread))
+        and not e.is_async
+    ]
     found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
-    marks = [(time, begins, i) for i, e in enumerate(found) if e.time_range.end > e.time_range.start
-             for time, begins in ((e.time_range.start, True), (e.time_range.end, False))]
+    marks = [
+        (time, begins, i)
+        for i, e in enumerate(found)
+        if e.time_range.end > e.time_range.start
+        for time, begins in ((e.time_range.start, True), (e.time_range.end, False))
+    ]
     own, ended = [0.0] * len(found), [False] * len(found)
     running: list[int] = []  # a heap of -i
     before = 0.0
@@ -100,15 +129,22 @@ def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
             ended[i] = True
     for event, us in zip(found, own, strict=True):
         if event.thread == thread:
-            event._own_time = us - event._hidden - sum(sum(child._cost) for child in event.cpu_children)
+            event._own_time = (
+                us - event._hidden - sum(sum(child._cost) for child in event.cpu_children)
+            )
 
 
 def merge_twins(events: Sequence[FunctionEvent]) -> set[int]:
-    """Have an operation take the place of the same one inside of it that carries it out. Returns those that are gone."""
+    """Have an operation take the place of the same one inside of it that carries it out.
+
+    Returns those that are gone.
+    """
     gone: set[int] = set()
     for event in reversed(events):
         op = event._op
-        if op is None or not any(e._op is op and e._rule is event._rule for e in event.cpu_children):
+        if op is None or not any(
+            e._op is op and e._rule is event._rule for e in event.cpu_children
+        ):
             continue
         children = []
         for child in event.cpu_children:

@@ -1,7 +1,8 @@
-"""Reading what NVIDIA's profilers wrote: nvprof's SQLite, as torch.autograd.profiler.load_nvprof, and Nsight Systems' export to SQLite.
+"""Reading what NVIDIA's profilers wrote: nvprof's SQLite, as torch.autograd.profiler.load_nvprof,
+and Nsight Systems' export to SQLite.
 
-Both keep nanoseconds; events have microseconds. A kernel belongs to every range, of the same thread where threads are known, during which the
-call of the runtime that launched it ran.
+Both keep nanoseconds; events have microseconds. A kernel belongs to every range, of the same thread
+where threads are known, during which the call of the runtime that launched it ran.
 """
 
 from __future__ import annotations
@@ -21,12 +22,22 @@ from .events import EventList, FunctionEvent, StringTable
 if TYPE_CHECKING:
     import sqlite3
 
-NVPROF = {"StringTable": ("_id_", "value"), "CUPTI_ACTIVITY_KIND_MARKER": ("id", "name", "timestamp")}
-NVPROF_KERNELS = {"CUPTI_ACTIVITY_KIND_RUNTIME": ("_id_", "start", "end", "correlationId"),
-                  "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL": ("start", "end", "name", "correlationId")}
-NSIGHT = {"StringIds": ("id", "value"), "NVTX_EVENTS": ("start", "end", "eventType", "text", "textId", "globalTid")}
-NSIGHT_KERNELS = {"CUPTI_ACTIVITY_KIND_RUNTIME": ("start", "end", "globalTid", "correlationId"),
-                  "CUPTI_ACTIVITY_KIND_KERNEL": ("start", "end", "deviceId", "correlationId")}
+NVPROF = {
+    "StringTable": ("_id_", "value"),
+    "CUPTI_ACTIVITY_KIND_MARKER": ("id", "name", "timestamp"),
+}
+NVPROF_KERNELS = {
+    "CUPTI_ACTIVITY_KIND_RUNTIME": ("_id_", "start", "end", "correlationId"),
+    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL": ("start", "end", "name", "correlationId"),
+}
+NSIGHT = {
+    "StringIds": ("id", "value"),
+    "NVTX_EVENTS": ("start", "end", "eventType", "text", "textId", "globalTid"),
+}
+NSIGHT_KERNELS = {
+    "CUPTI_ACTIVITY_KIND_RUNTIME": ("start", "end", "globalTid", "correlationId"),
+    "CUPTI_ACTIVITY_KIND_KERNEL": ("start", "end", "deviceId", "correlationId"),
+}
 RANGES = (59, 60)  # NVTX_EVENTS.eventType: pushed and popped, started and ended
 SEQUENCE = re.compile(r", (stashed )?seq ?= ?(\d+)")
 
@@ -49,7 +60,10 @@ class EnforceUnique:
 
 
 class _Launch(NamedTuple):
-    """A call of the runtime and the kernel that it launched. `place`: the thread, as ranges have it."""
+    """A call of the runtime and the kernel that it launched.
+
+    `place`: the thread, as ranges have it.
+    """
 
     place: int
     start: int
@@ -60,9 +74,11 @@ class _Launch(NamedTuple):
 
 
 def load_nvprof(path: Any) -> EventList:
-    """The ranges of a trace of nvprof (`nvprof -o trace.prof`), or of Nsight Systems (`nsys export --type sqlite`), with their kernels.
+    """The ranges of a trace of nvprof (`nvprof -o trace.prof`), or of Nsight Systems (`nsys export
+    --type sqlite`), with their kernels.
 
-    Raises FileNotFoundError where there is no such file, and ValueError where it is neither, or damaged.
+    Raises FileNotFoundError where there is no such file, and ValueError where it is neither, or
+    damaged.
     """
     events = EventList(parse_nvprof_trace(path), use_device="cuda")
     events._build_tree()
@@ -78,19 +94,30 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
         raise FileNotFoundError(f"load_nvprof: there is no file {str(path)!r}")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            tables = {name: {row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (name,))}
-                      for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()}
+            tables = {
+                name: {row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (name,))}
+                for (name,) in db.execute(
+                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+                ).fetchall()
+            }
             if _has(tables, NVPROF):
                 return _events(*_read_nvprof(db, tables))
             if _has(tables, NSIGHT):
                 return _events(*_read_nsight(db, tables))
     except sqlite3.Error as error:
-        raise TraceError(f"load_nvprof: {str(path)!r} cannot be read as SQLite ({error}). It is damaged, or no trace of nvprof or Nsight Systems; "
-                         "of the latter, make one by `nsys export --type sqlite`.") from None
-    except (OverflowError, RuntimeError, TypeError, ValueError) as error:  # what stands in it is not what is meant to
+        raise TraceError(
+            f"load_nvprof: {str(path)!r} cannot be read as SQLite ({error}). It is damaged, or "
+            "no trace of nvprof or Nsight Systems; of the latter, make one by `nsys export "
+            "--type sqlite`."
+        ) from None
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+        # what stands in it is not what is meant to
         raise TraceError(f"load_nvprof: {str(path)!r} is a damaged trace: {error}") from None
-    raise TraceError(f"load_nvprof: {str(path)!r} is SQLite, but no trace of nvprof or Nsight Systems with ranges: it has neither the tables "
-                     f"{', '.join(NVPROF)} nor {', '.join(NSIGHT)} with the columns wanted.")
+    raise TraceError(
+        f"load_nvprof: {str(path)!r} is SQLite, but no trace of nvprof or Nsight Systems with "
+        f"ranges: it has neither the tables {', '.join(NVPROF)} nor {', '.join(NSIGHT)} with "
+        "the columns wanted."
+    )
 
 
 def _has(tables: dict[str, set[str]], wanted: Mapping[str, tuple[str, ...]]) -> bool:
@@ -101,42 +128,76 @@ Range = tuple[Any, str, int, int, int]
 """An id, the name, the thread, and the times."""
 
 
-def _read_nvprof(db: sqlite3.Connection, tables: dict[str, set[str]]) -> tuple[list[Range], list[_Launch]]:
+def _read_nvprof(
+    db: sqlite3.Connection, tables: dict[str, set[str]]
+) -> tuple[list[Range], list[_Launch]]:
     table = StringTable()
-    strings = {i: table[str(value)] for i, value in db.execute("SELECT _id_, value FROM StringTable")}
+    strings = {
+        i: table[str(value)] for i, value in db.execute("SELECT _id_, value FROM StringTable")
+    }
     unique = EnforceUnique()
     ranges: list[Range] = []
     for i, name, start, end in db.execute(
-            "SELECT s.id, s.name, s.timestamp, e.timestamp FROM CUPTI_ACTIVITY_KIND_MARKER AS s JOIN CUPTI_ACTIVITY_KIND_MARKER AS e "
-            "ON s.id = e.id WHERE s.name != 0 AND e.name = 0"):
+        "SELECT s.id, s.name, s.timestamp, e.timestamp FROM CUPTI_ACTIVITY_KIND_MARKER AS s "
+        "JOIN CUPTI_ACTIVITY_KIND_MARKER AS e ON s.id = e.id WHERE s.name != 0 AND e.name = 0"
+    ):
         unique.see(i)
         ranges.append((i, _named(strings, name), 0, *_times(start, end)))
     launches = []
     if _has(tables, NVPROF_KERNELS):
-        launches = [_Launch(0, *_times(start, end), _named(strings, name), 0, _duration(begin, stop)) for start, end, begin, stop, name in db.execute(
-            "SELECT r.start, r.end, k.start, k.end, k.name FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r "
-            "JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS k ON k.correlationId = r.correlationId")]
+        launches = [
+            _Launch(0, *_times(start, end), _named(strings, name), 0, _duration(begin, stop))
+            for start, end, begin, stop, name in db.execute(
+                "SELECT r.start, r.end, k.start, k.end, k.name FROM CUPTI_ACTIVITY_KIND_RUNTIME "
+                "AS r JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS k ON k.correlationId = "
+                "r.correlationId"
+            )
+        ]
     return ranges, launches
 
 
-def _read_nsight(db: sqlite3.Connection, tables: dict[str, set[str]]) -> tuple[list[Range], list[_Launch]]:
+def _read_nsight(
+    db: sqlite3.Connection, tables: dict[str, set[str]]
+) -> tuple[list[Range], list[_Launch]]:
     table = StringTable()
     strings = {i: table[str(value)] for i, value in db.execute("SELECT id, value FROM StringIds")}
     ranges: list[Range] = []
     marks = ", ".join(map(str, RANGES))
     for i, text, number, thread, start, end in db.execute(
-            f"SELECT rowid, text, textId, globalTid, start, end FROM NVTX_EVENTS WHERE eventType IN ({marks}) AND end IS NOT NULL"):
-        ranges.append((i, str(text) if text is not None else _named(strings, number), int(thread or 0), *_times(start, end)))
+        "SELECT rowid, text, textId, globalTid, start, end FROM NVTX_EVENTS WHERE eventType IN "
+        f"({marks}) AND end IS NOT NULL"
+    ):
+        ranges.append(
+            (
+                i,
+                str(text) if text is not None else _named(strings, number),
+                int(thread or 0),
+                *_times(start, end),
+            )
+        )
     launches = []
     if _has(tables, NSIGHT_KERNELS):
         columns = tables["CUPTI_ACTIVITY_KIND_KERNEL"]
-        name = next((f"k.{c}" for c in ("demangledName", "shortName", "mangledName") if c in columns), "NULL")
+        name = next(
+            (f"k.{c}" for c in ("demangledName", "shortName", "mangledName") if c in columns),
+            "NULL",
+        )
         # A number is unique within a process, which the upper bits of the thread tell.
         process = " AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else ""
-        launches = [_Launch(int(thread or 0), *_times(start, end), _named(strings, number), int(device or 0), _duration(begin, stop))
-                    for thread, start, end, begin, stop, number, device in db.execute(
-                        f"SELECT r.globalTid, r.start, r.end, k.start, k.end, {name}, k.deviceId FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r "
-                        f"JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k ON k.correlationId = r.correlationId{process}")]
+        launches = [
+            _Launch(
+                int(thread or 0),
+                *_times(start, end),
+                _named(strings, number),
+                int(device or 0),
+                _duration(begin, stop),
+            )
+            for thread, start, end, begin, stop, number, device in db.execute(
+                f"SELECT r.globalTid, r.start, r.end, k.start, k.end, {name}, k.deviceId FROM "
+                "CUPTI_ACTIVITY_KIND_RUNTIME AS r JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k ON "
+                f"k.correlationId = r.correlationId{process}"
+            )
+        ]
     return ranges, launches
 
 
@@ -161,20 +222,33 @@ def _events(ranges: Iterable[Range], launches: Sequence[_Launch]) -> list[Functi
     found: dict[int, list[tuple[int, int, FunctionEvent]]] = defaultdict(list)
     for i, name, thread, start, end in ranges:
         match = SEQUENCE.search(name)
-        event = FunctionEvent(i, name, thread, start / 1000, end / 1000, node_id=0, use_device="cuda",
-                              sequence_nr=-1 if match is None else int(match[2]), scope=BACKWARD if match and match[1] else FORWARD)
+        event = FunctionEvent(
+            i,
+            name,
+            thread,
+            start / 1000,
+            end / 1000,
+            node_id=0,
+            use_device="cuda",
+            sequence_nr=-1 if match is None else int(match[2]),
+            scope=BACKWARD if match and match[1] else FORWARD,
+        )
         found[thread].append((start, end, event))
     for some in found.values():
         some.sort(key=lambda entry: (entry[0], -entry[1]))
     for thread, some in found.items():
-        for launch, around in _around(some, sorted((x for x in launches if x.place == thread), key=lambda x: x.start)):
+        for launch, around in _around(
+            some, sorted((x for x in launches if x.place == thread), key=lambda x: x.start)
+        ):
             for event in around:
                 event.append_kernel(launch.name, launch.device, launch.duration)
     events = [event for some in found.values() for _, _, event in some]
     return sorted(events, key=lambda e: e.time_range.start)
 
 
-def _around(ranges: Sequence[tuple[int, int, FunctionEvent]], launches: Iterable[_Launch]) -> Iterator[tuple[_Launch, list[FunctionEvent]]]:
+def _around(
+    ranges: Sequence[tuple[int, int, FunctionEvent]], launches: Iterable[_Launch]
+) -> Iterator[tuple[_Launch, list[FunctionEvent]]]:
     """Each launch with the ranges around it, in one sweep over both."""
     open_: list[tuple[int, FunctionEvent]] = []
     i = 0

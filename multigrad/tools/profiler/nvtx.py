@@ -1,4 +1,7 @@
-"""Ranges for NVIDIA's profilers: `emit_nvtx`, as torch.autograd.profiler.emit_nvtx. It needs the package `nvtx`, and no GPU."""
+"""Ranges for NVIDIA's profilers: `emit_nvtx`, as torch.autograd.profiler.emit_nvtx.
+
+It needs the package `nvtx`, and no GPU.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ LEAF = 2**64 - 1
 
 
 class _Ranges(Observer):
-    """Tells NVTX of everything that begins and ends; on a library with a profiler of its own, that one, too."""
+    """Tells NVTX of everything that begins and ends; on a library with a profiler of its own, that
+    one, too.
+    """
 
     events = frozenset({OPERATION, WRITE, FUNCTION, STEP, TANGENT, LABEL})
 
@@ -26,7 +31,11 @@ class _Ranges(Observer):
         self._labels: dict[Label, Any] = {}
 
     def begin(self, call: Call) -> Any:
-        text = f"{call.name}, seq={upcoming()}" if call.node is None else f"{call.name}, stashed seq={_number(call.node)}"
+        text = (
+            f"{call.name}, seq={upcoming()}"
+            if call.node is None
+            else f"{call.name}, stashed seq={_number(call.node)}"
+        )
         if self.record_shapes:
             detail = Detail()
             describe(call, detail)
@@ -43,7 +52,8 @@ class _Ranges(Observer):
         self.nvtx.pop_range()
 
     def opened(self, label: Label) -> None:
-        self._labels[label] = self.nvtx.start_range(label.name)  # of a task it may end while another one has the thread
+        # of a task it may end while another one has the thread
+        self._labels[label] = self.nvtx.start_range(label.name)
 
     def closed(self, label: Label) -> None:
         opened = self._labels.pop(label, None)
@@ -57,7 +67,9 @@ class _Ranges(Observer):
 
 
 def _number(node: graph.Node) -> int:
-    """The number that the node was made with; of the end of the graph at a leaf, which no operation made, PyTorch's for these."""
+    """The number that the node was made with; of the end of the graph at a leaf, which no operation
+    made, PyTorch's for these.
+    """
     found = node_sequence(node)
     return found if found >= 0 else LEAF
 
@@ -65,24 +77,28 @@ def _number(node: graph.Node) -> int:
 def upcoming() -> int:
     """The number that the next node will get, if there is one."""
     counter: Any = graph.tick.__self__  # type: ignore[attr-defined]
-    return int(repr(counter)[len("count("):-1])
+    return int(repr(counter)[len("count(") : -1])
 
 
 class emit_nvtx:
-    """Context manager: every operation and every node is a range for Nsight Systems, and for nvprof.
+    """Context manager: every operation and every node is a range for Nsight Systems, and for
+    nvprof.
 
         nsys profile --capture-range=none -o trace python program.py
         nvprof --profile-from-start off -o trace.prof -- python program.py
 
     enabled        False: nothing happens
-    record_shapes  the shapes of the arguments stand in the name: [[2, 3], [3], []], with [] for what is no array
+    record_shapes  the shapes of the arguments stand in the name: [[2, 3], [3], []], with [] for
+                   what is no array
 
-    An operation's range is `multiply, seq=N`, where N is the number that its node gets if it makes one. A node's is
-    `MultiplyBackward, stashed seq=M`, where M is the number that it got. Equal numbers belong together; that of AccumulateGrad, which no
-    operation made, is 2**64 - 1. An operation that makes no node has the number as well, which a later one may get: of several, the node is
-    that of the last. What runs inside a node has a seq as well, which means something if the pass is itself recorded (create_graph=True): then
-    the nodes of the second derivative are stashed with it.
-    Times can be read after the process has ended, by `load_nvprof`. Where arrays are JAX's, the ranges are jax.profiler.TraceAnnotations, too.
+    An operation's range is `multiply, seq=N`, where N is the number that its node gets if it makes
+    one. A node's is `MultiplyBackward, stashed seq=M`, where M is the number that it got. Equal
+    numbers belong together; that of AccumulateGrad, which no operation made, is 2**64 - 1. An
+    operation that makes no node has the number as well, which a later one may get: of several, the
+    node is that of the last. What runs inside a node has a seq as well, which means something if
+    the pass is itself recorded (create_graph=True): then the nodes of the second derivative are
+    stashed with it. Times can be read after the process has ended, by `load_nvprof`. Where arrays
+    are JAX's, the ranges are jax.profiler.TraceAnnotations, too.
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
@@ -99,7 +115,9 @@ class emit_nvtx:
         try:
             nvtx = importlib.import_module("nvtx")
         except ImportError as error:
-            raise ImportError("emit_nvtx needs the package nvtx: pip install 'multigrad-array[nvtx]'") from error
+            raise ImportError(
+                "emit_nvtx needs the package nvtx: pip install 'multigrad-array[nvtx]'"
+            ) from error
         self.entered = True
         self._ranges = _Ranges(nvtx, self.record_shapes)
         observe.enter(self._ranges)

@@ -6,8 +6,9 @@
             y.backward()
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
-An event is one call: of an operation under the name of our table ("multiply"), of a node of a pass ("MultiplyBackward", "AccumulateGrad"), of a
-Function ("MyFunction"), or of a block with a label. It costs nothing while it is not in use: see observe.py.
+An event is one call: of an operation under the name of our table ("multiply"), of a node of a pass
+("MultiplyBackward", "AccumulateGrad"), of a Function ("MyFunction"), or of a block with a label. It
+costs nothing while it is not in use: see observe.py.
 """
 
 from __future__ import annotations
@@ -26,30 +27,51 @@ from .recorder import Recorder, events_of, times_devices
 
 
 class profile:
-    """Context manager that records every operation and every node of a backward pass, and holds what it found.
+    """Context manager that records every operation and every node of a backward pass, and holds
+    what it found.
 
     enabled         False: nothing is recorded, all results are empty
     use_cuda        the former way to say use_device="cuda"
-    use_device      measure time on the device as well: "cuda", or the name of a backend that can tell ("jax", "cupy"). It waits for each
-                    operation where the library has no events of its device (JAX)
+    use_device      measure time on the device as well: "cuda", or the name of a backend that can
+                    tell ("jax", "cupy"). It waits for each operation where the library has no
+                    events of its device (JAX)
     record_shapes   note the shapes of arguments, to group by
     with_flops      estimate floating point operations by shapes; see flops.py for the formulas
-    profile_memory  follow the memory of arrays, by their sizes, from when they are made to when they are freed
+    profile_memory  follow the memory of arrays, by their sizes, from when they are made to when
+                    they are freed
     with_stack      note the lines of the program that led to each operation
-    with_modules, use_kineto, acc_events, activity_filters, experimental_config, custom_trace_id_callback, post_processing_timeout_s
-                    as in PyTorch, as far as they mean anything here: there is one collector of events, and no modules
-    use_cpu         False needs use_kineto=True and a device, as in PyTorch; what is measured there belongs to events of the host all the same
+    with_modules, use_kineto, acc_events, activity_filters, experimental_config,
+    custom_trace_id_callback, post_processing_timeout_s
+                    as in PyTorch, as far as they mean anything here: there is one collector of
+                    events, and no modules
+    use_cpu         False needs use_kineto=True and a device, as in PyTorch; what is measured there
+                    belongs to events of the host all the same
 
-    It belongs to the thread and the asyncio task that enters it; tasks begun inside, and threads that run in a copy of its context
-    (`contextvars.copy_context().run`), are recorded as well. Times are those on the host, where libraries such as JAX compute later. Nested
-    profilers each record what is inside.
+    It belongs to the thread and the asyncio task that enters it; tasks begun inside, and threads
+    that run in a copy of its context (`contextvars.copy_context().run`), are recorded as well.
+    Times are those on the host, where libraries such as JAX compute later. Nested profilers each
+    record what is inside.
     """
 
-    def __init__(self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False,
-                 with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False,
-                 use_kineto: bool = False, use_cpu: bool = True, experimental_config: Any = None, acc_events: bool = False,
-                 custom_trace_id_callback: Callable[[], str] | None = None, post_processing_timeout_s: float | None = None,
-                 activity_filters: Any = None) -> None:
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
+    ) -> None:
         self.enabled = enabled
         self.entered = False
         self.record_shapes = record_shapes or with_flops
@@ -68,16 +90,25 @@ class profile:
         self._events: EventList | None = None
         if not enabled:
             return
-        for name, value in (("experimental_config", experimental_config), ("activity_filters", activity_filters)):
+        for name, value in (
+            ("experimental_config", experimental_config),
+            ("activity_filters", activity_filters),
+        ):
             if value is not None:
-                raise ValueError(f"profile: {name} is for the collector of events Kineto, which is not there")
+                raise ValueError(
+                    f"profile: {name} is for the collector of events Kineto, which is not there"
+                )
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
         if use_cuda:
-            warnings.warn("The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.", FutureWarning,
-                          stacklevel=2)
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = "
+                "'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
             self.use_device = "cuda"
         self._check_device()
         if not use_cpu and self.use_device is None:
@@ -98,9 +129,19 @@ class profile:
             return self
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self.trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback else secrets.token_hex(16).upper()
+        self.trace_id = (
+            self.custom_trace_id_callback()
+            if self.custom_trace_id_callback
+            else secrets.token_hex(16).upper()
+        )
         self.entered = True
-        self._recorder = Recorder(self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.use_device)
+        self._recorder = Recorder(
+            self.record_shapes,
+            self.with_flops,
+            self.profile_memory,
+            self.with_stack,
+            self.use_device,
+        )
         observe.enter(self._recorder)
         return self
 
@@ -117,7 +158,8 @@ class profile:
     def function_events(self) -> EventList:
         """Every event, in the order in which they began. Made when it is first asked for."""
         if self._events is None:
-            if self._recorder is None or self._recorder.end_time is None:  # disabled, or not finished
+            # disabled, or not finished
+            if self._recorder is None or self._recorder.end_time is None:
                 nothing = EventList([])
                 nothing._tree_built = True
                 return nothing
@@ -126,29 +168,64 @@ class profile:
 
     @property
     def _finished(self) -> bool:
-        return not self.enabled or (self._recorder is not None and self._recorder.end_time is not None)
+        return not self.enabled or (
+            self._recorder is not None and self._recorder.end_time is not None
+        )
 
     def __repr__(self) -> str:
-        return repr(self.function_events) if self._finished else "<unfinished multigrad.autograd.profile>"
+        return (
+            repr(self.function_events)
+            if self._finished
+            else "<unfinished multigrad.autograd.profile>"
+        )
 
     def __str__(self) -> str:
-        return str(self.function_events) if self._finished else "<unfinished multigrad.autograd.profile>"
+        return (
+            str(self.function_events)
+            if self._finished
+            else "<unfinished multigrad.autograd.profile>"
+        )
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
-              max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80, header: str | None = None,
-              top_level_events_only: bool = False) -> str:
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
         """Every event as a table; see EventList.table. `key_averages().table(...)` is shorter."""
-        return self.function_events.table(sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
-                                          top_level_events_only)
+        return self.function_events.table(
+            sort_by,
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            top_level_events_only,
+        )
 
-    def export_chrome_trace(self, path: Any, metadata: dict[str, Any] | None = None, use_python_export: bool = False) -> None:
-        """Write all events for chrome://tracing and https://ui.perfetto.dev, with arrows from operations to their nodes.
+    def export_chrome_trace(
+        self, path: Any, metadata: dict[str, Any] | None = None, use_python_export: bool = False
+    ) -> None:
+        """Write all events for chrome://tracing and https://ui.perfetto.dev, with arrows from
+        operations to their nodes.
 
-        `metadata` is added to the head of the file. Raises TypeError, and writes nothing, where that is no JSON.
+        `metadata` is added to the head of the file. Raises TypeError, and writes nothing, where
+        that is no JSON.
         """
-        head = {"schemaVersion": 1, "deviceProperties": [], "trace_id": self.trace_id, "host_name": platform.node(),
-                "displayTimeUnit": "ms", "baseTimeNanoseconds": 0 if self._recorder is None else self._recorder.began, "traceName": str(path),
-                **(metadata or {})}
+        head = {
+            "schemaVersion": 1,
+            "deviceProperties": [],
+            "trace_id": self.trace_id,
+            "host_name": platform.node(),
+            "displayTimeUnit": "ms",
+            "baseTimeNanoseconds": 0 if self._recorder is None else self._recorder.began,
+            "traceName": str(path),
+            **(metadata or {}),
+        }
         trace.write(path, trace.trace_events(self.function_events), head)
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
@@ -157,9 +234,16 @@ class profile:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
         """Averages by name; see EventList.key_averages."""
-        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self.function_events.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """The sums over all events."""
@@ -167,22 +251,31 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time on the host that was spent in events, in microseconds: the sum of all self times."""
+        """The time on the host that was spent in events, in microseconds: the sum of all self
+        times.
+        """
         return self.function_events.self_cpu_time_total
 
     def memory_timeline(self) -> list[tuple[float, int, int]]:
-        """With profile_memory: (microseconds from the start, bytes on the host, bytes on devices) after each change."""
+        """With profile_memory: (microseconds from the start, bytes on the host, bytes on devices)
+        after each change.
+        """
         recorder = self._recorder
         if recorder is None or recorder.memory is None:
             return []
-        return [((time - recorder.start) / 1000, host, device) for time, host, device in recorder.memory.timeline()]
+        return [
+            ((time - recorder.start) / 1000, host, device)
+            for time, host, device in recorder.memory.timeline()
+        ]
 
 
 class record_function:
-    """Give a block of code a label: as a context manager, or as a decorator of a function, a coroutine function too.
+    """Give a block of code a label: as a context manager, or as a decorator of a function, a
+    coroutine function too.
 
-    Of a generator function that is decorated, each step is a block. A `with` around a `yield` is one block, to which belongs what runs between
-    the steps: unless it opened a label of its own, and where several generators take turns, to the label that was opened last.
+    Of a generator function that is decorated, each step is a block. A `with` around a `yield` is
+    one block, to which belongs what runs between the steps: unless it opened a label of its own,
+    and where several generators take turns, to the label that was opened last.
 
     name  the label
     args  shown beside it
@@ -192,9 +285,13 @@ class record_function:
 
     def __init__(self, name: str, args: str | None = None) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"record_function takes the name of a block, a str, not {type(name).__name__}")
+            raise TypeError(
+                f"record_function takes the name of a block, a str, not {type(name).__name__}"
+            )
         if not (args is None or isinstance(args, str)):
-            raise TypeError(f"record_function: args must be a str or None, not {type(args).__name__}")
+            raise TypeError(
+                f"record_function: args must be a str or None, not {type(args).__name__}"
+            )
         self.name = name
         self.args = args
         self.run_callbacks_on_exit = True

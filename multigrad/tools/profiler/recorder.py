@@ -27,12 +27,17 @@ MEMORY_EVENT_NAME = "[memory]"
 
 
 def times_devices(use_device: str) -> bool:
-    """Whether there is what `use_device` names: a kind of device ("cuda") of a library in use, or a library that tells time ("jax")."""
+    """Whether there is what `use_device` names: a kind of device ("cuda") of a library in use, or a
+    library that tells time ("jax").
+    """
     if use_device in discovery.names():
         with contextlib.suppress(BackendError):  # then it is not there
             discovery.get(use_device)
     for backend in discovery.loaded():
-        if "mark" in backend.kernels and use_device in (backend.name, backend.kernel("accelerator")(backend.namespace, None)):
+        if "mark" in backend.kernels and use_device in (
+            backend.name,
+            backend.kernel("accelerator")(backend.namespace, None),
+        ):
             return True
     return False
 
@@ -40,7 +45,17 @@ def times_devices(use_device: str) -> bool:
 class Detail:
     """What is noted of a call beside its times, where that is asked for."""
 
-    __slots__ = ("alone", "around", "dtypes", "flops", "host", "marks", "shapes", "stack", "structured")
+    __slots__ = (
+        "alone",
+        "around",
+        "dtypes",
+        "flops",
+        "host",
+        "marks",
+        "shapes",
+        "stack",
+        "structured",
+    )
 
     def __init__(self) -> None:
         self.shapes: list[Any] | None = None
@@ -51,14 +66,16 @@ class Detail:
         self.flops: Any = 0  # of a node: how often as many as the operation that made it
         self.alone = False  # of a node: its rule runs without hooks
         self.host: Host | None = None
-        self.around: tuple[int, int] | None = None  # where noting it began and ended, if that was measured
+        # where noting it began and ended, if that was measured
+        self.around: tuple[int, int] | None = None
 
 
 def sequence(result: Any) -> int:
     """The number of the node that recorded a result, -1 if none did."""
     if isinstance(result, (tuple, list)):
         return next((n for n in map(sequence, result) if n >= 0), -1)
-    while isinstance(result, Layer) and not isinstance(result, Tensor):  # of the primal, or of all examples
+    # of the primal, or of all examples
+    while isinstance(result, Layer) and not isinstance(result, Tensor):
         result = result._array
     node = getattr(result, "_node", None)
     return -1 if node is None else node_sequence(node)
@@ -74,12 +91,14 @@ def node_sequence(node: Node) -> int:
 class Recorder(Observer):
     """Notes every call, with a Detail if anything but times is wanted, as a tuple
 
-        (declaration or name, start, end, place, thread, sequence number, scope, detail)
+    (declaration or name, start, end, place, thread, sequence number, scope, detail)
     """
 
     events = frozenset({OPERATION, WRITE, FUNCTION, STEP, TANGENT, LABEL})
 
-    def __init__(self, shapes: bool, flops: bool, memory: bool, stack: bool, use_device: str | None) -> None:
+    def __init__(
+        self, shapes: bool, flops: bool, memory: bool, stack: bool, use_device: str | None
+    ) -> None:
         self.shapes, self.flops, self.stack, self.use_device = shapes, flops, stack, use_device
         self.memory = Memory() if memory else None
         self.calls: list[tuple[Any, ...]] = []
@@ -136,7 +155,8 @@ class Recorder(Observer):
     def end(self, token: Any, call: Call) -> None:
         end = perf_counter_ns()
         result = call.result
-        if result is NotImplemented or self.end_time is not None:  # it was closed, and this thread or task has not been told
+        # it was closed, and this thread or task has not been told
+        if result is NotImplemented or self.end_time is not None:
             return
         start, detail = token
         failed = isinstance(result, BaseException)
@@ -145,20 +165,44 @@ class Recorder(Observer):
                 self._mark(call, detail, result if call.of is None else call.of)
                 end = perf_counter_ns()
             if self.memory is not None:
-                self.memory.see(call.node.cell.grad if type(call.node) is AccumulateGrad else result, end)
+                self.memory.see(
+                    call.node.cell.grad if type(call.node) is AccumulateGrad else result, end
+                )
             if self.flops:
-                detail.flops = wanted_gradients(call.node) if call.node is not None else flops(call, result)
+                detail.flops = (
+                    wanted_gradients(call.node) if call.node is not None else flops(call, result)
+                )
                 detail.alone = type(call.node) is Node
         what = call.op if call.op is not None and call.op.name == call.name else call.name
         node = call.node
-        number = node_sequence(node) if node is not None else -1 if failed else sequence(result if call.of is None else call.of)
-        self.calls.append((what, start, end, here(), get_ident(), number, FORWARD if node is None else BACKWARD, detail))
+        number = (
+            node_sequence(node)
+            if node is not None
+            else -1
+            if failed
+            else sequence(result if call.of is None else call.of)
+        )
+        self.calls.append(
+            (
+                what,
+                start,
+                end,
+                here(),
+                get_ident(),
+                number,
+                FORWARD if node is None else BACKWARD,
+                detail,
+            )
+        )
 
     def opened(self, label: Label) -> None:
         self.labels.append(label)
 
     def _mark(self, call: Call, detail: Detail, value: Any) -> None:
-        """Note the moment on the device of an array. What a library at once computes, or only plans, has none."""
+        """Note the moment on the device of an array.
+
+        What a library at once computes, or only plans, has none.
+        """
         x = next(iter(arrays(value)), None)
         if x is None:
             return
@@ -173,7 +217,10 @@ class Recorder(Observer):
             return
         moment = kernel("mark")(host.xp, x)
         if moment is not None:
-            detail.marks = (moment if detail.host is None else detail.marks and detail.marks[0], moment)
+            detail.marks = (
+                moment if detail.host is None else detail.marks and detail.marks[0],
+                moment,
+            )
             detail.host = host
 
 
@@ -215,7 +262,9 @@ def describe(call: Call, detail: Detail) -> None:
 
 
 def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
-    """The events of what was noted, in the order in which they began, each inside of the one around it."""
+    """The events of what was noted, in the order in which they began, each inside of the one around
+    it.
+    """
     labels = {label: _labelled(recorder, i, label) for i, label in enumerate(recorder.labels)}
     deadline = None if timeout_s is None else perf_counter_ns() + int(timeout_s * 1e9)
     events: list[FunctionEvent] = list(labels.values())
@@ -242,17 +291,32 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     _link(events, recorder.began_with)
     notes, footer, counters = [], [], []
     if recorder.untimed:
-        notes.append(f"Device time: not measured for {', '.join(sorted(recorder.untimed))}, which has no clock of its own: what is computed at once "
-                     "took the time of the CPU, what is computed later is not in this table")
+        notes.append(
+            f"Device time: not measured for {', '.join(sorted(recorder.untimed))}, which has no "
+            "clock of its own: what is computed at once took the time of the CPU, what is "
+            "computed later is not in this table"
+        )
     _measure_devices(events, details)
     if recorder.memory is not None:
         events += _remember(recorder, events)
         events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
-        line = [((time - recorder.start) / 1000, host, device) for time, host, device in recorder.memory.timeline()]
+        line = [
+            ((time - recorder.start) / 1000, host, device)
+            for time, host, device in recorder.memory.timeline()
+        ]
         counters = line
-        footer.append(f"Memory: {_amounts(line, -1)} at the end, {_amounts(line, None)} at the peak")
-    found = EventList(events, use_device=recorder.use_device, profile_memory=recorder.memory is not None, with_flops=recorder.flops,
-                      notes=notes, footer=footer, counters=counters)
+        footer.append(
+            f"Memory: {_amounts(line, -1)} at the end, {_amounts(line, None)} at the peak"
+        )
+    found = EventList(
+        events,
+        use_device=recorder.use_device,
+        profile_memory=recorder.memory is not None,
+        with_flops=recorder.flops,
+        notes=notes,
+        footer=footer,
+        counters=counters,
+    )
     found._build_tree(parent, lambda: count_once(found, products))
     return found
 
@@ -260,8 +324,16 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
 def _amounts(line: Sequence[tuple[float, int, int]], which: int | None) -> str:
     from .table import format_memory
 
-    host, device = (0, 0) if not line else line[-1][1:] if which is not None else (max(x[1] for x in line), max(x[2] for x in line))
-    return format_memory(host) + (f" and {format_memory(device)} on devices" if any(x[2] for x in line) else "")
+    host, device = (
+        (0, 0)
+        if not line
+        else line[-1][1:]
+        if which is not None
+        else (max(x[1] for x in line), max(x[2] for x in line))
+    )
+    return format_memory(host) + (
+        f" and {format_memory(device)} on devices" if any(x[2] for x in line) else ""
+    )
 
 
 def _us(recorder: Recorder, time: int) -> float:
@@ -270,22 +342,48 @@ def _us(recorder: Recorder, time: int) -> float:
 
 def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
     end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
-    return FunctionEvent(number, label.name, label.thread, _us(recorder, label.start), _us(recorder, end), scope=USER, is_user_annotation=True,
-                         use_device=recorder.use_device, is_async=label.end_thread != label.thread, lane=label.task,
-                         concrete_inputs=None if label.args is None else [label.args])
+    return FunctionEvent(
+        number,
+        label.name,
+        label.thread,
+        _us(recorder, label.start),
+        _us(recorder, end),
+        scope=USER,
+        is_user_annotation=True,
+        use_device=recorder.use_device,
+        is_async=label.end_thread != label.thread,
+        lane=label.task,
+        concrete_inputs=None if label.args is None else [label.args],
+    )
 
 
 def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionEvent:
     what, start, end, frame, thread, seq, scope, detail = call
-    name = what if isinstance(what, str) else what.name if scope == FORWARD else graph.backward_name(what.name)
-    event = FunctionEvent(number, name, thread, _us(recorder, start), _us(recorder, end), sequence_nr=seq, scope=scope,
-                          use_device=recorder.use_device)
+    name = (
+        what
+        if isinstance(what, str)
+        else what.name
+        if scope == FORWARD
+        else graph.backward_name(what.name)
+    )
+    event = FunctionEvent(
+        number,
+        name,
+        thread,
+        _us(recorder, start),
+        _us(recorder, end),
+        sequence_nr=seq,
+        scope=scope,
+        use_device=recorder.use_device,
+    )
     event._rule = frame.rule
     event._op = what if scope == FORWARD and not isinstance(what, str) else None
     if detail is not None:
         event.input_shapes = detail.shapes or []
         event.structured_input_shapes = detail.structured
-        event.input_dtypes = None if detail.dtypes is None else [str(dtype) for dtype in detail.dtypes]
+        event.input_dtypes = (
+            None if detail.dtypes is None else [str(dtype) for dtype in detail.dtypes]
+        )
         event.stack = detail.stack or []
         event.flops = detail.flops
         if detail.around is not None:
@@ -294,7 +392,9 @@ def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionE
 
 
 def _link(events: Sequence[FunctionEvent], first: int) -> None:
-    """A number belongs to the operation that made the node, and those around it; not to what returned its argument, say."""
+    """A number belongs to the operation that made the node, and those around it; not to what
+    returned its argument, say.
+    """
     made: dict[int, FunctionEvent] = {}
     for event in events:
         if event.scope == FORWARD and event.sequence_nr >= 0:
@@ -316,14 +416,22 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
 def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:
     for event in events:
         detail = details.get(id(event))
-        if detail is not None and detail.host is not None and detail.marks is not None and detail.marks[0] is not None:
+        if (
+            detail is not None
+            and detail.host is not None
+            and detail.marks is not None
+            and detail.marks[0] is not None
+        ):
             us = detail.host.backend.kernel("elapsed")(detail.host.xp, *detail.marks)
             if us > 0:
                 event.append_kernel(event.name, 0, us)
 
 
 def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
-    """Count what was allocated and freed in the events during which that happened. Events of their own for what lies outside of all."""
+    """Count what was allocated and freed in the events during which that happened.
+
+    Events of their own for what lies outside of all.
+    """
     assert recorder.memory is not None
     by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
     for event in events:
@@ -340,11 +448,11 @@ def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[Funct
         places[thread] = i
         around = running[thread] = [e for e in running[thread] if e.time_range.end >= us]
         if not around:
-            around = [FunctionEvent(0, MEMORY_EVENT_NAME, thread, us, us, use_device=recorder.use_device)]
+            around = [
+                FunctionEvent(0, MEMORY_EVENT_NAME, thread, us, us, use_device=recorder.use_device)
+            ]
             outside += around
         field = "cpu_memory_usage" if record.device is None else "device_memory_usage"
         for event in around:
             setattr(event, field, getattr(event, field) + record.nbytes)
     return outside
-
-

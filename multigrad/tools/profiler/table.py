@@ -53,21 +53,36 @@ class Column:
         return f"{text:<{self.width}}" if self.left else f"{text:>{self.width}}"
 
 
-def build(events: Any, sort_by: str | None, row_limit: int, widths: Widths, header: str | None, top_level_only: bool,
-          unit: str | None) -> str:
+def build(
+    events: Any,
+    sort_by: str | None,
+    row_limit: int,
+    widths: Widths,
+    header: str | None,
+    top_level_only: bool,
+    unit: str | None,
+) -> str:
     """The table of a list of events or averages; of none, nothing."""
     if not events:
         return ""
     shown: list[Any] = list(events)
     if sort_by is not None:
-        key = sort_by.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
+        key = (
+            sort_by.replace("cuda", "device")
+            .replace("xpu", "device")
+            .replace("privateuse1", "device")
+        )
         shown.sort(key=lambda event: getattr(event, key), reverse=True)
     total = sum(event.self_cpu_time_total for event in shown)
     device_total = sum(event.self_device_time_total for event in shown)
     columns = _columns(events, shown, widths, total, device_total, unit)
     rule = "".join("-" * column.width + "  " for column in columns)
     lines: list[str] = []
-    for text in (header, *events._notes, "This report only display top-level ops statistics" if top_level_only else None):
+    for text in (
+        header,
+        *events._notes,
+        "This report only display top-level ops statistics" if top_level_only else None,
+    ):
         if text is not None:
             lines += ["=" * (len(rule) - 2), text]
     lines += [rule, _line(columns, [column.title for column in columns]), rule]
@@ -89,8 +104,13 @@ def _row(columns: Sequence[Column], event: Any, width: int | None) -> list[str]:
     lines = [_line(columns, [column.text(event) for column in columns])]
     source = next((column for column in columns if column.title == "Source Location"), None)
     if source is not None:
-        lines += [_line(columns, [_end_of(entry, source.width) if column is source else "" for column in columns])
-                  for entry in [*event.stack[1:], ""]]
+        lines += [
+            _line(
+                columns,
+                [_end_of(entry, source.width) if column is source else "" for column in columns],
+            )
+            for entry in [*event.stack[1:], ""]
+        ]
     return lines
 
 
@@ -98,7 +118,14 @@ def _device(events: Any) -> str:
     return str(events._use_device or events[0].use_device or "device").upper()
 
 
-def _columns(events: Any, shown: Sequence[Any], widths: Widths, total: float, device_total: float, unit: str | None) -> list[Column]:
+def _columns(
+    events: Any,
+    shown: Sequence[Any],
+    widths: Widths,
+    total: float,
+    device_total: float,
+    unit: str | None,
+) -> list[Column]:
     def time(title: str, name: str) -> Column:
         return Column(title, BASIC, lambda event: format_time(getattr(event, name), unit))
 
@@ -106,20 +133,39 @@ def _columns(events: Any, shown: Sequence[Any], widths: Widths, total: float, de
         return Column(title, BASIC, lambda event: format_memory(getattr(event, name)))
 
     def share(title: str, name: str, whole: float) -> Column:
-        return Column(title, BASIC, lambda event: "0" if event.is_async else format_share(getattr(event, name), whole))
+        return Column(
+            title,
+            BASIC,
+            lambda event: "0" if event.is_async else format_share(getattr(event, name), whole),
+        )
 
     name_width = _at_most(max(len(event.key) for event in shown) + 4, widths.name)
     columns = [Column("Name", name_width, lambda event: _beginning_of(event.key, widths.name))]
-    columns += [share("Self CPU %", "self_cpu_time_total", total), time("Self CPU", "self_cpu_time_total"),
-                share("CPU total %", "cpu_time_total", total), time("CPU total", "cpu_time_total"), time("CPU time avg", "cpu_time")]
+    columns += [
+        share("Self CPU %", "self_cpu_time_total", total),
+        time("Self CPU", "self_cpu_time_total"),
+        share("CPU total %", "cpu_time_total", total),
+        time("CPU total", "cpu_time_total"),
+        time("CPU time avg", "cpu_time"),
+    ]
     device = _device(events)
     if device_total > 0:
-        columns += [time(f"Self {device}", "self_device_time_total"), share(f"Self {device} %", "self_device_time_total", device_total),
-                    time(f"{device} total", "device_time_total"), time(f"{device} time avg", "device_time")]
+        columns += [
+            time(f"Self {device}", "self_device_time_total"),
+            share(f"Self {device} %", "self_device_time_total", device_total),
+            time(f"{device} total", "device_time_total"),
+            time(f"{device} time avg", "device_time"),
+        ]
     if events._profile_memory:
-        columns += [memory("CPU Mem", "cpu_memory_usage"), memory("Self CPU Mem", "self_cpu_memory_usage")]
+        columns += [
+            memory("CPU Mem", "cpu_memory_usage"),
+            memory("Self CPU Mem", "self_cpu_memory_usage"),
+        ]
         if any(event.device_memory_usage for event in shown):
-            columns += [memory(f"{device} Mem", "device_memory_usage"), memory(f"Self {device} Mem", "self_device_memory_usage")]
+            columns += [
+                memory(f"{device} Mem", "device_memory_usage"),
+                memory(f"Self {device} Mem", "self_device_memory_usage"),
+            ]
     columns.append(Column("# of Calls", BASIC, lambda event: str(event.count)))
     if any(event.node_id != -1 for event in shown):
         columns.append(Column("Node ID", BASIC, lambda event: str(event.node_id)))
@@ -127,12 +173,27 @@ def _columns(events: Any, shown: Sequence[Any], widths: Widths, total: float, de
         width = _at_most(max(len(str(event.input_shapes)) for event in shown) + 4, widths.shapes)
         columns.append(Column("Input Shapes", width, lambda event: str(event.input_shapes)[:width]))
     if any(event.stack for event in shown):
-        source = _at_most(max(len(entry) for event in shown for entry in event.stack) + 4, widths.source)
-        columns.append(Column("Source Location", source, lambda event: _end_of(event.stack[0], source) if event.stack else "", left=True))
+        source = _at_most(
+            max(len(entry) for event in shown for entry in event.stack) + 4, widths.source
+        )
+        columns.append(
+            Column(
+                "Source Location",
+                source,
+                lambda event: _end_of(event.stack[0], source) if event.stack else "",
+                left=True,
+            )
+        )
     counted = [event.flops for event in shown if event.flops > 0]
     if events._with_flops and counted:
         power = min(int(math.log10(min(counted)) // 3), len(FLOPS) - 1)
-        columns.append(Column(f"Total {FLOPS[power]}", BASIC, lambda event: f"{event.flops / 1000**power:.3f}" if event.flops > 0 else "--"))
+        columns.append(
+            Column(
+                f"Total {FLOPS[power]}",
+                BASIC,
+                lambda event: f"{event.flops / 1000**power:.3f}" if event.flops > 0 else "--",
+            )
+        )
     return columns
 
 
@@ -145,4 +206,4 @@ def _beginning_of(name: str, limit: int | None) -> str:
 
 
 def _end_of(path: str, width: int) -> str:
-    return path if len(path) <= width else "..." + path[len(path) - width + 3:]
+    return path if len(path) <= width else "..." + path[len(path) - width + 3 :]

@@ -1,7 +1,10 @@
-"""What the profiler writes for other programs: the trace event format of chrome://tracing and Perfetto, and stacks for flame graphs.
+"""What the profiler writes for other programs: the trace event format of chrome://tracing and
+Perfetto, and stacks for flame graphs.
 
-The format: "Trace Event Format", https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016). Calls are
-complete events ("X"), what links an operation and its node a flow ("s" and "f"), memory a counter ("C"), names of threads metadata ("M").
+The format: "Trace Event Format",
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016).
+Calls are complete events ("X"), what links an operation and its node a flow ("s" and "f"), memory a
+counter ("C"), names of threads metadata ("M").
 """
 
 from __future__ import annotations
@@ -19,13 +22,22 @@ FLOW = "fwdbwd"
 
 
 def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The events of a trace: every call, and arrows from the operations to their nodes. Times are microseconds."""
+    """The events of a trace: every call, and arrows from the operations to their nodes.
+
+    Times are microseconds.
+    """
     pid = os.getpid()
     rows = _rows(events)
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "multigrad"}}
     for number, name in rows.values():
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": number, "args": {"name": name}}
-        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": number, "args": {"sort_index": number}}
+        yield {
+            "ph": "M",
+            "name": "thread_sort_index",
+            "pid": pid,
+            "tid": number,
+            "args": {"sort_index": number},
+        }
     made = {}
     for event in events:
         if event.scope == FORWARD and event.sequence_nr >= 0:
@@ -34,20 +46,51 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
     for event in events:
         times = event.time_range
         place = {"pid": pid, "tid": rows[event.thread, event.lane][0]}
-        yield {"ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op", "name": event.trace_name, **place,
-               "ts": times.start, "dur": max(times.elapsed_us(), 0), "args": _arguments(event)}
+        yield {
+            "ph": "X",
+            "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
+            "name": event.trace_name,
+            **place,
+            "ts": times.start,
+            "dur": max(times.elapsed_us(), 0),
+            "args": _arguments(event),
+        }
         origin = made.get(event.sequence_nr) if event.scope == BACKWARD else None
         if origin is not None:
             arrows += 1
-            yield {"ph": "s", "cat": FLOW, "name": FLOW, "id": arrows, "pid": pid, "tid": rows[origin.thread, origin.lane][0],
-                   "ts": origin.time_range.start}
-            yield {"ph": "f", "bp": "e", "cat": FLOW, "name": FLOW, "id": arrows, **place, "ts": times.start}
+            yield {
+                "ph": "s",
+                "cat": FLOW,
+                "name": FLOW,
+                "id": arrows,
+                "pid": pid,
+                "tid": rows[origin.thread, origin.lane][0],
+                "ts": origin.time_range.start,
+            }
+            yield {
+                "ph": "f",
+                "bp": "e",
+                "cat": FLOW,
+                "name": FLOW,
+                "id": arrows,
+                **place,
+                "ts": times.start,
+            }
     for us, host, device in getattr(events, "_counters", ()):
-        yield {"ph": "C", "name": "memory", "pid": pid, "tid": 0, "ts": us, "args": {"host bytes": host, "device bytes": device}}
+        yield {
+            "ph": "C",
+            "name": "memory",
+            "pid": pid,
+            "tid": 0,
+            "ts": us,
+            "args": {"host bytes": host, "device bytes": device},
+        }
 
 
 def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
-    """A small number and a name for each thread, for each task whose labels overlap with those of others, and for what else overlaps."""
+    """A small number and a name for each thread, for each task whose labels overlap with those of
+    others, and for what else overlaps.
+    """
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     rows: dict[tuple[int, int], tuple[int, str]] = {}
     for event in events:
@@ -55,7 +98,14 @@ def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
         if key not in rows:
             number = len(rows) + 1
             name = names.get(event.thread, f"thread {number}")
-            rows[key] = number, name if not event.lane else f"{name}, task {event.lane}" if event.lane > 0 else f"{name}, overlap {-event.lane}"
+            rows[key] = (
+                number,
+                name
+                if not event.lane
+                else f"{name}, task {event.lane}"
+                if event.lane > 0
+                else f"{name}, overlap {-event.lane}",
+            )
     return rows
 
 
@@ -88,22 +138,32 @@ def _known(shapes: Any) -> Any:
 
 
 def write(path: Any, events: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> None:
-    """Write a JSON array of events, or an object with `head` and the events in "traceEvents". All of it is made before a file is touched."""
+    """Write a JSON array of events, or an object with `head` and the events in "traceEvents".
+
+    All of it is made before a file is touched.
+    """
     text = "[\n" + ",\n".join(map(json.dumps, events)) + "\n]"
     if head is not None:
         try:
             begin = json.dumps(head, allow_nan=False)[:-1]
         except (RecursionError, TypeError, ValueError) as error:
-            raise TypeError(f"export_chrome_trace: metadata must be what JSON can hold: {error}") from None
+            raise TypeError(
+                f"export_chrome_trace: metadata must be what JSON can hold: {error}"
+            ) from None
         text = f'{begin}, "traceEvents": {text}}}'
     Path(path).write_text(text + "\n", encoding="utf-8")
 
 
 def write_stacks(path: Any, events: Iterable[Any], metric: str) -> None:
-    """Write `outermost;...;innermost microseconds` for each event that has a stack: what flamegraph.pl and speedscope read."""
+    """Write `outermost;...;innermost microseconds` for each event that has a stack: what
+    flamegraph.pl and speedscope read.
+    """
     table = str.maketrans(" ;\t\n", "____")
     with Path(path).open("w", encoding="utf-8") as file:
         for event in events:
             value = int(getattr(event, metric))
             if event.stack and value > 0:
-                file.write(";".join(entry.translate(table) for entry in reversed(event.stack)) + f" {value}\n")
+                file.write(
+                    ";".join(entry.translate(table) for entry in reversed(event.stack))
+                    + f" {value}\n"
+                )

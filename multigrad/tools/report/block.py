@@ -1,4 +1,6 @@
-"""The page about a block of a program, for notebooks and scripts: `with mg.profile_page("run.html"):`."""
+"""The page about a block of a program, for notebooks and scripts: `with
+mg.profile_page("run.html"):`.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,25 @@ class profile_page:
 
     path  where the page is written, a str or a pathlib.Path; a file that is there is replaced
 
-    Operations, passes, lines, arrays and graphs are recorded, as `python -m multigrad profile script.py` records those of a script. The page is
-    written when the block ends, by an exception too, which goes on; a line on stdout tells where. It needs no network and no server.
+    Operations, passes, lines, arrays and graphs are recorded, as `python -m multigrad profile
+    script.py` records those of a script. The page is written when the block ends, by an exception
+    too, which goes on; a line on stdout tells where. It needs no network and no server.
 
-    It belongs to the thread and the asyncio task that enters it; tasks that begin inside, and threads that run in a copy of its context
-    (`contextvars.copy_context().run`), are recorded as well.
+    It belongs to the thread and the asyncio task that enters it; tasks that begin inside, and
+    threads that run in a copy of its context (`contextvars.copy_context().run`), are recorded as
+    well.
 
-    Raises, when it is entered: FileNotFoundError, IsADirectoryError or another OSError where the page cannot be written; RuntimeError where a
-    profiler is running already, or where it was entered before.
+    Raises, when it is entered: FileNotFoundError, IsADirectoryError or another OSError where the
+    page cannot be written; RuntimeError where a profiler is running already, or where it was
+    entered before.
     """
 
     def __init__(self, path: str | os.PathLike[str] = "multigrad-profile.html") -> None:
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"profile_page takes the path of the page that it writes, a str or a pathlib.Path, not {type(path).__name__}; "
-                            "for example profile_page('run.html')")
+            raise TypeError(
+                "profile_page takes the path of the page that it writes, a str or a "
+                f"pathlib.Path, not {type(path).__name__}; for example profile_page('run.html')"
+            )
         self.path = Path(path)
         self._entered = False
         self._run: _BlockRun | None = None  # while it runs
@@ -49,18 +56,33 @@ class profile_page:
 
     def __enter__(self) -> profile_page:
         if self._entered:
-            raise RuntimeError("this profile_page was entered before: a page tells of one block, so call profile_page again")
+            raise RuntimeError(
+                "this profile_page was entered before: a page tells of one block, so call "
+                "profile_page again"
+            )
         if any(isinstance(observer, Recorder) for observer in observe.watching()):
-            raise RuntimeError("profile_page: a profiler is running already (a profile_page, autograd.profiler.profile, or the command `python -m "
-                               "multigrad profile`), and would count what this one takes as the program's. Leave it first; a part of a block gets "
-                               "a name by `with multigrad.autograd.profiler.record_function('name'):`")
+            raise RuntimeError(
+                "profile_page: a profiler is running already (a profile_page, "
+                "autograd.profiler.profile, or the command `python -m multigrad profile`), and "
+                "would count what this one takes as the program's. Leave it first; a part of a "
+                "block gets a name by `with "
+                "multigrad.autograd.profiler.record_function('name'):`"
+            )
         self.path = self.path.absolute()  # the block may go elsewhere
         _check_writable(self.path)
-        self._entered, self._run = True, _BlockRun(self.path, noting.site(sys._getframe(1), noting.skipped()))
+        self._entered, self._run = (
+            True,
+            _BlockRun(self.path, noting.site(sys._getframe(1), noting.skipped())),
+        )
         self._run.begin()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> Literal[False]:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
         if self._run is None:
             raise RuntimeError("this profile_page is not running: each is entered and left once")
         run, self._run = self._run, None
@@ -70,7 +92,9 @@ class profile_page:
         except Exception as failure:
             if error is None:
                 raise
-            error.add_note(f"profile_page did not write {self.path}: {type(failure).__name__}: {failure}")
+            error.add_note(
+                f"profile_page did not write {self.path}: {type(failure).__name__}: {failure}"
+            )
             return False
         print(f"report: {self.path}")
         return False
@@ -79,20 +103,36 @@ class profile_page:
     def html(self) -> str:
         """The page. Raises RuntimeError as long as the block has not ended."""
         if self._html is None:
-            raise RuntimeError("there is no page yet: it is made when the block of profile_page ends")
+            raise RuntimeError(
+                "there is no page yet: it is made when the block of profile_page ends"
+            )
         return self._html
 
     def __repr__(self) -> str:
-        state = ", running" if self._run else "" if self._html is not None else ", not written" if self._entered else ", not entered yet"
+        state = (
+            ", running"
+            if self._run
+            else ""
+            if self._html is not None
+            else ", not written"
+            if self._entered
+            else ", not entered yet"
+        )
         return f"<profile_page {str(self.path)!r}{state}>"
 
     def _repr_html_(self) -> str:
         if self._html is None:
             return f"<pre>{escape(repr(self))}</pre>"
         if len(self._html) > LARGEST:
-            return f"<pre>{escape(repr(self))}</pre><p>The page is too large to be shown in a notebook: open the file in a browser.</p>"
-        return (f'<iframe srcdoc="{escape(self._html)}" title="profile" sandbox="allow-scripts allow-downloads" '
-                'style="width: 100%; height: 720px; border: 1px solid #d1d5db; border-radius: 6px"></iframe>')
+            return (
+                f"<pre>{escape(repr(self))}</pre><p>The page is too large to be shown in a "
+                "notebook: open the file in a browser.</p>"
+            )
+        return (
+            f'<iframe srcdoc="{escape(self._html)}" title="profile" sandbox="allow-scripts '
+            'allow-downloads" style="width: 100%; height: 720px; border: 1px solid #d1d5db; '
+            'border-radius: 6px"></iframe>'
+        )
 
 
 class _BlockRun(Run):
@@ -124,24 +164,38 @@ class _BlockRun(Run):
             noting.shown_from(former)
 
     def origin(self) -> list[list[str]]:
-        return [["block", "line not known" if self.where is None else str(self.where)],
-                ["ended by", "its last line" if self.raised is None else self.raised.__qualname__]]
+        return [
+            ["block", "line not known" if self.where is None else str(self.where)],
+            ["ended by", "its last line" if self.raised is None else self.raised.__qualname__],
+        ]
 
     def stopped(self) -> str:
-        return "" if self.raised is None else f"The block raised {self.raised.__qualname__}; the page tells what ran until then."
+        return (
+            ""
+            if self.raised is None
+            else f"The block raised {self.raised.__qualname__}; the page tells what ran until then."
+        )
 
 
 def _check_writable(path: Path) -> None:
     """Raise the OSError that writing the page would raise when the block has run."""
     if os.path.isdir(path):
-        raise IsADirectoryError(f"profile_page: {path} is a folder; give the path of a file in it, such as {path / 'run.html'}")
+        raise IsADirectoryError(
+            f"profile_page: {path} is a folder; give the path of a file in it, such as "
+            f"{path / 'run.html'}"
+        )
     if not os.path.isdir(path.parent):
-        raise FileNotFoundError(f"profile_page: there is no folder {path.parent}; make it first, or write the page elsewhere")
+        raise FileNotFoundError(
+            f"profile_page: there is no folder {path.parent}; make it first, or write the page "
+            "elsewhere"
+        )
     new = not os.path.lexists(path)
     try:
         with path.open("ab"):
             pass
     except OSError as error:
-        raise type(error)(f"profile_page: {path} cannot be written ({error.strerror}); write the page elsewhere") from None
+        raise type(error)(
+            f"profile_page: {path} cannot be written ({error.strerror}); write the page elsewhere"
+        ) from None
     if new:
         path.unlink()

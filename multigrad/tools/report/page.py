@@ -1,4 +1,7 @@
-"""The page of a report: one file, with no resource from outside. Everything it shows is in the JSON embedded in it, and put there as text."""
+"""The page of a report: one file, with no resource from outside.
+
+Everything it shows is in the JSON embedded in it, and put there as text.
+"""
 
 from __future__ import annotations
 
@@ -116,6 +119,13 @@ An event and its node are outlined together.</span></div>
 
 def page(title: str, data: dict[str, Any], drawing: str) -> str:
     """The whole page. `drawing`: what stands in the `<svg>` of the graph."""
-    parts = {"TITLE": escape(title), "DATA": embedded(data), "DRAWING": drawing, "SCRIPT": viewer.SCRIPT + SCRIPT, "MEDIA": _MEDIA,
-             "LIGHT": viewer.LIGHT, "STYLES": viewer.STYLES}
+    parts = {
+        "TITLE": escape(title),
+        "DATA": embedded(data),
+        "DRAWING": drawing,
+        "SCRIPT": viewer.SCRIPT + SCRIPT,
+        "MEDIA": _MEDIA,
+        "LIGHT": viewer.LIGHT,
+        "STYLES": viewer.STYLES,
+    }
     return re.sub(f"@({'|'.join(parts)})@", lambda m: parts[m[1]], _PAGE)

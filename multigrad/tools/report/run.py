@@ -1,4 +1,6 @@
-"""The report of a run: one HTML page that tells where time and memory went, for `python -m multigrad profile script.py`."""
+"""The report of a run: one HTML page that tells where time and memory went, for `python -m
+multigrad profile script.py`.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,11 @@ ROWS = 40
 class Run:
     """A run of a script, or of a block of a program, under the profiler.
 
-        run = Run("script.py", ["--epochs", "3"])
-        run.begin()
-        status = ...  # run it
-        run.end(status)  # while its arrays are still there
-        run.write("report.html")
+    run = Run("script.py", ["--epochs", "3"])
+    run.begin()
+    status = ...  # run it
+    run.end(status)  # while its arrays are still there
+    run.write("report.html")
     """
 
     subject = "script"
@@ -72,12 +74,21 @@ class Run:
 
     def stopped(self) -> str:
         """What the page says of a run that did not reach its end, "" of one that did."""
-        return "" if not self.status else f"The script ended with exit status {self.status}; the page tells what ran until then."
+        return (
+            ""
+            if not self.status
+            else f"The script ended with exit status {self.status}; the page tells what ran "
+            "until then."
+        )
 
     @property
     def html(self) -> str:
         """The page."""
-        return page(self.title, self.data(), "" if self.observer.graph is None else self.observer.graph.drawing)
+        return page(
+            self.title,
+            self.data(),
+            "" if self.observer.graph is None else self.observer.graph.drawing,
+        )
 
     def write(self, path: Any) -> str:
         """Write the page to a file, and return it."""
@@ -90,43 +101,77 @@ class Run:
         events = self.profile.function_events
         calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
         start = self.observer.start
-        end = max([self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)])
+        end = max(
+            [self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)]
+        )
         memory = _memory(self.observer, start)
         seen = self.observer.graph
         parts = totals(calls, self.observer, end)
         lines = by_line(calls)
-        graph = "" if seen is None else f"{_which(seen, self.observer.passes, self.subject)}: {seen.summary or seen.error}"
-        return {"subject": self.subject, "summary": self._summary(calls, memory, end, parts), "notes": self._notes(events), "end": end,
-                "totals": parts, "averages": _averages(events),
-                "lines": [[f"{noting.shown(file)}:{n}", *entry] for file, n, entry in lines],
-                "source": annotated(lines), "flame": flame(calls),
-                "trace": _trace(events, self.observer, start), "memory": memory,
-                "saved": _saved(self.observer.largest, self.observer.passes, self.subject),
-                "picture": {} if seen is None else seen.picture, "graph": graph}
+        graph = (
+            ""
+            if seen is None
+            else f"{_which(seen, self.observer.passes, self.subject)}: {seen.summary or seen.error}"
+        )
+        return {
+            "subject": self.subject,
+            "summary": self._summary(calls, memory, end, parts),
+            "notes": self._notes(events),
+            "end": end,
+            "totals": parts,
+            "averages": _averages(events),
+            "lines": [[f"{noting.shown(file)}:{n}", *entry] for file, n, entry in lines],
+            "source": annotated(lines),
+            "flame": flame(calls),
+            "trace": _trace(events, self.observer, start),
+            "memory": memory,
+            "saved": _saved(self.observer.largest, self.observer.passes, self.subject),
+            "picture": {} if seen is None else seen.picture,
+            "graph": graph,
+        }
 
-    def _summary(self, calls: Sequence[Any], memory: dict[str, Any], end: int, parts: dict[str, int]) -> list[list[str]]:
+    def _summary(
+        self, calls: Sequence[Any], memory: dict[str, Any], end: int, parts: dict[str, int]
+    ) -> list[list[str]]:
         of = Counter(e.scope for e in calls)
         looked = sum(e - s for s, e, _ in self.observer.looks)
-        return [*self.origin(), ["run", _time(end)],
-                ["without recording, about", _time(end - parts["recording"])],
-                ["forward", f"{_time(parts['forward'])} in {counted(of[FORWARD], 'operation')}"],
-                ["backward", f"{_time(parts['backward'])} in {counted(of[BACKWARD], 'node')}, "
-                             f"{counted(self.observer.passes, 'pass', 'passes')}"],
-                ["peak of memory", size(memory["peak"][1])], ["looking at graphs", _time(looked)],
-                ["when", self.when.strftime("%Y-%m-%d %H:%M:%S %z")], ["Python", f"{platform.python_version()} on {platform.system()}"]]
+        return [
+            *self.origin(),
+            ["run", _time(end)],
+            ["without recording, about", _time(end - parts["recording"])],
+            ["forward", f"{_time(parts['forward'])} in {counted(of[FORWARD], 'operation')}"],
+            [
+                "backward",
+                f"{_time(parts['backward'])} in {counted(of[BACKWARD], 'node')}, "
+                f"{counted(self.observer.passes, 'pass', 'passes')}",
+            ],
+            ["peak of memory", size(memory["peak"][1])],
+            ["looking at graphs", _time(looked)],
+            ["when", self.when.strftime("%Y-%m-%d %H:%M:%S %z")],
+            ["Python", f"{platform.python_version()} on {platform.system()}"],
+        ]
 
     def _notes(self, events: EventList) -> list[str]:
         found = []
         if self.stopped():
             found.append(self.stopped())
         if not len(events):
-            found.append(f"The {self.subject} ran no operation of multigrad: there is nothing to show. Operations on raw arrays are not recorded, "
-                         "nor are those on threads that do not run in a copy of this context (contextvars.copy_context().run).")
+            found.append(
+                f"The {self.subject} ran no operation of multigrad: there is nothing to show. "
+                "Operations on raw arrays are not recorded, nor are those on threads that do "
+                "not run in a copy of this context (contextvars.copy_context().run)."
+            )
         if self.observer.compiled:
-            found.append("Functions of func.compile run their operations one by one while they are profiled, so that these can be told apart: times "
-                         "are those of the functions themselves, and of the run without their programs.")
+            found.append(
+                "Functions of func.compile run their operations one by one while they are "
+                "profiled, so that these can be told apart: times are those of the functions "
+                "themselves, and of the run without their programs."
+            )
         if self.observer.later:
-            found.append(f"Times are those on the host: {', '.join(sorted(self.observer.later))} may compute after the call has returned.")
+            found.append(
+                f"Times are those on the host: {', '.join(sorted(self.observer.later))} may "
+                "compute after the call has returned."
+            )
         return found
 
 
@@ -140,8 +185,18 @@ def _time(ns: int) -> str:
 
 def _averages(events: EventList) -> list[list[Any]]:
     """Name, scope, count, self time, total time, self memory of each operation."""
-    return [[a.key, a.scope, a.count, round(1000 * a.self_cpu_time_total), round(1000 * a.cpu_time_total),
-             a.self_cpu_memory_usage + a.self_device_memory_usage] for a in events.key_averages() if a.key != MEMORY_EVENT_NAME]
+    return [
+        [
+            a.key,
+            a.scope,
+            a.count,
+            round(1000 * a.self_cpu_time_total),
+            round(1000 * a.cpu_time_total),
+            a.self_cpu_memory_usage + a.self_device_memory_usage,
+        ]
+        for a in events.key_averages()
+        if a.key != MEMORY_EVENT_NAME
+    ]
 
 
 # ----- The flame chart -----
@@ -158,13 +213,29 @@ class _Table:
 
 
 def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, Any]:
-    """Columns, one entry an event, in the order in which they began. `line` and `shapes` are -1 where they are not known."""
+    """Columns, one entry an event, in the order in which they began.
+
+    `line` and `shapes` are -1 where they are not known.
+    """
     names, lines, shapes = _Table(), _Table(), _Table()
-    fields: tuple[str, ...] = ("name", "start", "duration", "row", "depth", "scope", "line", "shapes", "sequence", "self", "bytes")
+    fields: tuple[str, ...] = (
+        "name",
+        "start",
+        "duration",
+        "row",
+        "depth",
+        "scope",
+        "line",
+        "shapes",
+        "sequence",
+        "self",
+        "bytes",
+    )
     columns: dict[str, list[int]] = {f: [] for f in fields}
     calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
     rows = _rows(calls)
-    ends: dict[int, list[float]] = defaultdict(list)  # of each row, where what lies at each depth ends
+    # of each row, where what lies at each depth ends
+    ends: dict[int, list[float]] = defaultdict(list)
     depths: dict[int, tuple[int, int]] = {}
     for e in calls:
         row = rows[e.thread, e.lane][0] - 1
@@ -172,20 +243,38 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
         depth = _free(ends[row], least + 1 if around == row else 0, e.time_range)
         depths[id(e)] = row, depth
         text = str(e.structured_input_shapes or e.input_shapes) if e.input_shapes else ""
-        values = (names(e.name), round(1000 * e.time_range.start), round(1000 * e.cpu_time_total), row, depth, e.scope,
-                  lines(e.stack[0]) if e.stack else -1, shapes(text) if text else -1, e.sequence_nr, round(1000 * e.self_cpu_time_total),
-                  e.cpu_memory_usage + e.device_memory_usage)
+        values = (
+            names(e.name),
+            round(1000 * e.time_range.start),
+            round(1000 * e.cpu_time_total),
+            row,
+            depth,
+            e.scope,
+            lines(e.stack[0]) if e.stack else -1,
+            shapes(text) if text else -1,
+            e.sequence_nr,
+            round(1000 * e.self_cpu_time_total),
+            e.cpu_memory_usage + e.device_memory_usage,
+        )
         for f, v in zip(fields, values, strict=True):
             columns[f].append(v)
     titles = [name for _, name in rows.values()]
     places = {thread: number - 1 for (thread, lane), (number, _) in rows.items() if not lane}
     looks = [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks]
-    return {"rows": titles, "names": list(names.numbers), "lines": [_line(x) for x in lines.numbers], "texts": list(shapes.numbers),
-            "looks": looks, **columns}
+    return {
+        "rows": titles,
+        "names": list(names.numbers),
+        "lines": [_line(x) for x in lines.numbers],
+        "texts": list(shapes.numbers),
+        "looks": looks,
+        **columns,
+    }
 
 
 def _free(ends: list[float], depth: int, times: Any) -> int:
-    """The first depth from `depth` on at which nothing lies any more: what overlaps (labels of tasks) is not drawn over each other."""
+    """The first depth from `depth` on at which nothing lies any more: what overlaps (labels of
+    tasks) is not drawn over each other.
+    """
     while depth < len(ends) and ends[depth] > times.start:
         depth += 1
     ends.extend([0.0] * (depth + 1 - len(ends)))
@@ -209,8 +298,14 @@ def _memory(observer: RunObserver, start: int) -> dict[str, Any]:
     peak = max(line, key=lambda x: x[1], default=(start, 0, 0))
     last = line[-1] if line else (start, 0, 0)
     points = [[t - start, total, device] for t, total, device in _thinned(line)]
-    return {"points": points, "devices": any(x[2] for x in line), "peak": [peak[0] - start, peak[1]], "last": last[1],
-            "at_peak": _holders(observer.alive(peak[0])), "at_end": _holders(observer.alive(observer.stopped))}
+    return {
+        "points": points,
+        "devices": any(x[2] for x in line),
+        "peak": [peak[0] - start, peak[1]],
+        "last": last[1],
+        "at_peak": _holders(observer.alive(peak[0])),
+        "at_end": _holders(observer.alive(observer.stopped)),
+    }
 
 
 def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -221,7 +316,11 @@ def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]
     kept: set[int] = set()
     for i in range(0, len(line), step):
         stretch = range(i, min(i + step, len(line)))
-        kept |= {max(stretch, key=lambda j: line[j][1]), min(stretch, key=lambda j: line[j][1]), stretch[-1]}
+        kept |= {
+            max(stretch, key=lambda j: line[j][1]),
+            min(stretch, key=lambda j: line[j][1]),
+            stretch[-1],
+        }
     return [line[i] for i in sorted(kept)]
 
 
@@ -235,13 +334,19 @@ def _holders(alive: Iterable[Held]) -> list[list[Any]]:
         entry[1] += 1
     ranked = sorted(found.items(), key=lambda entry: (-entry[1][0], entry[0]))
     rest = [numbers for _, numbers in ranked[ROWS:]]
-    others = [[sum(n for n, _ in rest), sum(times for _, times in rest), "others", "", ""]] if rest else []
+    others = (
+        [[sum(n for n, _ in rest), sum(times for _, times in rest), "others", "", ""]]
+        if rest
+        else []
+    )
     return [[*numbers, *key] for key, numbers in ranked[:ROWS]] + others
 
 
 def _which(seen: Seen, passes: int, subject: str) -> str:
     if not seen.number:
-        return f"the last result with a history, at the end of the {subject} (it ran no backward pass)"
+        return (
+            f"the last result with a history, at the end of the {subject} (it ran no backward pass)"
+        )
     return f"before pass {seen.number:,} of {passes:,}" + (f", {seen.site}" if seen.site else "")
 
 
@@ -252,14 +357,42 @@ def _saved(seen: Seen | None, passes: int, subject: str) -> dict[str, Any] | Non
         return None
 
     def shares(found: Sequence[Share]) -> list[list[Any]]:
-        return [[s.nbytes, s.arrays, s.where if not s.where.startswith("not recorded") else "line not known"] for s in found[:ROWS]]
+        return [
+            [
+                s.nbytes,
+                s.arrays,
+                s.where if not s.where.startswith("not recorded") else "line not known",
+            ]
+            for s in found[:ROWS]
+        ]
 
     c = report.checkpointing
-    alike = Counter((k.nbytes, k.name, f"{k.shape} {k.dtype}", k.param or k.kind, ", ".join(dict.fromkeys(k.operations[:4])),
-                     str(k.site or "line not known")) for k in report.memories)
-    largest = [[n, times, *rest] for (n, *rest), times in sorted(alike.items(), key=lambda a: -a[0][0])[:ROWS]]
-    return {"which": _which(seen, passes, subject), "total": report.total, "operations": report.operations, "intermediates": report.intermediates,
-            "constants": report.constants, "leaves": report.leaves, "packed": report.packed, "by_operation": shares(report.by_operation),
-            "by_line": shares(report.by_line), "largest": largest,
-            "checkpoint": f"With checkpoint in {counted(c.segments, 'segment')}, about {size(c.kept)} of {size(c.now)} in results would be kept."}
-
+    alike = Counter(
+        (
+            k.nbytes,
+            k.name,
+            f"{k.shape} {k.dtype}",
+            k.param or k.kind,
+            ", ".join(dict.fromkeys(k.operations[:4])),
+            str(k.site or "line not known"),
+        )
+        for k in report.memories
+    )
+    largest = [
+        [n, times, *rest]
+        for (n, *rest), times in sorted(alike.items(), key=lambda a: -a[0][0])[:ROWS]
+    ]
+    return {
+        "which": _which(seen, passes, subject),
+        "total": report.total,
+        "operations": report.operations,
+        "intermediates": report.intermediates,
+        "constants": report.constants,
+        "leaves": report.leaves,
+        "packed": report.packed,
+        "by_operation": shares(report.by_operation),
+        "by_line": shares(report.by_line),
+        "largest": largest,
+        "checkpoint": f"With checkpoint in {counted(c.segments, 'segment')}, about "
+        f"{size(c.kept)} of {size(c.now)} in results would be kept.",
+    }

@@ -1,4 +1,6 @@
-"""What the report of a run sees beside the profiler: which arrays live when, by operation and line, and the graph that a pass finds."""
+"""What the report of a run sees beside the profiler: which arrays live when, by operation and line,
+and the graph that a pass finds.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from ..profiler.memory import arrays
 from ..profiler.recorder import Recorder
 
 SHARE, GRACE = 0.1, 200_000_000
-"""Graphs are looked at for at most this share of the time that has passed, and these nanoseconds."""
+"""Graphs are looked at for at most this share of the time that has passed, and these
+nanoseconds.
+"""
 BOXES = 60
 
 
@@ -35,16 +39,26 @@ class Held:
 
     __slots__ = ("device", "dtype", "freed", "nbytes", "shape", "site", "time", "what")
 
-    def __init__(self, what: str, where: Site | None, x: Any, nbytes: int, device: str | None, time: int) -> None:
-        self.what, self.site, self.nbytes, self.device, self.time = what, where, nbytes, device, time
+    def __init__(
+        self, what: str, where: Site | None, x: Any, nbytes: int, device: str | None, time: int
+    ) -> None:
+        self.what, self.site, self.nbytes, self.device, self.time = (
+            what,
+            where,
+            nbytes,
+            device,
+            time,
+        )
         self.shape, self.dtype = tuple(x.shape), dtype_name(x.dtype)
         self.freed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A graph, as it was before a pass, or at the end of the program. `number`: of the pass, 0 at the end; `drawing` and `picture`: what
-    a page shows of it; `error`: why there is no more."""
+    """A graph, as it was before a pass, or at the end of the program.
+
+    `number`: of the pass, 0 at the end; `drawing` and `picture`: what a page shows of it; `error`:
+    why there is no more."""
 
     number: int
     site: Site | None
@@ -56,7 +70,10 @@ class Seen:
 
 
 class RunObserver(Recorder):
-    """Watches while a script runs, and notes what its looking takes. `close` is called when the script has ended and still has its arrays."""
+    """Watches while a script runs, and notes what its looking takes.
+
+    `close` is called when the script has ended and still has its arrays.
+    """
 
     events = Recorder.events | {PASS}
 
@@ -74,7 +91,9 @@ class RunObserver(Recorder):
         self.later: set[str] = set()
         """The libraries in use that compute after their functions have returned."""
         self.compiled = False
-        """Whether a function of func.compile was called, which runs itself here, not its program."""
+        """Whether a function of func.compile was called, which runs itself here, not its
+        program.
+        """
         self.stopped = self.start
         self._spent = 0
         self._alive: dict[int, weakref.ref[Any]] = {}
@@ -129,14 +148,21 @@ class RunObserver(Recorder):
             return
         if type(call.node) is AccumulateGrad:
             result = call.node.cell.grad
-        what, where = within if within is not None else (call.name, site(sys._getframe(1), skipped()))
+        what, where = (
+            within if within is not None else (call.name, site(sys._getframe(1), skipped()))
+        )
         self._note(result if call.of is None else call.of, where, within is None)
         for x, host in _hosted(result):
             holder, nbytes = host.backend.kernel("storage")(host.xp, x)
             if "mark" in host.backend.kernels:
                 self.later.add(host.name)
             if nbytes and id(holder) not in self._alive:
-                self._hold(holder, Held(what, where, x, nbytes, host.backend.kernel("accelerator")(host.xp, x), time))
+                self._hold(
+                    holder,
+                    Held(
+                        what, where, x, nbytes, host.backend.kernel("accelerator")(host.xp, x), time
+                    ),
+                )
 
     def _hold(self, holder: Any, held: Held | None) -> None:
         key = id(holder)
@@ -155,7 +181,11 @@ class RunObserver(Recorder):
 
     def _note(self, result: Any, where: Site | None, outside: bool) -> None:
         """Leave the line and the labels for those who look at the graph, as `record_lines` does."""
-        outs = [t for t in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(t, Tensor)]
+        outs = [
+            t
+            for t in (result if isinstance(result, (tuple, list)) else (result,))
+            if isinstance(t, Tensor)
+        ]
         node = next((t._node for t in outs if t._node is not None), None)
         if node is None or type(node) is AccumulateGrad:
             return
@@ -169,12 +199,17 @@ class RunObserver(Recorder):
         while label is not None:
             labels.append((label.name, id(label)))
             label = label.outer
-        notes(owner)[noting.NOTE] = Note(where, known.labels if known is not None and known.labels else tuple(reversed(labels)),
-                                    known.outputs if known is not None else tuple(map(output_of, outs)))
+        notes(owner)[noting.NOTE] = Note(
+            where,
+            known.labels if known is not None and known.labels else tuple(reversed(labels)),
+            known.outputs if known is not None else tuple(map(output_of, outs)),
+        )
 
     @staticmethod
     def _site_of(node: Any) -> Site | None:
-        note = noting.note_of(node.next if type(node) is Pick else node) if node is not None else None
+        note = (
+            noting.note_of(node.next if type(node) is Pick else node) if node is not None else None
+        )
         return None if note is None else note.site
 
     # ----- Graphs -----
@@ -183,7 +218,11 @@ class RunObserver(Recorder):
         if backward.current.get() is None:
             self.passes += 1
             if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.start):
-                self._look([_root(node, g, p.like) for node, g in roots], self.passes, site(sys._getframe(1), skipped()))
+                self._look(
+                    [_root(node, g, p.like) for node, g in roots],
+                    self.passes,
+                    site(sys._getframe(1), skipped()),
+                )
 
     def _look(self, tensors: Sequence[Tensor], number: int, where: Site | None) -> None:
         start = perf_counter_ns()
@@ -192,10 +231,21 @@ class RunObserver(Recorder):
             report = MemoryReport(graph)
             picture = GraphPicture(graph, None, BOXES)
             shown = picture.opened
-            self.graph = Seen(number, where, report, picture.summary, shown.elements, shown.data(shown is not picture))
+            self.graph = Seen(
+                number,
+                where,
+                report,
+                picture.summary,
+                shown.elements,
+                shown.data(shown is not picture),
+            )
         except Exception as error:  # the script is not to fail of being looked at
             self.graph = Seen(number, where, None, "", "", {}, f"{type(error).__name__}: {error}")
-        if self.largest is None or self.largest.report is None or (self.graph.report and self.graph.report.total > self.largest.report.total):
+        if (
+            self.largest is None
+            or self.largest.report is None
+            or (self.graph.report and self.graph.report.total > self.largest.report.total)
+        ):
             self.largest = self.graph
         end = perf_counter_ns()
         self._spent += end - start

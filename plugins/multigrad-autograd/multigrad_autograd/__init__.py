@@ -1,4 +1,5 @@
-"""Programs written for HIPS autograd, on multigrad: change their import lines, or put this package in autograd's place.
+"""Programs written for HIPS autograd, on multigrad: change their import lines, or put this package
+in autograd's place.
 
     import multigrad_autograd.numpy as np
     from multigrad_autograd import grad
@@ -10,7 +11,8 @@ or, before anything imports autograd,
     import multigrad_autograd
     multigrad_autograd.install()
 
-Names and meanings are those of HIPS autograd, complex gradients included, which are the conjugates of multigrad's.
+Names and meanings are those of HIPS autograd, complex gradients included, which are the conjugates
+of multigrad's.
 """
 
 from . import builtins
@@ -41,7 +43,32 @@ from .installing import install
 from .rules import primitive_with_deprecation_warnings as primitive
 
 __all__ = [
-    "builtins", "checkpoint", "deriv", "dict", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
-    "hessian_vector_product", "holomorphic_grad", "install", "isinstance", "jacobian", "list", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
-    "multigrad", "multigrad_dict", "primitive", "tensor_jacobian_product", "tuple", "type", "value_and_grad", "vector_jacobian_product",
-]  # fmt: skip
+    "builtins",
+    "checkpoint",
+    "deriv",
+    "dict",
+    "elementwise_grad",
+    "grad",
+    "grad_and_aux",
+    "grad_named",
+    "hessian",
+    "hessian_tensor_product",
+    "hessian_vector_product",
+    "holomorphic_grad",
+    "install",
+    "isinstance",
+    "jacobian",
+    "list",
+    "make_ggnvp",
+    "make_hvp",
+    "make_jvp",
+    "make_vjp",
+    "multigrad",
+    "multigrad_dict",
+    "primitive",
+    "tensor_jacobian_product",
+    "tuple",
+    "type",
+    "value_and_grad",
+    "vector_jacobian_product",
+]

@@ -1,7 +1,8 @@
 """What a function sees while it is differentiated, and how values enter a derivative and leave it.
 
-A box is an array object of multigrad, a Tensor or a Dual at the level of the derivative that is being taken. Containers stay what they are,
-with boxes in the place of their numbers and arrays. Raw arrays go in, raw arrays come out.
+A box is an array object of multigrad, a Tensor or a Dual at the level of the derivative that is
+being taken. Containers stay what they are, with boxes in the place of their numbers and arrays. Raw
+arrays go in, raw arrays come out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,20 @@ import numpy as np
 import multigrad as mg
 from multigrad.extend import innermost, level_of, rebind_augmented
 
-__all__ = ["conjugate", "entered", "has_box", "is_box", "known", "leaves", "left", "level", "mapped", "plain", "rebinding", "value"]
+__all__ = [
+    "conjugate",
+    "entered",
+    "has_box",
+    "is_box",
+    "known",
+    "leaves",
+    "left",
+    "level",
+    "mapped",
+    "plain",
+    "rebinding",
+    "value",
+]
 
 Tensor = mg.Tensor
 
@@ -63,11 +77,15 @@ def leaves(x: Any) -> Iterator[Any]:
 
 
 def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:
-    """The same structure with `function` applied to each leaf, and to the leaves at its place in `others`."""
+    """The same structure with `function` applied to each leaf, and to the leaves at its place in
+    `others`.
+    """
     if type(x) in _ARRAYS:
         return function(x, *others)
     if isinstance(x, dict):
-        children = {key: mapped(function, child, *[o[key] for o in others]) for key, child in x.items()}
+        children = {
+            key: mapped(function, child, *[o[key] for o in others]) for key, child in x.items()
+        }
         return children if type(x) is dict else type(x)(children)
     if isinstance(x, (list, tuple)):
         parts = [mapped(function, child, *[o[i] for o in others]) for i, child in enumerate(x)]
@@ -79,7 +97,8 @@ def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:
 
 
 def entered(x: Any) -> Any:
-    """`x` as a derivative with respect to it can be taken: Python's numbers as arrays, and integer arrays in floating point.
+    """`x` as a derivative with respect to it can be taken: Python's numbers as arrays, and integer
+    arrays in floating point.
 
     Raises TypeError for what has no derivative.
     """
@@ -114,12 +133,16 @@ def plain(x: Any) -> Any:
 
 
 def known(x: Any) -> Any:
-    """What a user's function gets where no derivative by `x` is taken: numbers and raw arrays, and boxes of derivatives further out."""
+    """What a user's function gets where no derivative by `x` is taken: numbers and raw arrays, and
+    boxes of derivatives further out.
+    """
     return left(mapped(plain, x))
 
 
 def rebinding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function as one that a transformation calls on boxes, to which `y += v` does not write."""
+    """A user's function as one that a transformation calls on boxes, to which `y += v` does not
+    write.
+    """
 
     def called(*args: Any) -> Any:
         rebind_augmented()
@@ -129,17 +152,25 @@ def rebinding(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def value(x: Any) -> Any:
-    """The raw array in a box, for what has no derivative. Raises TypeError under vmap, where there is one for each example."""
+    """The raw array in a box, for what has no derivative.
+
+    Raises TypeError under vmap, where there is one for each example.
+    """
     if not is_box(x):
         return mapped(value, x) if isinstance(x, (list, tuple)) and has_box(x) else x
     raw = innermost(x)
     if np.shape(raw) != tuple(x.shape):
-        raise TypeError("multigrad_autograd: under vmap an array has a value for each example; use the functions of multigrad there")
+        raise TypeError(
+            "multigrad_autograd: under vmap an array has a value for each example; use the "
+            "functions of multigrad there"
+        )
     return raw
 
 
 def conjugate(x: Any) -> Any:
-    """The complex conjugate of every leaf: from multigrad's convention for complex gradients to HIPS's, and back."""
+    """The complex conjugate of every leaf: from multigrad's convention for complex gradients to
+    HIPS's, and back.
+    """
     return mapped(_conjugate, x)
 
 

@@ -1,7 +1,9 @@
-"""Derivatives of functions of one argument, in both modes, with HIPS autograd's meaning of complex gradients.
+"""Derivatives of functions of one argument, in both modes, with HIPS autograd's meaning of complex
+gradients.
 
-A function of HIPS's `grad` of complex arguments gives the conjugate of what multigrad's gives, so that gradients of holomorphic functions are
-their derivatives. Cotangents go in conjugated and gradients come out conjugated; rules written by users see HIPS's as well.
+A function of HIPS's `grad` of complex arguments gives the conjugate of what multigrad's gives, so
+that gradients of holomorphic functions are their derivatives. Cotangents go in conjugated and
+gradients come out conjugated; rules written by users see HIPS's as well.
 """
 
 from __future__ import annotations
@@ -34,9 +36,25 @@ from .rules import primitive_with_deprecation_warnings as primitive
 from .spaces import SparseObject, VSpace, vspace
 
 __all__ = [
-    "JVPNode", "SparseObject", "VJPNode", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum",
-    "defvjp_argnums", "make_jvp", "make_vjp", "primitive", "primitive_jvps", "primitive_vjps", "primitive_with_deprecation_warnings", "vspace",
-]  # fmt: skip
+    "JVPNode",
+    "SparseObject",
+    "VJPNode",
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "make_jvp",
+    "make_vjp",
+    "primitive",
+    "primitive_jvps",
+    "primitive_vjps",
+    "primitive_with_deprecation_warnings",
+    "vspace",
+]
 
 Function = Callable[..., Any]
 
@@ -45,7 +63,9 @@ INDEPENDENT = "Output seems independent of input."
 
 
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
-    """Call `fun(x)`. Returns (vjp, output): `vjp(g)` takes a cotangent of the output to one of `x`, any number of times."""
+    """Call `fun(x)`. Returns (vjp, output): `vjp(g)` takes a cotangent of the output to one of `x`,
+    any number of times.
+    """
     traced = Traced(fun)
     out, pullback = func.vjp(traced, entered(x))
     if not traced.depends:
@@ -59,7 +79,9 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
 
 
 def make_jvp(fun: Function, x: Any) -> Function:
-    """Return `jvp(g)`, which calls `fun(x)` and returns (output, derivative of the output along `g`)."""
+    """Return `jvp(g)`, which calls `fun(x)` and returns (output, derivative of the output along
+    `g`).
+    """
 
     def jvp(g: Any) -> tuple[Any, Any]:
         traced = Traced(fun)
@@ -73,14 +95,20 @@ def make_jvp(fun: Function, x: Any) -> Function:
 
 
 def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
-    """The value of `fun(x)`, which is one real number, and its gradient; `name` is that of the operator, for errors."""
+    """The value of `fun(x)`, which is one real number, and its gradient; `name` is that of the
+    operator, for errors.
+    """
     traced = Traced(fun)
 
     def number(x: Any) -> Any:
         out = traced(x)
-        if (type(out) is not Tensor or out.dtype is not _FLOAT or out.shape) and (space := vspace(out)).size != 1:
-            raise TypeError(f"{name} only applies to real scalar-output functions, but the output has the space {space}. "
-                            "Try jacobian, elementwise_grad or holomorphic_grad.")
+        if (type(out) is not Tensor or out.dtype is not _FLOAT or out.shape) and (
+            space := vspace(out)
+        ).size != 1:
+            raise TypeError(
+                f"{name} only applies to real scalar-output functions, but the output has the "
+                f"space {space}. Try jacobian, elementwise_grad or holomorphic_grad."
+            )
         return out
 
     out, gradient = func.value_and_grad(number)(entered(x))
@@ -90,7 +118,10 @@ def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
 
 
 class Traced:
-    """A function of boxes, which `y += v` does not write to. It notes whether its output is of the level of its input, or above."""
+    """A function of boxes, which `y += v` does not write to.
+
+    It notes whether its output is of the level of its input, or above.
+    """
 
     __slots__ = ("depends", "function")
 
@@ -113,7 +144,9 @@ def _array(x: Any) -> Any:
 
 
 def cotangent(g: Any, out: Any) -> Any:
-    """A cotangent of the output as multigrad takes it: of its structure, shapes and dtypes, conjugated."""
+    """A cotangent of the output as multigrad takes it: of its structure, shapes and dtypes,
+    conjugated.
+    """
     return conjugate(tangent(g, out))
 
 

@@ -16,10 +16,28 @@ from .spaces import vspace
 from .wrap_util import unary_to_nary
 
 __all__ = [
-    "checkpoint", "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product", "hessian_vector_product",
-    "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_jvp_reversemode", "make_vjp", "multigrad", "multigrad_dict",
-    "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
-]  # fmt: skip
+    "checkpoint",
+    "deriv",
+    "elementwise_grad",
+    "grad",
+    "grad_and_aux",
+    "grad_named",
+    "hessian",
+    "hessian_tensor_product",
+    "hessian_vector_product",
+    "holomorphic_grad",
+    "jacobian",
+    "make_ggnvp",
+    "make_hvp",
+    "make_jvp",
+    "make_jvp_reversemode",
+    "make_vjp",
+    "multigrad",
+    "multigrad_dict",
+    "tensor_jacobian_product",
+    "value_and_grad",
+    "vector_jacobian_product",
+]
 
 Function = Callable[..., Any]
 
@@ -30,9 +48,12 @@ make_jvp = unary_to_nary(core.make_jvp)
 @unary_to_nary
 def grad(fun: Function, x: Any) -> Any:
     """
-    Returns a function which gives the gradient of `fun`, of the type of the argument with respect to which it is taken.
 
-    `fun` must return one real number, or a real array with one element. The gradient of a complex argument x + iy is d/dx - i d/dy.
+    Returns a function which gives the gradient of `fun`, of the type of the argument with respect
+    to which it is taken.
+
+    `fun` must return one real number, or a real array with one element. The gradient of a complex
+    argument x + iy is d/dx - i d/dy.
     """
     return core.value_and_grad("Grad", fun, x)[1]
 
@@ -45,7 +66,9 @@ def value_and_grad(fun: Function, x: Any) -> tuple[Any, Any]:
 
 @unary_to_nary
 def elementwise_grad(fun: Function, x: Any) -> Any:
-    """The sums of the columns of the Jacobian of `fun`: for a function of each element, its derivative at each element."""
+    """The sums of the columns of the Jacobian of `fun`: for a function of each element, its
+    derivative at each element.
+    """
     vjp, ans = core.make_vjp(fun, x)
     space = vspace(ans)
     if space.iscomplex:
@@ -61,7 +84,9 @@ def deriv(fun: Function, x: Any) -> Any:
 
 @unary_to_nary
 def jacobian(fun: Function, x: Any) -> Any:
-    """The Jacobian of `fun`, from arrays to arrays: its shape is that of the output followed by that of the argument."""
+    """The Jacobian of `fun`, from arrays to arrays: its shape is that of the output followed by
+    that of the argument.
+    """
     vjp, ans = core.make_vjp(fun, x)
     space = vspace(ans)
     rows = [vjp(unit) for unit in space.standard_basis()]
@@ -95,7 +120,9 @@ def make_hvp(fun: Function, x: Any) -> tuple[Function, Any]:
 
 
 def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
-    """A function of the arguments of `fun` and a tensor of the shape of argument `argnum`: the product of the Hessian and the tensor."""
+    """A function of the arguments of `fun` and a tensor of the shape of argument `argnum`: the
+    product of the Hessian and the tensor.
+    """
     gradient = grad(fun, argnum)
 
     def contracted(*args: Any, **kwargs: Any) -> Any:
@@ -110,7 +137,9 @@ hessian_vector_product = hessian_tensor_product
 
 
 def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
-    """A function of the arguments of `fun` and a tensor: the product of the tensor and the Jacobian, over all axes of the tensor."""
+    """A function of the arguments of `fun` and a tensor: the product of the tensor and the
+    Jacobian, over all axes of the tensor.
+    """
 
     def contracted(*args: Any, **kwargs: Any) -> Any:
         *given, tensor = args
@@ -130,8 +159,12 @@ def make_jvp_reversemode(fun: Function, x: Any) -> Function:
     return core.make_vjp(vjp, vspace(out).zeros())[0]
 
 
-def make_ggnvp(f: Function, g: Function = lambda x: 0.5 * np.sum(x**2, axis=-1), f_argnum: int = 0) -> Function:
-    """A function from a vector to the product of the generalized Gauss-Newton matrix of `g(f(x))` and it: J^T H v."""
+def make_ggnvp(
+    f: Function, g: Function = lambda x: 0.5 * np.sum(x**2, axis=-1), f_argnum: int = 0
+) -> Function:
+    """A function from a vector to the product of the generalized Gauss-Newton matrix of `g(f(x))`
+    and it: J^T H v.
+    """
 
     @unary_to_nary
     def ggnvp_maker(f: Function, x: Any) -> Function:
@@ -158,12 +191,16 @@ def multigrad(fun: Function, argnums: Any = (0,)) -> Function:
 
 
 def multigrad_dict(fun: Function) -> Function:
-    """A function that returns the gradients with respect to all arguments, as a dictionary by their names; defaults included."""
+    """A function that returns the gradients with respect to all arguments, as a dictionary by their
+    names; defaults included.
+    """
     signature = inspect.signature(fun)
     kinds = {name: p.kind for name, p in signature.parameters.items()}
 
     def called(given: dict[str, Any]) -> Any:
-        bound = inspect.BoundArguments(signature, OrderedDict((name, given[name]) for name in kinds if name in given))
+        bound = inspect.BoundArguments(
+            signature, OrderedDict((name, given[name]) for name in kinds if name in given)
+        )
         return fun(*bound.args, **bound.kwargs)
 
     def gradients(*args: Any, **kwargs: Any) -> OrderedDict[str, Any]:
@@ -176,7 +213,7 @@ def multigrad_dict(fun: Function) -> Function:
 
 
 def checkpoint(fun: Function) -> Function:
-    """The same function, which keeps its arguments for the backward pass and computes the rest again. See `multigrad.func.checkpoint`."""
+    """The same function, which keeps its arguments for the backward pass and computes the rest
+    again. See `multigrad.func.checkpoint`.
+    """
     return func.checkpoint(fun)
-
-

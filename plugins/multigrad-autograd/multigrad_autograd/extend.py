@@ -17,6 +17,20 @@ from .core import (
 from .tracer import Box, notrace_primitive, primitive, register_notrace
 
 __all__ = [
-    "Box", "JVPNode", "SparseObject", "VJPNode", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum",
-    "defvjp_argnums", "notrace_primitive", "primitive", "register_notrace", "vspace",
-]  # fmt: skip
+    "Box",
+    "JVPNode",
+    "SparseObject",
+    "VJPNode",
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "notrace_primitive",
+    "primitive",
+    "register_notrace",
+    "vspace",
+]

@@ -16,14 +16,19 @@ PLACE = "autograd"
 
 
 def install() -> None:
-    """Have `import autograd`, and of anything in it, import this package, in this process and from now on.
+    """Have `import autograd`, and of anything in it, import this package, in this process and from
+    now on.
 
-    Raises ImportError if HIPS autograd is imported already: modules that hold its functions would go on with them.
+    Raises ImportError if HIPS autograd is imported already: modules that hold its functions would
+    go on with them.
     """
     there = sys.modules.get(PLACE)
     if there is not None and there is not sys.modules[HERE]:
-        raise ImportError(f"multigrad_autograd.install(): autograd is imported already, from {getattr(there, '__file__', 'elsewhere')}. "
-                          "Call install() before anything imports autograd.")
+        raise ImportError(
+            "multigrad_autograd.install(): autograd is imported already, from "
+            f"{getattr(there, '__file__', 'elsewhere')}. Call install() before anything imports "
+            "autograd."
+        )
     if there is None:
         sys.modules[PLACE] = sys.modules[HERE]
         sys.meta_path.insert(0, _Finder())
@@ -32,8 +37,14 @@ def install() -> None:
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds `autograd.x` as `multigrad_autograd.x`: one module under two names."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(fullname, self) if fullname.startswith(f"{PLACE}.") else None
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        return (
+            importlib.machinery.ModuleSpec(fullname, self)
+            if fullname.startswith(f"{PLACE}.")
+            else None
+        )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         name = HERE + spec.name.removeprefix(PLACE)
@@ -42,7 +53,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
-            text = f"No module named {spec.name!r}: multigrad_autograd, which stands in autograd's place, has none"
+            text = (
+                f"No module named {spec.name!r}: multigrad_autograd, which stands in "
+                "autograd's place, has none"
+            )
             raise ModuleNotFoundError(text, name=spec.name) from None
         spec.loader_state = module.__spec__
         return module

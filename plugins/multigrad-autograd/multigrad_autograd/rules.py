@@ -1,6 +1,8 @@
-"""Functions with derivatives of the user's own: `primitive`, `defvjp` and `defjvp`, by `multigrad.autograd.Function`.
+"""Functions with derivatives of the user's own: `primitive`, `defvjp` and `defjvp`, by
+`multigrad.autograd.Function`.
 
-A rule sees what HIPS autograd shows it: raw arrays where no derivative of the rule is taken, boxes where one is.
+A rule sees what HIPS autograd shows it: raw arrays where no derivative of the rule is taken, boxes
+where one is.
 """
 
 from __future__ import annotations
@@ -24,17 +26,34 @@ from .util import subval
 from .wrap_util import get_name, wraps
 
 __all__ = [
-    "JVPNode", "VJPNode", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum", "defvjp_argnums",
-    "notrace_primitive", "primitive", "primitive_jvps", "primitive_vjps", "primitive_with_deprecation_warnings", "register_notrace",
-]  # fmt: skip
+    "JVPNode",
+    "VJPNode",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "notrace_primitive",
+    "primitive",
+    "primitive_jvps",
+    "primitive_vjps",
+    "primitive_with_deprecation_warnings",
+    "register_notrace",
+]
 
 Callback = Callable[..., Any]
 
 primitive_vjps: dict[Any, Callback] = {}
-"""For each primitive `maker(argnums, ans, args, kwargs)`, which returns a function from a cotangent to those of the arguments."""
+"""For each primitive `maker(argnums, ans, args, kwargs)`, which returns a function from a cotangent
+to those of the arguments.
+"""
 
 primitive_jvps: dict[Any, Callback] = {}
-"""For each primitive `rule(argnums, gs, ans, args, kwargs)`, which returns the tangent of its output."""
+"""For each primitive `rule(argnums, gs, ans, args, kwargs)`, which returns the tangent of its
+output.
+"""
 
 
 class VJPNode:
@@ -49,7 +68,10 @@ notrace_primitives: defaultdict[type, set[Any]] = defaultdict(set)
 
 
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:
-    """Have a primitive give plain values, without a derivative. In both modes, whichever of them is named."""
+    """Have a primitive give plain values, without a derivative.
+
+    In both modes, whichever of them is named.
+    """
     notrace_primitives[trace_type].add(primitive_fun)
 
 
@@ -68,7 +90,8 @@ def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
 
     otherwise  what is called, boxes and all, while no derivative is defined
 
-    It is called on raw arrays. A positional argument is differentiated if it is a box, or a container with one in it.
+    It is called on raw arrays. A positional argument is differentiated if it is a box, or a
+    container with one in it.
     """
 
     @wraps(f_raw)
@@ -79,7 +102,11 @@ def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
         argnums = tuple([i for i, a in enumerate(given) if has_box(a)])
         if not argnums or any(f_wrapped in known for known in notrace_primitives.values()):
             return f_raw(*map(value, given), **kwargs)
-        if otherwise is not None and f_wrapped not in primitive_vjps and f_wrapped not in primitive_jvps:
+        if (
+            otherwise is not None
+            and f_wrapped not in primitive_vjps
+            and f_wrapped not in primitive_jvps
+        ):
             return otherwise(*args, **kwargs)
         call = Call(f_wrapped, f_raw, given, kwargs, argnums)
         return call.built(Primitive.apply(call, *call.given))
@@ -95,15 +122,33 @@ class Call:
     output  what the function returned, which is known once it ran: its structure
     """
 
-    def __init__(self, function: Callback, f_raw: Callback, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...]) -> None:
-        self.function, self.f_raw, self.args, self.kwargs, self.argnums = function, f_raw, args, kwargs, argnums
+    def __init__(
+        self,
+        function: Callback,
+        f_raw: Callback,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: tuple[int, ...],
+    ) -> None:
+        self.function, self.f_raw, self.args, self.kwargs, self.argnums = (
+            function,
+            f_raw,
+            args,
+            kwargs,
+            argnums,
+        )
         self.given = [x for i in argnums for x in leaves(args[i])]
         self.output: Any = None
 
     def filled(self, values: Iterable[Any]) -> tuple[Any, ...]:
         """The arguments, with other values for the leaves of those that are differentiated."""
         following = iter(values)
-        return tuple([mapped(lambda _: next(following), a) if i in self.argnums else a for i, a in enumerate(self.args)])
+        return tuple(
+            [
+                mapped(lambda _: next(following), a) if i in self.argnums else a
+                for i, a in enumerate(self.args)
+            ]
+        )
 
     def built(self, outs: Iterable[Any]) -> Any:
         following = iter(outs)
@@ -111,7 +156,12 @@ class Call:
 
     def run(self, values: Iterable[Any]) -> tuple[Any, ...]:
         self.output = self.f_raw(*self.filled(map(value, values)), **self.kwargs)
-        return tuple([np.asarray(x) if isinstance(x, (bool, int, float, complex, np.generic)) else x for x in leaves(self.output)])
+        return tuple(
+            [
+                np.asarray(x) if isinstance(x, (bool, int, float, complex, np.generic)) else x
+                for x in leaves(self.output)
+            ]
+        )
 
     def known(self, saved: Sequence[Any], level: int = 0) -> tuple[Any, tuple[Any, ...]]:
         """The output and the arguments of what was saved; without their layer of that level."""
@@ -147,8 +197,13 @@ class Primitive(Function):
         call: Call = ctx.call
         maker = primitive_vjps.get(call.function)
         if maker is None:
-            raise NotImplementedError(f"VJP of {get_name(call.function)} wrt argnums {call.argnums} not defined")
-        ans, args = call.known(ctx.saved_tensors, 0 if mg.is_grad_enabled() else max(map(level_of, gs)))  # what is not recorded needs no history
+            raise NotImplementedError(
+                f"VJP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
+            )
+        # what is not recorded needs no history
+        ans, args = call.known(
+            ctx.saved_tensors, 0 if mg.is_grad_enabled() else max(map(level_of, gs))
+        )
         g = call.built([_scalar(plain(conjugate(x))) for x in gs])
         return None, *call.lists(maker(call.argnums, ans, args, call.kwargs)(g))
 
@@ -157,7 +212,9 @@ class Primitive(Function):
         call: Call = ctx.call
         rule = primitive_jvps.get(call.function)
         if rule is None:
-            raise NotImplementedError(f"JVP of {get_name(call.function)} wrt argnums {call.argnums} not defined")
+            raise NotImplementedError(
+                f"JVP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
+            )
         ans, args = call.known(ctx.saved_tensors)
         flags = call.filled(ctx.needs_input_grad[1:])
         moving = [i for i in call.argnums if any(leaves(flags[i]))]
@@ -179,12 +236,16 @@ def _array(x: Any) -> Any:
 
 
 def defvjp_argnums(fun: Any, vjpmaker: Callback) -> None:
-    """Define the VJP of a primitive: `vjpmaker(argnums, ans, args, kwargs)` returns a function from g to the gradients of these arguments."""
+    """Define the VJP of a primitive: `vjpmaker(argnums, ans, args, kwargs)` returns a function from
+    g to the gradients of these arguments.
+    """
     primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Any, vjpmaker: Callback) -> None:
-    """Define the VJP of a primitive: `vjpmaker(argnum, ans, args, kwargs)` returns a function from g to the gradient of that argument."""
+    """Define the VJP of a primitive: `vjpmaker(argnum, ans, args, kwargs)` returns a function from
+    g to the gradient of that argument.
+    """
 
     def of_several(argnums: Sequence[int], *known: Any) -> Callback:
         vjps = [vjpmaker(i, *known) for i in argnums]
@@ -194,7 +255,8 @@ def defvjp_argnum(fun: Any, vjpmaker: Callback) -> None:
 
 
 def defvjp(fun: Any, *vjpmakers: Callback | None, argnums: Iterable[int] | None = None) -> None:
-    """Define the VJP of a primitive, by a function for each argument: `vjpmaker(ans, *args, **kwargs)(g)` is its gradient; None stands for zero.
+    """Define the VJP of a primitive, by a function for each argument: `vjpmaker(ans, *args,
+    **kwargs)(g)` is its gradient; None stands for zero.
 
     argnums  the positions of the arguments that the functions are for, in order
     """
@@ -204,12 +266,18 @@ def defvjp(fun: Any, *vjpmakers: Callback | None, argnums: Iterable[int] | None 
         if argnum not in by_position:
             raise NotImplementedError(f"VJP of {get_name(fun)} wrt argnum {argnum} not defined")
         maker = by_position[argnum]
-        return (lambda g: vspace(args[argnum]).zeros()) if maker is None else maker(ans, *args, **kwargs)
+        return (
+            (lambda g: vspace(args[argnum]).zeros())
+            if maker is None
+            else maker(ans, *args, **kwargs)
+        )
 
     defvjp_argnum(fun, of_one)
 
 
-def _by_position(fun: Any, given: Sequence[Any], argnums: Iterable[int] | None, kind: str) -> dict[int, Any]:
+def _by_position(
+    fun: Any, given: Sequence[Any], argnums: Iterable[int] | None, kind: str
+) -> dict[int, Any]:
     for f in given:
         if f is not None and not callable(f) and not (kind == "JVP" and f == "same"):
             raise TypeError(f"Bad {kind} '{f}' for '{get_name(fun)}'")
@@ -220,12 +288,16 @@ def _by_position(fun: Any, given: Sequence[Any], argnums: Iterable[int] | None, 
 
 
 def defjvp_argnums(fun: Any, jvpmaker: Callback) -> None:
-    """Define the JVP of a primitive: `jvpmaker(argnums, gs, ans, args, kwargs)` returns the tangent of the output."""
+    """Define the JVP of a primitive: `jvpmaker(argnums, gs, ans, args, kwargs)` returns the tangent
+    of the output.
+    """
     primitive_jvps[fun] = jvpmaker
 
 
 def defjvp_argnum(fun: Any, jvpmaker: Callback) -> None:
-    """Define the JVP of a primitive: `jvpmaker(argnum, g, ans, args, kwargs)` returns what the tangent g of that argument contributes."""
+    """Define the JVP of a primitive: `jvpmaker(argnum, g, ans, args, kwargs)` returns what the
+    tangent g of that argument contributes.
+    """
 
     def of_several(argnums: Sequence[int], gs: Sequence[Any], *known: Any) -> Any:
         return sum_outgrads([jvpmaker(i, g, *known) for i, g in zip(argnums, gs, strict=True)])
@@ -234,9 +306,11 @@ def defjvp_argnum(fun: Any, jvpmaker: Callback) -> None:
 
 
 def defjvp(fun: Any, *jvpfuns: Callback | str | None, argnums: Iterable[int] | None = None) -> None:
-    """Define the JVP of a primitive, by a function for each argument: `jvpfun(g, ans, *args, **kwargs)` is what its tangent contributes.
+    """Define the JVP of a primitive, by a function for each argument: `jvpfun(g, ans, *args,
+    **kwargs)` is what its tangent contributes.
 
-    None stands for zero; "same" for the primitive itself with g in the place of the argument, which it is linear in.
+    None stands for zero; "same" for the primitive itself with g in the place of the argument, which
+    it is linear in.
     """
     by_position = _by_position(fun, jvpfuns, argnums, "JVP")
 
@@ -246,7 +320,11 @@ def defjvp(fun: Any, *jvpfuns: Callback | str | None, argnums: Iterable[int] | N
         rule = by_position[argnum]
         if rule is None:
             return vspace(ans).zeros()
-        return fun(*subval(args, argnum, g), **kwargs) if rule == "same" else rule(g, ans, *args, **kwargs)
+        return (
+            fun(*subval(args, argnum, g), **kwargs)
+            if rule == "same"
+            else rule(g, ans, *args, **kwargs)
+        )
 
     defjvp_argnum(fun, of_one)
 
@@ -266,17 +344,25 @@ def sum_outgrads(gs: Iterable[Any]) -> Any:
 
 
 def primitive_with_deprecation_warnings(f_raw: Callback) -> Callback:
-    """A primitive with the methods `defgrad`, `defvjp` and `defvjp_is_zero`, which HIPS autograd deprecates."""
+    """A primitive with the methods `defgrad`, `defvjp` and `defvjp_is_zero`, which HIPS autograd
+    deprecates.
+    """
     wrapped = primitive(f_raw)
     makers: dict[int, Callback | None] = {}
 
     def define(name: str, argnum: int, maker: Callback | None) -> None:
-        warnings.warn(f"The {name} method is deprecated; use defvjp of multigrad_autograd.extend", DeprecationWarning, stacklevel=3)
+        warnings.warn(
+            f"The {name} method is deprecated; use defvjp of multigrad_autograd.extend",
+            DeprecationWarning,
+            stacklevel=3,
+        )
         makers[argnum] = maker
         defvjp(wrapped, *makers.values(), argnums=tuple(makers))
 
     def of_unstaged(vjp: Callback, argnum: int) -> Callback:
-        return lambda ans, *args, **kwargs: lambda g: vjp(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
+        return lambda ans, *args, **kwargs: (
+            lambda g: vjp(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
+        )
 
     def zero(argnums: Iterable[int] = (0,)) -> None:
         for i in argnums:

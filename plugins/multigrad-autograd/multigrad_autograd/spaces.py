@@ -1,6 +1,9 @@
-"""Vector spaces: what can be added up and scaled, by the type of a value. HIPS autograd's `VSpace` and `vspace`.
+"""Vector spaces: what can be added up and scaled, by the type of a value.
 
-The inner product of complex arrays is real, and a complex space has two dimensions for each element, as in HIPS autograd.
+HIPS autograd's `VSpace` and `vspace`.
+
+The inner product of complex arrays is real, and a complex space has two dimensions for each
+element, as in HIPS autograd.
 """
 
 from __future__ import annotations
@@ -15,7 +18,17 @@ import multigrad as mg
 
 from .boxes import is_box, left
 
-__all__ = ["ArrayVSpace", "ComplexArrayVSpace", "ContainerVSpace", "DictVSpace", "ListVSpace", "SparseObject", "TupleVSpace", "VSpace", "vspace"]
+__all__ = [
+    "ArrayVSpace",
+    "ComplexArrayVSpace",
+    "ContainerVSpace",
+    "DictVSpace",
+    "ListVSpace",
+    "SparseObject",
+    "TupleVSpace",
+    "VSpace",
+    "vspace",
+]
 
 
 class VSpace:
@@ -81,7 +94,9 @@ class VSpace:
 
     @classmethod
     def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
-        """Have `vspace` make a space of this class, or what `vspace_maker` returns, of values of that type."""
+        """Have `vspace` make a space of this class, or what `vspace_maker` returns, of values of
+        that type.
+        """
         VSpace.mappings[value_type] = vspace_maker or cls
 
 
@@ -94,7 +109,10 @@ def vspace(value: Any) -> Any:
         make = next((m for t, m in VSpace.mappings.items() if isinstance(value, t)), None)
     if make is None:
         known = ", ".join(sorted(t.__name__ for t in VSpace.mappings))
-        raise TypeError(f"Can't find vector space for value {value} of type {type(value)}. Valid types are {known}")
+        raise TypeError(
+            f"Can't find vector space for value {value} of type {type(value)}. Valid types are "
+            f"{known}"
+        )
     return make(value)
 
 
@@ -153,7 +171,9 @@ class ComplexArrayVSpace(ArrayVSpace):
         return (1.0, 1.0j)
 
     def randn(self) -> Any:
-        return (np.asarray(np.random.randn(*self.shape)) + 1j * np.asarray(np.random.randn(*self.shape))).astype(self.dtype)
+        return (
+            np.asarray(np.random.randn(*self.shape)) + 1j * np.asarray(np.random.randn(*self.shape))
+        ).astype(self.dtype)
 
     def _inner_prod(self, x: Any, y: Any) -> Any:
         return _sum(_conj(x) * y).real
@@ -243,7 +263,9 @@ class DictVSpace(ContainerVSpace):
 
 
 class SparseObject:
-    """A gradient as an instruction: `mut_add(array)` adds it into an array of the space `vs`, and returns that."""
+    """A gradient as an instruction: `mut_add(array)` adds it into an array of the space `vs`, and
+    returns that.
+    """
 
     __slots__ = ("mut_add", "vs")
 

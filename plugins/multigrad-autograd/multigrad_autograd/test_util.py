@@ -10,7 +10,15 @@ from .core import make_jvp, make_vjp
 from .spaces import vspace
 from .wrap_util import get_name, unary_to_nary
 
-__all__ = ["check_equivalent", "check_grads", "check_jvp", "check_vjp", "combo_check", "make_numerical_jvp", "scalar_close"]
+__all__ = [
+    "check_equivalent",
+    "check_grads",
+    "check_jvp",
+    "check_vjp",
+    "combo_check",
+    "make_numerical_jvp",
+    "scalar_close",
+]
 
 Function = Callable[..., Any]
 
@@ -38,19 +46,30 @@ def make_numerical_jvp(f: Function, x: Any) -> Function:
 
 
 def check_vjp(f: Function, x: Any) -> None:
-    """Compare the reverse-mode derivative of `f` with differences, along a random vector at either end. Raises AssertionError."""
+    """Compare the reverse-mode derivative of `f` with differences, along a random vector at either
+    end. Raises AssertionError.
+    """
     vjp, y = make_vjp(f, x)
     space, out = vspace(x), vspace(y)
     v, w = space.randn(), out.randn()
     gradient = space.covector(vjp(out.covector(w)))
-    assert vspace(gradient) == space, f"the gradient of {get_name(f)} has the space {vspace(gradient)}, its argument {space}"
+    assert vspace(gradient) == space, (
+        f"the gradient of {get_name(f)} has the space {vspace(gradient)}, its argument {space}"
+    )
     exact = space.inner_prod(v, gradient)
     numeric = out.inner_prod(w, make_numerical_jvp(f, x)(v))
-    assert scalar_close(numeric, exact), f"Derivative (VJP) check of {get_name(f)} failed with arg {x}:\nanalytic: {exact}\nnumeric:  {numeric}"
+    assert scalar_close(numeric, exact), (
+        f"Derivative (VJP) check of {get_name(f)} failed with arg {x}:\n"
+        f"analytic: {exact}\n"
+        f"numeric:  {numeric}"
+    )
 
 
 def check_jvp(f: Function, x: Any) -> None:
-    """Compare the forward-mode derivative of `f` with differences, along a random vector. Raises AssertionError."""
+    """Compare the forward-mode derivative of `f` with differences, along a random vector.
+
+    Raises AssertionError.
+    """
     v = vspace(x).randn()
     check_equivalent(make_jvp(f, x)(v)[1], make_numerical_jvp(f, x)(v))
 
@@ -60,14 +79,17 @@ def check_equivalent(x: Any, y: Any) -> None:
     space, other = vspace(x), vspace(y)
     assert space == other, f"VSpace mismatch:\nx: {space}\ny: {other}"
     v = space.randn()
-    assert scalar_close(space.inner_prod(x, v), space.inner_prod(y, v)), f"Value mismatch:\nx: {x}\ny: {y}"
+    assert scalar_close(space.inner_prod(x, v), space.inner_prod(y, v)), (
+        f"Value mismatch:\nx: {x}\ny: {y}"
+    )
 
 
 @unary_to_nary
 def check_grads(f: Function, x: Any, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> None:
     """Check derivatives up to that order against differences.
 
-    modes  "fwd", "rev" or both; at each order the derivatives of both modes of the one before are checked
+    modes  "fwd", "rev" or both; at each order the derivatives of both modes of the one before are
+           checked
     """
     if not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f'check_grads: modes are "fwd" and "rev", not {list(modes)}')
@@ -79,14 +101,24 @@ def check_grads(f: Function, x: Any, modes: Sequence[str] = ("fwd", "rev"), orde
         _check_next(f, x, vspace(f(x)), modes, order, "vjp", lambda y, v: make_vjp(f, y)[0](v))
 
 
-def _check_next(f: Function, x: Any, space: Any, modes: Sequence[str], order: int, kind: str, derivative: Function) -> None:
+def _check_next(
+    f: Function,
+    x: Any,
+    space: Any,
+    modes: Sequence[str],
+    order: int,
+    kind: str,
+    derivative: Function,
+) -> None:
     if order > 1:
         derivative.__name__ = f"{kind}_{get_name(f)}"
         check_grads(derivative, (0, 1), modes, order=order - 1)(x, space.randn())
 
 
 def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Function:
-    """`combo_check(fun, argnums, modes, order)(choices, ..., name=choices)` checks the gradients of `fun` for all combinations of choices."""
+    """`combo_check(fun, argnums, modes, order)(choices, ..., name=choices)` checks the gradients of
+    `fun` for all combinations of choices.
+    """
 
     def checked(*choices: Sequence[Any], **named: Sequence[Any]) -> None:
         for given in product(*choices):

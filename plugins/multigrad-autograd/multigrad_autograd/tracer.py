@@ -9,7 +9,18 @@ from .rules import notrace_primitive, primitive, register_notrace
 from .tracing import Node, trace
 from .util import subvals, toposort
 
-__all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace"]
+__all__ = [
+    "Box",
+    "Node",
+    "getval",
+    "isbox",
+    "notrace_primitive",
+    "primitive",
+    "register_notrace",
+    "subvals",
+    "toposort",
+    "trace",
+]
 
 
 class _Boxes(type):
@@ -18,15 +29,22 @@ class _Boxes(type):
 
 
 class Box(metaclass=_Boxes):
-    """What every box is an instance of. It cannot be made or registered: a type of values of one's own has no boxes here."""
+    """What every box is an instance of.
+
+    It cannot be made or registered: a type of values of one's own has no boxes here.
+    """
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
-        raise TypeError("multigrad_autograd: boxes are arrays of multigrad, which the derivative makes")
+        raise TypeError(
+            "multigrad_autograd: boxes are arrays of multigrad, which the derivative makes"
+        )
 
     @classmethod
     def register(cls, value_type: type) -> None:
-        raise NotImplementedError(f"multigrad_autograd has no boxes for values of a type of one's own, as {value_type.__name__}: make it a container "
-                                  "by multigrad.func.register_pytree")
+        raise NotImplementedError(
+            "multigrad_autograd has no boxes for values of a type of one's own, as "
+            f"{value_type.__name__}: make it a container by multigrad.func.register_pytree"
+        )
 
 
 def isbox(x: Any) -> bool:

@@ -1,4 +1,6 @@
-"""Evaluations recorded by nodes of the user's own: HIPS autograd's `trace` and `Node`, by a layer of multigrad."""
+"""Evaluations recorded by nodes of the user's own: HIPS autograd's `trace` and `Node`, by a layer
+of multigrad.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,26 @@ Function = Callable[..., Any]
 class Node:
     """What is recorded of an operation: subclass it, and give `trace` a root of that class.
 
-    A node is made for each operation whose arguments depend on the input: `__init__(value, fun, args, kwargs, parent_argnums, parents)`, where
-    `fun(*args, **kwargs)` computes the value again and `parents` are the nodes of the arguments at `parent_argnums`.
+    A node is made for each operation whose arguments depend on the input: `__init__(value, fun,
+    args, kwargs, parent_argnums, parents)`, where `fun(*args, **kwargs)` computes the value again
+    and `parents` are the nodes of the arguments at `parent_argnums`.
     """
 
     __slots__ = ()
 
-    def __init__(self, value: Any, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], parent_argnums: tuple[int, ...],
-                 parents: tuple[Any, ...]) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must have an __init__(value, fun, args, kwargs, parent_argnums, parents)")
+    def __init__(
+        self,
+        value: Any,
+        fun: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple[Any, ...],
+    ) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__} must have an __init__(value, fun, args, kwargs, "
+            "parent_argnums, parents)"
+        )
 
     def initialize_root(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__} must have an initialize_root()")
@@ -48,10 +61,23 @@ class Recorded(Layer):
 
     @classmethod
     def apply(cls, op: Op, args: tuple[Any, ...], transform: Transform) -> Any:
-        return _recorded(_function(op), args, {}, transform, lambda values: carry_out(op, values), op.outputs != ())
+        return _recorded(
+            _function(op),
+            args,
+            {},
+            transform,
+            lambda values: carry_out(op, values),
+            op.outputs != (),
+        )
 
     @classmethod
-    def apply_function(cls, name: str, inside: Callable[[Callable[[Any], Any]], Any], args: tuple[Any, ...], transform: Transform) -> Any:
+    def apply_function(
+        cls,
+        name: str,
+        inside: Callable[[Callable[[Any], Any]], Any],
+        args: tuple[Any, ...],
+        transform: Transform,
+    ) -> Any:
         call = args[0]
         if not isinstance(call, Call):
             raise NotImplementedError(f"multigrad_autograd.tracer.trace: {name} is no primitive")
@@ -61,7 +87,9 @@ class Recorded(Layer):
         def noted(x: Any) -> Any:
             if not node:
                 given = transform.unwrap(args[1:])
-                node.append(_node(left(x), call.function, call.filled(given), call.kwargs, whole, transform))
+                node.append(
+                    _node(left(x), call.function, call.filled(given), call.kwargs, whole, transform)
+                )
             return cls.wrap(x, transform, node=node[0])
 
         if len(call.argnums) and not isinstance(call.output, (dict, list, tuple)):
@@ -69,17 +97,39 @@ class Recorded(Layer):
         raise NotImplementedError(f"multigrad_autograd.tracer.trace: {name} returns several arrays")
 
     def constant(self, array: Any) -> Self:
-        raise TypeError("multigrad_autograd.tracer.trace: a function that writes into arrays cannot be traced")
+        raise TypeError(
+            "multigrad_autograd.tracer.trace: a function that writes into arrays cannot be traced"
+        )
 
 
-def _node(value: Any, fun: Function, values: tuple[Any, ...], kwargs: dict[str, Any], args: tuple[Any, ...], transform: Transform) -> Any:
+def _node(
+    value: Any,
+    fun: Function,
+    values: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    args: tuple[Any, ...],
+    transform: Transform,
+) -> Any:
     """The node of an operation on `args`, whose values are `values`."""
-    own = [(i, layer.node) for i, x in enumerate(args) if (layer := transform.layer_of(x)) is not None]
-    return type(own[0][1])(value, fun, values, kwargs, tuple(i for i, _ in own), tuple(node for _, node in own))
+    own = [
+        (i, layer.node) for i, x in enumerate(args) if (layer := transform.layer_of(x)) is not None
+    ]
+    return type(own[0][1])(
+        value, fun, values, kwargs, tuple(i for i, _ in own), tuple(node for _, node in own)
+    )
 
 
-def _recorded(fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], transform: Transform, run: Function, several: bool) -> Any:
-    listed = [x for a in args if isinstance(a, tuple) for x in a if transform.layer_of(x) is not None]
+def _recorded(
+    fun: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    transform: Transform,
+    run: Function,
+    several: bool,
+) -> Any:
+    listed = [
+        x for a in args if isinstance(a, tuple) for x in a if transform.layer_of(x) is not None
+    ]
     values = transform.unwrap(args)
     out = run(values)
     if listed:  # a list of arrays: each of them is an argument
@@ -107,7 +157,12 @@ def _of_parts(fun: Function, args: Sequence[Any]) -> Function:
 
     def function(*parts: Any) -> Any:
         following = iter(parts)
-        return fun(*[next(following) if n is None else tuple([next(following) for _ in range(n)]) for n in sizes])
+        return fun(
+            *[
+                next(following) if n is None else tuple([next(following) for _ in range(n)])
+                for n in sizes
+            ]
+        )
 
     function.__name__ = fun.__name__
     return function
@@ -118,7 +173,12 @@ def _function(op: Op) -> Function:
 
     def function(*args: Any) -> Any:
         if not any(map(is_array, _parts(args))):
-            args = tuple([_array(a) if role != "plain" else a for role, a in zip(op.roles.values(), args, strict=True)])
+            args = tuple(
+                [
+                    _array(a) if role != "plain" else a
+                    for role, a in zip(op.roles.values(), args, strict=True)
+                ]
+            )
         return carry_out(op, args)
 
     function.__name__ = op.name.rpartition(".")[2]
@@ -134,16 +194,26 @@ def _array(x: Any) -> Any:
 def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:
     """Call `fun(x)`. Returns its output and the node of that, None where it does not depend on `x`.
 
-    start_node  the root: the node of `x`, or where `x` is a container what the nodes of its elements are taken from
+    start_node  the root: the node of `x`, or where `x` is a container what the nodes of its
+                elements are taken from
     """
     transform = Transform("trace")
 
     def enter(x: Any, node: Any) -> Any:
         if isinstance(x, (dict, list, tuple)):
             keys = list(x) if isinstance(x, dict) else range(len(x))
-            made = [enter(x[k], type(start_node)(x[k], container_take, (x, k), {}, (0,), (node,))) for k in keys]
+            made = [
+                enter(x[k], type(start_node)(x[k], container_take, (x, k), {}, (0,), (node,)))
+                for k in keys
+            ]
             return dict(zip(keys, made, strict=True)) if isinstance(x, dict) else type(x)(made)
-        array = x if is_box(x) else np.asarray(x) if isinstance(x, (float, complex, np.inexact, np.ndarray)) else None
+        array = (
+            x
+            if is_box(x)
+            else np.asarray(x)
+            if isinstance(x, (float, complex, np.inexact, np.ndarray))
+            else None
+        )
         return x if array is None else Recorded.wrap(array, transform, node=node)
 
     def run() -> tuple[Any, Any]:

@@ -29,7 +29,9 @@ def func(function: Any) -> Any:
     return function
 
 
-def toposort(end: Any, parents: Callable[[Any], Iterable[Any]] = operator.attrgetter("parents")) -> Iterator[Any]:
+def toposort(
+    end: Any, parents: Callable[[Any], Iterable[Any]] = operator.attrgetter("parents")
+) -> Iterator[Any]:
     """The nodes that lead to `end`, each after all that it leads to."""
     uses: Counter[Any] = Counter()
     reached = {end}
@@ -50,10 +52,26 @@ def toposort(end: Any, parents: Callable[[Any], Iterable[Any]] = operator.attrge
                 waiting.append(parent)
 
 
-def quick_grad_check(fun: Callable[..., Any], arg0: Any, extra_args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None,
-                     verbose: bool = True, eps: float = 1e-4, rtol: float = 1e-4, atol: float = 1e-6, rs: Any = None) -> None:
-    """Check the gradient with respect to the first argument. Deprecated, as in HIPS autograd: use `test_util.check_grads`."""
+def quick_grad_check(
+    fun: Callable[..., Any],
+    arg0: Any,
+    extra_args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    verbose: bool = True,
+    eps: float = 1e-4,
+    rtol: float = 1e-4,
+    atol: float = 1e-6,
+    rs: Any = None,
+) -> None:
+    """Check the gradient with respect to the first argument.
+
+    Deprecated, as in HIPS autograd: use `test_util.check_grads`.
+    """
     from .test_util import check_grads
 
-    warnings.warn("quick_grad_check is deprecated; use check_grads of multigrad_autograd.test_util", DeprecationWarning, stacklevel=2)
+    warnings.warn(
+        "quick_grad_check is deprecated; use check_grads of multigrad_autograd.test_util",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     check_grads(lambda x: fun(x, *extra_args, **(kwargs or {})), modes=["rev"], order=1)(arg0)

@@ -1,4 +1,6 @@
-"""From an operator on functions of one argument to one on functions of many, which names the arguments by their positions."""
+"""From an operator on functions of one argument to one on functions of many, which names the
+arguments by their positions.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Operator(Protocol[Result]):
 
     __name__: str
 
-    def __call__(self, fun: Callable[P, Any], argnum: int | Sequence[int] = 0, *more: Any, **options: Any) -> Callable[P, Result]: ...
+    def __call__(
+        self, fun: Callable[P, Any], argnum: int | Sequence[int] = 0, *more: Any, **options: Any
+    ) -> Callable[P, Result]: ...
 
 
 def get_name(function: Any) -> str:
@@ -29,7 +33,9 @@ def get_doc(function: Any) -> str:
     return str(getattr(function, "__doc__", ""))
 
 
-def wraps(function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any) -> Callable[[Function], Function]:
+def wraps(
+    function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any
+) -> Callable[[Function], Function]:
     """Give a function a name and a doc string in terms of those of another one."""
 
     def named(wrapper: Function) -> Function:
@@ -41,9 +47,11 @@ def wraps(function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names:
 
 
 def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
-    """From `operator(function of one argument, x)` to `operator(function, argnum)(*args, **kwargs)`.
+    """From `operator(function of one argument, x)` to `operator(function, argnum)(*args,
+    **kwargs)`.
 
-    argnum  the position of the argument that is x, or a tuple or list of positions: then x is the tuple of these arguments
+    argnum  the position of the argument that is x, or a tuple or list of positions: then x is the
+            tuple of these arguments
     """
     name = get_name(operator)
 
@@ -51,7 +59,9 @@ def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
     def of_many(fun: Function, argnum: Any = 0, *more: Any, **options: Any) -> Function:
         one = type(argnum) is int
         if not one and not (type(argnum) in (tuple, list) and all(type(i) is int for i in argnum)):
-            raise TypeError(f"{name}: argnum must be an int, or a tuple or list of ints, not {argnum!r}")
+            raise TypeError(
+                f"{name}: argnum must be an int, or a tuple or list of ints, not {argnum!r}"
+            )
 
         def derived(*args: Any, **kwargs: Any) -> Any:
             def of_one(x: Any) -> Any:
@@ -68,7 +78,10 @@ def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
             return operator(of_one, x, *more, **options)
 
         derived.__name__ = f"{name}_of_{get_name(fun)}_wrt_argnum_{argnum}"
-        derived.__doc__ = f"    {name} of function {get_name(fun)} with respect to argument number {argnum}: takes the arguments of that function.\n"
+        derived.__doc__ = (
+            f"    {name} of function {get_name(fun)} with respect to argument "
+            f"number {argnum}: takes the arguments of that function.\n"
+        )
         return derived
 
     typed: Operator[R] = of_many

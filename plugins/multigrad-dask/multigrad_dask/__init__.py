@@ -7,4 +7,8 @@ MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one ne
 
 @mg.hookimpl
 def multigrad_backends() -> list[mg.BackendSpec]:
-    return [mg.BackendSpec("dask", "dask.array", "multigrad_dask.backend:make", install='pip install "dask[array]"')]
+    return [
+        mg.BackendSpec(
+            "dask", "dask.array", "multigrad_dask.backend:make", install='pip install "dask[array]"'
+        )
+    ]

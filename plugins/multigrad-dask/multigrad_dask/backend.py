@@ -1,4 +1,6 @@
-"""The backend: Dask's namespace, what it lacks, and what keeps arrays lazy and their gradients in the chunks of their arguments."""
+"""The backend: Dask's namespace, what it lacks, and what keeps arrays lazy and their gradients in
+the chunks of their arguments.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +13,59 @@ import multigrad as mg
 
 from . import collection, functions, matrices, unknown
 
-UNKNOWN = "the size of the result is unknown (nan) until it is computed, so that it is none of the sizes that the suite compares with"
-ARRAYS = "Dask takes one integer array of one dimension in a key: there is nothing of its own to compare with"
+UNKNOWN = (
+    "the size of the result is unknown (nan) until it is computed, so that it is none of "
+    "the sizes that the suite compares with"
+)
+ARRAYS = (
+    "Dask takes one integer array of one dimension in a key: there is nothing of its own "
+    "to compare with"
+)
 EXEMPTIONS: dict[str, str] = {
-    **{f"getitem/{check}/{label}": UNKNOWN for check in ("dual", "jvp", "nested", "second", "vjp", "vmap*") for label in ("mask*", "no-element")},
+    **{
+        f"getitem/{check}/{label}": UNKNOWN
+        for check in ("dual", "jvp", "nested", "second", "vjp", "vmap*")
+        for label in ("mask*", "no-element")
+    },
     "getitem/override/*arrays": ARRAYS,
-    **{f"unindex/{check}/{label}": UNKNOWN for check in ("jvp", "nested", "second", "vjp") for label in ("mask", "no-element")},
-    **{f"unindex/vmap_{check}/{label}": UNKNOWN for check in ("pullback", "vjp") for label in ("mask*", "no-element")},
-    **{f"unique_*/{check}/*": UNKNOWN for check in ("dual", "jvp", "layout", "nested", "second", "vjp", "vmap_pullback")},
+    **{
+        f"unindex/{check}/{label}": UNKNOWN
+        for check in ("jvp", "nested", "second", "vjp")
+        for label in ("mask", "no-element")
+    },
+    **{
+        f"unindex/vmap_{check}/{label}": UNKNOWN
+        for check in ("pullback", "vjp")
+        for label in ("mask*", "no-element")
+    },
+    **{
+        f"unique_*/{check}/*": UNKNOWN
+        for check in ("dual", "jvp", "layout", "nested", "second", "vjp", "vmap_pullback")
+    },
 }
 
 
 def make() -> mg.Backend:
-    """The backend of Dask arrays. They are lazy: no operation and no derivative computes one, and `bool(t)` and `float(t)` do."""
+    """The backend of Dask arrays.
+
+    They are lazy: no operation and no derivative computes one, and `bool(t)` and `float(t)` do.
+    """
     return mg.Backend(
         "dask",
         xp,
         (da.Array,),
-        # Writing to a Dask array gives it another graph, which its views do not see: multigrad's own way of immutable arrays is NumPy's meaning.
+        # Writing to a Dask array gives it another graph, which its views do not see: multigrad's
+        # own way of immutable arrays is NumPy's meaning.
         capabilities=mg.Capabilities(mutable=False, lazy=True),
         functions=functions.FUNCTIONS | matrices.FUNCTIONS,
-        kernels={"device": device, "function": unknown.function, "own": own, "place": place, "rule": unknown.rule, "to_numpy": to_numpy},
+        kernels={
+            "device": device,
+            "function": unknown.function,
+            "own": own,
+            "place": place,
+            "rule": unknown.rule,
+            "to_numpy": to_numpy,
+        },
         rules=functions.RULES,
         attributes=collection.ATTRIBUTES,
         exemptions=EXEMPTIONS,
@@ -45,18 +79,29 @@ def device(xp: Any, x: Any) -> str:
 
 def place(xp: Any, g: Any, like: Any) -> Any:
     """`g` in the chunks of `like`."""
-    if not isinstance(like, da.Array) or not isinstance(g, da.Array) or g.chunks == like.chunks or unknown.any_in(g.shape, like.shape):
+    if (
+        not isinstance(like, da.Array)
+        or not isinstance(g, da.Array)
+        or g.chunks == like.chunks
+        or unknown.any_in(g.shape, like.shape)
+    ):
         return g
     return g.rechunk(like.chunks)
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself, in the chunks of `like`: a graph is never written. Writing to a Dask array gives that object another one."""
+    """`g` itself, in the chunks of `like`: a graph is never written.
+
+    Writing to a Dask array gives that object another one.
+    """
     return place(xp, g.copy(), like)
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
     """Compute `x`."""
     if copy is False:
-        raise ValueError("to_numpy(copy=False): a Dask array has no memory before it is computed. Leave out copy=False.")
+        raise ValueError(
+            "to_numpy(copy=False): a Dask array has no memory before it is computed. Leave out "
+            "copy=False."
+        )
     return x.compute()

@@ -1,7 +1,8 @@
 """What makes Tensors collections of Dask: `dask.compute(t)`, `dask.persist(t)`, `t.visualize()`.
 
-`compute` gives constants: arrays of the library of the chunks, as of a Dask array. `persist`, and `dask.optimize`, give a Tensor whose value is the
-persisted array and whose history is that of the Tensor.
+`compute` gives constants: arrays of the library of the chunks, as of a Dask array. `persist`, and
+`dask.optimize`, give a Tensor whose value is the persisted array and whose history is that of the
+Tensor.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ class Persist(mg.autograd.Function):
 def array_of(t: Any) -> da.Array:
     """The Dask array of a Tensor.
 
-    Raises AttributeError for a Dual, a batch, and a Tensor that holds one: they consist of several arrays, so Dask hands them through unchanged.
+    Raises AttributeError for a Dual, a batch, and a Tensor that holds one: they consist of several
+    arrays, so Dask hands them through unchanged.
     """
     x = t.array if isinstance(t, mg.Tensor) else None
     if isinstance(x, da.Array):
         return x
-    raise AttributeError(f"a {type(t).__name__} inside func.jvp or func.vmap is no collection of Dask: it stands for several arrays. Compute what "
-                         "the transformation returns.")
+    raise AttributeError(
+        f"a {type(t).__name__} inside func.jvp or func.vmap is no collection of Dask: it stands "
+        "for several arrays. Compute what the transformation returns."
+    )
 
 
 def rebuilt(t: Any, rebuild: Callable[..., da.Array], state: tuple[Any, ...]) -> Callable[..., Any]:
@@ -59,7 +63,9 @@ def persisted(t: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def token(t: Any) -> Any:
-    """Two Tensors of one array are two collections where they have histories, and an array is another one than its Tensor."""
+    """Two Tensors of one array are two collections where they have histories, and an array is
+    another one than its Tensor.
+    """
     return "multigrad.Tensor", array_of(t).name, id(t) if t.requires_grad else None
 
 
@@ -68,7 +74,10 @@ def of_array(name: str) -> Callable[[Any], Any]:
 
 
 def method(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The attribute that is `function` bound to the Tensor. It is there where the Tensor holds a Dask array."""
+    """The attribute that is `function` bound to the Tensor.
+
+    It is there where the Tensor holds a Dask array.
+    """
 
     def attribute(t: Any) -> Any:
         array_of(t)
@@ -86,8 +95,19 @@ def _one(function: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = {
-    **{name: of_array(name) for name in ("__dask_graph__", "__dask_keys__", "__dask_layers__", "__dask_optimize__", "__dask_postcompute__",
-                                         "__dask_scheduler__", "chunks", "visualize")},
+    **{
+        name: of_array(name)
+        for name in (
+            "__dask_graph__",
+            "__dask_keys__",
+            "__dask_layers__",
+            "__dask_optimize__",
+            "__dask_postcompute__",
+            "__dask_scheduler__",
+            "chunks",
+            "visualize",
+        )
+    },
     "__dask_postpersist__": method(persisted),
     "__dask_tokenize__": method(token),
     "compute": _one(dask.compute),

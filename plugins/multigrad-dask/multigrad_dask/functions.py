@@ -20,7 +20,16 @@ from .unknown import FIX, any_in, same
 # ----- Creation -----
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Any:
     """Dask takes real Python numbers."""
     if any(isinstance(x, (da.Array, complex)) for x in (start, stop)):
         start, stop = xp.asarray(start), xp.asarray(stop)
@@ -38,7 +47,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     """The only device is "cpu": where the chunks are is known to who runs the graph."""
     if device != "cpu" or stream is not None:
-        raise ValueError(f"to_device: a Dask array is on 'cpu', and has no streams; got device {device!r}, stream {stream!r}")
+        raise ValueError(
+            f"to_device: a Dask array is on 'cpu', and has no streams; got device {device!r}, "
+            f"stream {stream!r}"
+        )
     return x
 
 
@@ -51,21 +63,34 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """Dask makes one chunk of each new axis, of a view that takes no memory. An array of unknown sizes is itself, where nothing else differs."""
+    """Dask makes one chunk of each new axis, of a view that takes no memory.
+
+    An array of unknown sizes is itself, where nothing else differs.
+    """
     if any_in(x.shape, shape):
         return x if same(x.shape, shape) else _refuse("broadcast_to", x.shape, shape)
     return xp.broadcast_to(x, shape)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """Axes of length 1 come and go where sizes are unknown, and nothing else. What Dask cannot do chunk by chunk is done in one chunk."""
+    """Axes of length 1 come and go where sizes are unknown, and nothing else.
+
+    What Dask cannot do chunk by chunk is done in one chunk.
+    """
     if not any_in(x.shape, shape):
         try:
             return xp.reshape(x, shape, copy=copy)
         except NotImplementedError:
             shape = tuple(-x.size // prod(shape) if n == -1 else n for n in shape)
-            return da.map_blocks(np.reshape, x.rechunk(-1), shape, dtype=x.dtype, chunks=tuple((n,) for n in shape), drop_axis=list(range(x.ndim)),
-                                 new_axis=list(range(len(shape))))
+            return da.map_blocks(
+                np.reshape,
+                x.rechunk(-1),
+                shape,
+                dtype=x.dtype,
+                chunks=tuple((n,) for n in shape),
+                drop_axis=list(range(x.ndim)),
+                new_axis=list(range(len(shape))),
+            )
     if not same([n for n in x.shape if n != 1], [n for n in shape if n != 1]):
         _refuse("reshape", x.shape, shape)
     x = x[tuple(0 if n == 1 else slice(None) for n in x.shape)]
@@ -84,20 +109,29 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Of chunks of unknown sizes, Dask's places are wrong; of one number, and of none, it fails. Nor does it take a permutation, which sorts here."""
+    """Of chunks of unknown sizes, Dask's places are wrong; of one number, and of none, it fails.
+
+    Nor does it take a permutation, which sorts here.
+    """
     if any_in(x1.shape):
         raise BackendError(f"searchsorted: places need the sizes of the array. {FIX}")
     x1, x2 = x1 if sorter is None else x1[sorter], xp.asarray(x2)
     if 0 in x2.shape:
         return xp.zeros(x2.shape, dtype=xp.int64)
-    return xp.searchsorted(x1, x2, side=side) if x2.ndim else xp.searchsorted(x1, x2[None], side=side)[0]
+    return (
+        xp.searchsorted(x1, x2, side=side)
+        if x2.ndim
+        else xp.searchsorted(x1, x2[None], side=side)[0]
+    )
 
 
 def _cumulated(name: str) -> Callable[..., Any]:
     theirs = getattr(xp, name)
 
     @wraps(theirs)
-    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    def function(
+        x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Any:
         if include_initial and any_in(x.shape):
             raise BackendError(f"{name}: an initial value needs the sizes of the array. {FIX}")
         return theirs(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -115,7 +149,16 @@ def _extremum(name: str) -> Callable[..., Any]:
     def function(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
         if 0 not in x.shape and not any_in(x.shape):
             return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
-        return da.reduction(x, of_block, theirs, combine=of_block, axis=axis, keepdims=keepdims, dtype=x.dtype, meta=x._meta)
+        return da.reduction(
+            x,
+            of_block,
+            theirs,
+            combine=of_block,
+            axis=axis,
+            keepdims=keepdims,
+            dtype=x.dtype,
+            meta=x._meta,
+        )
 
     return function
 
@@ -125,7 +168,9 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 
 def _refuse(name: str, given: Any, wanted: Any) -> Any:
-    raise BackendError(f"{name}: an array of shape {tuple(given)} cannot be given the shape {tuple(wanted)}. {FIX}")
+    raise BackendError(
+        f"{name}: an array of shape {tuple(given)} cannot be given the shape {tuple(wanted)}. {FIX}"
+    )
 
 
 def _filled(name: str) -> Callable[..., Any]:
@@ -144,34 +189,45 @@ def _filled(name: str) -> Callable[..., Any]:
 
 
 def getitem(x: Any, key: Any, /) -> Any:
-    """A mask selects in its own chunks, by which the adjoint knows what came from where. Several integer arrays are one into the axes together."""
+    """A mask selects in its own chunks, by which the adjoint knows what came from where.
+
+    Several integer arrays are one into the axes together.
+    """
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [k for k in entries if isinstance(k, da.Array)]
     if len(arrays) == len(entries) == 1 and arrays[0].dtype == bool:
         return _selected(x, arrays[0])
     if len(arrays) > 1 or any(k.ndim != 1 for k in arrays):
         axis, numbers, axes = linear_index(key, x.shape)
-        x = x.reshape((*x.shape[:axis], -1, *x.shape[axis + axes:]))[(slice(None),) * axis + (numbers.ravel(),)]
-        return x.reshape((*x.shape[:axis], *numbers.shape, *x.shape[axis + 1:]))
+        x = x.reshape((*x.shape[:axis], -1, *x.shape[axis + axes :]))[
+            (slice(None),) * axis + (numbers.ravel(),)
+        ]
+        return x.reshape((*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :]))
     return x[key]
 
 
 def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[int, Any, int]:
-    """Integers and integer arrays of a key that stand together, as one index into their axes together: the first axis, the index, how many axes.
+    """Integers and integer arrays of a key that stand together, as one index into their axes
+    together: the first axis, the index, how many axes.
 
-    Raises NotImplementedError for any other key with several arrays, or with one of more than one dimension.
+    Raises NotImplementedError for any other key with several arrays, or with one of more than one
+    dimension.
     """
     entries = list(key) if isinstance(key, tuple) else [key]
     if Ellipsis in [k for k in entries if k is Ellipsis]:
         at = next(i for i, k in enumerate(entries) if k is Ellipsis)
-        entries[at:at + 1] = [slice(None)] * (len(shape) - len(entries) + 1)
+        entries[at : at + 1] = [slice(None)] * (len(shape) - len(entries) + 1)
     here = [i for i, k in enumerate(entries) if not isinstance(k, slice)]
     first, last = here[0], here[-1] + 1
     together = entries[first:last]
     if any(k != slice(None) for k in entries if isinstance(k, slice)) or not all(
-            isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu") for k in together):
-        raise NotImplementedError("getitem: several integer arrays in a key, or one of more dimensions, must stand together, and nothing else but "
-                                  "whole axes with them: x[i, j] or x[:, i, j]. Index one after the other.")
+        isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu") for k in together
+    ):
+        raise NotImplementedError(
+            "getitem: several integer arrays in a key, or one of more dimensions, must stand "
+            "together, and nothing else but whole axes with them: x[i, j] or x[:, i, j]. Index "
+            "one after the other."
+        )
     total: Any = 0
     for k, n in zip(together, shape[first:], strict=False):
         total = total * n + k % n
@@ -182,16 +238,23 @@ def _selected(x: Any, mask: Any) -> Any:
     if any_in(x.shape, mask.shape):
         return x[mask]
     x = x.rechunk(dict(enumerate(mask.chunks)))
-    return x.reshape((-1, *x.shape[mask.ndim:]))[mask.ravel()] if mask.ndim != 1 else x[mask]
+    return x.reshape((-1, *x.shape[mask.ndim :]))[mask.ravel()] if mask.ndim != 1 else x[mask]
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` with values of its dtype at `key`. Through integer arrays one chunk is written; the form for all libraries writes through a
-    mask, and what Dask's does not, a key with None and an array without elements.
+    """A copy of `x` with values of its dtype at `key`.
+
+    Through integer arrays one chunk is written; the form for all libraries writes through a mask,
+    and what Dask's does not, a key with None and an array without elements.
     """
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [k for k in entries if isinstance(k, da.Array)]
-    if any(k is None for k in entries) or 0 in x.shape or 0 in getattr(value, "shape", ()) or any(k.dtype == bool for k in arrays):
+    if (
+        any(k is None for k in entries)
+        or 0 in x.shape
+        or 0 in getattr(value, "shape", ())
+        or any(k.dtype == bool for k in arrays)
+    ):
         return OPS["setitem"].forward(extend.raw_namespace("dask"), x, key, value)
     value = value.astype(x.dtype) if isinstance(value, da.Array) else value
     if not arrays:
@@ -200,14 +263,30 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
         return x
     axis, numbers, axes = linear_index(key, x.shape)
     if axis:
-        raise NotImplementedError("setitem: integer arrays in a key that is written to must come first: x[i] or x[i, j]")
+        raise NotImplementedError(
+            "setitem: integer arrays in a key that is written to must come first: x[i] or x[i, j]"
+        )
     rest = x.shape[axes:]
-    rows = broadcast_to(xp.asarray(value, dtype=x.dtype), (*numbers.shape, *rest)).reshape((-1, *rest))
+    rows = broadcast_to(xp.asarray(value, dtype=x.dtype), (*numbers.shape, *rest)).reshape(
+        (-1, *rest)
+    )
     flat = x.reshape((-1, *rest)).rechunk({0: -1})
     rows = rows.rechunk({0: -1} | dict(enumerate(flat.chunks[1:], 1)))
     every = tuple(range(x.ndim - axes + 1))
-    out = da.blockwise(_written_rows, every, flat, every, numbers.ravel().rechunk(-1), (-1,), rows, (-1, *every[1:]), concatenate=True,
-                       dtype=x.dtype, meta=x._meta, align_arrays=False)
+    out = da.blockwise(
+        _written_rows,
+        every,
+        flat,
+        every,
+        numbers.ravel().rechunk(-1),
+        (-1,),
+        rows,
+        (-1, *every[1:]),
+        concatenate=True,
+        dtype=x.dtype,
+        meta=x._meta,
+        align_arrays=False,
+    )
     return out.reshape(x.shape)
 
 
@@ -224,8 +303,18 @@ def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
         flat = mask.ravel()
         axes = tuple(range(values.ndim))
         if values.numblocks[0] == flat.numblocks[0]:
-            rows = da.blockwise(_spread_rows, axes, values, axes, flat, (0,), dtype=values.dtype, meta=values._meta, align_arrays=False,
-                                adjust_chunks={0: flat.chunks[0]})
+            rows = da.blockwise(
+                _spread_rows,
+                axes,
+                values,
+                axes,
+                flat,
+                (0,),
+                dtype=values.dtype,
+                meta=values._meta,
+                align_arrays=False,
+                adjust_chunks={0: flat.chunks[0]},
+            )
             return reshape(rows, shape)
     return OPS["unindex"].forward(extend.raw_namespace("dask"), values, key, shape)
 
@@ -238,10 +327,26 @@ def _spread_rows(values: Any, mask: Any) -> Any:
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
     """Each chunk of rows is added up by itself, then the chunks are."""
-    indices = indices.rechunk({0: values.chunks[0]}) if not any_in(values.shape, indices.shape) else indices
+    indices = (
+        indices.rechunk({0: values.chunks[0]})
+        if not any_in(values.shape, indices.shape)
+        else indices
+    )
     axes = tuple(range(2, values.ndim + 1))
-    parts = da.blockwise(_added_rows, (0, 1, *axes), values, (0, *axes), indices, (0,), n=n, new_axes={1: n}, adjust_chunks={0: 1},
-                         dtype=values.dtype, meta=np.zeros((0,) * (values.ndim + 1), values.dtype), align_arrays=False)
+    parts = da.blockwise(
+        _added_rows,
+        (0, 1, *axes),
+        values,
+        (0, *axes),
+        indices,
+        (0,),
+        n=n,
+        new_axes={1: n},
+        adjust_chunks={0: 1},
+        dtype=values.dtype,
+        meta=np.zeros((0,) * (values.ndim + 1), values.dtype),
+        align_arrays=False,
+    )
     return parts.sum(axis=0, dtype=values.dtype)
 
 
@@ -259,12 +364,18 @@ def _along_whole_axes(name: str) -> Callable[..., Any]:
 
     @wraps(theirs)
     def function(x: Any, /, **kwargs: Any) -> Any:
-        axes = kwargs["axis"] if "axis" in kwargs else kwargs.get("axes", -1 if "shift" not in name and not name.endswith("n") else None)
+        axes = (
+            kwargs["axis"]
+            if "axis" in kwargs
+            else kwargs.get("axes", -1 if "shift" not in name and not name.endswith("n") else None)
+        )
         if axes is None:
             lengths = kwargs.get("s")
             axes = tuple(range(x.ndim)) if lengths is None else tuple(range(-len(lengths), 0))
         if "shift" not in name:
-            x = x.rechunk({a % x.ndim: -1 for a in (axes if isinstance(axes, (tuple, list)) else (axes,))})
+            x = x.rechunk(
+                {a % x.ndim: -1 for a in (axes if isinstance(axes, (tuple, list)) else (axes,))}
+            )
         return theirs(x, **kwargs)
 
     return function
@@ -274,7 +385,9 @@ def _along_whole_axes(name: str) -> Callable[..., Any]:
 
 
 def _spread(xp: Any, g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """Every element gets the cotangent of the sum it went into, in the chunks of `x`, and whatever its size."""
+    """Every element gets the cotangent of the sum it went into, in the chunks of `x`, and whatever
+    its size.
+    """
     if not keepdims and axis is not None:
         reduced = {a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
         g = g[tuple(None if i in reduced else slice(None) for i in range(x.ndim))]
@@ -296,13 +409,42 @@ def mean_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 
 RULES: dict[str, dict[str, Callable[..., Any]]] = {"sum": {"x": sum_vjp}, "mean": {"x": mean_vjp}}
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (broadcast_to, can_cast, clip, from_dlpack, getitem, linspace, repeat, reshape, scatter_add, searchsorted, setitem, take, to_device,
-              unindex)
-} | {
-    name: _cumulated(name) for name in ("cumulative_prod", "cumulative_sum")
-} | {name: _extremum(name) for name in ("max", "min")} | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")} | {
-    f"fft.{name}": _along_whole_axes(name)
-    for name in ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
-}
+FUNCTIONS: dict[str, Callable[..., Any]] = (
+    {
+        f.__name__: f
+        for f in (
+            broadcast_to,
+            can_cast,
+            clip,
+            from_dlpack,
+            getitem,
+            linspace,
+            repeat,
+            reshape,
+            scatter_add,
+            searchsorted,
+            setitem,
+            take,
+            to_device,
+            unindex,
+        )
+    }
+    | {name: _cumulated(name) for name in ("cumulative_prod", "cumulative_sum")}
+    | {name: _extremum(name) for name in ("max", "min")}
+    | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")}
+    | {
+        f"fft.{name}": _along_whole_axes(name)
+        for name in (
+            "fft",
+            "fftn",
+            "hfft",
+            "ifft",
+            "ifftn",
+            "ihfft",
+            "irfft",
+            "irfftn",
+            "rfft",
+            "rfftn",
+        )
+    }
+)

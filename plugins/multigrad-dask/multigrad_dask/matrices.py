@@ -1,6 +1,8 @@
-"""Linear algebra that Dask lacks, or has for single matrices only: NumPy's, on chunks that hold whole matrices.
+"""Linear algebra that Dask lacks, or has for single matrices only: NumPy's, on chunks that hold
+whole matrices.
 
-Dask's own `qr` and `svd` run where they are meant for: a tall matrix in several blocks of rows, which need not fit into memory.
+Dask's own `qr` and `svd` run where they are meant for: a tall matrix in several blocks of rows,
+which need not fit into memory.
 """
 
 from __future__ import annotations
@@ -14,14 +16,26 @@ import numpy as np
 
 
 def of_chunks(function: Callable[..., Any], signature: str, *arrays: Any, **sizes: int) -> Any:
-    """`function` of NumPy arrays on stacks of matrices, each in one chunk. `signature`: that of a generalized ufunc."""
+    """`function` of NumPy arrays on stacks of matrices, each in one chunk.
+
+    `signature`: that of a generalized ufunc.
+    """
     outs = function(*[np.ones((1,) * x.ndim, x.dtype) for x in arrays])
     dtypes = [out.dtype for out in outs] if isinstance(outs, tuple) else outs.dtype
-    return da.apply_gufunc(function, signature, *arrays, output_dtypes=dtypes, output_sizes=sizes or None, allow_rechunk=True)
+    return da.apply_gufunc(
+        function,
+        signature,
+        *arrays,
+        output_dtypes=dtypes,
+        output_sizes=sizes or None,
+        allow_rechunk=True,
+    )
 
 
 def _tall(x: Any) -> bool:
-    return bool(x.ndim == 2 and x.numblocks[0] > 1 and x.numblocks[1] == 1 and x.shape[0] >= x.shape[1])
+    return bool(
+        x.ndim == 2 and x.numblocks[0] > 1 and x.numblocks[1] == 1 and x.shape[0] >= x.shape[1]
+    )
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Any:
@@ -41,7 +55,9 @@ def inv(x: Any, /) -> Any:
 
 
 def solve(x1: Any, x2: Any, /) -> Any:
-    return of_chunks(np.linalg.solve, "(n,n),(n)->(n)" if x2.ndim == 1 else "(n,n),(n,k)->(n,k)", x1, x2)
+    return of_chunks(
+        np.linalg.solve, "(n,n),(n)->(n)" if x2.ndim == 1 else "(n,n),(n,k)->(n,k)", x1, x2
+    )
 
 
 def _complex(x: Any) -> Any:
@@ -78,19 +94,46 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> Any:
         return xp.linalg.svd(x, full_matrices=False)
     m, n = x.shape[-2:]
     sizes = {"p": m, "q": n} if full_matrices else {"p": min(m, n), "q": min(m, n)}
-    return of_chunks(lambda x: tuple(np.linalg.svd(x, full_matrices=full_matrices)), "(m,n)->(m,p),(k),(q,n)", x, k=min(m, n), **sizes)
+    return of_chunks(
+        lambda x: tuple(np.linalg.svd(x, full_matrices=full_matrices)),
+        "(m,n)->(m,p),(k),(q,n)",
+        x,
+        k=min(m, n),
+        **sizes,
+    )
 
 
 def svdvals(x: Any, /) -> Any:
-    return svd(x, full_matrices=False)[1] if _tall(x) else of_chunks(np.linalg.svdvals, "(m,n)->(k)", x, k=min(x.shape[-2:]))
+    return (
+        svd(x, full_matrices=False)[1]
+        if _tall(x)
+        else of_chunks(np.linalg.svdvals, "(m,n)->(k)", x, k=min(x.shape[-2:]))
+    )
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     if isinstance(rtol, da.Array):
-        return of_chunks(lambda x, rtol: np.asarray(np.linalg.matrix_rank(x, rtol=rtol)), "(m,n),()->()", x, rtol)
+        return of_chunks(
+            lambda x, rtol: np.asarray(np.linalg.matrix_rank(x, rtol=rtol)), "(m,n),()->()", x, rtol
+        )
     return of_chunks(lambda x: np.asarray(np.linalg.matrix_rank(x, rtol=rtol)), "(m,n)->()", x)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f"linalg.{f.__name__}": f for f in (cholesky, det, eig, eigh, eigvals, eigvalsh, inv, matrix_rank, qr, slogdet, solve, svd, svdvals)
+    f"linalg.{f.__name__}": f
+    for f in (
+        cholesky,
+        det,
+        eig,
+        eigh,
+        eigvals,
+        eigvalsh,
+        inv,
+        matrix_rank,
+        qr,
+        slogdet,
+        solve,
+        svd,
+        svdvals,
+    )
 }

@@ -1,7 +1,9 @@
-"""Sizes that are not known before they are computed, which Dask shows as nan: what is exact with them runs, all else is refused by name.
+"""Sizes that are not known before they are computed, which Dask shows as nan: what is exact with
+them runs, all else is refused by name.
 
-Dask combines arrays of unknown sizes block by block. What operations and derivatives do to each element is exact then, and so are sums, matrix
-products and masks. Whatever asks for a size raises where it is called, and not when it is computed.
+Dask combines arrays of unknown sizes block by block. What operations and derivatives do to each
+element is exact then, and so are sums, matrix products and masks. Whatever asks for a size raises
+where it is called, and not when it is computed.
 """
 
 from __future__ import annotations
@@ -15,14 +17,45 @@ import dask.array as da
 from multigrad.errors import BackendError
 from multigrad.registry import OPS
 
-FIX = "Sizes that are unknown (nan) must be computed before: call x.array.compute_chunk_sizes() on the Tensor x that has them."
+FIX = (
+    "Sizes that are unknown (nan) must be computed before: call "
+    "x.array.compute_chunk_sizes() on the Tensor x that has them."
+)
 
-EXACT = frozenset((
-    "broadcast_to", "expand_dims", "flip", "getitem", "linalg.vector_norm", "log_softmax", "log_sum_exp", "matmul", "matrix_transpose", "max", "mean",
-    "min", "moveaxis", "nanmax", "nanmin", "permute_dims", "refuse", "reshape", "scatter_add", "softmax", "squeeze", "sum", "take", "tensordot",
-    "unindex", "unique_all", "vecdot",
-))
-"""Operations whose rules are exact, or raise, where sizes are unknown; besides those that work on each element."""
+EXACT = frozenset(
+    (
+        "broadcast_to",
+        "expand_dims",
+        "flip",
+        "getitem",
+        "linalg.vector_norm",
+        "log_softmax",
+        "log_sum_exp",
+        "matmul",
+        "matrix_transpose",
+        "max",
+        "mean",
+        "min",
+        "moveaxis",
+        "nanmax",
+        "nanmin",
+        "permute_dims",
+        "refuse",
+        "reshape",
+        "scatter_add",
+        "softmax",
+        "squeeze",
+        "sum",
+        "take",
+        "tensordot",
+        "unindex",
+        "unique_all",
+        "vecdot",
+    )
+)
+"""Operations whose rules are exact, or raise, where sizes are unknown; besides those that work on
+each element.
+"""
 
 
 def any_in(*shapes: Iterable[Any]) -> bool:
@@ -33,19 +66,27 @@ def any_in(*shapes: Iterable[Any]) -> bool:
 def same(shape: Iterable[Any], other: Iterable[Any]) -> bool:
     """Whether two shapes are equal as far as they are known."""
     shape, other = tuple(shape), tuple(other)
-    return len(shape) == len(other) and all(n == m or (n != n and m != m) for n, m in zip(shape, other, strict=True))
+    return len(shape) == len(other) and all(
+        n == m or (n != n and m != m) for n, m in zip(shape, other, strict=True)
+    )
 
 
 def _has_unknown(value: Any) -> bool:
     """Whether an array, a shape, or any of several has an unknown size."""
     if isinstance(value, (tuple, list)):
-        return any(isinstance(v, float) and v != v if isinstance(v, (int, float)) else _has_unknown(v) for v in value)
+        return any(
+            isinstance(v, float) and v != v if isinstance(v, (int, float)) else _has_unknown(v)
+            for v in value
+        )
     shape = getattr(value, "shape", None)
     return isinstance(shape, tuple) and any_in(shape)
 
 
 def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
-    """The derivative rule of an operation. Where a size is unknown it is exact, or raises an error that names the operation."""
+    """The derivative rule of an operation.
+
+    Where a size is unknown it is exact, or raises an error that names the operation.
+    """
     exact = name in EXACT or OPS[name].batching == "elementwise"
 
     @wraps(vjp)
@@ -59,13 +100,18 @@ def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
         except BackendError as error:  # of a function that it calls
             raise BackendError(f"{name}: its gradient needs sizes of arrays. {FIX}") from error
         except Exception as error:
-            raise BackendError(f"{name}: its gradient needs sizes of arrays ({error}). {FIX}") from error
+            raise BackendError(
+                f"{name}: its gradient needs sizes of arrays ({error}). {FIX}"
+            ) from error
 
     return checked
 
 
 def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of an operation. Where a size is unknown it is exact, or raises an error that names the operation."""
+    """The function of an operation.
+
+    Where a size is unknown it is exact, or raises an error that names the operation.
+    """
     several = OPS[name].batching == "elementwise" and len(OPS[name].arrays) > 1
 
     @wraps(forward)
@@ -77,7 +123,10 @@ def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., A
         except Exception as error:
             if not any(map(_has_unknown, (*args, *kwargs.values()))):
                 raise
-            raise BackendError(f"{name} needs sizes of arrays ({str(error).partition(chr(10))[0].rstrip('.')}). {FIX}") from error
+            raise BackendError(
+                f"{name} needs sizes of arrays "
+                f"({str(error).partition(chr(10))[0].rstrip('.')}). {FIX}"
+            ) from error
 
     return checked
 
@@ -93,12 +142,16 @@ def _matching(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _compared(name: str, args: tuple[Any, ...], arrays: list[Any]) -> tuple[Any, ...]:
-    """The arguments, one of them with a check, where it is computed, that blocks of unknown sizes have those of the others: 1 is no broadcast there.
+    """The arguments, one of them with a check, where it is computed, that blocks of unknown sizes
+    have those of the others: 1 is no broadcast there.
 
-    A gradient has the shape of its argument by that, since NumPy would repeat a block of one element that happens to meet a larger one.
+    A gradient has the shape of its argument by that, since NumPy would repeat a block of one
+    element that happens to meet a larger one.
     """
     ndim = max(x.ndim for x in arrays)
-    axes = [a for a in range(-ndim, 0) if any(-a <= x.ndim and x.shape[a] != x.shape[a] for x in arrays)]
+    axes = [
+        a for a in range(-ndim, 0) if any(-a <= x.ndim and x.shape[a] != x.shape[a] for x in arrays)
+    ]
     involved = {a: [x for x in arrays if -a <= x.ndim and x.shape[a] != 1] for a in axes}
     axes = [a for a in axes if len(involved[a]) > 1]
     if not axes:
@@ -106,8 +159,14 @@ def _compared(name: str, args: tuple[Any, ...], arrays: list[Any]) -> tuple[Any,
     first = max((x for a in axes for x in involved[a]), key=lambda x: x.ndim)
     others = [x for x in arrays if x is not first and x.ndim <= first.ndim]
     pairs = [part for x in (first, *others) for part in (x, tuple(range(-x.ndim, 0)))]
-    checked = da.blockwise(partial(_same_blocks, name, axes), tuple(range(-first.ndim, 0)), *pairs, dtype=first.dtype, meta=first._meta,
-                           align_arrays=False)
+    checked = da.blockwise(
+        partial(_same_blocks, name, axes),
+        tuple(range(-first.ndim, 0)),
+        *pairs,
+        dtype=first.dtype,
+        meta=first._meta,
+        align_arrays=False,
+    )
     checked._chunks = first.chunks
     return tuple(checked if x is first else x for x in args)
 
@@ -115,7 +174,14 @@ def _compared(name: str, args: tuple[Any, ...], arrays: list[Any]) -> tuple[Any,
 def _same_blocks(name: str, axes: list[int], x: Any, *others: Any) -> Any:
     for y in others:
         for a in axes:
-            if -a <= y.ndim and y.shape[a] != x.shape[a] and (y.ndim < -a or y.shape[a] != 1 or x.shape[a] != 1):
-                raise ValueError(f"{name}: arrays of unknown sizes must have the same sizes block by block, and two of them have {x.shape} and "
-                                 f"{y.shape}. Compute them before they are broadcast: x.array.compute_chunk_sizes().")
+            if (
+                -a <= y.ndim
+                and y.shape[a] != x.shape[a]
+                and (y.ndim < -a or y.shape[a] != 1 or x.shape[a] != 1)
+            ):
+                raise ValueError(
+                    f"{name}: arrays of unknown sizes must have the same sizes block by block, "
+                    f"and two of them have {x.shape} and {y.shape}. Compute them before they "
+                    "are broadcast: x.array.compute_chunk_sizes()."
+                )
     return x

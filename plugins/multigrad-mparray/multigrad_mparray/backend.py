@@ -1,6 +1,7 @@
 """The backend: mparray's namespace, what is mended in it, and what it lacks, computed by mpmath.
 
-mparray is an array of mpmath's numbers, at mpmath's precision of the moment: `mpmath.mp.dps` digits. A dtype is a label for the kind alone.
+mparray is an array of mpmath's numbers, at mpmath's precision of the moment: `mpmath.mp.dps`
+digits. A dtype is a label for the kind alone.
 """
 
 from __future__ import annotations
@@ -15,34 +16,85 @@ import multigrad as mg
 
 from . import linear_algebra
 
-LEFT = ("an operator of mparray takes any operand on its right for one of NumPy's: a Tensor that requires grad is refused, a constant one "
-        "loses its digits. Write the Tensor on the left")
+LEFT = (
+    "an operator of mparray takes any operand on its right for one of NumPy's: a Tensor that "
+    "requires grad is refused, a constant one loses its digits. Write the Tensor on the left"
+)
 EXEMPTIONS = {
-    **{f"{name}/raw/left": LEFT for name in (
-        "add", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "divide", "equal", "floor_divide", "greater",
-        "greater_equal", "less", "less_equal", "matmul", "multiply", "not_equal", "pow", "remainder", "subtract")},
-    **{f"nextafter/{check}": "mparray 0.2.2 takes the logarithm of its first argument, which is nan of a negative one"
-       for check in ("broadcasting/*", "empty/0-d", "forward/*", "promotion/*")},
-    **{f"unique_{name}/forward/complex": "mparray sorts what it compares, and complex numbers have no order"
-       for name in ("all", "counts", "inverse", "values")},
-    "running_places/*/largest*": "mparray makes Python's integers of a nan's place, which a nan cannot become",
-    **{f"{name}/kink/a-nan": "mparray sorts nan to any place" for name in ("nanmedian", "nanquantile")},
-    **{f"linalg.{name}/{check}/real*": "mpmath finds eigenvalues in another order than NumPy" for name, checks in (
-        ("eig", ("dual", "each_output", "forward", "jvp", "second", "vjp")), ("eigvals", ("dual", "forward", "second", "vjp"))) for check in checks},
+    **{
+        f"{name}/raw/left": LEFT
+        for name in (
+            "add",
+            "bitwise_and",
+            "bitwise_left_shift",
+            "bitwise_or",
+            "bitwise_right_shift",
+            "bitwise_xor",
+            "divide",
+            "equal",
+            "floor_divide",
+            "greater",
+            "greater_equal",
+            "less",
+            "less_equal",
+            "matmul",
+            "multiply",
+            "not_equal",
+            "pow",
+            "remainder",
+            "subtract",
+        )
+    },
+    **{
+        f"nextafter/{check}": "mparray 0.2.2 takes the logarithm of its first argument, which "
+        "is nan of a negative one"
+        for check in ("broadcasting/*", "empty/0-d", "forward/*", "promotion/*")
+    },
+    **{
+        f"unique_{name}/forward/complex": "mparray sorts what it compares, and complex numbers "
+        "have no order"
+        for name in ("all", "counts", "inverse", "values")
+    },
+    "running_places/*/largest*": "mparray makes Python's integers of a nan's place, which a nan "
+    "cannot become",
+    **{
+        f"{name}/kink/a-nan": "mparray sorts nan to any place"
+        for name in ("nanmedian", "nanquantile")
+    },
+    **{
+        f"linalg.{name}/{check}/real*": "mpmath finds eigenvalues in another order than NumPy"
+        for name, checks in (
+            ("eig", ("dual", "each_output", "forward", "jvp", "second", "vjp")),
+            ("eigvals", ("dual", "forward", "second", "vjp")),
+        )
+        for check in checks
+    },
     "finfo/forward/float64@float32": "the precision is that of mpmath, whatever the dtype",
 }
 
 
 def make() -> mg.Backend:
-    """The backend of MPArrays. A float has fewer digits than they have, so `scaled` computes numbers such as log(2)."""
+    """The backend of MPArrays.
+
+    A float has fewer digits than they have, so `scaled` computes numbers such as log(2).
+    """
     return mg.Backend(
         "mparray",
         xp,
         (xp.MPArray,),
         capabilities=mg.Capabilities(defers=False),
-        functions={"scaled": scaled, "fft.fft": fft, "finfo": finfo, "from_dlpack": from_dlpack, "linspace": linspace,
-                   "logaddexp": logaddexp, "real": real, **linear_algebra.FUNCTIONS},
-        rules={"asinh": {"x": lambda xp, g, x: g / xp.sqrt(1 + x * x)}},  # nothing overflows, and at no size is 1 too small to count
+        functions={
+            "scaled": scaled,
+            "fft.fft": fft,
+            "finfo": finfo,
+            "from_dlpack": from_dlpack,
+            "linspace": linspace,
+            "logaddexp": logaddexp,
+            "real": real,
+            **linear_algebra.FUNCTIONS,
+        },
+        # nothing overflows, and at no size is 1 too small to count
+        rules={"asinh": {"x": lambda xp, g, x: g / xp.sqrt(1 + x * x)}},
         exemptions=EXEMPTIONS,
     )
 
@@ -55,8 +107,14 @@ def scaled(x: Any, by: Any, /) -> Any:
 def finfo(type: Any, /) -> Any:
     """What NumPy says of the dtype, but for the precision: that of mpmath."""
     limits = xp.finfo(type)
-    return SimpleNamespace(bits=limits.bits, eps=float(mpmath.mp.eps), max=float(limits.max), min=float(limits.min),
-                           smallest_normal=float(limits.smallest_normal), dtype=limits.dtype)
+    return SimpleNamespace(
+        bits=limits.bits,
+        eps=float(mpmath.mp.eps),
+        max=float(limits.max),
+        min=float(limits.min),
+        smallest_normal=float(limits.smallest_normal),
+        dtype=limits.dtype,
+    )
 
 
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
@@ -64,11 +122,19 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     dtype = xp.result_type(x.dtype, 1j)
     x = xp.moveaxis(xp.astype(x, dtype), axis, -1)
     n, m = x.shape[-1] if n is None else n, x.shape[-1]
-    x = x[..., :n] if n < m else xp.concat([x, xp.zeros((*x.shape[:-1], n - m), dtype=dtype)], axis=-1) if n > m else x
+    x = (
+        x[..., :n]
+        if n < m
+        else xp.concat([x, xp.zeros((*x.shape[:-1], n - m), dtype=dtype)], axis=-1)
+        if n > m
+        else x
+    )
     places = xp.arange(n)
     turns = xp.astype((places[:, None] * places) % n, dtype) / n
     waves = xp.exp(turns * (xp.acos(-xp.ones((), dtype=dtype)) * -2j))
-    scale = {"backward": 1, "forward": n, "ortho": xp.sqrt(xp.asarray(n, dtype=dtype))}[norm or "backward"]
+    scale = {"backward": 1, "forward": n, "ortho": xp.sqrt(xp.asarray(n, dtype=dtype))}[
+        norm or "backward"
+    ]
     return xp.moveaxis(xp.matmul(x, waves) / scale, -1, axis)
 
 
@@ -77,7 +143,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return xp.asarray(x, copy=copy) if isinstance(x, xp.MPArray) else xp.from_dlpack(x)
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Any:
     """Of the numbers themselves; mparray's are doubles."""
     wide = xp.result_type(start, stop, 1.0)
     start, stop = (xp.asarray(x, dtype=wide) for x in (start, stop))

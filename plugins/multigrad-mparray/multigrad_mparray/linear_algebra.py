@@ -12,14 +12,18 @@ from mpmath import mp
 
 
 def numbers(x: Any) -> Any:
-    """The numbers of an MPArray as a NumPy array of objects. mparray has no public name for them."""
+    """The numbers of an MPArray as a NumPy array of objects. mparray has no public name for
+    them.
+    """
     return x._data
 
 
 def each(function: Callable[[Any], tuple[Any, ...]], x: Any, kinds: str) -> tuple[Any, ...]:
-    """Apply `function`, which takes a matrix of mpmath and returns several, to each matrix of a stack.
+    """Apply `function`, which takes a matrix of mpmath and returns several, to each matrix of a
+    stack.
 
-    Of the results, "r" is real, "c" complex and "x" of the dtype of `x`; the capital letters stand for vectors.
+    Of the results, "r" is real, "c" complex and "x" of the dtype of `x`; the capital letters stand
+    for vectors.
     """
     complex_dtype = xp.result_type(x.dtype, 1j)
     dtypes = {"x": x.dtype, "c": complex_dtype, "r": np.empty(0, dtype=complex_dtype).real.dtype}
@@ -30,8 +34,12 @@ def each(function: Callable[[Any], tuple[Any, ...]], x: Any, kinds: str) -> tupl
     for i, kind in enumerate(kinds):
         arrays = [np.array(f[i].tolist(), dtype=object) for f in found]
         arrays = [a.reshape(-1) if kind.isupper() else a for a in arrays]
-        data = np.stack(arrays) if arrays else np.empty((0, m, n)[: 2 + kind.islower()], dtype=object)
-        outs.append(xp.asarray(data.reshape(x.shape[:-2] + data.shape[1:]), dtype=dtypes[kind.lower()]))
+        data = (
+            np.stack(arrays) if arrays else np.empty((0, m, n)[: 2 + kind.islower()], dtype=object)
+        )
+        outs.append(
+            xp.asarray(data.reshape(x.shape[:-2] + data.shape[1:]), dtype=dtypes[kind.lower()])
+        )
     return tuple(outs)
 
 
@@ -79,4 +87,6 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> Any:
     return each(lambda a: mp.svd(a, full_matrices=full_matrices), x, "xRx")
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {f"linalg.{f.__name__}": f for f in (cholesky, eig, eigh, inv, qr, solve, svd)}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f"linalg.{f.__name__}": f for f in (cholesky, eig, eigh, inv, qr, solve, svd)
+}

@@ -1,13 +1,15 @@
-"""SciPy's solvers for functions of every array library, with derivatives filled in, and solutions that are differentiable themselves.
+"""SciPy's solvers for functions of every array library, with derivatives filled in, and solutions
+that are differentiable themselves.
 
     from multigrad_scipy import minimize
 
-    minimize(f, x0).x                                             # f is array-agnostic; its gradient is found
-                                                                  by multigrad
-    func.grad(lambda t: g(minimize(lambda x: f(x, t), x0).x))(t)      # the implicit function theorem
+    # f is array-agnostic; multigrad finds its gradient
+    minimize(f, x0).x
+    # the gradient of what is made of a solution, by the implicit function theorem
+    func.grad(lambda t: g(minimize(lambda x: f(x, t), x0).x))(t)
 
-The functions are those of scipy.optimize and scipy.integrate, and SciPy computes them. SciPy is imported when
-one is first asked for.
+The functions are those of scipy.optimize and scipy.integrate, and SciPy computes them. SciPy is
+imported when one is first asked for.
 """
 
 from __future__ import annotations
@@ -24,10 +26,25 @@ if TYPE_CHECKING:
     from .minimizing import minimize_scalar as minimize_scalar
     from .roots import root as root
 
-__all__ = ["curve_fit", "least_squares", "linear_solve", "minimize", "minimize_scalar", "root", "solve_ivp"]
+__all__ = [
+    "curve_fit",
+    "least_squares",
+    "linear_solve",
+    "minimize",
+    "minimize_scalar",
+    "root",
+    "solve_ivp",
+]
 
-_MODULES = {"curve_fit": "fitting", "least_squares": "fitting", "linear_solve": "linear", "minimize": "minimizing", "minimize_scalar": "minimizing",
-            "root": "roots", "solve_ivp": "integrating"}
+_MODULES = {
+    "curve_fit": "fitting",
+    "least_squares": "fitting",
+    "linear_solve": "linear",
+    "minimize": "minimizing",
+    "minimize_scalar": "minimizing",
+    "root": "roots",
+    "solve_ivp": "integrating",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,10 @@
-"""The conditions of Karush, Kuhn and Tucker: the equation that a minimum solves, with active bounds and constraints as equalities.
+"""The conditions of Karush, Kuhn and Tucker: the equation that a minimum solves, with active bounds
+and constraints as equalities.
 
-The unknowns are the vector x and one multiplier for each element that a constraint computes. For each element
-of x the equation says that it is at its bound, or that the gradient of the Lagrangian f - multipliers . c
-vanishes; for each element of a constraint that it is at its limit, or that the multiplier vanishes.
+The unknowns are the vector x and one multiplier for each element that a constraint computes. For
+each element of x the equation says that it is at its bound, or that the gradient of the Lagrangian
+f - multipliers . c vanishes; for each element of a constraint that it is at its limit, or that the
+multiplier vanishes.
 """
 
 from __future__ import annotations
@@ -62,12 +64,23 @@ class _At(NamedTuple):
         """Those of the constraints: 0 where one is not active."""
         free, active = ~fixed.any, held.any
         out = np.zeros(len(self.values))
-        out[active] = np.linalg.lstsq(self.normals[active][:, free].T, self.slope[free], rcond=None)[0]
+        out[active] = np.linalg.lstsq(
+            self.normals[active][:, free].T, self.slope[free], rcond=None
+        )[0]
         return out
 
 
-def minimum(gradient: Callable[[Any], Any], x: Any, point: Point, examples: Examples, *, limits: Limits | None, constraints: Sequence[Constraint],
-            order: int | None, message: str) -> Any:
+def minimum(
+    gradient: Callable[[Any], Any],
+    x: Any,
+    point: Point,
+    examples: Examples,
+    *,
+    limits: Limits | None,
+    constraints: Sequence[Constraint],
+    order: int | None,
+    message: str,
+) -> Any:
     """The minimum near `x` as a vector with the derivatives of whatever the functions refer to.
 
     gradient  of the function that is minimized, from vectors to vectors
@@ -92,22 +105,47 @@ def minimum(gradient: Callable[[Any], Any], x: Any, point: Point, examples: Exam
             at = point.given(examples.array(x, point.raw))
             slope = examples.values(gradient(at))
             values = examples.values(together(at)) if constraints else np.zeros((examples.count, 0))
-            normals = examples.values(jacobian(together, at)) if constraints else np.zeros((examples.count, 0, n))
-        return [_At(x[i], slope[i], values[i], normals[i], _Sides(*(side[i] for side in bounds)), _Sides(*(side[i] for side in targets)))
-                for i in range(examples.count)]
+            normals = (
+                examples.values(jacobian(together, at))
+                if constraints
+                else np.zeros((examples.count, 0, n))
+            )
+        return [
+            _At(
+                x[i],
+                slope[i],
+                values[i],
+                normals[i],
+                _Sides(*(side[i] for side in bounds)),
+                _Sides(*(side[i] for side in targets)),
+            )
+            for i in range(examples.count)
+        ]
 
     def choice(sides: _Sides, of: Limits) -> tuple[Any, Any]:
         """Where a limit is active, and the limit."""
         like = mg.namespace(point.raw)
-        lower, upper = (mg.astype(examples.array(side * 1.0, point.raw), like.bool) for side in sides)
+        lower, upper = (
+            mg.astype(examples.array(side * 1.0, point.raw), like.bool) for side in sides
+        )
         return mg.logical_or(lower, upper), mg.where(lower, _finite(of.lower), _finite(of.upper))
 
     def equation(sets: list[tuple[_Sides, _Sides]]) -> Callable[[Any], Any]:
-        fixed, held = (_Sides(*(np.stack([of[k][side] for of in sets]) for side in (0, 1))) for k in (0, 1))
+        fixed, held = (
+            _Sides(*(np.stack([of[k][side] for of in sets]) for side in (0, 1))) for k in (0, 1)
+        )
         at_bound = choice(fixed, limits) if limits is not None else None
         at_limit = None
         if constraints:
-            at_limit = choice(held, Limits(*(_joined([getattr(c.limits, side) for c in constraints]) for side in _Sides._fields)))
+            at_limit = choice(
+                held,
+                Limits(
+                    *(
+                        _joined([getattr(c.limits, side) for c in constraints])
+                        for side in _Sides._fields
+                    )
+                ),
+            )
 
         def residual(z: Any) -> Any:
             v, of = z[:n], z[n:]
@@ -126,15 +164,30 @@ def minimum(gradient: Callable[[Any], Any], x: Any, point: Point, examples: Exam
     sets = [_active(at) for at in start]
     for _ in range(2 * (n + len(start[0].values)) + 2):
         residual = equation(sets)
-        z = np.stack([np.concatenate([at.x, at.multipliers(*of)]) for at, of in zip(start, sets, strict=True)])
+        z = np.stack(
+            [
+                np.concatenate([at.x, at.multipliers(*of)])
+                for at, of in zip(start, sets, strict=True)
+            ]
+        )
         z, matrix = polished(residual, z, point, examples, name, message)
-        better = [_corrected(at, v[n:], *of, 1e4 * eps_of(point)) for at, v, of in zip(known(z[:, :n]), z, sets, strict=True)]
-        if all(a.same(b) for one, other in zip(sets, better, strict=True) for a, b in zip(one, other, strict=True)):
+        better = [
+            _corrected(at, v[n:], *of, 1e4 * eps_of(point))
+            for at, v, of in zip(known(z[:, :n]), z, sets, strict=True)
+        ]
+        if all(
+            a.same(b)
+            for one, other in zip(sets, better, strict=True)
+            for a, b in zip(one, other, strict=True)
+        ):
             _check_curvature(matrix, n, [of[0] for of in sets], point, [of[1] for of in sets])
             return expanded(residual, z, matrix, point, examples, name=name, order=order)[:n]
         sets = better
-    raise GradientError(f"{name}: the solution has no derivative: it cannot be told which bounds and constraints are active there. Let the solver "
-                        "come closer, by tol=, options= or another x0, or detach() what the functions refer to.")
+    raise GradientError(
+        f"{name}: the solution has no derivative: it cannot be told which bounds and "
+        "constraints are active there. Let the solver come closer, by tol=, options= or "
+        "another x0, or detach() what the functions refer to."
+    )
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -149,15 +202,18 @@ def _finite(x: Any) -> Any:
 def _numbers(limits: Sequence[Limits], examples: Examples, n: int) -> tuple[Any, Any]:
     if not limits:
         return np.full((examples.count, n), -np.inf), np.full((examples.count, n), np.inf)
-    lower, upper = (np.concatenate([examples.values(getattr(x, side)) for x in limits], axis=1) for side in _Sides._fields)
+    lower, upper = (
+        np.concatenate([examples.values(getattr(x, side)) for x in limits], axis=1)
+        for side in _Sides._fields
+    )
     return lower, upper
 
 
 def _active(at: _At) -> tuple[_Sides, _Sides]:
     """Which bounds and which constraints of one example seem to be active.
 
-    Those are candidates that are near. Of these the ones are active whose multiplier has the right sign and is
-    larger than the distance.
+    Those are candidates that are near. Of these the ones are active whose multiplier has the right
+    sign and is larger than the distance.
     """
     (low, high), (least, most) = at.bounds, at.ends
     below, above = at.x - low, high - at.x
@@ -170,36 +226,65 @@ def _active(at: _At) -> tuple[_Sides, _Sides]:
     for _ in range(len(at.x) + len(at.values) + 1):
         multipliers = at.multipliers(fixed, held)
         forces = at.slope - at.normals.T @ multipliers
-        kept = _Sides(fixed.lower & (same | _pushes(forces, below, low, scale)), fixed.upper & _pushes(-forces, above, high, scale))
-        stays = _Sides(held.lower & (equal | _pushes(multipliers, under, least, scale)), held.upper & _pushes(-multipliers, over, most, scale))
+        kept = _Sides(
+            fixed.lower & (same | _pushes(forces, below, low, scale)),
+            fixed.upper & _pushes(-forces, above, high, scale),
+        )
+        stays = _Sides(
+            held.lower & (equal | _pushes(multipliers, under, least, scale)),
+            held.upper & _pushes(-multipliers, over, most, scale),
+        )
         if fixed.same(kept) and held.same(stays):
             break
         fixed, held = kept, stays
     return fixed, held
 
 
-def _corrected(at: _At, multipliers: Any, fixed: _Sides, held: _Sides, tolerance: float) -> tuple[_Sides, _Sides]:
-    """What is active, given the solution of the equation that follows from `fixed` and `held`: these again if it is a minimum.
+def _corrected(
+    at: _At, multipliers: Any, fixed: _Sides, held: _Sides, tolerance: float
+) -> tuple[_Sides, _Sides]:
+    """What is active, given the solution of the equation that follows from `fixed` and `held`:
+    these again if it is a minimum.
 
     What pulls away from its limit is let go, and what is beyond a limit is put there.
     """
     (low, high), (least, most) = at.bounds, at.ends
     pull = at.normals.T @ multipliers
-    forces, noise = at.slope - pull, tolerance * (np.abs(at.slope) + np.abs(at.normals).T @ np.abs(multipliers))
+    forces, noise = (
+        at.slope - pull,
+        tolerance * (np.abs(at.slope) + np.abs(at.normals).T @ np.abs(multipliers)),
+    )
     same, equal = low == high, least == most
-    weak = tolerance * np.max(np.abs(at.slope), initial=0.0) / np.maximum(np.max(np.abs(at.normals), axis=1, initial=0.0), 1e-300)
-    return (_Sides((fixed.lower & (same | (forces >= -noise))) | (~fixed.any & _beyond(low, at.x, tolerance)),
-                   (fixed.upper & (forces <= noise)) | (~fixed.any & _beyond(-high, -at.x, tolerance))),
-            _Sides((held.lower & (equal | (multipliers >= -weak))) | (~held.any & _beyond(least, at.values, tolerance)),
-                   (held.upper & (multipliers <= weak)) | (~held.any & _beyond(-most, -at.values, tolerance))))
+    weak = (
+        tolerance
+        * np.max(np.abs(at.slope), initial=0.0)
+        / np.maximum(np.max(np.abs(at.normals), axis=1, initial=0.0), 1e-300)
+    )
+    return (
+        _Sides(
+            (fixed.lower & (same | (forces >= -noise)))
+            | (~fixed.any & _beyond(low, at.x, tolerance)),
+            (fixed.upper & (forces <= noise)) | (~fixed.any & _beyond(-high, -at.x, tolerance)),
+        ),
+        _Sides(
+            (held.lower & (equal | (multipliers >= -weak)))
+            | (~held.any & _beyond(least, at.values, tolerance)),
+            (held.upper & (multipliers <= weak))
+            | (~held.any & _beyond(-most, -at.values, tolerance)),
+        ),
+    )
 
 
 def _beyond(limit: Any, x: Any, tolerance: float) -> Any:
     return x < limit - tolerance * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))
 
 
-def _check_curvature(matrices: Any, n: int, fixed: list[_Sides], point: Point, held: list[_Sides] | None = None) -> None:
-    """Raises where the function curves downwards along what is free to move: at a maximum or a saddle point."""
+def _check_curvature(
+    matrices: Any, n: int, fixed: list[_Sides], point: Point, held: list[_Sides] | None = None
+) -> None:
+    """Raises where the function curves downwards along what is free to move: at a maximum or a
+    saddle point.
+    """
     for i, matrix in enumerate(matrices):
         free = ~fixed[i].any
         hessian = matrix[:n, :n][free][:, free]
@@ -208,19 +293,28 @@ def _check_curvature(matrices: Any, n: int, fixed: list[_Sides], point: Point, h
         hessian = hessian / scale / scale[:, None]
         if held is not None:
             normals = matrix[n:, :n][held[i].any][:, free] / scale
-            along = np.linalg.svd(normals)[2][len(normals):].T
+            along = np.linalg.svd(normals)[2][len(normals) :].T
             hessian = along.T @ hessian @ along
         curvatures = np.linalg.eigvalsh((hessian + hessian.T) / 2) if hessian.size else np.zeros(0)
-        if np.min(curvatures, initial=0.0) < -(eps_of(point) ** 0.5) * np.max(np.abs(curvatures), initial=0.0):
-            raise GradientError(f"{point.name}: the solution has no derivative: it is a maximum or a saddle point, where the gradient vanishes, but "
-                                "no minimum. Start from another x0, or detach() what the function refers to.")
+        if np.min(curvatures, initial=0.0) < -(eps_of(point) ** 0.5) * np.max(
+            np.abs(curvatures), initial=0.0
+        ):
+            raise GradientError(
+                f"{point.name}: the solution has no derivative: it is a maximum or a saddle "
+                "point, where the gradient vanishes, but no minimum. Start from another x0, or "
+                "detach() what the function refers to."
+            )
 
 
 def _near(distance: Any, limit: Any) -> Any:
-    return np.isfinite(limit) & (np.abs(distance) <= NEAR * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0))))
+    return np.isfinite(limit) & (
+        np.abs(distance) <= NEAR * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))
+    )
 
 
 def _pushes(force: Any, distance: Any, limit: Any, scale: float) -> Any:
-    """Whether a limit holds something back: by its force, or because it is reached exactly and nothing pulls away from it."""
+    """Whether a limit holds something back: by its force, or because it is reached exactly and
+    nothing pulls away from it.
+    """
     exact = np.abs(distance) <= 1e-12 * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))
     return np.where(exact, force >= -1e-6 * scale, force > np.abs(distance))

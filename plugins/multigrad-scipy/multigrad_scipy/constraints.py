@@ -1,4 +1,6 @@
-"""Bounds and constraints: as SciPy takes them, with Jacobians filled in, and as a part of the equation that a minimum solves."""
+"""Bounds and constraints: as SciPy takes them, with Jacobians filled in, and as a part of the
+equation that a minimum solves.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ __all__ = ["Constraint", "Limits", "as_limits", "box", "dense", "read", "vector_
 
 
 class Limits(NamedTuple):
-    """The least and the greatest value of each element of a vector: vectors of the library of x0; infinite where there is none."""
+    """The least and the greatest value of each element of a vector: vectors of the library of x0;
+    infinite where there is none.
+    """
 
     lower: Any
     upper: Any
@@ -33,7 +37,8 @@ class Constraint(NamedTuple):
 
     function  of the vector of arguments, as a vector
     limits    of what it returns
-    given     SciPy's constraint, a dictionary or an object, whose functions take the user's arguments
+    given     SciPy's constraint, a dictionary or an object, whose functions take the user's
+              arguments
     args      further arguments of these
     """
 
@@ -43,41 +48,68 @@ class Constraint(NamedTuple):
     args: tuple[Any, ...]
 
     def plain(self, point: Point, examples: Examples, i: int) -> Any:
-        """The constraint of example `i` as SciPy takes it: functions of vectors of numbers, with Jacobians, and Hessians where it takes them."""
+        """The constraint of example `i` as SciPy takes it: functions of vectors of numbers, with
+        Jacobians, and Hessians where it takes them.
+        """
         given = self.given
         if isinstance(given, scipy.optimize.LinearConstraint):
             matrix = given.A if hasattr(given.A, "toarray") else _of(examples, given.A, i)
-            return scipy.optimize.LinearConstraint(matrix, *(_of(examples, x, i) for x in self.limits), keep_feasible=given.keep_feasible)
+            return scipy.optimize.LinearConstraint(
+                matrix,
+                *(_of(examples, x, i) for x in self.limits),
+                keep_feasible=given.keep_feasible,
+            )
         function = Evaluated(point, examples, i, self.function)
         if isinstance(given, dict):
             jac = given.get("jac")
-            return {"type": given["type"], "fun": function, "jac": self._jacobian(jac, function, point)}
+            return {
+                "type": given["type"],
+                "fun": function,
+                "jac": self._jacobian(jac, function, point),
+            }
         jac = None if isinstance(given.jac, str) and given.jac == "2-point" else given.jac
         hess = given.hess
         if hess is None or type(hess) is scipy.optimize.BFGS:
             hess = self._hessian(function)
         elif callable(hess):
             hess = self._user_hessian(hess, function.called, point)
-        return scipy.optimize.NonlinearConstraint(function, *(_of(examples, x, i) for x in self.limits), jac=self._jacobian(jac, function, point),
-                                                  hess=hess, keep_feasible=given.keep_feasible)
+        return scipy.optimize.NonlinearConstraint(
+            function,
+            *(_of(examples, x, i) for x in self.limits),
+            jac=self._jacobian(jac, function, point),
+            hess=hess,
+            keep_feasible=given.keep_feasible,
+        )
 
     def _jacobian(self, jac: Any, function: Evaluated, point: Point) -> Any:
         if jac is None:
             return function.derivative(partial(jacobian, self.function))
         if not callable(jac):
             return jac
-        return lambda z: dense(function.called(lambda v: jac(point.unravel(v), *self.args), z), point.size)
+        return lambda z: dense(
+            function.called(lambda v: jac(point.unravel(v), *self.args), z), point.size
+        )
 
     def _hessian(self, function: Evaluated) -> Any:
-        return function.derivative(lambda v, weights: func.hessian(lambda v: mg.vecdot(weights, self.function(v)))(v))
+        return function.derivative(
+            lambda v, weights: func.hessian(lambda v: mg.vecdot(weights, self.function(v)))(v)
+        )
 
     def _user_hessian(self, hess: Any, called: Callable[..., Any], point: Point) -> Any:
-        return lambda z, multipliers: dense(called(lambda v: hess(point.unravel(v), multipliers), z), point.size)
+        return lambda z, multipliers: dense(
+            called(lambda v: hess(point.unravel(v), multipliers), z), point.size
+        )
 
 
 def dense(matrix: Any, n: int) -> Any:
-    """What a user's function returned as a matrix of n columns: a Jacobian has the axes of x0 last."""
-    return matrix if hasattr(matrix, "toarray") or hasattr(matrix, "matvec") else np.reshape(matrix, (-1, n))
+    """What a user's function returned as a matrix of n columns: a Jacobian has the axes of x0
+    last.
+    """
+    return (
+        matrix
+        if hasattr(matrix, "toarray") or hasattr(matrix, "matvec")
+        else np.reshape(matrix, (-1, n))
+    )
 
 
 def _of(examples: Examples, x: Any, i: int) -> Any:
@@ -85,45 +117,74 @@ def _of(examples: Examples, x: Any, i: int) -> Any:
 
 
 def vector_of(x: Any, size: int, point: Point, what: str) -> Any:
-    """Numbers, an array or a nested structure of arrays as a vector of `size` elements of the library of x0; None stands for what `x` says."""
-    if isinstance(x, np.ndarray) and x.dtype == object and x.size == 1:  # Bounds makes one of a dictionary
+    """Numbers, an array or a nested structure of arrays as a vector of `size` elements of the
+    library of x0; None stands for what `x` says.
+    """
+    # Bounds makes one of a dictionary
+    if isinstance(x, np.ndarray) and x.dtype == object and x.size == 1:
         x = x.item()
     if not is_array(x):
         try:
             x = func.ravel_pytree(x)[0]
         except TypeError:  # numbers, or lists of them
             x = mg.asarray(x, backend=backend_of(point.raw), dtype=point.raw.dtype)
-    layered = level_of(x) > 0 and not (isinstance(x, mg.Tensor) and not x.requires_grad and level_of(x) == 1)
+    layered = level_of(x) > 0 and not (
+        isinstance(x, mg.Tensor) and not x.requires_grad and level_of(x) == 1
+    )
     if not layered:
-        x = mg.asarray(numbers(x), backend=backend_of(point.raw), dtype=point.raw.dtype, device=point.raw.device)
+        x = mg.asarray(
+            numbers(x),
+            backend=backend_of(point.raw),
+            dtype=point.raw.dtype,
+            device=point.raw.device,
+        )
     x = mg.reshape(x, (-1,))
     if x.shape[0] not in (1, size):
-        raise ValueError(f"{point.name}: {what} has {x.shape[0]} elements; expected {size}, or one for all")
+        raise ValueError(
+            f"{point.name}: {what} has {x.shape[0]} elements; expected {size}, or one for all"
+        )
     x = mg.broadcast_to(x, (size,))
     return x if layered else innermost(x)
 
 
 def as_limits(lower: Any, upper: Any, size: int, point: Point, what: str) -> Limits:
-    return Limits(vector_of(lower, size, point, f"the lower limit of {what}"), vector_of(upper, size, point, f"the upper limit of {what}"))
+    return Limits(
+        vector_of(lower, size, point, f"the lower limit of {what}"),
+        vector_of(upper, size, point, f"the upper limit of {what}"),
+    )
 
 
 def box(bounds: Any, point: Point) -> Limits | None:
-    """Bounds as minimize takes them: a scipy.optimize.Bounds, with nested structures as x0 if one likes, or pairs (min, max)."""
+    """Bounds as minimize takes them: a scipy.optimize.Bounds, with nested structures as x0 if one
+    likes, or pairs (min, max).
+    """
     if bounds is None:
         return None
     if hasattr(bounds, "lb"):
         return as_limits(bounds.lb, bounds.ub, point.size, point, "bounds")
     pairs = list(bounds)
     if len(pairs) != point.size or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{point.name}: bounds must be a scipy.optimize.Bounds or a sequence of {point.size} pairs (min, max), one for each element "
-                         "of x0")
+        raise ValueError(
+            f"{point.name}: bounds must be a scipy.optimize.Bounds or a sequence of "
+            f"{point.size} pairs (min, max), one for each element of x0"
+        )
     lower, upper = zip(*pairs, strict=True)
-    return as_limits([-np.inf if x is None else x for x in lower], [np.inf if x is None else x for x in upper], point.size, point, "bounds")
+    return as_limits(
+        [-np.inf if x is None else x for x in lower],
+        [np.inf if x is None else x for x in upper],
+        point.size,
+        point,
+        "bounds",
+    )
 
 
 def read(constraints: Any, point: Point) -> list[Constraint]:
     """Constraints as minimize takes them: one, or a sequence of them."""
-    given = [constraints] if isinstance(constraints, dict) or not isinstance(constraints, Sequence) else list(constraints)
+    given = (
+        [constraints]
+        if isinstance(constraints, dict) or not isinstance(constraints, Sequence)
+        else list(constraints)
+    )
     return [_read(c, point) for c in given]
 
 
@@ -131,18 +192,35 @@ def _read(given: Any, point: Point) -> Constraint:
     if isinstance(given, scipy.optimize.LinearConstraint):
         matrix = given.A.toarray() if hasattr(given.A, "toarray") else given.A
         if not is_array(matrix) or not level_of(matrix):
-            matrix = innermost(mg.asarray(numbers(matrix), backend=backend_of(point.raw), dtype=point.raw.dtype, device=point.raw.device))
-        return Constraint(lambda v: mg.matmul(matrix, v), as_limits(given.lb, given.ub, matrix.shape[0], point, "a constraint"), given, ())
+            matrix = innermost(
+                mg.asarray(
+                    numbers(matrix),
+                    backend=backend_of(point.raw),
+                    dtype=point.raw.dtype,
+                    device=point.raw.device,
+                )
+            )
+        return Constraint(
+            lambda v: mg.matmul(matrix, v),
+            as_limits(given.lb, given.ub, matrix.shape[0], point, "a constraint"),
+            given,
+            (),
+        )
     if isinstance(given, dict):
         if given.get("type") not in ("eq", "ineq") or not callable(given.get("fun")):
-            raise ValueError(f"{point.name}: a constraint that is a dictionary has 'type', which is 'eq' or 'ineq', and 'fun', a function; got "
-                             f"{given!r}")
+            raise ValueError(
+                f"{point.name}: a constraint that is a dictionary has 'type', which is 'eq' or "
+                f"'ineq', and 'fun', a function; got {given!r}"
+            )
         fun, args = given["fun"], as_tuple(given.get("args", ()))
         lower, upper = 0.0, 0.0 if given["type"] == "eq" else np.inf
     elif isinstance(given, scipy.optimize.NonlinearConstraint):
         fun, args, lower, upper = given.fun, (), given.lb, given.ub
     else:
-        raise TypeError(f"{point.name}: a constraint must be a LinearConstraint, a NonlinearConstraint or a dictionary, not {type(given).__name__}")
+        raise TypeError(
+            f"{point.name}: a constraint must be a LinearConstraint, a NonlinearConstraint or a "
+            f"dictionary, not {type(given).__name__}"
+        )
 
     def function(v: Any) -> Any:
         return ravelled(fun(point.unravel(v), *beside(v, args)))

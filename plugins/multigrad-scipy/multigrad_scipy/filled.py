@@ -1,4 +1,6 @@
-"""The derivatives that are filled in for a solver, which asks for them again and again: as they are at first, then by func.compile."""
+"""The derivatives that are filled in for a solver, which asks for them again and again: as they are
+at first, then by func.compile.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ from .levels import Examples
 __all__ = ["EAGER", "Derivative", "Evaluated"]
 
 EAGER = 10
-"""So many times a derivative is computed as it is, before it is recorded: to record it takes as long as ten to thirty calls save."""
+"""So many times a derivative is computed as it is, before it is recorded: to record it takes as
+long as ten to thirty calls save.
+"""
 
 ROUNDINGS = 1e2
-"""At most by so many roundings a value may differ that is taken for the same: XLA adds in another order than the operations one by one."""
+"""At most by so many roundings a value may differ that is taken for the same: XLA adds in another
+order than the operations one by one.
+"""
 
 MOST = 8
 """A function that has gone so many ways is no program: each further one would be recorded, too."""
@@ -31,11 +37,12 @@ Numbers = Callable[..., Any]
 class Evaluated:
     """A function of vectors as a solver calls it, in one example.
 
-    The function itself runs whenever the solver asks for its value, so that what it counts, prints or keeps is as
-    under SciPy. Its derivatives are programs that func.compile records once they were asked for EAGER times, and
-    that give the value as well. It is compared with the function's at the same point, bit for bit at first. A
-    difference is taken for rounding where the derivative, computed as it is, agrees. Where it does not, or where the
-    function cannot be recorded, all derivatives are computed as they are from then on: the function depends on
+    The function itself runs whenever the solver asks for its value, so that what it counts, prints
+    or keeps is as under SciPy. Its derivatives are programs that func.compile records once they
+    were asked for EAGER times, and that give the value as well. It is compared with the function's
+    at the same point, bit for bit at first. A difference is taken for rounding where the
+    derivative, computed as it is, agrees. Where it does not, or where the function cannot be
+    recorded, all derivatives are computed as they are from then on: the function depends on
     something besides its argument.
 
     function    from a vector to an array
@@ -44,13 +51,16 @@ class Evaluated:
     doubts      how often values differed
     """
 
-    def __init__(self, point: Point, examples: Examples, i: int, function: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, point: Point, examples: Examples, i: int, function: Callable[[Any], Any]
+    ) -> None:
         self.point, self.examples, self.i, self.function = point, examples, i, function
         self.recordable = not examples.batched
         self.rounding, self.doubts = 0.0, 0
         self.eps = float(mg.namespace(point.raw).finfo(point.raw.dtype).eps)
         self._fused: Derivative | None = None
-        self._seen: tuple[Any, Any] | None = None  # where the value was asked for last, and the value
+        # where the value was asked for last, and the value
+        self._seen: tuple[Any, Any] | None = None
 
     def __call__(self, z: Any) -> Any:
         """The value at the numbers `z`, as numbers."""
@@ -65,7 +75,8 @@ class Evaluated:
         """A derivative.
 
         of     from a vector, and further vectors, to the derivative there
-        eager  from numbers to numbers, where these are computed otherwise as long as there is no program
+        eager  from numbers to numbers, where these are computed otherwise as long as there is no
+               program
         """
 
         def fun(v: Any, *more: Any) -> Any:  # so warnings of func.compile call it
@@ -74,7 +85,10 @@ class Evaluated:
         return Derivative(self, fun, eager or (lambda *z: self.called(of, *z)))
 
     def fused(self, pair: Callable[[Any], Any]) -> Derivative:
-        """A derivative that comes with the value: `pair` returns both. It is computed when the value is asked for."""
+        """A derivative that comes with the value: `pair` returns both.
+
+        It is computed when the value is asked for.
+        """
 
         def fun(v: Any) -> Any:
             return pair(v)
@@ -86,8 +100,8 @@ class Evaluated:
         return self.point.called(self.examples, self.i, function, *numbers)
 
     def apart(self, z: Any, value: Any) -> float:
-        """By how much a program's value at `z` differs from the function's, relative to each element. The function is called where the solver has
-        asked for another value last."""
+        """By how much a program's value at `z` differs from the function's, relative to each
+        element. The function is called where the solver has asked for another value last."""
         if self._seen is None or not np.array_equal(self._seen[0], z):
             self._seen = np.array(z), self.called(self.function, z)
         seen = self._seen[1]
@@ -102,14 +116,17 @@ class Evaluated:
 
 
 class Derivative:
-    """A derivative as a solver calls it, from numbers to numbers: `pair`, from vectors to the value and the derivative, once it is a program."""
+    """A derivative as a solver calls it, from numbers to numbers: `pair`, from vectors to the value
+    and the derivative, once it is a program.
+    """
 
     def __init__(self, function: Evaluated, pair: Callable[..., Any], eager: Numbers) -> None:
         self.function, self.pair, self.eager = function, pair, eager
         self.program: Any = None
         self.asked = 0
         self._kept: tuple[Any, Any] | None = None
-        self._last: tuple[Any, Any] | None = None  # what a program was given last, and the derivative
+        # what a program was given last, and the derivative
+        self._last: tuple[Any, Any] | None = None
         self._largest = 0.0
         function.point.derivatives.append(self)
 
@@ -126,14 +143,20 @@ class Derivative:
             if slope is not None:
                 return slope
         self.program = self._last = None
-        slope = self._kept[1] if self._kept is not None and np.array_equal(self._kept[0], z) else self.eager(z, *vectors)
+        slope = (
+            self._kept[1]
+            if self._kept is not None and np.array_equal(self._kept[0], z)
+            else self.eager(z, *vectors)
+        )
         if self.function.recordable:
             self._largest = max(self._largest, _largest(slope))
         return slope
 
     def confirm(self) -> None:
-        """Compare the last derivative of a program with that of the function as it is. Raises GradientError where they differ: then what the
-        function depends on besides its argument changes derivatives and not the value, which no comparison of values shows."""
+        """Compare the last derivative of a program with that of the function as it is.
+
+        Raises GradientError where they differ: then what the function depends on besides its
+        argument changes derivatives and not the value, which no comparison of values shows."""
         if self._last is None or not self.function.recordable:
             return
         numbers, slope = self._last
@@ -142,12 +165,18 @@ class Derivative:
         if not self._close(slope, expected) and not self._by_rounding(slope, expected, *numbers):
             name = self.function.point.name
             raise GradientError(
-                f"{name}: a derivative has changed where the value has not: a function depends on something besides its arguments, as a flag that a "
-                "callback sets to detach() some of them, and the derivative that was recorded of it holds what that was before. Pass what changes "
-                "as an argument and solve again where it changes, or pass derivatives of your own, which are not recorded: jac=func.grad(fun), say")
+                f"{name}: a derivative has changed where the value has not: a function depends "
+                "on something besides its arguments, as a flag that a callback sets to "
+                "detach() some of them, and the derivative that was recorded of it holds what "
+                "that was before. Pass what changes as an argument and solve again where it "
+                "changes, or pass derivatives of your own, which are not recorded: "
+                "jac=func.grad(fun), say"
+            )
 
     def _replayed(self, z: Any, *vectors: Any) -> Any:
-        """The derivative by the program, or the derivative as it is, where that was needed for a comparison; None where there is no program."""
+        """The derivative by the program, or the derivative as it is, where that was needed for a
+        comparison; None where there is no program.
+        """
         function = self.function
         self._kept = None
         try:
@@ -161,7 +190,11 @@ class Derivative:
             function.recordable = False
         if apart <= function.rounding:
             self._largest = max(self._largest, _largest(slope))
-            self._last = ([np.array(x) for x in (z, *vectors)], np.array(slope)) if function.recordable else None
+            self._last = (
+                ([np.array(x) for x in (z, *vectors)], np.array(slope))
+                if function.recordable
+                else None
+            )
             return slope
         expected = self.eager(z, *vectors)
         function.doubts += 1
@@ -171,19 +204,25 @@ class Derivative:
         return expected
 
     def _by_rounding(self, slope: Any, expected: Any, z: Any, *vectors: Any) -> bool:
-        """Whether two derivatives differ by what rounding makes of the point, as where large terms cancel at a minimum."""
+        """Whether two derivatives differ by what rounding makes of the point, as where large terms
+        cancel at a minimum.
+        """
         if np.shape(slope) != np.shape(expected):
             return False
         step = 16 * self.function.eps * np.where(np.abs(z) > 0, np.abs(z), _largest(z) or 1.0)
         near = self.eager(z + step * np.where(np.arange(np.size(z)) % 2, 1.0, -1.0), *vectors)
-        return bool(_largest(slope - expected) <= 1e3 * _largest(near - expected)) and bool(np.all(np.isfinite(slope) == np.isfinite(expected)))
+        return bool(_largest(slope - expected) <= 1e3 * _largest(near - expected)) and bool(
+            np.all(np.isfinite(slope) == np.isfinite(expected))
+        )
 
     def _close(self, slope: Any, expected: Any) -> bool:
         """Whether two derivatives at one point are the same but for rounding."""
         if np.shape(slope) != np.shape(expected):
             return False
         with np.errstate(all="ignore"):
-            close = np.abs(slope - expected) <= self.function.eps**0.5 * max(self._largest, _largest(expected))
+            close = np.abs(slope - expected) <= self.function.eps**0.5 * max(
+                self._largest, _largest(expected)
+            )
         return bool(np.all(close | _same(slope, expected)))
 
 

@@ -35,46 +35,80 @@ def _huber(z: Any) -> Any:
     return mg.where(small, z, mg.subtract(mg.multiply(2.0, mg.sqrt(mg.where(small, 1.0, z))), 1.0))
 
 
-LOSSES: dict[str, Callable[[Any], Any]] = {"linear": lambda z: z, "soft_l1": _soft_l1, "huber": _huber, "cauchy": lambda z: mg.log1p(z),
-                                           "arctan": lambda z: mg.atan(z)}
+LOSSES: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda z: z,
+    "soft_l1": _soft_l1,
+    "huber": _huber,
+    "cauchy": lambda z: mg.log1p(z),
+    "arctan": lambda z: mg.atan(z),
+}
 """rho(z) of a squared residual z, as SciPy's manual defines it."""
 
 
-def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any = (-np.inf, np.inf), method: str = "trf", ftol: float | None = 1e-8,
-                  xtol: float | None = 1e-8, gtol: float | None = 1e-8, x_scale: Any = None, loss: Any = "linear", f_scale: float = 1.0,
-                  diff_step: Any = None, tr_solver: Any = None, tr_options: Any = None, jac_sparsity: Any = None, max_nfev: int | None = None,
-                  verbose: int = 0, args: Any = (), kwargs: Mapping[str, Any] | None = None, callback: Any = None, workers: Any = None, *,
-                  progress: bool = False, order: int | None = None) -> Any:
-    """Minimize the sum of the squares of what a function returns, as scipy.optimize.least_squares, which does it.
+def least_squares(
+    fun: Callable[..., Any],
+    x0: Any,
+    jac: Any = None,
+    bounds: Any = (-np.inf, np.inf),
+    method: str = "trf",
+    ftol: float | None = 1e-8,
+    xtol: float | None = 1e-8,
+    gtol: float | None = 1e-8,
+    x_scale: Any = None,
+    loss: Any = "linear",
+    f_scale: float = 1.0,
+    diff_step: Any = None,
+    tr_solver: Any = None,
+    tr_options: Any = None,
+    jac_sparsity: Any = None,
+    max_nfev: int | None = None,
+    verbose: int = 0,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    callback: Any = None,
+    workers: Any = None,
+    *,
+    progress: bool = False,
+    order: int | None = None,
+) -> Any:
+    """Minimize the sum of the squares of what a function returns, as scipy.optimize.least_squares,
+    which does it.
 
-    fun       array-agnostic: fun(x, *args, **kwargs) returns the residuals, an array or a nested structure of
-              arrays
-    x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of
-              numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point' or
-              '3-point', SciPy's differences. None: by func.jacfwd
-    bounds    a pair of lower and upper bounds, or a scipy.optimize.Bounds: numbers, or arrays and nested
-              structures as x0, Tensors among them
+    fun       array-agnostic: fun(x, *args, **kwargs) returns the residuals, an array or a nested
+              structure of arrays
+    x0        where to start: an array of any library, a Tensor, a nested structure of these, or
+              nested lists of numbers; real, of any shape
+    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point'
+              or '3-point', SciPy's differences. None: by func.jacfwd
+    bounds    a pair of lower and upper bounds, or a scipy.optimize.Bounds: numbers, or arrays and
+              nested structures as x0, Tensors among them
     loss      a name, or a function as SciPy takes it
     callback  called with x in the structure of x0, or with `intermediate_result`
     progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that
-              differentiate
+    order     the highest order of derivatives that `x` is to have; None: two more than there are
+              levels that differentiate
 
-    The others are SciPy's. Returns SciPy's OptimizeResult; `x` and `grad` have the structure of x0, `fun` that
-    of what `fun` returns, and `cost` is an array; `jac` is SciPy's matrix. If anything that `fun` or the bounds
-    refer to, or args, requires grad or is being differentiated by a transformation of `func`, then `x`, `fun`,
-    `cost` and `grad` have its derivatives, by the implicit function theorem, with active bounds as equalities.
+    The others are SciPy's. Returns SciPy's OptimizeResult; `x` and `grad` have the structure of x0,
+    `fun` that of what `fun` returns, and `cost` is an array; `jac` is SciPy's matrix. If anything
+    that `fun` or the bounds refer to, or args, requires grad or is being differentiated by a
+    transformation of `func`, then `x`, `fun`, `cost` and `grad` have its derivatives, by the
+    implicit function theorem, with active bounds as equalities.
 
-    Raises as `minimize` does; NotImplementedError where a derivative is wanted and `loss` is a function, or by `f_scale`.
+    Raises as `minimize` does; NotImplementedError where a derivative is wanted and `loss` is a
+    function, or by `f_scale`.
     """
     point = Point(x0, "least_squares")
     args, named = as_tuple(args), dict(kwargs or {})
     if not callable(loss) and loss not in LOSSES:
-        raise ValueError(f"least_squares: loss must be a function or one of {', '.join(map(repr, LOSSES))}, not {loss!r}")
+        raise ValueError(
+            f"least_squares: loss must be a function or one of {', '.join(map(repr, LOSSES))}, "
+            f"not {loss!r}"
+        )
     if orders(f_scale):
-        raise NotImplementedError("least_squares: f_scale requires grad or is being differentiated, but the solution has no derivative by it; "
-                                  "detach() it, or call minimize")
+        raise NotImplementedError(
+            "least_squares: f_scale requires grad or is being differentiated, but the solution "
+            "has no derivative by it; detach() it, or call minimize"
+        )
     f_scale = float(numbers(f_scale))
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
     limits = as_limits(lower, upper, point.size, point, "bounds")
@@ -86,9 +120,22 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
         return ravelled(output(v))
 
     examples = Examples([point.first(residual), point.start, *limits])
-    settings = {"method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "loss": loss, "f_scale": f_scale, "diff_step": diff_step,
-                "tr_solver": tr_solver, "tr_options": tr_options, "jac_sparsity": jac_sparsity, "max_nfev": max_nfev, "verbose": verbose,
-                "workers": workers, "x_scale": x_scale}
+    settings = {
+        "method": method,
+        "ftol": ftol,
+        "xtol": xtol,
+        "gtol": gtol,
+        "loss": loss,
+        "f_scale": f_scale,
+        "diff_step": diff_step,
+        "tr_solver": tr_solver,
+        "tr_options": tr_options,
+        "jac_sparsity": jac_sparsity,
+        "max_nfev": max_nfev,
+        "verbose": verbose,
+        "workers": workers,
+        "x_scale": x_scale,
+    }
 
     def solve(i: int, bar: Bar) -> Any:
         function = Evaluated(point, examples, i, residual)
@@ -96,12 +143,22 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
         if jac is None:
             slope = function.derivative(partial(jacobian, residual))
         elif callable(jac):
-            slope = lambda z: dense(called(lambda v: jac(point.unravel(v), *args, **named), z), point.size)
+            slope = lambda z: dense(
+                called(lambda v: jac(point.unravel(v), *args, **named), z), point.size
+            )
         box = tuple(examples.values(x)[i] for x in limits)
         told = point.told(callback)
         more = {} if told is None else {"callback": told}
-        return point.confirmed(scipy.optimize.least_squares(bar.counting(function), examples.values(point.start)[i], jac=slope,
-                                                            bounds=box, **settings, **more))
+        return point.confirmed(
+            scipy.optimize.least_squares(
+                bar.counting(function),
+                examples.values(point.start)[i],
+                jac=slope,
+                bounds=box,
+                **settings,
+                **more,
+            )
+        )
 
     with Bar(progress, "least_squares", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]
@@ -110,56 +167,93 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
 
     def cost(v: Any) -> Any:
         if callable(loss):
-            raise NotImplementedError("least_squares: where loss is a function, the solution has no derivative; pass the loss by name, "
-                                      "or call minimize")
+            raise NotImplementedError(
+                "least_squares: where loss is a function, the solution has no derivative; pass "
+                "the loss by name, or call minimize"
+            )
         z = mg.square(mg.multiply(residual(v), 1.0 / f_scale))
         return mg.multiply(mg.sum(LOSSES[loss](z)), 0.5 * f_scale**2)
 
     bounded = any(orders(x) or np.isfinite(examples.values(x)).any() for x in limits)
     x = point.given(examples.array(at, point.raw))
     if any(map(orders, (residual(x), *limits))):
-        x = minimum(func.grad(cost), at, point, examples, limits=limits if bounded else None, constraints=(), order=order,
-                    message=str(result.message))
+        x = minimum(
+            func.grad(cost),
+            at,
+            point,
+            examples,
+            limits=limits if bounded else None,
+            constraints=(),
+            order=order,
+            message=str(result.message),
+        )
         result.update(x=point.unravel(x), cost=cost(x), grad=point.unravel(func.grad(cost)(x)))
     result.fun = point.result(output(x))
     return result
 
 
-def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False,
-              check_finite: bool | None = None, bounds: Any = (-np.inf, np.inf), method: str | None = None, jac: Any = None, *,
-              full_output: bool = False, nan_policy: str | None = None, progress: bool = False, order: int | None = None, **kwargs: Any) -> Any:
-    """Fit the parameters of a function to data by least squares, as scipy.optimize.curve_fit, which does it.
+def curve_fit(
+    f: Callable[..., Any],
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    sigma: Any = None,
+    absolute_sigma: bool = False,
+    check_finite: bool | None = None,
+    bounds: Any = (-np.inf, np.inf),
+    method: str | None = None,
+    jac: Any = None,
+    *,
+    full_output: bool = False,
+    nan_policy: str | None = None,
+    progress: bool = False,
+    order: int | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Fit the parameters of a function to data by least squares, as scipy.optimize.curve_fit, which
+    does it.
 
-    f         array-agnostic: f(xdata, *parameters), each an array without axes, returns an array of as many
-              elements as ydata
+    f         array-agnostic: f(xdata, *parameters), each an array without axes, returns an array of
+              as many elements as ydata
     xdata     whatever `f` takes
     ydata     an array of any library, of shape (m,)
     p0        where to start: a vector or a list of numbers; None: ones, or inside of the bounds
-    sigma     the uncertainty of ydata: a number, an array of shape (m,), or its covariance matrix of shape (m,
-              m)
+    sigma     the uncertainty of ydata: a number, an array of shape (m,), or its covariance matrix
+              of shape (m, m)
     jac       a function as `f` that returns the Jacobian of shape (m, n); or '2-point' or
               '3-point', SciPy's differences. None: by func.jacfwd
     progress  show the evaluations of `f` as a bar by tqdm
-    order     the highest order of derivatives that the parameters are to have; None: two more than there are
-              levels that differentiate
+    order     the highest order of derivatives that the parameters are to have; None: two more than
+              there are levels that differentiate
 
-    The others are SciPy's. Returns (popt, pcov), arrays of the library of ydata of shapes (n,) and (n, n); with
-    full_output SciPy's infodict, message and flag besides. If xdata, ydata, sigma, the bounds or anything that
-    `f` refers to requires grad or is being differentiated by a transformation of `func`, then popt and pcov
-    have its derivatives, by the implicit function theorem, with active bounds as equalities.
+    The others are SciPy's. Returns (popt, pcov), arrays of the library of ydata of shapes (n,) and
+    (n, n); with full_output SciPy's infodict, message and flag besides. If xdata, ydata, sigma, the
+    bounds or anything that `f` refers to requires grad or is being differentiated by a
+    transformation of `func`, then popt and pcov have its derivatives, by the implicit function
+    theorem, with active bounds as equalities.
 
     Raises as `minimize` does; NotImplementedError for nan_policy='omit'.
     """
     if nan_policy not in (None, "raise", "omit"):
-        raise ValueError(f"curve_fit: nan_policy must be None, 'raise' or 'omit', not {nan_policy!r}")
+        raise ValueError(
+            f"curve_fit: nan_policy must be None, 'raise' or 'omit', not {nan_policy!r}"
+        )
     if nan_policy == "omit":
-        raise NotImplementedError("curve_fit: nan_policy='omit' is not supported; select the data before: xdata[~isnan(ydata)]")
+        raise NotImplementedError(
+            "curve_fit: nan_policy='omit' is not supported; select the data before: "
+            "xdata[~isnan(ydata)]"
+        )
     y = _floating(ydata)
     numbers(constant(y))  # raises where it has none
     raw = innermost(y)
     p0 = _start(f, bounds) if p0 is None else numbers(one(ravelled(p0), "curve_fit", "p0"))
-    parameters = [innermost(mg.asarray(p, backend=backend_of(raw), dtype=raw.dtype, device=raw.device)) for p in p0.tolist()]
-    point = Point(tuple(map(mg.asarray, parameters)) if level_of(y) else tuple(parameters), "curve_fit")
+    parameters = [
+        innermost(mg.asarray(p, backend=backend_of(raw), dtype=raw.dtype, device=raw.device))
+        for p in p0.tolist()
+    ]
+    point = Point(
+        tuple(map(mg.asarray, parameters)) if level_of(y) else tuple(parameters), "curve_fit"
+    )
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
     limits = as_limits(lower, upper, point.size, point, "bounds")
     if check_finite in (None, True) or nan_policy == "raise":
@@ -169,7 +263,9 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     def model(v: Any) -> Any:
         out = ravelled(f(*beside(v, (xdata,)), *point.unravel(v)))
         if out.shape != y.shape:
-            raise ValueError(f"curve_fit: f returns {out.shape[0]} elements for the {y.shape[0]} of ydata")
+            raise ValueError(
+                f"curve_fit: f returns {out.shape[0]} elements for the {y.shape[0]} of ydata"
+            )
         return out
 
     def residual(v: Any) -> Any:
@@ -185,12 +281,26 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
             filled = function.derivative(partial(jacobian, residual))
             slope = lambda _, *p: filled(p)
         elif callable(jac):
-            slope = lambda _, *p: function.called(lambda v: _columns(weight, jac(xdata, *point.unravel(v)), point.size), p)
+            slope = lambda _, *p: function.called(
+                lambda v: _columns(weight, jac(xdata, *point.unravel(v)), point.size), p
+            )
         fitted = bar.counting(lambda _, *p: function(p))
         box = tuple(examples.values(x)[i] for x in limits)
-        return point.confirmed(scipy.optimize.curve_fit(fitted, np.arange(y.shape[0]), np.zeros(y.shape[0]), p0=p0,
-                                                        absolute_sigma=absolute_sigma, check_finite=check_finite, bounds=box, method=method,
-                                                        jac=slope, full_output=True, **kwargs))
+        return point.confirmed(
+            scipy.optimize.curve_fit(
+                fitted,
+                np.arange(y.shape[0]),
+                np.zeros(y.shape[0]),
+                p0=p0,
+                absolute_sigma=absolute_sigma,
+                check_finite=check_finite,
+                bounds=box,
+                method=method,
+                jac=slope,
+                full_output=True,
+                **kwargs,
+            )
+        )
 
     with Bar(progress, "curve_fit", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]
@@ -198,7 +308,16 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     fit = None
     if any(map(orders, (residual(point.given(examples.array(popt, raw))), *limits))):
         gradient = func.grad(lambda v: mg.multiply(mg.sum(mg.square(residual(v))), 0.5))
-        fit = minimum(gradient, popt, point, examples, limits=limits if bounded else None, constraints=(), order=order, message=str(found[0][3]))
+        fit = minimum(
+            gradient,
+            popt,
+            point,
+            examples,
+            limits=limits if bounded else None,
+            constraints=(),
+            order=order,
+            message=str(found[0][3]),
+        )
     if fit is None:
         out = point.returned(examples.array(popt, raw)), point.returned(examples.array(pcov, raw))
     else:
@@ -213,10 +332,19 @@ def _start(f: Callable[..., Any], bounds: Any) -> Any:
         raise ValueError("curve_fit: the number of parameters cannot be told from f; pass p0")
     n = len(parameters) - 1
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
-    low, high = (np.broadcast_to(numbers(one(ravelled(x), "curve_fit", "p0 follows from bounds, and one")), (n,)) for x in (lower, upper))
+    low, high = (
+        np.broadcast_to(
+            numbers(one(ravelled(x), "curve_fit", "p0 follows from bounds, and one")), (n,)
+        )
+        for x in (lower, upper)
+    )
     finite = np.isfinite(low), np.isfinite(high)
     low, high = (np.where(known, x, 0.0) for known, x in zip(finite, (low, high), strict=True))
-    return np.where(finite[0] & finite[1], (low + high) / 2, np.where(finite[0], low + 1, np.where(finite[1], high - 1, 1.0)))
+    return np.where(
+        finite[0] & finite[1],
+        (low + high) / 2,
+        np.where(finite[0], low + 1, np.where(finite[1], high - 1, 1.0)),
+    )
 
 
 def _floating(ydata: Any) -> Any:
@@ -225,7 +353,9 @@ def _floating(ydata: Any) -> Any:
     y = y if is_array(ydata) or level_of(y) > 1 or y.requires_grad else innermost(y)
     xp = mg.namespace(y)
     if xp.isdtype(y.dtype, "complex floating"):
-        raise TypeError("curve_fit: ydata is complex; fit the real and the imaginary part as one real vector")
+        raise TypeError(
+            "curve_fit: ydata is complex; fit the real and the imaginary part as one real vector"
+        )
     if xp.isdtype(y.dtype, "real floating"):
         return y
     y = xp.astype(y, xp.__array_namespace_info__().default_dtypes()["real floating"])
@@ -239,7 +369,9 @@ def _check_finite(*data: Any) -> None:
 
 
 def _weight(sigma: Any, m: int, point: Point) -> Callable[[Any], Any]:
-    """What divides residuals by their uncertainty: vectors, and matrices whose columns are vectors."""
+    """What divides residuals by their uncertainty: vectors, and matrices whose columns are
+    vectors.
+    """
     if sigma is None:
         return lambda r: r
     if not is_array(sigma) or not level_of(sigma):
@@ -248,7 +380,9 @@ def _weight(sigma: Any, m: int, point: Point) -> Callable[[Any], Any]:
         root = mg.linalg.cholesky(sigma)
         return lambda r: mg.linalg.solve(root, r)
     if tuple(sigma.shape) not in ((), (1,), (m,)):
-        raise ValueError(f"curve_fit: sigma has shape {tuple(sigma.shape)}; expected ({m},) or ({m}, {m})")
+        raise ValueError(
+            f"curve_fit: sigma has shape {tuple(sigma.shape)}; expected ({m},) or ({m}, {m})"
+        )
     return lambda r: mg.divide(r, sigma if r.ndim == 1 else mg.reshape(sigma, (-1, 1)))
 
 
@@ -257,10 +391,16 @@ def _columns(weight: Callable[[Any], Any], matrix: Any, n: int) -> Any:
 
 
 def _covariance(residual: Callable[[Any], Any], fit: Any, absolute: bool) -> Any:
-    """The covariance of the parameters: the inverse of J^T J, times the variance of the residuals where their uncertainty is relative."""
+    """The covariance of the parameters: the inverse of J^T J, times the variance of the residuals
+    where their uncertainty is relative.
+    """
     j, r = jacobian(residual, fit), residual(fit)
     covariance = mg.linalg.inv(mg.matmul(mg.matrix_transpose(j), j))
     if absolute:
         return covariance
     free = r.shape[0] - fit.shape[0]
-    return mg.multiply(covariance, mg.divide(mg.sum(mg.square(r)), free)) if free > 0 else mg.full_like(covariance, np.inf)
+    return (
+        mg.multiply(covariance, mg.divide(mg.sum(mg.square(r)), free))
+        if free > 0
+        else mg.full_like(covariance, np.inf)
+    )

@@ -1,4 +1,7 @@
-"""solve_ivp: initial value problems, with the Jacobian filled in. Solutions are not differentiated."""
+"""solve_ivp: initial value problems, with the Jacobian filled in.
+
+Solutions are not differentiated.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +27,42 @@ IMPLICIT = ("radau", "bdf", "lsoda")
 """The methods that use a Jacobian."""
 
 
-def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
-              vectorized: bool = False, args: Any = None, *, progress: bool = False, **options: Any) -> Any:
-    """Solve dy/dt = fun(t, y, *args) with y(t_span[0]) = y0, as scipy.integrate.solve_ivp, which does it.
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Any,
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Any = None,
+    *,
+    progress: bool = False,
+    **options: Any,
+) -> Any:
+    """Solve dy/dt = fun(t, y, *args) with y(t_span[0]) = y0, as scipy.integrate.solve_ivp, which
+    does it.
 
-    fun         array-agnostic: with a float t and a state y it returns the slope in the structure of y0
-    y0          the state at the beginning: an array of any library, or a nested structure of these, real and of
-                any shape
-    events      functions as `fun` that return a number, with the attributes `terminal` and `direction`
+    fun         array-agnostic: with a float t and a state y it returns the slope in the structure
+                of y0
+    y0          the state at the beginning: an array of any library, or a nested structure of these,
+                real and of any shape
+    events      functions as `fun` that return a number, with the attributes `terminal` and
+                `direction`
     vectorized  without effect: `fun` is always called with one state
     progress    show the evaluations of `fun` as a bar by tqdm
-    options     SciPy's. `jac` is filled in by func.jacfwd for the methods Radau, BDF and LSODA; it may be a
-                function as `fun`, or an array
+    options     SciPy's. `jac` is filled in by func.jacfwd for the methods Radau, BDF and LSODA; it
+                may be a function as `fun`, or an array
 
-    Returns SciPy's result: `t` and the elements of `t_events` are vectors of the library of y0, `y` has the
-    structure of y0 with one more axis at the end, for the times, an element of `y_events` has the ravelled
-    states as rows, and `sol` is a function of a time or a vector of times.
+    Returns SciPy's result: `t` and the elements of `t_events` are vectors of the library of y0, `y`
+    has the structure of y0 with one more axis at the end, for the times, an element of `y_events`
+    has the ravelled states as rows, and `sol` is a function of a time or a vector of times.
 
-    Raises GradientError where y0, t_span, t_eval, args or anything that `fun` refers to requires grad, or is
-    being differentiated: the solution has no derivative. NotImplementedError inside of `vmap`, where each
-    example would have steps of its own; ImportError where progress needs tqdm; and what SciPy raises.
+    Raises GradientError where y0, t_span, t_eval, args or anything that `fun` refers to requires
+    grad, or is being differentiated: the solution has no derivative. NotImplementedError inside of
+    `vmap`, where each example would have steps of its own; ImportError where progress needs tqdm;
+    and what SciPy raises.
     """
     point = Point(y0, "solve_ivp")
     args = () if args is None else as_tuple(args)
@@ -61,7 +80,10 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
         _refuse_derivative(x)
     examples = Examples([*seen, start])
     if examples.batched:
-        raise NotImplementedError("solve_ivp inside of vmap: each example would have steps of its own; solve them one by one, or as one system")
+        raise NotImplementedError(
+            "solve_ivp inside of vmap: each example would have steps of its own; solve them one "
+            "by one, or as one system"
+        )
     called = partial(point.called, examples, 0)
 
     def plain(t: float, z: Any) -> Any:
@@ -74,12 +96,21 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
         if jac is None:
             options["jac"] = lambda t, z: called(lambda v: jacobian(partial(slope, t), v), z)
         elif callable(jac):
-            options["jac"] = lambda t, z: dense(called(lambda v: jac(t, point.unravel(v), *args), z), point.size)
+            options["jac"] = lambda t, z: dense(
+                called(lambda v: jac(t, point.unravel(v), *args), z), point.size
+            )
     told = [_plain(event, point, called, args) for event in watched] or None
     with Bar(progress, "solve_ivp", "evaluations") as bar:
-        result = scipy.integrate.solve_ivp(bar.counting(plain), tuple(map(_time, t_span)),
-                                           examples.values(start)[0], method=method, t_eval=None if t_eval is None else numbers(t_eval),
-                                           dense_output=dense_output, events=told, **options)
+        result = scipy.integrate.solve_ivp(
+            bar.counting(plain),
+            tuple(map(_time, t_span)),
+            examples.values(start)[0],
+            method=method,
+            t_eval=None if t_eval is None else numbers(t_eval),
+            dense_output=dense_output,
+            events=told,
+            **options,
+        )
     states = func.vmap(point.unravel, in_axes=1, out_axes=-1)
     result.t = point.returned(point.vector(result.t))
     result.y = states(point.returned(point.vector(result.y)))
@@ -88,22 +119,31 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
             result[name] = [point.returned(point.vector(x)) for x in result[name]]
     if result.sol is not None:
         sol = result.sol
-        result.sol = lambda t: (states if np.ndim(numbers(t)) else point.unravel)(point.returned(point.vector(sol(numbers(t)))))
+        result.sol = lambda t: (states if np.ndim(numbers(t)) else point.unravel)(
+            point.returned(point.vector(sol(numbers(t))))
+        )
     return result
 
 
 def _refuse_derivative(x: Any) -> None:
     if orders(x):
-        raise GradientError("solve_ivp: the solution has no derivative, but something that it depends on requires grad or is being differentiated. "
-                            "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args; else detach() what needs no gradient")
+        raise GradientError(
+            "solve_ivp: the solution has no derivative, but something that it depends on "
+            "requires grad or is being differentiated. "
+            "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args; "
+            "else detach() what needs no gradient"
+        )
 
 
 def _time(t: Any) -> float:
     return float(numbers(t))
 
 
-def _plain(event: Callable[..., Any], point: Point, called: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+def _plain(
+    event: Callable[..., Any], point: Point, called: Callable[..., Any], args: tuple[Any, ...]
+) -> Callable[..., Any]:
     """An event as SciPy takes it."""
+
     def number(t: float, z: Any) -> float:
         return float(np.reshape(called(lambda v: event(t, point.unravel(v), *args), z), ()))
 

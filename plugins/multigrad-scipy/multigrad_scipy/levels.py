@@ -1,7 +1,8 @@
-"""What surrounds a call: the transformations that batch what its functions return, and those that differentiate it.
+"""What surrounds a call: the transformations that batch what its functions return, and those that
+differentiate it.
 
-SciPy computes with numbers, so a solver runs on the values at the bottom of all layers. Inside `func.vmap`
-there is one problem for each example.
+SciPy computes with numbers, so a solver runs on the values at the bottom of all layers. Inside
+`func.vmap` there is one problem for each example.
 """
 
 from __future__ import annotations
@@ -26,16 +27,24 @@ def backend_of(x: Any) -> str:
 
 
 def numbers(x: Any) -> Any:
-    """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy makes an array. Raises for complex ones."""
+    """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy
+    makes an array. Raises for complex ones.
+    """
     if is_array(x):
         raw = innermost(x)
         try:
             x = raw if isinstance(raw, np.ndarray) else mg.asarray(raw).numpy()
         except TypeError as error:  # a tracer of JAX
-            raise TypeError("SciPy's solvers compute with numbers, and an array has none while it is traced, as by jax.jit and jax.grad. Call the "
-                            "solver outside of what is compiled, and differentiate it by multigrad.func") from error
+            raise TypeError(
+                "SciPy's solvers compute with numbers, and an array has none while it is "
+                "traced, as by jax.jit and jax.grad. Call the solver outside of what is "
+                "compiled, and differentiate it by multigrad.func"
+            ) from error
     if np.iscomplexobj(x):
-        raise TypeError("SciPy's solver needs real numbers, but got complex ones: take the real or imaginary part, or the absolute value")
+        raise TypeError(
+            "SciPy's solver needs real numbers, but got complex ones: take the real or "
+            "imaginary part, or the absolute value"
+        )
     return np.asarray(x, dtype=np.float64)
 
 
@@ -48,12 +57,17 @@ def one(x: Any, name: str, what: str) -> Any:
     """An array without its derivatives. Raises where `func.vmap` batches it."""
     x = constant(x)
     if level_of(x) and Examples([x]).batched:
-        raise NotImplementedError(f"{name}: {what} is batched by vmap; where the solver starts is the same for all examples. Solve them one by one")
+        raise NotImplementedError(
+            f"{name}: {what} is batched by vmap; where the solver starts is the same for all "
+            "examples. Solve them one by one"
+        )
     return x
 
 
 class _Number(Function):
-    """The number of the example that arrays belong to, counted over all transformations that batch one of them, the outermost one first."""
+    """The number of the example that arrays belong to, counted over all transformations that batch
+    one of them, the outermost one first.
+    """
 
     @staticmethod
     def forward(*arrays: Any) -> Any:
@@ -74,13 +88,20 @@ class _Number(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *arrays: Any) -> tuple[Any, int]:
-        outer = _Number.apply(*[x if axis is None else mg.sum(x, axis=axis) for x, axis in zip(arrays, in_dims, strict=True)])
+        outer = _Number.apply(
+            *[
+                x if axis is None else mg.sum(x, axis=axis)
+                for x, axis in zip(arrays, in_dims, strict=True)
+            ]
+        )
         xp = mg.namespace(outer)
         return outer * info.batch_size + xp.arange(info.batch_size, dtype=xp.int32), 0
 
 
 class _Note:
-    """What is known of the layers of an array: how many tangents there are, and what is one layer further in than the outermost batch."""
+    """What is known of the layers of an array: how many tangents there are, and what is one layer
+    further in than the outermost batch.
+    """
 
     def __init__(self, x: Any) -> None:
         self.tangents = 0
@@ -142,7 +163,10 @@ class Examples:
         self.batched = raw.ndim > 0
         self.count = int(raw.size)
         if not self.count:
-            raise ValueError("a solver inside of vmap over an axis without elements: there is no example to solve")
+            raise ValueError(
+                "a solver inside of vmap over an axis without elements: there is no example to "
+                "solve"
+            )
         self._number = constant(number) if self.batched else None
 
     def values(self, x: Any) -> Any:
@@ -161,6 +185,15 @@ class Examples:
         return np.array(self.values(x)[i] if self.batched else numbers(x))
 
     def array(self, values: Any, like: Any) -> Any:
-        """An array of which each example has its own values, of the library, dtype and device of the raw array `like`. The inverse of `values`."""
-        stacked = innermost(mg.asarray(values if self.batched else values[0], backend=backend_of(like), dtype=like.dtype, device=like.device))
+        """An array of which each example has its own values, of the library, dtype and device of
+        the raw array `like`. The inverse of `values`.
+        """
+        stacked = innermost(
+            mg.asarray(
+                values if self.batched else values[0],
+                backend=backend_of(like),
+                dtype=like.dtype,
+                device=like.device,
+            )
+        )
         return stacked if self._number is None else mg.take(stacked, self._number, axis=0)

@@ -42,23 +42,45 @@ class _System(NamedTuple):
     settings: dict[str, Any]
     bar: Bar
 
-    def solve(self, product: Callable[[Any], Any], transposed: Callable[[Any], Any] | None, b: Any, start: Any = None) -> Any:
-        """The numbers of the solution. The products take and give raw arrays or constant Tensors."""
+    def solve(
+        self,
+        product: Callable[[Any], Any],
+        transposed: Callable[[Any], Any] | None,
+        b: Any,
+        start: Any = None,
+    ) -> Any:
+        """The numbers of the solution.
+
+        The products take and give raw arrays or constant Tensors.
+        """
+
         def on_numbers(f: Callable[[Any], Any] | None) -> Any:
-            return None if f is None else self.bar.counting(lambda z: np.array(numbers(f(self.point.array(z)))))
+            return (
+                None
+                if f is None
+                else self.bar.counting(lambda z: np.array(numbers(f(self.point.array(z)))))
+            )
 
         n = self.point.size
-        operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=on_numbers(product), rmatvec=on_numbers(transposed), dtype=np.float64)
-        x, failed = getattr(scipy.sparse.linalg, self.method)(operator, b, x0=start, **self.settings)
+        operator = scipy.sparse.linalg.LinearOperator(
+            (n, n), matvec=on_numbers(product), rmatvec=on_numbers(transposed), dtype=np.float64
+        )
+        x, failed = getattr(scipy.sparse.linalg, self.method)(
+            operator, b, x0=start, **self.settings
+        )
         if failed or not np.isfinite(x).all():
             left = np.linalg.norm(operator.matvec(x) - b)
-            raise RuntimeError(f"linear_solve: {self.method} did not converge: the residual is {left:.1e} for a right-hand side of norm "
-                               f"{np.linalg.norm(b):.1e}. The matrix may be singular; else pass a larger maxiter or rtol, or another method")
+            raise RuntimeError(
+                f"linear_solve: {self.method} did not converge: the residual is {left:.1e} for "
+                f"a right-hand side of norm {np.linalg.norm(b):.1e}. The matrix may be "
+                "singular; else pass a larger maxiter or rtol, or another method"
+            )
         return x
 
 
 class _Solve(Function):
-    """The solution x of A x = b, where the product A x is a Program, or that with the transposed matrix.
+    """The solution x of A x = b, where the product A x is a Program, or that with the transposed
+    matrix.
 
     arrays  what the Program refers to
     """
@@ -66,8 +88,15 @@ class _Solve(Function):
     @staticmethod
     def forward(b: Any, system: _System, program: Program, flipped: bool, *arrays: Any) -> Any:
         raw = [innermost(x) for x in arrays]
-        x = system.solve(lambda v: _product(program, False, v, raw) if not flipped else _product(program, not system.symmetric, v, raw),
-                         lambda v: _product(program, not flipped and not system.symmetric, v, raw), numbers(b))
+        x = system.solve(
+            lambda v: (
+                _product(program, False, v, raw)
+                if not flipped
+                else _product(program, not system.symmetric, v, raw)
+            ),
+            lambda v: _product(program, not flipped and not system.symmetric, v, raw),
+            numbers(b),
+        )
         return system.point.vector(x)
 
     @staticmethod
@@ -89,12 +118,24 @@ class _Solve(Function):
     def jvp(ctx: Any, t: Any, system: Any, program: Any, flipped: Any, *tangents: Any) -> Any:
         x, *arrays = ctx.saved_tensors
         if arrays:
-            _, moved = func.jvp(lambda given: _product(ctx.program, ctx.flipped, x, given), (arrays,), (list(tangents),))
+            _, moved = func.jvp(
+                lambda given: _product(ctx.program, ctx.flipped, x, given),
+                (arrays,),
+                (list(tangents),),
+            )
             t = mg.subtract(t, moved)
         return _Solve.apply(t, ctx.system, ctx.program, ctx.flipped, *arrays)
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, b: Any, system: _System, program: Program, flipped: bool, *arrays: Any) -> tuple[Any, int]:
+    def vmap(
+        info: Any,
+        in_dims: Any,
+        b: Any,
+        system: _System,
+        program: Program,
+        flipped: bool,
+        *arrays: Any,
+    ) -> tuple[Any, int]:
         def example(x: Any, axis: Any, i: int) -> Any:
             return x if axis is None else mg.moveaxis(x, axis, 0)[i, ...]
 
@@ -114,42 +155,58 @@ def _product(program: Program, flipped: bool, v: Any, arrays: Any) -> Any:
     return pullback(v)[0]
 
 
-def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = None, symmetric: bool = False, x0: Any = None,
-                 rtol: float | None = None, atol: float = 0.0, maxiter: int | None = None, progress: bool = False) -> Any:
-    """Solve A x = b, where `matvec(x)` is the product A x, by an iterative method of scipy.sparse.linalg.
+def linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    *,
+    method: str | None = None,
+    symmetric: bool = False,
+    x0: Any = None,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    progress: bool = False,
+) -> Any:
+    """Solve A x = b, where `matvec(x)` is the product A x, by an iterative method of
+    scipy.sparse.linalg.
 
-    matvec     array-agnostic and linear: from an array or a nested structure of arrays as `b` to one with as
-               many elements
+    matvec     array-agnostic and linear: from an array or a nested structure of arrays as `b` to
+               one with as many elements
     b          an array of any library, a Tensor, or a nested structure of these; real
-    method     'bicg', 'bicgstab', 'cg', 'cgs', 'gcrotmk', 'gmres', 'lgmres', 'minres', 'qmr' or 'tfqmr'. None:
-               'cg' if `symmetric`, else 'gmres'
-    symmetric  whether A is equal to its transpose, so that one method serves for derivatives; 'cg' wants it
-               positive definite, too
+    method     'bicg', 'bicgstab', 'cg', 'cgs', 'gcrotmk', 'gmres', 'lgmres', 'minres', 'qmr' or
+               'tfqmr'. None: 'cg' if `symmetric`, else 'gmres'
+    symmetric  whether A is equal to its transpose, so that one method serves for derivatives; 'cg'
+               wants it positive definite, too
     x0         where to start, as `b`; zeros if None
-    rtol       how large the residual may be, as a part of the norm of b; None: the 2/3rd power of the dtype's
-               eps, 4e-11 for float64
+    rtol       how large the residual may be, as a part of the norm of b; None: the 2/3rd power of
+               the dtype's eps, 4e-11 for float64
     atol       how large it may be in any case
     maxiter    SciPy's
     progress   show the products with A as a bar by tqdm
 
-    Returns x in the structure of `b`. It is differentiable by `b` and by whatever `matvec` refers to, to any
-    order: each derivative solves one more system, with A or its transpose, whose products come from `matvec`
-    itself. Inside of `vmap`, or where matvec applies a derivative of the user's own, the matrix is made and the
-    system is solved directly.
+    Returns x in the structure of `b`. It is differentiable by `b` and by whatever `matvec` refers
+    to, to any order: each derivative solves one more system, with A or its transpose, whose
+    products come from `matvec` itself. Inside of `vmap`, or where matvec applies a derivative of
+    the user's own, the matrix is made and the system is solved directly.
 
-    Raises RuntimeError where the method does not converge; TypeError and ValueError for a `b` or a result of
-    `matvec` that does not fit, and for a matvec that is not linear; ImportError where progress needs tqdm.
+    Raises RuntimeError where the method does not converge; TypeError and ValueError for a `b` or a
+    result of `matvec` that does not fit, and for a matvec that is not linear; ImportError where
+    progress needs tqdm.
     """
     point = Point(b, "linear_solve")
     method = method or ("cg" if symmetric else "gmres")
     if method not in METHODS:
-        raise ValueError(f"linear_solve: method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+        raise ValueError(
+            f"linear_solve: method must be one of {', '.join(map(repr, METHODS))}, not {method!r}"
+        )
     right = ravelled(b)
 
     def product(v: Any) -> Any:
         out = ravelled(matvec(point.unravel(v)))
         if tuple(out.shape) != (point.size,):
-            raise ValueError(f"linear_solve: matvec returns {out.shape[0]} elements for the {point.size} of b")
+            raise ValueError(
+                f"linear_solve: matvec returns {out.shape[0]} elements for the {point.size} of b"
+            )
         return out
 
     zeros = point.array(np.zeros(point.size))
@@ -157,8 +214,16 @@ def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = N
         first = product(zeros)
     examples = Examples([first, right])
     if np.any(examples.values(first)):
-        raise ValueError("linear_solve: matvec is not linear: it does not return zeros for zeros. Subtract its constant part from b")
-    settings = {"rtol": float(mg.namespace(point.raw).finfo(point.raw.dtype).eps) ** (2 / 3) if rtol is None else rtol, "atol": atol}
+        raise ValueError(
+            "linear_solve: matvec is not linear: it does not return zeros for zeros. Subtract "
+            "its constant part from b"
+        )
+    settings = {
+        "rtol": float(mg.namespace(point.raw).finfo(point.raw.dtype).eps) ** (2 / 3)
+        if rtol is None
+        else rtol,
+        "atol": atol,
+    }
     settings |= {} if maxiter is None else {"maxiter": maxiter}
     if method == "gmres":
         settings |= {"restart": min(point.size, 100)}
@@ -166,17 +231,41 @@ def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = N
         settings.pop("atol")
     with Bar(progress, "linear_solve", "products") as bar:
         system = _System(point, symmetric, method, settings, bar)
-        x = _solved(system, product, right, zeros, None if x0 is None else numbers(one(ravelled(x0), "linear_solve", "x0")), examples)
+        x = _solved(
+            system,
+            product,
+            right,
+            zeros,
+            None if x0 is None else numbers(one(ravelled(x0), "linear_solve", "x0")),
+            examples,
+        )
     return point.unravel(x)
 
 
-def _solved(system: _System, product: Callable[[Any], Any], right: Any, zeros: Any, start: Any, examples: Examples) -> Any:
+def _solved(
+    system: _System,
+    product: Callable[[Any], Any],
+    right: Any,
+    zeros: Any,
+    start: Any,
+    examples: Examples,
+) -> Any:
     if examples.batched:
         return mg.linalg.solve(jacobian(product, zeros), right)
     if not orders(product(zeros)) and not orders(right):
-        transposed = func.vjp(product, zeros)[1] if system.method in TRANSPOSED and not system.symmetric else None
+        transposed = (
+            func.vjp(product, zeros)[1]
+            if system.method in TRANSPOSED and not system.symmetric
+            else None
+        )
         with mg.no_grad():
-            back = product if system.symmetric else None if transposed is None else lambda v: transposed(v)[0]
+            back = (
+                product
+                if system.symmetric
+                else None
+                if transposed is None
+                else lambda v: transposed(v)[0]
+            )
             x = system.solve(lambda v: constant(product(v)), back, numbers(right), start)
         return system.point.array(x)
     try:

@@ -1,8 +1,10 @@
-"""What a function of one vector does, as a list of operations, so that it can be done again with other values of what it refers to.
+"""What a function of one vector does, as a list of operations, so that it can be done again with
+other values of what it refers to.
 
-A function refers to arrays from outside. Where a transformation differentiates these, they are worth nothing
-once the transformation has finished, but its backward pass needs the function after that. So the operations on
-the argument are noted once, while the function runs, with the arrays from outside as arguments of their own.
+A function refers to arrays from outside. Where a transformation differentiates these, they are
+worth nothing once the transformation has finished, but its backward pass needs the function after
+that. So the operations on the argument are noted once, while the function runs, with the arrays
+from outside as arguments of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ __all__ = ["Opaque", "Program"]
 
 
 class Opaque(Exception):
-    """A function cannot be noted: it applies a derivative of the user's own, or does not use its argument."""
+    """A function cannot be noted: it applies a derivative of the user's own, or does not use its
+    argument.
+    """
 
 
 class _Noted(Layer):
@@ -37,14 +41,24 @@ class _Noted(Layer):
         transform.map(lambda x: owners.append(x.program), args)
         program = owners[0]
         known = transform.map(lambda x: _Result(x.number), args, other=program.outside)
-        out = carry_out(op, transform.map(lambda x: x.array, args, other=lambda x: innermost(x) if level_of(x) else x))
+        out = carry_out(
+            op,
+            transform.map(
+                lambda x: x.array, args, other=lambda x: innermost(x) if level_of(x) else x
+            ),
+        )
         several = op.outputs != ()
         numbers = program.note(op, known, len(out) if several else 1)
-        layers = [cls.wrap(x, transform, number=i, program=program) for i, x in zip(numbers, out if several else (out,), strict=True)]
+        layers = [
+            cls.wrap(x, transform, number=i, program=program)
+            for i, x in zip(numbers, out if several else (out,), strict=True)
+        ]
         return tuple(layers) if several else layers[0]
 
     @classmethod
-    def apply_function(cls, name: str, inside: Any, args: tuple[Any, ...], transform: Transform) -> Any:
+    def apply_function(
+        cls, name: str, inside: Any, args: tuple[Any, ...], transform: Transform
+    ) -> Any:
         raise Opaque
 
     def constant(self, array: Any) -> Any:
@@ -79,7 +93,9 @@ class Program:
         transform = Transform("linear_solve")
 
         def run() -> Any:
-            out = transform.layer_of(function(_Noted.wrap(vector, transform, number=0, program=self)))
+            out = transform.layer_of(
+                function(_Noted.wrap(vector, transform, number=0, program=self))
+            )
             if out is None:
                 raise Opaque
             return out.number
@@ -104,16 +120,26 @@ class Program:
         return numbers
 
     def __call__(self, vector: Any, arrays: Sequence[Any]) -> Any:
-        """What the function returns for `vector`, with `arrays` in the place of those from outside."""
+        """What the function returns for `vector`, with `arrays` in the place of those from
+        outside.
+        """
         results = {0: vector}
 
         def value(x: Any) -> Any:
             if isinstance(x, tuple):
                 return tuple(value(y) for y in x)
-            return results[x.number] if isinstance(x, _Result) else arrays[x.number] if isinstance(x, _Outside) else x
+            return (
+                results[x.number]
+                if isinstance(x, _Result)
+                else arrays[x.number]
+                if isinstance(x, _Outside)
+                else x
+            )
 
         for op, args, numbers in self._steps:
             given = value(args)
             out = given[0] if op is None else carry_out(op, given)
-            results.update(zip(numbers, (out,) if op is None or op.outputs == () else out, strict=True))
+            results.update(
+                zip(numbers, (out,) if op is None or op.outputs == () else out, strict=True)
+            )
         return results[self._last]

@@ -22,7 +22,9 @@ class Bar:
             try:
                 tqdm = import_module("tqdm.auto").tqdm
             except ImportError as error:
-                raise ImportError(f"{name}: progress=True needs tqdm: pip install 'multigrad-scipy[progress]'") from error
+                raise ImportError(
+                    f"{name}: progress=True needs tqdm: pip install 'multigrad-scipy[progress]'"
+                ) from error
             self._bar = tqdm(desc=name, unit=f" {unit}")
 
     def __enter__(self) -> Bar:

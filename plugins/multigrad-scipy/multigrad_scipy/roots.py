@@ -25,30 +25,43 @@ JACOBIAN = {"hybr", "lm"}
 """The methods that use a Jacobian."""
 
 
-def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: float | None = None, callback: Any = None,
-         options: Any = None, *, progress: bool = False, order: int | None = None) -> Any:
-    """Find where a function of one array or of a nested structure of arrays vanishes, as scipy.optimize.root, which does it.
+def root(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    jac: Any = None,
+    tol: float | None = None,
+    callback: Any = None,
+    options: Any = None,
+    *,
+    progress: bool = False,
+    order: int | None = None,
+) -> Any:
+    """Find where a function of one array or of a nested structure of arrays vanishes, as
+    scipy.optimize.root, which does it.
 
-    fun       array-agnostic: fun(x, *args) returns an array or a nested structure of arrays, with as many
-              elements as x0; with jac=True that and its Jacobian. Under the method 'lm' it may return more: x
-              is where the sum of their squares is least
-    x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of
-              numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, or True. None: by func.jacfwd where the method uses
-              one. False: by SciPy's differences
+    fun       array-agnostic: fun(x, *args) returns an array or a nested structure of arrays, with
+              as many elements as x0; with jac=True that and its Jacobian. Under the method 'lm' it
+              may return more: x is where the sum of their squares is least
+    x0        where to start: an array of any library, a Tensor, a nested structure of these, or
+              nested lists of numbers; real, of any shape
+    jac       a function as `fun` that returns the Jacobian, or True. None: by func.jacfwd where the
+              method uses one. False: by SciPy's differences
     callback  called with x and the residual, in their structures, by the methods that call one
     progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that
-              differentiate
+    order     the highest order of derivatives that `x` is to have; None: two more than there are
+              levels that differentiate
 
-    Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of what `fun` returns. If anything
-    that `fun` refers to, or args, requires grad or is being differentiated by a transformation of `func`, then
-    `x` has its derivatives, by the implicit function theorem, and is the root to working precision. x0 only
-    says where to start: nothing is differentiated by it.
+    Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of what `fun` returns.
+    If anything that `fun` refers to, or args, requires grad or is being differentiated by a
+    transformation of `func`, then `x` has its derivatives, by the implicit function theorem, and is
+    the root to working precision. x0 only says where to start: nothing is differentiated by it.
 
-    Raises TypeError or ValueError if x0 has the wrong dtype or shape, and whatever SciPy's root raises. Raises
-    GradientError if a derivative is asked of a point where the residual exceeds the tolerance, or where the
-    Jacobian is singular; ImportError if `progress` is set and tqdm is not installed.
+    Raises TypeError or ValueError if x0 has the wrong dtype or shape, and whatever SciPy's root
+    raises. Raises GradientError if a derivative is asked of a point where the residual exceeds the
+    tolerance, or where the Jacobian is singular; ImportError if `progress` is set and tqdm is not
+    installed.
     """
     point = Point(x0, "root")
     args = as_tuple(args)
@@ -70,19 +83,38 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
         function = Evaluated(point, examples, i, residual)
         called, slope = function.called, None
         if both:
-            slope = lambda z: dense(called(lambda v: fun(point.unravel(v), *args)[1], z), point.size)
+            slope = lambda z: dense(
+                called(lambda v: fun(point.unravel(v), *args)[1], z), point.size
+            )
         elif callable(jac):
             slope = lambda z: dense(called(lambda v: jac(point.unravel(v), *args), z), point.size)
         elif jac is None and method in JACOBIAN:
             slope = function.derivative(partial(jacobian, residual))
-        told = None if callback is None else lambda z, f: callback(point.unravel(point.returned(point.vector(z))), point.returned(point.vector(f)))
-        return point.confirmed(scipy.optimize.root(bar.counting(function), examples.values(point.start)[i], method=method, jac=slope or False,
-                                                   tol=tol, callback=told, options=options))
+        told = (
+            None
+            if callback is None
+            else lambda z, f: callback(
+                point.unravel(point.returned(point.vector(z))), point.returned(point.vector(f))
+            )
+        )
+        return point.confirmed(
+            scipy.optimize.root(
+                bar.counting(function),
+                examples.values(point.start)[i],
+                method=method,
+                jac=slope or False,
+                tol=tol,
+                callback=told,
+                options=options,
+            )
+        )
 
     with Bar(progress, "root", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]
     result = gathered(found, point, examples, ("x", "fun"), ("x",))
-    numbers = np.stack([np.reshape(f.x, (-1,)) for f in found]) if found else np.zeros((0, point.size))
+    numbers = (
+        np.stack([np.reshape(f.x, (-1,)) for f in found]) if found else np.zeros((0, point.size))
+    )
 
     def equation(v: Any) -> Any:
         if first.shape[0] == point.size:
@@ -92,8 +124,15 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
 
     x = point.given(examples.array(numbers, point.raw))
     if orders(residual(x)):
-        x = solution(equation, numbers, point, examples, name="root", order=order, message=str(result.message))
+        x = solution(
+            equation,
+            numbers,
+            point,
+            examples,
+            name="root",
+            order=order,
+            message=str(result.message),
+        )
         result.update(x=point.unravel(x))
     result.fun = point.result(output(x))
     return result
-

@@ -1,6 +1,7 @@
 """The functions of `mg.special`, typed: `from multigrad_special import functions as special`.
 
-They dispatch on their arguments, as those of `multigrad` do. Type checkers read them from functions.pyi, which is written from the table.
+They dispatch on their arguments, as those of `multigrad` do. Type checkers read them from
+functions.pyi, which is written from the table.
 """
 
 from __future__ import annotations
@@ -17,4 +18,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(name.removeprefix("special.") for name in mg.registry.OPS if name.startswith("special."))
+    return sorted(
+        name.removeprefix("special.") for name in mg.registry.OPS if name.startswith("special.")
+    )

@@ -37,8 +37,14 @@ zeta_derivative = jax.jit(partial(standard.zeta_derivative, JAX), static_argnums
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
-    """JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
-    return _polygamma(int(n), x) if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER else _polygamma_of_orders(n, x)
+    """JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at
+    infinity.
+    """
+    return (
+        _polygamma(int(n), x)
+        if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER
+        else _polygamma_of_orders(n, x)
+    )
 
 
 def _own(name: str) -> Callable[..., Any]:
@@ -56,7 +62,9 @@ erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
 
 def _of_order(v: float, name: str) -> Callable[[Any], Any]:
-    """The function of one order, by that of any order: it is compiled once for all that differentiating asks for."""
+    """The function of one order, by that of any order: it is compiled once for all that
+    differentiating asks for.
+    """
     return lambda x: _form(name)(jnp.full_like(x, v), x)
 
 
@@ -75,4 +83,6 @@ def __getattr__(name: str) -> Any:
     form = _form(name)
     if name not in OF_COMPLEX:
         return form
-    return lambda *given: (getattr(on_jax_by_scipy, name) if any(map(jnp.iscomplexobj, given)) else form)(*given)
+    return lambda *given: (
+        getattr(on_jax_by_scipy, name) if any(map(jnp.iscomplexobj, given)) else form
+    )(*given)

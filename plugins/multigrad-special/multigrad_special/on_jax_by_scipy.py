@@ -1,6 +1,7 @@
 """SciPy's functions, called from JAX: for what JAX lacks and the standard has no accurate form of.
 
-They run on the CPU, also inside `jax.jit` and `jax.vmap`; arrays of another device are copied there and back.
+They run on the CPU, also inside `jax.jit` and `jax.vmap`; arrays of another device are copied there
+and back.
 """
 
 from __future__ import annotations
@@ -19,17 +20,24 @@ from .standard import refuse
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>` over JAX's arrays, elementwise; integer arrays count as floating ones; computed in float64."""
+    """`scipy.special.<name>` over JAX's arrays, elementwise; integer arrays count as floating ones;
+    computed in float64.
+    """
     function = getattr(scipy.special, name, None)
     if name.startswith("_") or not callable(function):
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
-        given = tuple(x.real if isinstance(x, complex) and not x.imag else x for x in given)  # as a Python scalar beside a complex array is
-        arrays = jnp.broadcast_arrays(*given)  # of one rank, so that under vmap the axis of the examples is the same in all
+        # as a Python scalar beside a complex array is
+        given = tuple(x.real if isinstance(x, complex) and not x.imag else x for x in given)
+        # of one rank, so that under vmap the axis of the examples is the same in all
+        arrays = jnp.broadcast_arrays(*given)
         dtype = _floating(jnp.result_type(*given))
         kinds = [jnp.iscomplexobj(x) for x in arrays]
-        if any(kinds) and not any(all(c in "FD" for c, is_complex in zip(loop, kinds) if is_complex) for loop in function.types):
+        if any(kinds) and not any(
+            all(c in "FD" for c, is_complex in zip(loop, kinds) if is_complex)
+            for loop in function.types
+        ):
             raise refuse(name, "jax", dtype)
         like = jax.ShapeDtypeStruct(arrays[0].shape, dtype)
 
@@ -50,4 +58,6 @@ def _floating(dtype: Any) -> Any:
 def _cast(x: Any) -> Any:
     """In 64 bits; integers stay what they are, for functions that take an order."""
     x = np.asarray(x)
-    return x if np.issubdtype(x.dtype, np.integer) else x.astype(np.promote_types(x.dtype, np.float64))
+    return (
+        x if np.issubdtype(x.dtype, np.integer) else x.astype(np.promote_types(x.dtype, np.float64))
+    )

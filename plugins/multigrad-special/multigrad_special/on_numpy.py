@@ -17,33 +17,46 @@ HALF = np.dtype(np.float16)
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
-    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of which the standard form is for one order.
+    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of
+    which the standard form is for one order.
 
     An array of integers promotes as everywhere in NumPy: float64 beside float32.
     """
     kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
     if any(dtype.kind == "c" for dtype in kinds):
         return standard.polygamma(NUMPY, n, x)
-    value = scipy.special.polygamma(*(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x)))
+    value = scipy.special.polygamma(
+        *(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x))
+    )
     return value.astype(np.result_type(*kinds, 1.0), copy=False)
 
 
 def ive(v: Any, z: Any, /) -> Any:
-    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no derivative."""
+    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no
+    derivative.
+    """
     if np.iscomplexobj(z):
         raise refuse("ive", "numpy", z.dtype)
     return __getattr__("ive")(v, z)
 
 
 def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
-    """SciPy's hyp1f1 takes real parameters only; a Python scalar beside a complex array comes as a complex one.
+    """SciPy's hyp1f1 takes real parameters only; a Python scalar beside a complex array comes as a
+    complex one.
 
-    Of polynomials below b = 0 SciPy's (1.17) has no digit: for -1.9e16 at (-93, -26.4551, 0.339) it is 3.4. These are ours.
+    Of polynomials below b = 0 SciPy's (1.17) has no digit: for -1.9e16 at (-93, -26.4551, 0.339) it
+    is 3.4. These are ours.
     """
     a, b = (v.real if np.ndim(v) == 0 and np.imag(v) == 0 else v for v in (a, b))
     value = __getattr__("hyp1f1")(a, b, x)
     c = a if np.iscomplexobj(x) else np.where(np.less(x, 0), np.subtract(b, a, dtype=np.float64), a)
-    wrong = np.less(b, 0) & np.less_equal(c, 0) & (c == np.floor(c)) & (b != np.floor(b)) & np.isfinite(value)
+    wrong = (
+        np.less(b, 0)
+        & np.less_equal(c, 0)
+        & (c == np.floor(c))
+        & (b != np.floor(b))
+        & np.isfinite(value)
+    )
     if np.iscomplexobj(x) or not np.any(wrong):
         return value
     given = [np.asarray(v, dtype=np.float64)[wrong] for v in np.broadcast_arrays(a, b, x)]
@@ -57,13 +70,16 @@ def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
 def stdtrit(df: Any, p: Any, /) -> Any:
     """SciPy's stdtrit (1.17) is off by a third in float32 where p is 1e-10: computed in float64."""
     narrow = (np.dtype(np.float16), np.dtype(np.float32))
-    value = __getattr__("stdtrit")(*(x.astype(np.float64) if getattr(x, "dtype", None) in narrow else x for x in (df, p)))
+    value = __getattr__("stdtrit")(
+        *(x.astype(np.float64) if getattr(x, "dtype", None) in narrow else x for x in (df, p))
+    )
     return value.astype(np.result_type(df, p, 1.0), copy=False)
 
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>`, its result in the dtype that NumPy promotes its arguments to; float16 is computed in float32.
+    """`scipy.special.<name>`, its result in the dtype that NumPy promotes its arguments to; float16
+    is computed in float32.
 
     A complex array that SciPy's function does not take raises TypeError.
     """

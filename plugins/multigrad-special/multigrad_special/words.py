@@ -1,6 +1,8 @@
-"""What the docstrings of the special functions say besides the table: gradients, where they are singular, sources. Imported with the first function.
+"""What the docstrings of the special functions say besides the table: gradients, where they are
+singular, sources. Imported with the first function.
 
-`g` is the cotangent of the result `ans`. A gradient in `FORMULAS` is an expression of functions of `mg` and `mg.special` that a test evaluates.
+`g` is the cotangent of the result `ans`. A gradient in `FORMULAS` is an expression of functions of
+`mg` and `mg.special` that a test evaluates.
 """
 
 from __future__ import annotations
@@ -9,12 +11,18 @@ from .examples import EXAMPLES
 
 __all__ = ["AT", "EXAMPLES", "FORMULAS", "GRADIENTS", "MEANINGS", "SOURCES"]
 
-MEANINGS = {"approximate": "'none', or 'tanh' for the approximation by tanh", "d": "the dimension, an int",
-            "m": "the order of the derivative, an int"}
+MEANINGS = {
+    "approximate": "'none', or 'tanh' for the approximation by tanh",
+    "d": "the dimension, an int",
+    "m": "the order of the derivative, an int",
+}
 """What plain parameters mean."""
 
 _OF_BINOMIAL = "(n - floor(k)) * binom(n, floor(k))"
-_OF_F = "(dfn * {x})**(dfn / 2) * dfd**(dfd / 2) / (dfn * {x} + dfd)**((dfn + dfd) / 2) / ({x} * beta(dfn / 2, dfd / 2))"
+_OF_F = (
+    "(dfn * {x})**(dfn / 2) * dfd**(dfd / 2) / (dfn * {x} + dfd)**((dfn + dfd) / 2) / ({x} "
+    "* beta(dfn / 2, dfd / 2))"
+)
 _OF_T = "(1 + {x}**2 / df)**(-(df + 1) / 2) / (sqrt(df) * beta(df / 2, 0.5))"
 _OF_GAMMA = "(a * x)**(b - 1) * exp(-a * x) / gamma(b)"
 
@@ -37,16 +45,24 @@ _FORMULAS: dict[str, dict[str, str]] = {
     "digamma": {"x": "g * polygamma(1, x)"},
     "psi": {"x": "g * polygamma(1, x)"},
     "polygamma": {"x": "g * polygamma(n + 1, x)"},
-    "beta": {"a": "g * ans * (digamma(a) - digamma(a + b))", "b": "g * ans * (digamma(b) - digamma(a + b))"},
+    "beta": {
+        "a": "g * ans * (digamma(a) - digamma(a + b))",
+        "b": "g * ans * (digamma(b) - digamma(a + b))",
+    },
     "betaln": {"a": "g * (digamma(a) - digamma(a + b))", "b": "g * (digamma(b) - digamma(a + b))"},
     "poch": {"z": "g * ans * (digamma(z + m) - digamma(z))", "m": "g * ans * digamma(z + m)"},
-    "binom": {"n": "g * ans * (digamma(n + 1) - digamma(n - k + 1))", "k": "g * ans * (digamma(n - k + 1) - digamma(k + 1))"},
+    "binom": {
+        "n": "g * ans * (digamma(n + 1) - digamma(n - k + 1))",
+        "k": "g * ans * (digamma(n - k + 1) - digamma(k + 1))",
+    },
     "zeta": {"x": "g * zeta_derivative(1, x, q)", "q": "-g * x * zeta(x + 1, q)"},
     "hurwitz_zeta": {"x": "g * zeta_derivative(1, x, q)", "q": "-g * x * zeta(x + 1, q)"},
     "riemann_zeta": {"x": "g * zeta_derivative(1, x, 1)"},
     "zetac": {"x": "g * zeta_derivative(1, x, 1)"},
-    "zeta_derivative": {"x": "g * zeta_derivative(m + 1, x, q)",
-                        "q": "-g * (x * zeta_derivative(m, x + 1, q) + m * zeta_derivative(m - 1, x + 1, q))"},
+    "zeta_derivative": {
+        "x": "g * zeta_derivative(m + 1, x, q)",
+        "q": "-g * (x * zeta_derivative(m, x + 1, q) + m * zeta_derivative(m - 1, x + 1, q))",
+    },
     # incomplete functions, and the distributions made of them
     "gammainc": {"x": "g * x**(a - 1) * exp(-x) / gamma(a)"},
     "gammaincc": {"x": "-g * x**(a - 1) * exp(-x) / gamma(a)"},
@@ -127,11 +143,26 @@ _FORMULAS: dict[str, dict[str, str]] = {
     "cotdg": {"x": "-g * pi / 180 * (1 + ans**2)"},
     "radian": {"d": "g * pi / 180", "m": "g * pi / 10800", "s": "g * pi / 648000"},
     "boxcox": {"x": "g * x**(lmbda - 1)", "lmbda": "g * (x**lmbda * log(x) - ans) / lmbda"},
-    "boxcox1p": {"x": "g * (1 + x)**(lmbda - 1)", "lmbda": "g * ((1 + x)**lmbda * log1p(x) - ans) / lmbda"},
-    "inv_boxcox": {"y": "g * ans**(1 - lmbda)", "lmbda": "g * ans * (y / (1 + lmbda * y) - log(ans)) / lmbda"},
-    "inv_boxcox1p": {"y": "g * (1 + ans)**(1 - lmbda)", "lmbda": "g * (1 + ans) * (y / (1 + lmbda * y) - log1p(ans)) / lmbda"},
-    "huber": {"delta": "where(abs(r) <= delta, 0, g * (abs(r) - delta))", "r": "g * clip(r, -delta, delta)"},
-    "pseudo_huber": {"delta": "g * (hypot(delta, r) - delta)**2 / hypot(delta, r)", "r": "g * r * delta / hypot(delta, r)"},
+    "boxcox1p": {
+        "x": "g * (1 + x)**(lmbda - 1)",
+        "lmbda": "g * ((1 + x)**lmbda * log1p(x) - ans) / lmbda",
+    },
+    "inv_boxcox": {
+        "y": "g * ans**(1 - lmbda)",
+        "lmbda": "g * ans * (y / (1 + lmbda * y) - log(ans)) / lmbda",
+    },
+    "inv_boxcox1p": {
+        "y": "g * (1 + ans)**(1 - lmbda)",
+        "lmbda": "g * (1 + ans) * (y / (1 + lmbda * y) - log1p(ans)) / lmbda",
+    },
+    "huber": {
+        "delta": "where(abs(r) <= delta, 0, g * (abs(r) - delta))",
+        "r": "g * clip(r, -delta, delta)",
+    },
+    "pseudo_huber": {
+        "delta": "g * (hypot(delta, r) - delta)**2 / hypot(delta, r)",
+        "r": "g * r * delta / hypot(delta, r)",
+    },
 }
 
 _BY_SHAPE = "from an integral over the smaller tail"
@@ -141,24 +172,47 @@ _GRADIENTS = {
     **dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv"), f"of a: {_BY_SHAPE}"),
     **dict.fromkeys(("gdtr", "gdtrc"), f"of b: {_BY_SHAPE}"),
     **dict.fromkeys(("chdtr", "chdtrc", "chdtri", "stdtr", "stdtrit"), f"of df: {_BY_SHAPE}"),
-    **dict.fromkeys(("betainc", "betaincc", "betaincinv", "betainccinv"), f"of a and b: {_BY_SHAPE}"),
+    **dict.fromkeys(
+        ("betainc", "betaincc", "betaincinv", "betainccinv"), f"of a and b: {_BY_SHAPE}"
+    ),
     **dict.fromkeys(("fdtr", "fdtrc", "fdtri"), f"of dfn and dfd: {_BY_SHAPE}"),
 }
 
 _AT = {
-    "erfinv": "inf at -1 and 1", "ndtri": "inf at 0 and 1", "entr": "inf at 0", "cbrt": "inf at 0", "logit": "inf at 0 and 1",
-    "tandg": "inf at the poles", "cotdg": "-inf at the poles", "gelu": "for approximate='none'",
-    "sinc": "0 at 0", "exprel": "g / 2 at 0", "spence": "-g at 1", "ellipk": "g pi / 8 at 0", "ellipe": "-g pi / 8 at 0",
-    "ellipkm1": "-inf at 0", "i0e": "0 at 0, a kink", "ive": "0 at the kink that even orders have at 0",
-    "boxcox": "of lmbda at 0: g log(x)**2 / 2", "boxcox1p": "of lmbda at 0: g log1p(x)**2 / 2",
-    "inv_boxcox": "of lmbda at 0: -g ans y**2 / 2", "inv_boxcox1p": "of lmbda at 0: -g (1 + ans) y**2 / 2",
-    "huber": "the two branches agree at |r| = delta", "pseudo_huber": "0 at r = 0", "gammasgn": "0 everywhere",
-    "zeta_derivative": "its derivative of order 0 is zeta", "riemann_zeta": "below 0 by the reflection formula", "zetac": "below 0 by reflection",
+    "erfinv": "inf at -1 and 1",
+    "ndtri": "inf at 0 and 1",
+    "entr": "inf at 0",
+    "cbrt": "inf at 0",
+    "logit": "inf at 0 and 1",
+    "tandg": "inf at the poles",
+    "cotdg": "-inf at the poles",
+    "gelu": "for approximate='none'",
+    "sinc": "0 at 0",
+    "exprel": "g / 2 at 0",
+    "spence": "-g at 1",
+    "ellipk": "g pi / 8 at 0",
+    "ellipe": "-g pi / 8 at 0",
+    "ellipkm1": "-inf at 0",
+    "i0e": "0 at 0, a kink",
+    "ive": "0 at the kink that even orders have at 0",
+    "boxcox": "of lmbda at 0: g log(x)**2 / 2",
+    "boxcox1p": "of lmbda at 0: g log1p(x)**2 / 2",
+    "inv_boxcox": "of lmbda at 0: -g ans y**2 / 2",
+    "inv_boxcox1p": "of lmbda at 0: -g (1 + ans) y**2 / 2",
+    "huber": "the two branches agree at |r| = delta",
+    "pseudo_huber": "0 at r = 0",
+    "gammasgn": "0 everywhere",
+    "zeta_derivative": "its derivative of order 0 is zeta",
+    "riemann_zeta": "below 0 by the reflection formula",
+    "zetac": "below 0 by reflection",
 }
 
 _SOURCES = {
-    "gelu": "torch.nn.functional.gelu", "hurwitz_zeta": "scipy.special.zeta", "riemann_zeta": "scipy.special.zeta",
-    "zeta_derivative": "Hurwitz' zeta function as DLMF 25.11.1 defines it, differentiated m times by x",
+    "gelu": "torch.nn.functional.gelu",
+    "hurwitz_zeta": "scipy.special.zeta",
+    "riemann_zeta": "scipy.special.zeta",
+    "zeta_derivative": "Hurwitz' zeta function as DLMF 25.11.1 defines it, differentiated m "
+    "times by x",
 }
 
 FORMULAS = {f"special.{name}": formulas for name, formulas in _FORMULAS.items()}

@@ -7,4 +7,11 @@ MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one ne
 
 @mg.hookimpl
 def multigrad_backends() -> list[mg.BackendSpec]:
-    return [mg.BackendSpec("strict", "array_api_strict", "multigrad_strict.backend:make", install="pip install array-api-strict")]
+    return [
+        mg.BackendSpec(
+            "strict",
+            "array_api_strict",
+            "multigrad_strict.backend:make",
+            install="pip install array-api-strict",
+        )
+    ]

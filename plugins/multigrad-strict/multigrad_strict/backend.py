@@ -1,4 +1,6 @@
-"""The backend: the namespace as it is, its array type, and the devices and flags to be tested on."""
+"""The backend: the namespace as it is, its array type, and the devices and flags to be tested
+on.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +19,90 @@ FLAGS: dict[str, dict[str, Any]] = {
     "no_extensions": {"enabled_extensions": ()},
 }
 
-INT64 = "array_api_strict 2.6 makes int64 in argsort, argmax and their kin, also on its device without int64"
+INT64 = (
+    "array_api_strict 2.6 makes int64 in argsort, argmax and their kin, also on its device "
+    "without int64"
+)
 EXTENSIONS = "no extensions"
-MISSING = {  # what flags take away that the library does not tell of; it does tell of shapes that depend on values
+# what flags take away that the library does not tell of; it does tell of shapes that depend on
+# values
+MISSING = {
     "fft.*/*@no_extensions": EXTENSIONS,
-    **{f"{name}/*@no_extensions": EXTENSIONS for name in (
-        "diagonal", "trace", "singular_factor", *(f"linalg.{name}" for name in (
-            "cholesky", "det", "diagonal", "eig*", "inv", "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve",
-            "svd*", "trace", "vector_norm")))},
+    **{
+        f"{name}/*@no_extensions": EXTENSIONS
+        for name in (
+            "diagonal",
+            "trace",
+            "singular_factor",
+            *(
+                f"linalg.{name}"
+                for name in (
+                    "cholesky",
+                    "det",
+                    "diagonal",
+                    "eig*",
+                    "inv",
+                    "matrix_norm",
+                    "matrix_power",
+                    "matrix_rank",
+                    "pinv",
+                    "qr",
+                    "slogdet",
+                    "solve",
+                    "svd*",
+                    "trace",
+                    "vector_norm",
+                )
+            ),
+        )
+    },
     "take/*/indices-of-two-axes": "indices of one axis only",
     "linspace/*/of-matrices": "linspace of numbers only",
     **dict.fromkeys(("var/*/complex", "std/*/complex"), "var and std of real arrays only"),
 }
 EXEMPTIONS = {
-    **{f"{name}@no_x64": INT64 for name in (
-        "argmax/forward/all", "argmin/forward/all", "argsort/forward/last-axis", "count_nonzero/forward/all", "nonzero/forward/integers",
-        "scatter_add/vjp/vector", "searchsorted/forward/left", "sort/vjp/last-axis", "take/vjp/axis", "take_along_axis/vjp/last",
-        "unique_*/vjp/real", "nanarg*/forward/all", "median/vjp/even", "nanmedian/vjp/all", "*quantile/vjp/all", "*percentile/vjp/all",
-        "places_of/forward/rows", "order_statistics/vjp/vector", "interp/vjp/inside-and-outside", "sliding_window_view/vjp/vector")},
-    **{f"{name}/vjp/rows@no_*64": "NumPy's result is float64, which the device does not have" for name in ("cov", "corrcoef")},
+    **{
+        f"{name}@no_x64": INT64
+        for name in (
+            "argmax/forward/all",
+            "argmin/forward/all",
+            "argsort/forward/last-axis",
+            "count_nonzero/forward/all",
+            "nonzero/forward/integers",
+            "scatter_add/vjp/vector",
+            "searchsorted/forward/left",
+            "sort/vjp/last-axis",
+            "take/vjp/axis",
+            "take_along_axis/vjp/last",
+            "unique_*/vjp/real",
+            "nanarg*/forward/all",
+            "median/vjp/even",
+            "nanmedian/vjp/all",
+            "*quantile/vjp/all",
+            "*percentile/vjp/all",
+            "places_of/forward/rows",
+            "order_statistics/vjp/vector",
+            "interp/vjp/inside-and-outside",
+            "sliding_window_view/vjp/vector",
+        )
+    },
+    **{
+        f"{name}/vjp/rows@no_*64": "NumPy's result is float64, which the device does not have"
+        for name in ("cov", "corrcoef")
+    },
     "linalg.matrix_rank/forward/full@no_x64": INT64,
-    "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 makes float64, also where the default is float32",
-    "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one, which the standard leaves open",
+    "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 makes float64, also where the "
+    "default is float32",
+    "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one, "
+    "which the standard leaves open",
     "isin/*/inverted": "array_api_strict 2.6 ignores invert=True",
 }
 
 
 def make() -> mg.Backend:
-    """The backend of array_api_strict arrays, without kernels of its own: multigrad's defaults run."""
+    """The backend of array_api_strict arrays, without kernels of its own: multigrad's defaults
+    run.
+    """
     default, *others = xp.__array_namespace_info__().devices()
     # A device prints as array_api_strict.Device('no_x64').
     devices = {str(device).split("'")[1]: device for device in others}
@@ -60,22 +118,49 @@ def make() -> mg.Backend:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """Without a device the result is where `x` is; array_api_strict takes None for its default device."""
+    """Without a device the result is where `x` is; array_api_strict takes None for its default
+    device.
+    """
     return xp.astype(x, dtype, copy=copy, device=x.device if device is None else device)
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
-    """The standard takes Python numbers only. Arrays without axes are brought to them, here with their device and dtype."""
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Any:
+    """The standard takes Python numbers only.
+
+    Arrays without axes are brought to them, here with their device and dtype.
+    """
     arrays = [x for x in (start, stop) if hasattr(x, "dtype")]
     if arrays:
         device = arrays[0].device if device is None else device
-        dtype = xp.result_type(*arrays, *(x for x in (start, stop) if not hasattr(x, "dtype"))) if dtype is None else dtype
-        start, stop = (x if not hasattr(x, "dtype") else complex(x) if xp.isdtype(x.dtype, "complex floating") else float(x) for x in (start, stop))
+        dtype = (
+            xp.result_type(*arrays, *(x for x in (start, stop) if not hasattr(x, "dtype")))
+            if dtype is None
+            else dtype
+        )
+        start, stop = (
+            x
+            if not hasattr(x, "dtype")
+            else complex(x)
+            if xp.isdtype(x.dtype, "complex floating")
+            else float(x)
+            for x in (start, stop)
+        )
     return xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
 
 
 def _variants(devices: dict[str, Any]) -> dict[str, Callable[[], AbstractContextManager[Any]]]:
-    on_device: dict[str, Any] = {name: partial(_on_device, device) for name, device in devices.items()}
+    on_device: dict[str, Any] = {
+        name: partial(_on_device, device) for name, device in devices.items()
+    }
     return on_device | {name: partial(_with_flags, flags) for name, flags in FLAGS.items()}
 
 

@@ -1,4 +1,6 @@
-"""The backend: PyTorch through array-api-compat, mended where it departs from the standard, with kernels that know its memory."""
+"""The backend: PyTorch through array-api-compat, mended where it departs from the standard, with
+kernels that know its memory.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,39 @@ import multigrad as mg
 
 from .exemptions import EXEMPTIONS
 
-SPECIAL = ("digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtri", "sinc",
-           "xlog1py", "xlogy")
-"""What of torch.special is as exact as what multigrad-special has for every library. In float64 ndtr is 0 below -8.3, gammaln loses digits near
-1 and 2, gammainc and gammaincc lose some and are no nan at nan, and polygamma takes one order for all elements."""
+SPECIAL = (
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "exp2",
+    "expit",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "log_ndtr",
+    "logit",
+    "ndtri",
+    "sinc",
+    "xlog1py",
+    "xlogy",
+)
+"""What of torch.special is as exact as what multigrad-special has for every library.
+
+In float64 ndtr is 0 below -8.3, gammaln loses digits near 1 and 2, gammainc and gammaincc lose some
+and are no nan at nan, and polygamma takes one order for all elements."""
 
 
 FOURIER = ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
 
 
 class Namespace:
-    """The names of array_api_compat.torch, with those functions of torch.special alone that are exact."""
+    """The names of array_api_compat.torch, with those functions of torch.special alone that are
+    exact.
+    """
 
     special = SimpleNamespace(**{name: getattr(torch.special, name) for name in SPECIAL})
     __name__ = xp.__name__
@@ -38,29 +62,73 @@ class Namespace:
 def make() -> mg.Backend:
     """The backend of PyTorch's tensors, on the CPU and on every CUDA device that there is."""
     functions: tuple[Callable[..., Any], ...] = (
-        getitem, setitem, unindex, scatter_add, take, take_along_axis, positive, conj, meshgrid, linspace, clip, std,
-        unique_all, unique_counts, unique_inverse, unique_values)
+        getitem,
+        setitem,
+        unindex,
+        scatter_add,
+        take,
+        take_along_axis,
+        positive,
+        conj,
+        meshgrid,
+        linspace,
+        clip,
+        std,
+        unique_all,
+        unique_counts,
+        unique_inverse,
+        unique_values,
+    )
     kernels: tuple[Callable[..., Any], ...] = (
-        admit, own, place, constant, dense, shared, write, assign, devices, synchronize, accelerator, mark, elapsed, annotation, storage, exportable,
-        to_numpy, from_numpy)
+        admit,
+        own,
+        place,
+        constant,
+        dense,
+        shared,
+        write,
+        assign,
+        devices,
+        synchronize,
+        accelerator,
+        mark,
+        elapsed,
+        annotation,
+        storage,
+        exportable,
+        to_numpy,
+        from_numpy,
+    )
     return mg.Backend(
         "torch",
         Namespace(),
         (torch.Tensor,),
-        functions={f.__name__: f for f in functions} | {
+        functions={f.__name__: f for f in functions}
+        | {
             **{name: _promoting(getattr(torch, name)) for name in ("fmax", "fmin", "fmod")},
-            **{name: _promoting(getattr(torch, name), floating=True) for name in ("heaviside", "logaddexp2")},
-            **{f"special.{name}": _promoting(getattr(torch.special, name), floating=True) for name in ("xlog1py", "xlogy")},
-            **{f"fft.{name}": _of_none(getattr(xp.fft, name)) for name in FOURIER}},
+            **{
+                name: _promoting(getattr(torch, name), floating=True)
+                for name in ("heaviside", "logaddexp2")
+            },
+            **{
+                f"special.{name}": _promoting(getattr(torch.special, name), floating=True)
+                for name in ("xlog1py", "xlogy")
+            },
+            **{f"fft.{name}": _of_none(getattr(xp.fft, name)) for name in FOURIER},
+        },
         kernels={f.__name__: f for f in kernels},
         variants=_variants(),
-        capabilities=mg.Capabilities(missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"}),
+        capabilities=mg.Capabilities(
+            missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"}
+        ),
         exemptions=EXEMPTIONS,
     )
 
 
 def _promoting(function: Callable[..., Any], floating: bool = False) -> Callable[..., Any]:
-    """A function of two arrays of any dtypes and shapes. PyTorch takes no account of arrays without axes, or takes one dtype only.
+    """A function of two arrays of any dtypes and shapes.
+
+    PyTorch takes no account of arrays without axes, or takes one dtype only.
 
     floating  of integers and booleans, the result is of the default floating dtype
     """
@@ -75,10 +143,17 @@ def _promoting(function: Callable[..., Any], floating: bool = False) -> Callable
 
 
 def _of_none(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A Fourier transform that takes stacks of no rows, too. PyTorch knows the shape of the result, but MKL refuses to compute it."""
+    """A Fourier transform that takes stacks of no rows, too.
+
+    PyTorch knows the shape of the result, but MKL refuses to compute it.
+    """
 
     def function(x: Any, /, **kwargs: Any) -> Any:
-        return transform(x, **kwargs) if x.numel() else torch.empty_like(transform(x.to("meta"), **kwargs), device=x.device)
+        return (
+            transform(x, **kwargs)
+            if x.numel()
+            else torch.empty_like(transform(x.to("meta"), **kwargs), device=x.device)
+        )
 
     return function
 
@@ -103,7 +178,11 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of that shape with `values` added at `key`."""
     key, axes = _usual(key, shape)
-    if all(not isinstance(k, (torch.Tensor, list)) or getattr(k, "dtype", None) == torch.bool for k in key):  # no element is selected twice
+    # no element is selected twice
+    if all(
+        not isinstance(k, (torch.Tensor, list)) or getattr(k, "dtype", None) == torch.bool
+        for k in key
+    ):
         result = values.new_zeros(shape)
         result[key] = values
     else:
@@ -113,18 +192,27 @@ def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
-    """Zeros of n rows, with each of `values` added to the row that its index names. Narrow dtypes are added up in float32."""
+    """Zeros of n rows, with each of `values` added to the row that its index names.
+
+    Narrow dtypes are added up in float32.
+    """
     wide = values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
     result = wide.new_zeros((n, *values.shape[1:]))
     indices = indices.to(torch.int64)
-    return result.index_add_(0, torch.where(indices < 0, indices + n, indices), wide).to(values.dtype)
+    return result.index_add_(0, torch.where(indices < 0, indices + n, indices), wide).to(
+        values.dtype
+    )
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Of indices of any number of axes; PyTorch takes a vector of them."""
     found = xp.take(x, indices.to(torch.int64).reshape(-1), axis=axis)
     axis = (axis or 0) % x.ndim
-    return found if indices.ndim == 1 else found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1:]))
+    return (
+        found
+        if indices.ndim == 1
+        else found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    )
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
@@ -132,12 +220,14 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
 
 def _usual(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """The key as PyTorch takes it, and the axes to reverse first, so that all steps are positive."""
+    """The key as PyTorch takes it, and the axes to reverse first, so that all steps are
+    positive.
+    """
     entries, axes, axis = key if isinstance(key, tuple) else (key,), [], 0
     usual: list[Any] = []
     for i, k in enumerate(entries):
         if k is Ellipsis:
-            axis = len(shape) - sum(map(_width, entries[i + 1:]))
+            axis = len(shape) - sum(map(_width, entries[i + 1 :]))
         elif isinstance(k, slice) and k.step is not None and k.step < 0:
             n = shape[axis]
             start, stop, step = k.indices(n)
@@ -157,7 +247,8 @@ def _width(k: Any) -> int:
     return int(k.ndim) if isinstance(k, torch.Tensor) and k.dtype == torch.bool else 1
 
 
-# ----- Results on memory of their own, where PyTorch returns the argument or shows a part of it -----
+# ----- Results on memory of their own, where PyTorch returns the argument or shows a part of it
+# -----
 
 
 def positive(x: Any, /) -> Any:
@@ -169,18 +260,34 @@ def conj(x: Any, /) -> Any:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
-    return tuple(x.clone(memory_format=torch.contiguous_format) for x in torch.meshgrid(*arrays, indexing=indexing))
+    return tuple(
+        x.clone(memory_format=torch.contiguous_format)
+        for x in torch.meshgrid(*arrays, indexing=indexing)
+    )
 
 
 # ----- What PyTorch lacks -----
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Any:
     """Arrays without axes as bounds give their dtype and their device."""
     arrays = [x for x in (start, stop) if isinstance(x, torch.Tensor)]
     if arrays:
         device = arrays[0].device if device is None else device
-        dtype = xp.result_type(*arrays, *(x for x in (start, stop) if not isinstance(x, torch.Tensor))) if dtype is None else dtype
+        dtype = (
+            xp.result_type(*arrays, *(x for x in (start, stop) if not isinstance(x, torch.Tensor)))
+            if dtype is None
+            else dtype
+        )
         start, stop = (x.item() if isinstance(x, torch.Tensor) else x for x in (start, stop))
     return xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
 
@@ -192,16 +299,25 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The root of the variance, in which array-api-compat lets the correction be a fraction. That of complex numbers is real."""
+    """The root of the variance, in which array-api-compat lets the correction be a fraction.
+
+    That of complex numbers is real.
+    """
     if x.dtype in (torch.float16, torch.bfloat16):
         return std(x.float(), axis=axis, correction=correction, keepdims=keepdims).to(x.dtype)
     return torch.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def unique_all(x: Any, /) -> Any:
-    """Complex numbers are sorted by their real part, then by the imaginary one; each nan is a value of its own."""
+    """Complex numbers are sorted by their real part, then by the imaginary one; each nan is a value
+    of its own.
+    """
     flat = x.reshape(-1)
-    order = torch.argsort(flat.imag, stable=True) if x.is_complex() else torch.argsort(flat, stable=True)
+    order = (
+        torch.argsort(flat.imag, stable=True)
+        if x.is_complex()
+        else torch.argsort(flat, stable=True)
+    )
     if x.is_complex():
         order = order[torch.argsort(flat.real[order], stable=True)]
     ordered = flat[order]
@@ -232,20 +348,37 @@ def unique_values(x: Any, /) -> Any:
 
 
 def admit(xp: Any, x: Any) -> None:
-    """Refuse a tensor that PyTorch differentiates itself, and layouts in which few of its functions work."""
+    """Refuse a tensor that PyTorch differentiates itself, and layouts in which few of its functions
+    work.
+    """
     if x.requires_grad:
         raise mg.errors.GradientError(
-            "backend 'torch': this torch.Tensor requires grad, so PyTorch would record what multigrad computes of it, a second graph beside "
-            "multigrad's. Pass t.detach(), and multigrad.asarray(t.detach(), requires_grad=True) where multigrad is to differentiate.")
+            "backend 'torch': this torch.Tensor requires grad, so PyTorch would record what "
+            "multigrad computes of it, a second graph beside multigrad's. Pass t.detach(), and "
+            "multigrad.asarray(t.detach(), requires_grad=True) where multigrad is to "
+            "differentiate."
+        )
     if x.layout is not torch.strided or x.is_nested or x.is_quantized:
-        kind = "nested" if x.is_nested else "quantized" if x.is_quantized else f"of layout {x.layout}"
+        kind = (
+            "nested" if x.is_nested else "quantized" if x.is_quantized else f"of layout {x.layout}"
+        )
+        plain = (
+            "t.dequantize()"
+            if x.is_quantized
+            else "t.to_padded_tensor(0.0)"
+            if x.is_nested
+            else "t.to_dense()"
+        )
         raise mg.errors.BackendError(
-            f"backend 'torch': a torch.Tensor that is {kind} does not follow the Array API standard. Convert it to a plain one first: "
-            f"{'t.dequantize()' if x.is_quantized else 't.to_padded_tensor(0.0)' if x.is_nested else 't.to_dense()'}.")
+            f"backend 'torch': a torch.Tensor that is {kind} does not follow the Array API "
+            f"standard. Convert it to a plain one first: {plain}."
+        )
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:
-    """A copy of `g`, laid out and placed as `like`: what else holds the memory of a tensor cannot be known from Python."""
+    """A copy of `g`, laid out and placed as `like`: what else holds the memory of a tensor cannot
+    be known from Python.
+    """
     if like is None or g.shape != like.shape:
         return g.clone(memory_format=torch.contiguous_format)
     return torch.empty_like(like, dtype=g.dtype).copy_(g)
@@ -256,7 +389,9 @@ def place(xp: Any, g: Any, like: Any) -> Any:
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """Filled on its device, for which the host does not wait; where that is not known on the CPU, whose numbers without axes meet every device."""
+    """Filled on its device, for which the host does not wait; where that is not known on the CPU,
+    whose numbers without axes meet every device.
+    """
     return torch.full((), value, dtype=dtype, device="cpu" if device is None else device)
 
 
@@ -265,7 +400,9 @@ def dense(xp: Any, x: Any) -> bool:
 
 
 def shared(xp: Any, x: Any, y: Any) -> bool:
-    """Whether both lie in one memory, and show it alike: of PyTorch's lazy conjugates only one of the two does."""
+    """Whether both lie in one memory, and show it alike: of PyTorch's lazy conjugates only one of
+    the two does.
+    """
     one, other = ((a.untyped_storage().data_ptr(), a.is_conj(), a.is_neg()) for a in (x, y))
     return one == other
 
@@ -282,8 +419,13 @@ def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
 
 
 def _apart(value: Any, x: Any) -> Any:
-    """`value` where it does not lie in the memory of `x`, else a copy: PyTorch refuses to write from one part of a memory to another."""
-    here = isinstance(value, torch.Tensor) and x.untyped_storage().data_ptr() == value.untyped_storage().data_ptr()
+    """`value` where it does not lie in the memory of `x`, else a copy: PyTorch refuses to write
+    from one part of a memory to another.
+    """
+    here = (
+        isinstance(value, torch.Tensor)
+        and x.untyped_storage().data_ptr() == value.untyped_storage().data_ptr()
+    )
     return value.clone() if here else value
 
 
@@ -313,7 +455,9 @@ def mark(xp: Any, x: Any) -> Any:
 
 
 def elapsed(xp: Any, start: Any, end: Any) -> float:
-    """The time between two events, which PyTorch has in milliseconds; none where an array went from one device to another."""
+    """The time between two events, which PyTorch has in milliseconds; none where an array went from
+    one device to another.
+    """
     (first, device), (last, other) = start, end
     last.synchronize()
     return float(first.elapsed_time(last)) * 1000 if device == other else 0.0
@@ -336,8 +480,11 @@ def exportable(xp: Any, x: Any) -> bool:
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
     """On the memory of `x` where it is the host's."""
     if copy is False and (x.device.type != "cpu" or not exportable(xp, x)):
-        raise ValueError(f"to_numpy(copy=False): a tensor on {x.device}{'' if exportable(xp, x) else ', a lazy conjugate,'} cannot become one of "
-                         "NumPy without a copy. Leave out copy=False.")
+        raise ValueError(
+            "to_numpy(copy=False): a tensor on "
+            f"{x.device}{'' if exportable(xp, x) else ', a lazy conjugate,'} cannot become one "
+            "of NumPy without a copy. Leave out copy=False."
+        )
     return x.cpu().resolve_conj().resolve_neg().numpy()
 
 
@@ -351,7 +498,11 @@ def from_numpy(xp: Any, x: Any) -> Any:
 
 
 def _variants() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
-    return {f"cuda{device.index}": partial(_on, device) for device in devices(xp) if device.type == "cuda"}
+    return {
+        f"cuda{device.index}": partial(_on, device)
+        for device in devices(xp)
+        if device.type == "cuda"
+    }
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""`x[key] = value`: slices with steps, masks, integer arrays, broadcast values, values made of what is written."""
+"""`x[key] = value`: slices with steps, masks, integer arrays, broadcast values, values made of what
+is written.
+"""
 
 
 def slice_from_leaf(xp, x, t):

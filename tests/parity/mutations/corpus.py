@@ -14,7 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from . import assignments, deviations, history, hooks, kinds, loops, modes, operands, refused, shapes, stale, views
+from . import (
+    assignments,
+    deviations,
+    history,
+    hooks,
+    kinds,
+    loops,
+    modes,
+    operands,
+    refused,
+    shapes,
+    stale,
+    views,
+)
 from .apart import LOOSE, UNSPOILT, UNTRACEABLE
 from .sides import Library, Traced
 
@@ -43,33 +56,64 @@ LEAVES = frozenset("xyabstuzf")
 
 # What an error is called here, and the part of its text that must be there on every side.
 REFUSALS = {
-    "a view of a leaf": "a view of a leaf Variable that requires grad is being used in an in-place operation",
+    "a view of a leaf": "a view of a leaf Variable that requires grad is being used in an "
+    "in-place operation",
     "a leaf": "a leaf Variable that requires grad is being used in an in-place operation",
     "one of several views": "This view is the output of a function that returns multiple views",
-    "a view made under no_grad": "created in no_grad mode and is being modified inplace with grad mode enabled",
-    "the base of a view made under no_grad": "A view was created in no_grad mode and its base or another view of its base has been modified inplace",
-    "memory shown twice": "more than one element of the written-to tensor refers to a single memory location",
+    "a view made under no_grad": "created in no_grad mode and is being modified inplace with "
+    "grad mode enabled",
+    "the base of a view made under no_grad": "A view was created in no_grad mode and its base "
+    "or another view of its base has been modified "
+    "inplace",
+    "memory shown twice": "more than one element of the written-to tensor refers to a single "
+    "memory location",
     "dtype": "can't be cast to the desired output type",
     "shape": "doesn't match the broadcast shape",
-    "changed": "one of the variables needed for gradient computation has been modified by an inplace operation",
+    "changed": "one of the variables needed for gradient computation has been modified by an "
+    "inplace operation",
     "used up": "Trying to backward through the graph a second time",
     "detached in place": "Can't detach views in-place. Use detach() instead",
     "flag": "you can only change requires_grad flags of leaf variables",
     "no gradient for integers": "only Tensors of floating point",
     "no fit": "",  # indices and shapes: each library has its own words
 }
-STRICT = r"cannot be type promoted together|can only be promoted with|dtypes are allowed"  # how array-api-strict refuses to mix dtypes
-NO_FIT = r"expanded size|shape mismatch|out of bounds|too many indices|must match the size|size of tensor"
+# how array-api-strict refuses to mix dtypes
+STRICT = r"cannot be type promoted together|can only be promoted with|dtypes are allowed"
+NO_FIT = (
+    r"expanded size|shape mismatch|out of bounds|too many indices|must match the "
+    r"size|size of tensor"
+)
 
-MODULES = {m.__name__.rpartition(".")[2]: m
-           for m in (views, shapes, stale, assignments, history, hooks, modes, loops, kinds, operands, refused, deviations)}
+MODULES = {
+    m.__name__.rpartition(".")[2]: m
+    for m in (
+        views,
+        shapes,
+        stale,
+        assignments,
+        history,
+        hooks,
+        modes,
+        loops,
+        kinds,
+        operands,
+        refused,
+        deviations,
+    )
+}
 
 
 def _programs(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    return {name: f for name, f in vars(module).items() if inspect.isfunction(f) and not name.startswith("_")}
+    return {
+        name: f
+        for name, f in vars(module).items()
+        if inspect.isfunction(f) and not name.startswith("_")
+    }
 
 
-PROGRAMS = {f"{m}.{name}": f for m, module in MODULES.items() for name, f in _programs(module).items()}
+PROGRAMS = {
+    f"{m}.{name}": f for m, module in MODULES.items() for name, f in _programs(module).items()
+}
 
 
 def differs(name: str) -> bool:
@@ -78,10 +122,16 @@ def differs(name: str) -> bool:
 
 
 def run(xp: Library, program: Callable[..., Any]) -> dict[str, Any]:
-    """The outcome: `raises`, `facts`, and the arrays under names such as "result 0", "grad x", "second x"."""
+    """The outcome: `raises`, `facts`, and the arrays under names such as "result 0", "grad x",
+    "second x".
+    """
     names = list(inspect.signature(program).parameters)[1:]
     with quiet():
-        return _traced(xp, program, names) if isinstance(xp, Traced) else _run(xp, program, {n: ARRAYS[n] for n in names})
+        return (
+            _traced(xp, program, names)
+            if isinstance(xp, Traced)
+            else _run(xp, program, {n: ARRAYS[n] for n in names})
+        )
 
 
 def _traced(xp: Library, program: Callable[..., Any], names: list[str]) -> dict[str, Any]:
@@ -135,7 +185,9 @@ def _run(xp: Library, program: Callable[..., Any], data: dict[str, Any]) -> dict
 
 
 def weighted(xp: Library, results: list[Any]) -> Any:
-    """A real number made of all elements that have gradients, each with a weight of its own; None without any."""
+    """A real number made of all elements that have gradients, each with a weight of its own; None
+    without any.
+    """
     total = None
     for i, t in enumerate(results):
         if t is None or not t.requires_grad:
@@ -152,8 +204,13 @@ def second(xp: Library, total: Any, leaves: list[Any]) -> list[Any]:
     """The gradients of a weighted sum of the squared gradients; zeros where there is none."""
     gradients = xp.grad(total, leaves, create_graph=True, allow_unused=True)
     products = weighted(xp, [None if g is None else g * g for g in gradients])
-    found = [None] * len(leaves) if products is None else xp.grad(products, leaves, allow_unused=True)
-    return [xp.zeros_like(leaf.detach()) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
+    found = (
+        [None] * len(leaves) if products is None else xp.grad(products, leaves, allow_unused=True)
+    )
+    return [
+        xp.zeros_like(leaf.detach()) if g is None else g
+        for leaf, g in zip(leaves, found, strict=True)
+    ]
 
 
 def described(error: Exception) -> list[str]:
@@ -161,16 +218,32 @@ def described(error: Exception) -> list[str]:
     text = str(error)
     name = next((n for n, fragment in REFUSALS.items() if fragment and fragment in text), None)
     if name is None:
-        return ["dtype"] if re.search(STRICT, text) else ["no fit"] if re.search(NO_FIT, text) else [f"{type(error).__name__}: {text}"]
+        return (
+            ["dtype"]
+            if re.search(STRICT, text)
+            else ["no fit"]
+            if re.search(NO_FIT, text)
+            else [f"{type(error).__name__}: {text}"]
+        )
     if name != "changed":
         return [name]
-    found = re.search(r"(\[[\d, ]*\]\]|index array).*is at version (\d+); expected version (\d+) instead\. Hint: enable anomaly", text)
-    return [name, f"version {found[2]}, expected {found[3]}", found[1].removesuffix("]")] if found else [name, text]
+    found = re.search(
+        r"(\[[\d, ]*\]\]|index array).*is at version (\d+); expected version (\d+) instead\. "
+        r"Hint: enable anomaly",
+        text,
+    )
+    return (
+        [name, f"version {found[2]}, expected {found[3]}", found[1].removesuffix("]")]
+        if found
+        else [name, text]
+    )
 
 
 def same(outcome: dict[str, Any], expected: dict[str, Any]) -> str:
     """What differs, in words; empty if nothing does."""
-    if outcome["raises"] != expected["raises"] and not _both_refuse(outcome["raises"], expected["raises"]):
+    if outcome["raises"] != expected["raises"] and not _both_refuse(
+        outcome["raises"], expected["raises"]
+    ):
         return f"raises {outcome['raises']} instead of {expected['raises']}"
     if outcome["facts"] != expected["facts"]:
         return f"facts {outcome['facts']} instead of {expected['facts']}"
@@ -203,7 +276,10 @@ def complaint(xp: Library, name: str, expected: dict[str, Any]) -> str:
 
 
 def _both_refuse(got: Any, want: Any) -> bool:
-    """Indices and shapes: no words are compared. Of an index array that was changed, multigrad does not say the shape."""
+    """Indices and shapes: no words are compared.
+
+    Of an index array that was changed, multigrad does not say the shape.
+    """
     if not got or not want or got[0] != want[0]:
         return False
     return want[1] == "no fit" or (got[:3] == want[:3] and got[-1] == "index array")
@@ -211,21 +287,36 @@ def _both_refuse(got: Any, want: Any) -> bool:
 
 def load() -> dict[str, Any]:
     """The expected outcomes, with NumPy arrays."""
-    return {name: {k: v if k in ("raises", "facts") else _decoded(v) for k, v in outcome.items()}
-            for name, outcome in json.loads(EXPECTED.read_text()).items()}
+    return {
+        name: {k: v if k in ("raises", "facts") else _decoded(v) for k, v in outcome.items()}
+        for name, outcome in json.loads(EXPECTED.read_text()).items()
+    }
 
 
 def save(outcomes: dict[str, Any]) -> None:
-    lines = (f"{json.dumps(name)}: " + json.dumps({k: v if k in ("raises", "facts") else _encoded(v) for k, v in outcome.items()})
-             for name, outcome in outcomes.items())
+    lines = (
+        f"{json.dumps(name)}: "
+        + json.dumps(
+            {k: v if k in ("raises", "facts") else _encoded(v) for k, v in outcome.items()}
+        )
+        for name, outcome in outcomes.items()
+    )
     EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _encoded(x: Any) -> list[Any]:
     """dtype and numbers, of 12 digits; a complex number as a pair."""
     if x.dtype.kind == "c":
-        return [str(x.dtype), np.stack([np.vectorize(_short)(x.real), np.vectorize(_short)(x.imag)], axis=-1).tolist()]
-    return [str(x.dtype), (np.vectorize(_short, otypes=[float])(x) if x.dtype.kind == "f" else x).tolist()]
+        return [
+            str(x.dtype),
+            np.stack(
+                [np.vectorize(_short)(x.real), np.vectorize(_short)(x.imag)], axis=-1
+            ).tolist(),
+        ]
+    return [
+        str(x.dtype),
+        (np.vectorize(_short, otypes=[float])(x) if x.dtype.kind == "f" else x).tolist(),
+    ]
 
 
 def _short(x: Any) -> float:

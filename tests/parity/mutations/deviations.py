@@ -1,4 +1,7 @@
-"""Programs on which multigrad means something else than PyTorch, on purpose; each says what. What is expected is multigrad's outcome."""
+"""Programs on which multigrad means something else than PyTorch, on purpose; each says what.
+
+What is expected is multigrad's outcome.
+"""
 
 
 def times_itself(xp, x):
@@ -23,7 +26,9 @@ def to_the_power_of_itself(xp, x):
 
 
 def times_its_other_part(xp, x):
-    """As times_itself: in PyTorch the two parts have one version, although they have no element in common."""
+    """As times_itself: in PyTorch the two parts have one version, although they have no element in
+    common.
+    """
     y = x * 1
     y[:3] *= y[3:]
     return y
@@ -94,7 +99,9 @@ def broadcast_zeroed(xp, t):
 
 
 def older_view_of_a_constant_written(xp, c, x):
-    """Written, as in PyTorch if `v.grad_fn` was looked at before, which otherwise takes the view for a leaf."""
+    """Written, as in PyTorch if `v.grad_fn` was looked at before, which otherwise takes the view
+    for a leaf.
+    """
     v = c[:3]
     c *= x
     v *= 2
@@ -110,7 +117,9 @@ def negative_step(xp, x, t):
 
 
 def views_of_a_base_detached_in_place(xp, x):
-    """Once the base was written they are constants, as it is; in PyTorch they keep their history."""
+    """Once the base was written they are constants, as it is; in PyTorch they keep their
+    history.
+    """
     y = x * 1
     v = y[1:4]
     y.detach_()

@@ -1,8 +1,10 @@
 """Random programs: new arrays, views of views, writes of every sort, detached aliases, no_grad.
 
-A program is a list of steps over numbered arrays, drawn once and carried out by any library. While drawing, each array is a NumPy array of
-positions in its memory: its views are NumPy's views of that, so shapes, overlaps, and which reshape copies, are known without any values.
-What multigrad does differently on purpose is not drawn: an operand that overlaps what is written, a repeated index with several values.
+A program is a list of steps over numbered arrays, drawn once and carried out by any library. While
+drawing, each array is a NumPy array of positions in its memory: its views are NumPy's views of
+that, so shapes, overlaps, and which reshape copies, are known without any values. What multigrad
+does differently on purpose is not drawn: an operand that overlaps what is written, a repeated index
+with several values.
 """
 
 from __future__ import annotations
@@ -20,20 +22,52 @@ LEAVES = ("x", "a", "t")
 CONSTANTS = ("c", "d")
 SHAPES = ((6,), (2, 3), (3, 2), (3,), (2,), ())
 BINARY = {"add": "__add__", "subtract": "__sub__", "multiply": "__mul__", "divide": "__truediv__"}
-AUGMENTED = {"add": "__iadd__", "subtract": "__isub__", "multiply": "__imul__", "divide": "__itruediv__"}
+AUGMENTED = {
+    "add": "__iadd__",
+    "subtract": "__isub__",
+    "multiply": "__imul__",
+    "divide": "__itruediv__",
+}
 UNARY = ("sin", "cos", "tanh", "negative", "exp", "abs")
 KEYS: tuple[Any, ...] = (
-    slice(0, 3), slice(1, 4), slice(3, 6), slice(0, 6, 2), slice(1, 6, 2), slice(0, 2), slice(1, 3), slice(2, 6, 3), slice(None), Ellipsis,
-    0, -1, 1, (slice(None), 1), (slice(None), -1), (1, slice(None)), (slice(None), slice(0, 2)), (Ellipsis, 0), (1, 1), None,
+    slice(0, 3),
+    slice(1, 4),
+    slice(3, 6),
+    slice(0, 6, 2),
+    slice(1, 6, 2),
+    slice(0, 2),
+    slice(1, 3),
+    slice(2, 6, 3),
+    slice(None),
+    Ellipsis,
+    0,
+    -1,
+    1,
+    (slice(None), 1),
+    (slice(None), -1),
+    (1, slice(None)),
+    (slice(None), slice(0, 2)),
+    (Ellipsis, 0),
+    (1, 1),
+    None,
 )
 INTEGERS = ([2, 0], [1, 5, 3], [-1, 0], [1], [0, 2, 4])
 PAIRS = (([0, 1], [2, 1]), ([1, 0], [0, 0]))
-MASKS = ([1, 0, 1, 0, 0, 1], [0, 1, 0, 0, 1, 0], [1, 0, 1], [0, 1], [[1, 0, 1], [0, 1, 0]], [1, 1, 0])
+MASKS = (
+    [1, 0, 1, 0, 0, 1],
+    [0, 1, 0, 0, 1, 0],
+    [1, 0, 1],
+    [0, 1],
+    [[1, 0, 1], [0, 1, 0]],
+    [1, 1, 0],
+)
 
 
 @dataclass(frozen=True)
 class Step:
-    """kind: what is done, with `how` (a name or a key), on the array `i`, with the array `j` or the number `value`."""
+    """kind: what is done, with `how` (a name or a key), on the array `i`, with the array `j` or the
+    number `value`.
+    """
 
     kind: str
     how: Any
@@ -43,13 +77,24 @@ class Step:
     recorded: bool = True
 
     def __str__(self) -> str:
-        operand = "" if self.j is None and self.value is None else f" with {self.value}" if self.j is None else f" with #{self.j}"
-        return f"{self.kind} {'' if self.how is None else self.how} of #{self.i}{operand}{'' if self.recorded else ' under no_grad'}"
+        operand = (
+            ""
+            if self.j is None and self.value is None
+            else f" with {self.value}"
+            if self.j is None
+            else f" with #{self.j}"
+        )
+        return (
+            f"{self.kind} {'' if self.how is None else self.how} of "
+            f"#{self.i}{operand}{'' if self.recorded else ' under no_grad'}"
+        )
 
 
 @dataclass
 class Place:
-    """Where an array is: its memory, the positions in it, and whether its strides are known (those of a result of transposes are not)."""
+    """Where an array is: its memory, the positions in it, and whether its strides are known (those
+    of a result of transposes are not).
+    """
 
     memory: int
     positions: Any
@@ -66,7 +111,9 @@ class Draft:
 
     def new(self, shape: tuple[int, ...], dense: bool = True) -> Place:
         self.memories += 1
-        return Place(self.memories, np.arange(int(np.prod(shape))).reshape(shape), dense, self.memories)
+        return Place(
+            self.memories, np.arange(int(np.prod(shape))).reshape(shape), dense, self.memories
+        )
 
     def after(self, step: Step) -> Place | None:
         """The place of the array that a step makes, None for one that only writes."""
@@ -77,7 +124,11 @@ class Draft:
             return self.new(np.broadcast_shapes(*(q.positions.shape for q in operands)), dense)
         if step.kind == "view":
             seen = view(np, step.how, p.positions)
-            return replace(p, positions=seen) if np.shares_memory(seen, p.positions) else self.new(seen.shape)
+            return (
+                replace(p, positions=seen)
+                if np.shares_memory(seen, p.positions)
+                else self.new(seen.shape)
+            )
         if step.kind == "copy":
             return self.new(selected(np.asarray, step.how, p.positions).shape)
         if step.kind == "detach":
@@ -110,10 +161,27 @@ def _append(draft: Draft, steps: list[Step], step: Step) -> None:
 
 def _step(r: random.Random, draft: Draft) -> Step | None:
     """A step that is possible, or None."""
-    kind = r.choices(("view", "augmented", "set", "twin", "binary", "unary", "copy", "detach", "zero", "copy_from"),
-                     (8, 6, 6, 3, 3, 2, 1, 1, 1, 1))[0]
+    kind = r.choices(
+        (
+            "view",
+            "augmented",
+            "set",
+            "twin",
+            "binary",
+            "unary",
+            "copy",
+            "detach",
+            "zero",
+            "copy_from",
+        ),
+        (8, 6, 6, 3, 3, 2, 1, 1, 1, 1),
+    )[0]
     # leaves seldom: most writes to them are refused
-    i = r.choice(range(len(draft.places))) if r.random() < 0.06 else r.choice(range(len(LEAVES), len(draft.places)))
+    i = (
+        r.choice(range(len(draft.places)))
+        if r.random() < 0.06
+        else r.choice(range(len(LEAVES), len(draft.places)))
+    )
     p = draft.places[i].positions
     recorded = kind in ("view", "copy", "detach") or r.random() < 0.85
     value = r.choice((0.5, -1.5, 2.0)) if r.random() < 0.4 else None
@@ -126,7 +194,11 @@ def _step(r: random.Random, draft: Draft) -> Step | None:
     if kind == "view":
         return _view(r, draft, i)
     if kind == "copy":
-        keys = [k for k in (*INTEGERS, *PAIRS, *MASKS) if _fits(k, p) and selected(np.asarray, k, p).shape in SHAPES]
+        keys = [
+            k
+            for k in (*INTEGERS, *PAIRS, *MASKS)
+            if _fits(k, p) and selected(np.asarray, k, p).shape in SHAPES
+        ]
         return Step(kind, r.choice(keys), i) if keys else None
     if kind == "set":
         keys = [k for k in (*KEYS, *INTEGERS, *PAIRS, *MASKS, "greater") if _fits(k, p)]
@@ -141,12 +213,20 @@ def _step(r: random.Random, draft: Draft) -> Step | None:
     if kind == "binary":
         j = r.choice(range(len(draft.places)))
         shapes = (p.shape, draft.places[j].positions.shape)
-        return Step(kind, r.choice(tuple(BINARY)), i, j, recorded=recorded) if _broadcast(*shapes) in SHAPES else None
+        return (
+            Step(kind, r.choice(tuple(BINARY)), i, j, recorded=recorded)
+            if _broadcast(*shapes) in SHAPES
+            else None
+        )
     j = None if value is not None and kind == "augmented" else _operand(r, draft, i, p.shape)
     if kind == "copy_from":
         return None if j is None else Step(kind, None, i, j, recorded=recorded)
     how = r.choice(tuple(AUGMENTED))
-    if j is not None and how in ("multiply", "divide") and draft.places[j].memory == draft.places[i].memory:
+    if (
+        j is not None
+        and how in ("multiply", "divide")
+        and draft.places[j].memory == draft.places[i].memory
+    ):
         return None  # what is kept of it counts as changed in PyTorch, wherever the two are
     return None if value is None and j is None else Step(kind, how, i, j, value, recorded)
 
@@ -165,7 +245,11 @@ def _view(r: random.Random, draft: Draft, i: int) -> Step | None:
 
 def _operand(r: random.Random, draft: Draft, i: int, shape: tuple[int, ...]) -> int | None:
     """An array that can be written to `shape` in the array `i` and does not overlap it."""
-    found = [j for j, q in enumerate(draft.places) if _broadcast(q.positions.shape, shape) == shape and not _overlap(draft.places[i], q)]
+    found = [
+        j
+        for j, q in enumerate(draft.places)
+        if _broadcast(q.positions.shape, shape) == shape and not _overlap(draft.places[i], q)
+    ]
     return r.choice(found) if found else None
 
 
@@ -183,9 +267,10 @@ def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
 def _fits(key: Any, positions: Any) -> bool:
     if key == "greater":
         return True
-    if key in INTEGERS and positions.ndim != 1:  # for rows, the standard wants integers for the columns as well
+    # for rows, the standard wants integers for the columns as well
+    if key in INTEGERS and positions.ndim != 1:
         return False
-    if key in MASKS and np.shape(key) != positions.shape[:np.ndim(key)]:
+    if key in MASKS and np.shape(key) != positions.shape[: np.ndim(key)]:
         return False
     for k, n in zip(key if isinstance(key, tuple) else (key,), positions.shape, strict=False):
         if isinstance(k, slice) and (k.stop or 0) > n:  # the standard has no slices beyond the end
@@ -216,10 +301,13 @@ def key_of(asarray: Any, key: Any, t: Any) -> Any:
     if isinstance(key, list):
         return asarray(np.asarray(key, dtype=bool if key in MASKS else np.int64))
     key = key if isinstance(key, tuple) else (key,)
-    return key if Ellipsis in key else (*key, ...)  # the standard wants it, and NumPy for a view of one element
+    # the standard wants it, and NumPy for a view of one element
+    return key if Ellipsis in key else (*key, ...)
 
 
-def execute(xp: Library, steps: list[Step], data: dict[str, Any]) -> tuple[list[Any], tuple[int, Exception] | None]:
+def execute(
+    xp: Library, steps: list[Step], data: dict[str, Any]
+) -> tuple[list[Any], tuple[int, Exception] | None]:
     """The arrays, and the number of the step that was refused with its error, or None."""
     t = [data[n] for n in LEAVES + CONSTANTS]
     for number, step in enumerate(steps):

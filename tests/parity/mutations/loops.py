@@ -1,4 +1,6 @@
-"""Algorithms that write: recurrences over rows and elements, swaps, sweeps, buffers that are filled."""
+"""Algorithms that write: recurrences over rows and elements, swaps, sweeps, buffers that are
+filled.
+"""
 
 
 def cumulative_sum(xp, x):
@@ -94,7 +96,7 @@ def accumulated(xp, x, y):
 def accumulated_by_slices(xp, x, t):
     total = xp.zeros_like(x.detach())
     for i in range(4):
-        total[i:i + 3] += t * x[i]
+        total[i : i + 3] += t * x[i]
     return total
 
 
@@ -140,7 +142,7 @@ def elements_swapped(xp, x):
 def elements_sorted_by_swaps(xp, x):
     y = x * 1
     for i in range(5):
-        pair = y[i:i + 2].clone()
+        pair = y[i : i + 2].clone()
         y[i], y[i + 1] = xp.min(pair), xp.max(pair)
     return y
 
@@ -254,7 +256,7 @@ def game_on_a_ring(xp, x):
 
 def writes_into_every_view_in_turn(xp, x):
     y = x * 1
-    views = [y[i:i + 2] for i in range(5)]
+    views = [y[i : i + 2] for i in range(5)]
     for i, v in enumerate(views):
         v *= 1 + i
     return (y, *views[::2])

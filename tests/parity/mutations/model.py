@@ -1,8 +1,10 @@
-"""What a random program means, without any write: a small interpreter that keeps each memory as one flat array and replaces it.
+"""What a random program means, without any write: a small interpreter that keeps each memory as one
+flat array and replaces it.
 
-A view is a list of positions: it is read by `take`, written by choosing, for each element, the old or a new value. An alias made by detach()
-has a history of its own, so each memory has one array for each: equal values, different graphs. What is written without being recorded
-is added as a constant, for the gradient does not know of it.
+A view is a list of positions: it is read by `take`, written by choosing, for each element, the old
+or a new value. An alias made by detach() has a history of its own, so each memory has one array for
+each: equal values, different graphs. What is written without being recorded is added as a constant,
+for the gradient does not know of it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Model:
     def read(self, place: Place, positions: Any = None) -> Any:
         positions = place.positions if positions is None else positions
         flat = self.flat[place.memory][place.alias]
-        return self.xp.reshape(self.xp.take(flat, self.xp.array(positions.ravel())), positions.shape)
+        return self.xp.reshape(
+            self.xp.take(flat, self.xp.array(positions.ravel())), positions.shape
+        )
 
     def write(self, place: Place, positions: Any, value: Any, recorded: bool) -> None:
         aliases = self.flat[place.memory]
@@ -69,8 +73,13 @@ class Model:
             aliases[made.alias] = aliases[place.alias].detach()
         elif made is not None:
             old = self.read(place)
-            value = (getattr(xp, step.how)(old) if step.kind == "unary" else selected(xp.array, step.how, old) if step.kind == "copy"
-                     else getattr(xp, step.how)(old, operand))
+            value = (
+                getattr(xp, step.how)(old)
+                if step.kind == "unary"
+                else selected(xp.array, step.how, old)
+                if step.kind == "copy"
+                else getattr(xp, step.how)(old, operand)
+            )
             self.add(made, value)
         else:
             self.write(place, *self.written(step, place, operand), step.recorded)

@@ -1,4 +1,6 @@
-"""Writes under no_grad, through detach() and .data, to constants, and requires_grad_() before and after them."""
+"""Writes under no_grad, through detach() and .data, to constants, and requires_grad_() before and
+after them.
+"""
 
 
 def written_under_no_grad(xp, x):

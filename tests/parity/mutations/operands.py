@@ -1,4 +1,6 @@
-"""Operators and twins of every sort; operands that are the array itself; what only looks like a view."""
+"""Operators and twins of every sort; operands that are the array itself; what only looks like a
+view.
+"""
 
 
 def every_operator(xp, x, y):

@@ -1,4 +1,6 @@
-"""What must be refused: leaves, their views, one of several views, views of no_grad, memory shown twice, dtypes, shapes, spoilt values."""
+"""What must be refused: leaves, their views, one of several views, views of no_grad, memory shown
+twice, dtypes, shapes, spoilt values.
+"""
 
 
 def leaf_augmented(xp, x):

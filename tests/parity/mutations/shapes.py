@@ -1,4 +1,6 @@
-"""Writes through transposes, reshapes that copy and reshapes that do not, inserted and removed axes."""
+"""Writes through transposes, reshapes that copy and reshapes that do not, inserted and removed
+axes.
+"""
 
 
 def transpose_row(xp, a, u):

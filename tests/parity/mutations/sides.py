@@ -1,4 +1,6 @@
-"""The libraries a program runs on: PyTorch, multigrad on a backend, and multigrad on JAX while it is traced."""
+"""The libraries a program runs on: PyTorch, multigrad on a backend, and multigrad on JAX while it
+is traced.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import multigrad as mg
 
 
 class Library:
-    """The functions of the standard, as attributes, and the few things that a program needs beside them."""
+    """The functions of the standard, as attributes, and the few things that a program needs beside
+    them.
+    """
 
     name: str
     Tensor: type
@@ -43,21 +47,32 @@ class Library:
         return self.array(np.asarray(flags, dtype=bool))
 
     def node(self, t: Any) -> str | None:
-        """What made it, in words that hold on all sides: None for a constant, "leaf", "written" or "operation"."""
+        """What made it, in words that hold on all sides: None for a constant, "leaf", "written" or
+        "operation".
+        """
         if t.is_leaf:
             return "leaf" if t.requires_grad else None
         return self.node_name(t.grad_fn)
 
     def node_name(self, node: Any) -> str:
-        """Of a node: "leaf" for what accumulates into one, "written" for CopySlices; PyTorch has further names for writes without a view."""
+        """Of a node: "leaf" for what accumulates into one, "written" for CopySlices; PyTorch has
+        further names for writes without a view.
+        """
         name: str = node.name().rsplit(":")[-1]
-        if name in ("CopySlices", "IndexPutBackward0", "CopyBackwards", "ZeroBackward0", "FillBackward3"):
+        if name in (
+            "CopySlices",
+            "IndexPutBackward0",
+            "CopyBackwards",
+            "ZeroBackward0",
+            "FillBackward3",
+        ):
             return "written"
         return "leaf" if name == "AccumulateGrad" else "operation"
 
     def look(self, t: Any) -> None:
-        """Before a view that is older than the last write is written or given a hook: PyTorch takes it for a leaf or crashes, unless its
-        grad_fn was looked at. Elsewhere nothing has to be done."""
+        """Before a view that is older than the last write is written or given a hook: PyTorch takes
+        it for a leaf or crashes, unless its grad_fn was looked at. Elsewhere nothing has to be
+        done."""
 
     def append(self, log: list[Any]) -> Callable[[Any], None]:
         """A hook that notes the gradients it is given."""
@@ -74,7 +89,11 @@ class Torch(Library):
         super().__init__(namespace)
         self._torch = torch
         self.Tensor = torch.Tensor
-        self.no_grad, self.enable_grad, self.grad = torch.no_grad, torch.enable_grad, torch.autograd.grad
+        self.no_grad, self.enable_grad, self.grad = (
+            torch.no_grad,
+            torch.enable_grad,
+            torch.autograd.grad,
+        )
 
     def array(self, data: Any, requires_grad: bool = False) -> Any:
         return self._torch.tensor(data, requires_grad=requires_grad)
@@ -102,7 +121,9 @@ class Multigrad(Library):
 
 
 class Traced(Multigrad):
-    """JAX inside `jax.jit`: the arrays that a program is given are tracers; what it returns leaves the trace later."""
+    """JAX inside `jax.jit`: the arrays that a program is given are tracers; what it returns leaves
+    the trace later.
+    """
 
     def __init__(self) -> None:
         super().__init__("jax")

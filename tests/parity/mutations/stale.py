@@ -1,4 +1,6 @@
-"""Views that are older than the last write to their memory, wherever a Tensor can stand: values and history must be those of now."""
+"""Views that are older than the last write to their memory, wherever a Tensor can stand: values and
+history must be those of now.
+"""
 
 
 def _written(xp, x):
@@ -18,12 +20,12 @@ def _constant(c, x):
 
 def operand_of_operators(xp, x, t):
     _, v = _written(xp, x)
-    return v * t, t - v, -v, v ** 2, 2 / v
+    return v * t, t - v, -v, v**2, 2 / v
 
 
 def operand_of_operators_of_a_constant(xp, c, x, t):
     v = _constant(c, x)
-    return v * t, t - v, -v, v ** 2, 2 / v
+    return v * t, t - v, -v, v**2, 2 / v
 
 
 def operand_on_the_right(xp, c, x, k):

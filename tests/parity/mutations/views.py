@@ -1,4 +1,6 @@
-"""Writes through slices, rows, elements, views of views; what the base and the other views show then."""
+"""Writes through slices, rows, elements, views of views; what the base and the other views show
+then.
+"""
 
 
 def slice_scaled(xp, x):

@@ -1,4 +1,6 @@
-"""`python -m precision.special [functions] [--backends ...]`: values and gradients on every backend beside SciPy's; fail on what misses the bar."""
+"""`python -m precision.special [functions] [--backends ...]`: values and gradients on every backend
+beside SciPy's; fail on what misses the bar.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,13 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", help="all, if none is named")
     parser.add_argument("--backends", default="numpy,strict,jax")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--write", type=Path, help="a file with markers, between which the table goes")
+    parser.add_argument(
+        "--write", type=Path, help="a file with markers, between which the table goes"
+    )
     options = parser.parse_args()
-    names = [f"special.{name.removeprefix('special.')}" for name in options.functions] or sorted(ALL)
+    names = [f"special.{name.removeprefix('special.')}" for name in options.functions] or sorted(
+        ALL
+    )
     unknown = set(names) - set(ALL)
     if unknown:
         parser.error(f"there are no points for {', '.join(sorted(unknown))}")
@@ -40,7 +46,11 @@ def main() -> int:
             worst += rows
             print(*(line(w, bar) for w, bar in rows), sep="\n", flush=True)
     missed = [(w, bar) for w, bar in worst if w.size is not None and not w.size <= bar]
-    print(f"\n{len(names)} functions in {time.monotonic() - start:.0f} s, {len(missed)} beyond the bar")
+    print(
+        "\n"
+        f"{len(names)} functions in {time.monotonic() - start:.0f} s, {len(missed)} beyond the "
+        "bar"
+    )
     print(*(line(w, bar) for w, bar in missed), sep="\n")
     if options.write:
         mg.namespace("numpy")
@@ -66,7 +76,10 @@ def line(w: Worst, bar: float) -> str:
     size = "refused" if w.size is None else f"{w.size:.1e}"
     beyond = "  BEYOND" if w.size is not None and not w.size <= bar else ""
     what = "" if w.what == VALUE else f"by {w.what}"
-    return f"{w.name:24} {w.backend:7} {np.dtype(w.dtype).name:11} {what:6} {size:>8} (bar {bar:.1e}) at {w.where}{beyond}"
+    return (
+        f"{w.name:24} {w.backend:7} {np.dtype(w.dtype).name:11} {what:6} {size:>8} (bar "
+        f"{bar:.1e}) at {w.where}{beyond}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Bessel functions in mpmath, and the points at which they are tried, further out than their samples."""
+"""Bessel functions in mpmath, and the points at which they are tried, further out than their
+samples.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,17 @@ def _grown(order: Any, x: Any) -> Any:
 
 BESSEL = [*REAL, (100.0,), (-100.0,), (700.0,)]
 WHOLE = [(v, x) for v in (0, 1, 2, 7) for x in (1e-3, -0.3, 1.0, 2.5, 10.0, -30.0, 100.0)]
-BROKEN = [*each((0.5, 1.3, 3.7, 12.25), (0.1, 1.0, 2.5, 10.0, 30.0, 100.0)), (39.5, 1.0), (40.3, 30.0), (40.3, 100.0)]
+BROKEN = [
+    *each((0.5, 1.3, 3.7, 12.25), (0.1, 1.0, 2.5, 10.0, 30.0, 100.0)),
+    (39.5, 1.0),
+    (40.3, 30.0),
+    (40.3, 100.0),
+]
 NEGATIVE = each((-0.5, -1.3, -2.7), (0.1, 2.5, 10.0))
 ZEROS = ((2.405,), (5.52,), (3.83,), (7.02,), (14.93,))  # of j0 and j1, nearly
 WAVES = [*REAL, *ZEROS, (24.9,), (25.1,), (100.0,), (-100.0,), (1e3,), (1e4,)]
-POSITIVE = [(x,) for x in (1e-20, 1e-3, 0.3, 1.3, 1.99, 2.5, 6.5, 18.0, 24.9, 25.1, 100.0, 1e4)]  # mpmath takes long for each
+# mpmath takes long for each
+POSITIVE = [(x,) for x in (1e-20, 1e-3, 0.3, 1.3, 1.99, 2.5, 6.5, 18.0, 24.9, 25.1, 100.0, 1e4)]
 FALLING = [(x,) for x in (1e-20, 1e-3, 0.3, 1.3, 1.99, 2.01, 6.5, 18.0, 100.0, 600.0)]
 
 FUNCTIONS: dict[str, Any] = {
@@ -67,5 +75,6 @@ POINTS: dict[str, Points] = {
     "kv": [*BROKEN, *NEGATIVE, (0, 0.3), (2, 7.0), (-3, 1.0)],
     "k0e": [*FALLING, (1e4,), (1e8,)],
     "k1e": [*FALLING, (1e4,), (1e8,)],
-    "kve": [*BROKEN[:-1], *NEGATIVE, (0, 0.3), (2, 7.0), (3.3, 1e4)],  # the slope in float32 loses a digit at the order 40.3
+    # the slope in float32 loses a digit at the order 40.3
+    "kve": [*BROKEN[:-1], *NEGATIVE, (0, 0.3), (2, 7.0), (3.3, 1e4)],
 }

@@ -1,4 +1,6 @@
-"""What is made of elementary functions in mpmath, and the points at which they are tried, further out than their samples."""
+"""What is made of elementary functions in mpmath, and the points at which they are tried, further
+out than their samples.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,34 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 EXPONENTS = [*REAL, (100.0,), (-100.0,), (300.0,), (-300.0,), (1.9,), (2.1,), (-1.9,), (-2.1,)]
-ANGLES = [(s * v,) for v in (1e-20, 1e-8, 1e-3, 30.0, 44.9, 45.1, 89.0, 91.0, 135.5, 179.0, 225.0, 300.5, 1e3, 1e6 + 0.5) for s in (1, -1)]
-NEAR_POLES = [(89.999,), (90.0 + 2**-20,), (-270.0 + 2**-20,), (2.0**-20,), (-(2.0**-30),), (180 + 2.0**-20,)]
+ANGLES = [
+    (s * v,)
+    for v in (
+        1e-20,
+        1e-8,
+        1e-3,
+        30.0,
+        44.9,
+        45.1,
+        89.0,
+        91.0,
+        135.5,
+        179.0,
+        225.0,
+        300.5,
+        1e3,
+        1e6 + 0.5,
+    )
+    for s in (1, -1)
+]
+NEAR_POLES = [
+    (89.999,),
+    (90.0 + 2**-20,),
+    (-270.0 + 2**-20,),
+    (2.0**-20,),
+    (-(2.0**-30),),
+    (180 + 2.0**-20,),
+]
 LAMBDAS = (0.0, 1e-300, -1e-17, 1e-9, -1e-4, 0.1, -0.5, 0.999, 1.0, 2.5, -3.0)
 STEPS = (1e-300, -1e-17, 1e-9, -1e-4, 0.1, -0.3)
 RESIDUALS = (1e-12, -1e-4, 0.3, -0.999, 1.3, -30.0, 1e4, -1e8)
@@ -64,7 +92,26 @@ POINTS: dict[str, Points] = {
     "cbrt": [(s * v,) for v in (*SMALL, *MIDDLE, *HUGE) for s in (1, -1)],
     "exp2": EXPONENTS,
     "exp10": EXPONENTS,
-    "sinc": [(s * v,) for v in (1e-20, 1e-8, 1e-3, 0.1, 0.3, 0.49, 0.51, 0.9, 1.001, 1.3, 2.6, 10.3, 100.6, 1e4 + 0.25) for s in (1, -1)],
+    "sinc": [
+        (s * v,)
+        for v in (
+            1e-20,
+            1e-8,
+            1e-3,
+            0.1,
+            0.3,
+            0.49,
+            0.51,
+            0.9,
+            1.001,
+            1.3,
+            2.6,
+            10.3,
+            100.6,
+            1e4 + 0.25,
+        )
+        for s in (1, -1)
+    ],
     "cosm1": [*REAL, (6.3,), (100.0,)],
     "exprel": EXPONENTS,
     "sindg": ANGLES,
@@ -75,7 +122,9 @@ POINTS: dict[str, Points] = {
     "boxcox": each((1e-20, 1e-3, 0.3, 0.999, 1 + 1e-9, 1.3, 30.0, 1e8), LAMBDAS),
     "boxcox1p": [*each((*STEPS, 2.5, 30.0, 1e8), LAMBDAS), (-0.999, 2.5), (-0.999, 1e-9)],
     "inv_boxcox": [(y, m) for y, m in each((*STEPS, 2.5, -1.3, 30.0), LAMBDAS) if 1 + y * m > 1e-3],
-    "inv_boxcox1p": [(y, m) for y, m in each((*STEPS, 2.5, -1.3, 30.0), LAMBDAS) if 1 + y * m > 1e-3],
+    "inv_boxcox1p": [
+        (y, m) for y, m in each((*STEPS, 2.5, -1.3, 30.0), LAMBDAS) if 1 + y * m > 1e-3
+    ],
     "huber": each((1e-3, 1.0, 2.5), RESIDUALS),
     "pseudo_huber": each((1e-8, 1e-3, 1.0, 2.5, 100.0), RESIDUALS),
 }

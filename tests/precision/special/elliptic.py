@@ -1,4 +1,6 @@
-"""Elliptic integrals and Legendre functions in mpmath, and the points at which they are tried, further out than their samples."""
+"""Elliptic integrals and Legendre functions in mpmath, and the points at which they are tried,
+further out than their samples.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def _legendre(m: Any, v: Any, x: Any) -> Any:
 
 
 BELOW_ONE = (*SMALL, 0.1, 0.3, 0.5, 0.9, 0.999, 1 - 1e-8, 1 - 1e-15)
-PARAMETERS: Points = [(m,) for m in (*BELOW_ONE, *(-m for m in (*SMALL, 0.3, 0.999, 1.0, 7.0, *HUGE[:4])))]
+PARAMETERS: Points = [
+    (m,) for m in (*BELOW_ONE, *(-m for m in (*SMALL, 0.3, 0.999, 1.0, 7.0, *HUGE[:4])))
+]
 
 FUNCTIONS: dict[str, Any] = {
     "ellipk": mp.ellipk,

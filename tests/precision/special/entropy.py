@@ -1,4 +1,6 @@
-"""The logistic function, x log(y) and entropies in mpmath, and the points at which they are tried, further out than their samples."""
+"""The logistic function, x log(y) and entropies in mpmath, and the points at which they are tried,
+further out than their samples.
+"""
 
 from __future__ import annotations
 

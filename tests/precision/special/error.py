@@ -1,4 +1,6 @@
-"""The error functions and the normal distribution in mpmath, and the points at which they are tried, further out than their samples."""
+"""The error functions and the normal distribution in mpmath, and the points at which they are
+tried, further out than their samples.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,18 @@ FUNCTIONS: dict[str, Any] = {
     "ndtri": lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1),
 }
 
-COMPLEX = [(complex(a, b),) for a in (0.3, -0.9, 1.1, -2.5, 6.3) for b in (1e-8, -0.3, 0.9, 1.5, -3.0, 8.0)]
+COMPLEX = [
+    (complex(a, b),) for a in (0.3, -0.9, 1.1, -2.5, 6.3) for b in (1e-8, -0.3, 0.9, 1.5, -3.0, 8.0)
+]
 
 POINTS: dict[str, Points] = {
     "erf": [*TAILS, *COMPLEX],
     "erfc": [*TAILS, *COMPLEX],
-    "erfcx": [*REAL[: 2 * (len(SMALL) + len(MIDDLE))], *((x,) for x in (*LARGE, *HUGE, -18.0, -26.0)), *COMPLEX],
+    "erfcx": [
+        *REAL[: 2 * (len(SMALL) + len(MIDDLE))],
+        *((x,) for x in (*LARGE, *HUGE, -18.0, -26.0)),
+        *COMPLEX,
+    ],
     "erfinv": [(s * p,) for p in PROBABLE for s in (1, -1)],
     "ndtr": [*TAILS, *COMPLEX],
     "gelu": REAL,

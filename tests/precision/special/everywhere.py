@@ -1,6 +1,8 @@
-"""Values and gradients of the special functions on every backend, beside SciPy's values: relative errors, against mpmath in 60 digits.
+"""Values and gradients of the special functions on every backend, beside SciPy's values: relative
+errors, against mpmath in 60 digits.
 
-What is right is within 1e-12 (float32: 1e-5), or within four times the largest error of SciPy's own function at the same points.
+What is right is within 1e-12 (float32: 1e-5), or within four times the largest error of SciPy's own
+function at the same points.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Worst:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The points of a function that a dtype holds, with the true values, and the true derivatives by the arguments that have a rule."""
+    """The points of a function that a dtype holds, with the true values, and the true derivatives
+    by the arguments that have a rule.
+    """
 
     points: Points
     values: list[Any]
@@ -54,8 +58,12 @@ class _Reference:
     parts: dict[int | None, Any]  # what the value (None) and the slopes are computed by
 
 
-def measured(name: str, backends: Iterable[str], dtypes: Iterable[Any] = tuple(BARS)) -> Iterator[Worst]:
-    """The worst errors of values and gradients of a function, on each of these backends, and of SciPy's values."""
+def measured(
+    name: str, backends: Iterable[str], dtypes: Iterable[Any] = tuple(BARS)
+) -> Iterator[Worst]:
+    """The worst errors of values and gradients of a function, on each of these backends, and of
+    SciPy's values.
+    """
     for dtype in dtypes:
         if reference(name, dtype).points:
             yield Worst(name, "scipy", dtype, VALUE, of_scipy(name, dtype))
@@ -78,7 +86,9 @@ def of_scipy(name: str, dtype: Any) -> float:
 
 
 def _on(name: str, backend: str, dtype: Any) -> Iterator[Worst]:
-    """The worst errors on one backend: of the value, and of the gradient by each argument that has a rule."""
+    """The worst errors on one backend: of the value, and of the gradient by each argument that has
+    a rule.
+    """
     true = reference(name, dtype)
     parts = [VALUE, *(list(registry.OPS[name].roles)[i] for i in true.slopes)]
     results = [np.empty(len(true.points), dtype=dtype) for _ in parts]
@@ -101,7 +111,10 @@ def _evaluated(name: str, backend: str, arguments: list[Any], wanted: list[int])
     """The value and its derivatives by the arguments at these positions, as NumPy arrays."""
     xp = mg.namespace(backend)
     function = getattr(xp.special, name.rpartition(".")[2])
-    values = [xp.asarray(a, requires_grad=i in wanted) if isinstance(a, np.ndarray) else a for i, a in enumerate(arguments)]
+    values = [
+        xp.asarray(a, requires_grad=i in wanted) if isinstance(a, np.ndarray) else a
+        for i, a in enumerate(arguments)
+    ]
     with np.errstate(all="ignore"):
         y = function(*values)
         g = mg.autograd.grad(y, [values[i] for i in wanted], xp.ones_like(y)) if wanted else ()
@@ -116,12 +129,21 @@ def reference(name: str, dtype: Any) -> _Reference:
     """What a function is at its points, for arguments of this dtype."""
     function, where = special.ALL[name]
     op = registry.OPS[name]
-    by = [i for i, (p, role) in enumerate(op.roles.items()) if role == "array" and (op.kind == "composite" or p in op.vjp)]
+    by = [
+        i
+        for i, (p, role) in enumerate(op.roles.items())
+        if role == "array" and (op.kind == "composite" or p in op.vjp)
+    ]
     parts = {None: lambda *x: function(*x), **{i: partial(_slope, function, i) for i in by}}
     points, values, slopes = [], [], dict[int, list[Any]]((i, []) for i in by)
     complex_kind = np.issubdtype(dtype, np.complexfloating)
     with mp.workdps(60):
-        suited = [p for p in where if any(isinstance(v, complex) for v in p) == complex_kind and not (dtype is np.float32 and isinstance(p, Wide))]
+        suited = [
+            p
+            for p in where
+            if any(isinstance(v, complex) for v in p) == complex_kind
+            and not (dtype is np.float32 and isinstance(p, Wide))
+        ]
         for point in dict.fromkeys(_rounded(p, dtype) for p in suited):
             try:
                 x = _exact(point)
@@ -137,7 +159,7 @@ def reference(name: str, dtype: Any) -> _Reference:
 
 
 def _slope(function: Any, i: int, *x: Any) -> Any:
-    return slope(lambda t: function(*x[:i], x[i] + t, *x[i + 1:]), abs(x[i]) or 1)
+    return slope(lambda t: function(*x[:i], x[i] + t, *x[i + 1 :]), abs(x[i]) or 1)
 
 
 def _exact(point: tuple[Any, ...]) -> list[Any]:
@@ -150,12 +172,23 @@ def _rounded(point: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
 
 
 def _array(column: tuple[Any, ...], dtype: Any) -> Any:
-    return np.asarray(column) if all(isinstance(v, int) for v in column) else np.asarray(column, dtype=dtype)
+    return (
+        np.asarray(column)
+        if all(isinstance(v, int) for v in column)
+        else np.asarray(column, dtype=dtype)
+    )
 
 
 def _grouped(name: str, points: Points, dtype: Any) -> Iterator[tuple[list[int], list[Any]]]:
-    """The positions of the points that have the same plain arguments, and the arguments at these points."""
-    plain = [i for i, role in enumerate(registry.OPS[name].roles.values()) if role == "plain" and i < len(points[0])]  # the others have defaults
+    """The positions of the points that have the same plain arguments, and the arguments at these
+    points.
+    """
+    # the others have defaults
+    plain = [
+        i
+        for i, role in enumerate(registry.OPS[name].roles.values())
+        if role == "plain" and i < len(points[0])
+    ]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, point in enumerate(points):
         groups.setdefault(tuple(point[i] for i in plain), []).append(k)
@@ -169,27 +202,39 @@ def _grouped(name: str, points: Points, dtype: Any) -> Iterator[tuple[list[int],
 
 
 def _worst(given: Any, true: _Reference, i: int | None, dtype: Any) -> tuple[float, str]:
-    """The largest relative error, and where; where the true number is outside of the range of the dtype nothing is asked.
+    """The largest relative error, and where; where the true number is outside of the range of the
+    dtype nothing is asked.
 
     In float32, what a change of an argument by two units in the last place explains counts as 1e-5.
     """
     kind = np.finfo(dtype)
     least, most = float(kind.smallest_normal), float(kind.max) / 4
     errors = [(0.0, "")]
-    for g, t, point in zip(given, true.values if i is None else true.slopes[i], true.points, strict=True):
+    for g, t, point in zip(
+        given, true.values if i is None else true.slopes[i], true.points, strict=True
+    ):
         if t == 0 or least < abs(t) < most:
             error = _relative(g.item(), t)
             if dtype is np.float32 and BARS[dtype] < error < np.inf:
-                error = min(error, abs(exact(g.item()) - t) / _wobble(true.parts[i], point) * BARS[dtype] / 2)
+                error = min(
+                    error,
+                    abs(exact(g.item()) - t) / _wobble(true.parts[i], point) * BARS[dtype] / 2,
+                )
             errors.append((float(error), shown(point)))
     return max(errors)
 
 
 def _wobble(part: Any, point: tuple[Any, ...]) -> Any:
-    """How much the true number changes when an argument does, by a unit in the last place of float32."""
+    """How much the true number changes when an argument does, by a unit in the last place of
+    float32.
+    """
     with mp.workdps(60):
         x = _exact(point)
-        steps = [x[:i] + [v + v * mp.mpf(2) ** -23] + x[i + 1:] for i, v in enumerate(x) if not isinstance(v, int)]
+        steps = [
+            x[:i] + [v + v * mp.mpf(2) ** -23] + x[i + 1 :]
+            for i, v in enumerate(x)
+            if not isinstance(v, int)
+        ]
         return max((abs(part(*s) - part(*x)) for s in steps), default=mp.zero) or mp.mpf(10) ** -300
 
 

@@ -1,7 +1,8 @@
 """The fixed point of an iteration, differentiable by the parameters of the iteration.
 
-At x = f(a, x) the implicit function theorem gives dx = (1 - f_x)^-1 f_a da. A cotangent g of x is taken back by solving w = g + f_x^T w, which is a
-fixed point itself, and then f_a^T w: B. Christianson, "Reverse accumulation and attractive fixed points", 1994.
+At x = f(a, x) the implicit function theorem gives dx = (1 - f_x)^-1 f_a da. A cotangent g of x is
+taken back by solving w = g + f_x^T w, which is a fixed point itself, and then f_a^T w: B.
+Christianson, "Reverse accumulation and attractive fixed points", 1994.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ Function = Callable[..., Any]
 
 
 def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: Any) -> Any:
-    """The x with x = f(a)(x), by iteration from x0 until `distance` of one x and the next is at most `tol`.
+    """The x with x = f(a)(x), by iteration from x0 until `distance` of one x and the next is at
+    most `tol`.
 
     f         a function of the parameters `a` that returns the function to iterate
     a, x0     arrays, numbers, or nested containers of them
     distance  a function of two successive values that returns a number
 
-    The result is differentiable by `a`, to any order. It does not depend on x0, by which the derivative is zero.
+    The result is differentiable by `a`, to any order. It does not depend on x0, by which the
+    derivative is zero.
     """
     if not has_box(a) and not has_box(x0):
         return _iterated(f, distance, tol, a, x0)

@@ -14,17 +14,23 @@ Maker = Callable[[Any], Any]
 
 
 def flatten(value: Any) -> tuple[Any, Maker]:
-    """(vector, unflatten): the numbers of nested tuples, lists and dictionaries in one vector, and the function back.
+    """(vector, unflatten): the numbers of nested tuples, lists and dictionaries in one vector, and
+    the function back.
 
-    Dictionaries are taken in the order of their sorted keys. All numbers get one dtype; a real part of the value is real again when it comes back.
+    Dictionaries are taken in the order of their sorted keys. All numbers get one dtype; a real part
+    of the value is real again when it comes back.
     """
     parts: list[Any] = []
     unflatten, _ = _planned(value, 0, parts)
-    return (parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.array([])), unflatten
+    return (
+        parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.array([])
+    ), unflatten
 
 
 def _planned(value: Any, start: int, parts: list[Any]) -> tuple[Maker, int]:
-    """What makes `value` anew of a vector in which it begins at `start`, and where it ends; its vectors are added to `parts`."""
+    """What makes `value` anew of a vector in which it begins at `start`, and where it ends; its
+    vectors are added to `parts`.
+    """
     if isinstance(value, dict):
         made: dict[Any, Maker] = {}
         for key in sorted(value):
@@ -51,7 +57,9 @@ def _planned(value: Any, start: int, parts: list[Any]) -> tuple[Maker, int]:
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Maker, Any]:
-    """(function from vectors to vectors, unflatten, the example as a vector) for a function of a container that returns one like it."""
+    """(function from vectors to vectors, unflatten, the example as a vector) for a function of a
+    container that returns one like it.
+    """
     flat, unflatten = flatten(example)
 
     def of_vectors(x: Any, *args: Any) -> Any:

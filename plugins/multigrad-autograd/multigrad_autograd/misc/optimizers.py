@@ -1,7 +1,9 @@
-"""Stochastic gradient descent with momentum, RMSprop and Adam, for arrays and nested tuples, lists and dictionaries of them.
+"""Stochastic gradient descent with momentum, RMSprop and Adam, for arrays and nested tuples, lists
+and dictionaries of them.
 
-`grad(x, i)` gives the gradient at x in iteration i, in the structure of x; `callback(x, i, g)` is called before each step. The functions are written
-with differentiable operations, so that an optimization can itself be differentiated.
+`grad(x, i)` gives the gradient at x in iteration i, in the structure of x; `callback(x, i, g)` is
+called before each step. The functions are written with differentiable operations, so that an
+optimization can itself be differentiated.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ def unflatten_optimizer(optimize: Function) -> Function:
     """An optimizer of nested containers, made of `optimize`, which is one of vectors."""
 
     @wraps(optimize)
-    def optimizer(grad: Function, x0: Any, callback: Function | None = None, *args: Any, **kwargs: Any) -> Any:
+    def optimizer(
+        grad: Function, x0: Any, callback: Function | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
         start, unflatten = flatten(x0)
 
         def gradient(x: Any, i: int) -> Any:
@@ -39,8 +43,17 @@ def unflatten_optimizer(optimize: Function) -> Function:
 
 
 @unflatten_optimizer
-def sgd(grad: Function, x: Any, callback: Function | None = None, num_iters: int = 200, step_size: Any = 0.1, mass: Any = 0.9) -> Any:
-    """Gradient descent along a mean of the gradients in which each counts `mass` times what the next one does."""
+def sgd(
+    grad: Function,
+    x: Any,
+    callback: Function | None = None,
+    num_iters: int = 200,
+    step_size: Any = 0.1,
+    mass: Any = 0.9,
+) -> Any:
+    """Gradient descent along a mean of the gradients in which each counts `mass` times what the
+    next one does.
+    """
     velocity: Any = np.zeros(len(x))
     for i in range(num_iters):
         g = grad(x, i)
@@ -52,9 +65,17 @@ def sgd(grad: Function, x: Any, callback: Function | None = None, num_iters: int
 
 
 @unflatten_optimizer
-def rmsprop(grad: Function, x: Any, callback: Function | None = None, num_iters: int = 100, step_size: Any = 0.1, gamma: Any = 0.9,
-            eps: Any = 10**-8) -> Any:
-    """Gradient descent with each component divided by the root of a running mean of its squares, which starts at 1.
+def rmsprop(
+    grad: Function,
+    x: Any,
+    callback: Function | None = None,
+    num_iters: int = 100,
+    step_size: Any = 0.1,
+    gamma: Any = 0.9,
+    eps: Any = 10**-8,
+) -> Any:
+    """Gradient descent with each component divided by the root of a running mean of its squares,
+    which starts at 1.
 
     T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera, 2012.
     """
@@ -69,9 +90,19 @@ def rmsprop(grad: Function, x: Any, callback: Function | None = None, num_iters:
 
 
 @unflatten_optimizer
-def adam(grad: Function, x: Any, callback: Function | None = None, num_iters: int = 100, step_size: Any = 0.001, b1: Any = 0.9, b2: Any = 0.999,
-         eps: Any = 10**-8) -> Any:
-    """Adam: D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1."""
+def adam(
+    grad: Function,
+    x: Any,
+    callback: Function | None = None,
+    num_iters: int = 100,
+    step_size: Any = 0.001,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 10**-8,
+) -> Any:
+    """Adam: D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm
+    1.
+    """
     first: Any = np.zeros(len(x))
     second: Any = np.zeros(len(x))
     for i in range(num_iters):

@@ -1,4 +1,6 @@
-"""Functions of which the evaluation is recorded once and run again: `const_graph`, and the record itself: `full_graph`."""
+"""Functions of which the evaluation is recorded once and run again: `const_graph`, and the record
+itself: `full_graph`.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,15 @@ class ConstGraphNode(Node):
 
     __slots__ = ("_argnums", "_args", "_fun", "_kwargs", "parents")
 
-    def __init__(self, value: Any, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], parent_argnums: tuple[int, ...],
-                 parents: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        value: Any,
+        fun: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple[Any, ...],
+    ) -> None:
         self.parents = parents
         self._argnums = parent_argnums
         self._args = subvals(args, [(i, None) for i in parent_argnums])
@@ -33,11 +42,15 @@ class ConstGraphNode(Node):
 
     def partial_fun(self, values: Iterable[Any]) -> Any:
         """The value, for these values of the parents."""
-        return self._fun(*subvals(self._args, zip(self._argnums, values, strict=True)), **self._kwargs)
+        return self._fun(
+            *subvals(self._args, zip(self._argnums, values, strict=True)), **self._kwargs
+        )
 
 
 def const_graph_unary(fun: Function) -> Function:
-    """A function of one argument that calls `fun` the first time, and later the operations that it called then."""
+    """A function of one argument that calls `fun` the first time, and later the operations that it
+    called then.
+    """
     order: list[ConstGraphNode] = []
 
     def replayed(x: Any) -> Any:
@@ -56,7 +69,9 @@ def const_graph_unary(fun: Function) -> Function:
 
 
 def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
-    """`fun` with some of its arguments given, as a function of the others that calls it once, and later the operations that it called then."""
+    """`fun` with some of its arguments given, as a function of the others that calls it once, and
+    later the operations that it called then.
+    """
     bound = partial(fun, *args, **kwargs)
     replayed = const_graph_unary(lambda given: bound(*given))
 
@@ -68,14 +83,28 @@ def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
 
 
 class FullGraphNode(Node):
-    """A node that keeps everything: its value, and the function, arguments and parents that it was made of."""
+    """A node that keeps everything: its value, and the function, arguments and parents that it was
+    made of.
+    """
 
     __slots__ = ("recipe", "value")
 
-    def __init__(self, value: Any, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], parent_argnums: tuple[int, ...],
-                 parents: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        value: Any,
+        fun: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple[Any, ...],
+    ) -> None:
         self.value = value
-        self.recipe: tuple[Any, ...] = (fun, args, kwargs, list(zip(parent_argnums, parents, strict=True)))
+        self.recipe: tuple[Any, ...] = (
+            fun,
+            args,
+            kwargs,
+            list(zip(parent_argnums, parents, strict=True)),
+        )
 
     def initialize_root(self) -> None:
         self.value = None

@@ -1,4 +1,7 @@
-"""The functions that programs call most, on boxes, with NumPy's signatures. They are shorter ways to what NumPy's protocols come to."""
+"""The functions that programs call most, on boxes, with NumPy's signatures.
+
+They are shorter ways to what NumPy's protocols come to.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,14 @@ from .wrapping import array
 
 __all__ = ["ARRAYS", "SEQUENCES", "make_diagonal"]
 
-_reshape, _permute, _concat, _stack, _where, _matmul = mg.reshape, mg.permute_dims, mg.concat, mg.stack, mg.where, mg.matmul
+_reshape, _permute, _concat, _stack, _where, _matmul = (
+    mg.reshape,
+    mg.permute_dims,
+    mg.concat,
+    mg.stack,
+    mg.where,
+    mg.matmul,
+)
 _READY = {mg.Tensor, np.ndarray}
 _NUMBERS = {float, int, np.float64}
 
@@ -34,7 +44,9 @@ def ravel(a: Any, order: Any = "C") -> Any:
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    return _permute(a, tuple(range(a.ndim))[::-1] if axes is None else tuple([int(i) for i in axes]))
+    return _permute(
+        a, tuple(range(a.ndim))[::-1] if axes is None else tuple([int(i) for i in axes])
+    )
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
@@ -48,7 +60,9 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    return mg.squeeze(a, axis=tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axis)
+    return mg.squeeze(
+        a, axis=tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axis
+    )
 
 
 def atleast_1d(*arys: Any) -> Any:
@@ -60,13 +74,21 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 def _atleast(n: int, arys: Any) -> Any:
-    made = [_reshape(x, (1,) * (n - x.ndim) + tuple(x.shape)) if is_box(x) and x.ndim < n else x if is_box(x) else np.array(x, ndmin=n, copy=None)
-            for x in map(array, arys)]  # fmt: skip
+    made = [
+        _reshape(x, (1,) * (n - x.ndim) + tuple(x.shape))
+        if is_box(x) and x.ndim < n
+        else x
+        if is_box(x)
+        else np.array(x, ndmin=n, copy=None)
+        for x in map(array, arys)
+    ]
     return made[0] if len(made) == 1 else tuple(made)
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Matrices with the last axis of `D` on their diagonals, as HIPS autograd has it: for offset=0, axis1=-1 and axis2=-2 only."""
+    """Matrices with the last axis of `D` on their diagonals, as HIPS autograd has it: for offset=0,
+    axis1=-1 and axis2=-2 only.
+    """
     if (offset, axis1, axis2) != (0, -1, -2):
         raise NotImplementedError("make_diagonal only supports offset=0, axis1=-1, axis2=-2")
     return D[..., None] * np.eye(D.shape[-1])
@@ -90,11 +112,19 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, out: Any = None, **more: Any) -> Any:
-    return _concat(_parts(arrays), axis=axis) if out is None and not more else np.concatenate(arrays, axis, out, **more)
+    return (
+        _concat(_parts(arrays), axis=axis)
+        if out is None and not more
+        else np.concatenate(arrays, axis, out, **more)
+    )
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None, **more: Any) -> Any:
-    return _stack(_parts(arrays), axis=axis) if out is None and not more else np.stack(arrays, axis, out, **more)
+    return (
+        _stack(_parts(arrays), axis=axis)
+        if out is None and not more
+        else np.stack(arrays, axis, out, **more)
+    )
 
 
 def vstack(tup: Any) -> Any:
@@ -146,18 +176,28 @@ def matmul(a: Any, b: Any, **more: Any) -> Any:
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     a, b = _pair(a, b)
-    return mg.multiply(_reshape(a, (-1, 1)), _reshape(b, (1, -1))) if out is None else np.outer(a, b, out)
+    return (
+        mg.multiply(_reshape(a, (-1, 1)), _reshape(b, (1, -1)))
+        if out is None
+        else np.outer(a, b, out)
+    )
 
 
 # -- reductions
 
 
 def _reduction(name: str, raw: Any, *before: str) -> Callable[..., Any]:
-    """A reduction whose parameters are `a`, `axis`, those in `before`, `keepdims`, and others, which are NumPy's affair."""
+    """A reduction whose parameters are `a`, `axis`, those in `before`, `keepdims`, and others,
+    which are NumPy's affair.
+    """
     op = getattr(mg, name)
 
     def function(a: Any, axis: Any = None, *args: Any, keepdims: Any = False, **more: Any) -> Any:
-        if not args and (keepdims is False or keepdims is True) and all(x is None for x in more.values()):
+        if (
+            not args
+            and (keepdims is False or keepdims is True)
+            and all(x is None for x in more.values())
+        ):
             if axis is None and not keepdims:
                 return op(a)
             return op(a, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
@@ -166,16 +206,39 @@ def _reduction(name: str, raw: Any, *before: str) -> Callable[..., Any]:
     return function
 
 
-def std(a: Any, axis: Any = None, *args: Any, ddof: float = 0, keepdims: Any = False, **more: Any) -> Any:
+def std(
+    a: Any, axis: Any = None, *args: Any, ddof: float = 0, keepdims: Any = False, **more: Any
+) -> Any:
     axes = range(a.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    if not ddof and not args and math.prod([a.shape[i] for i in axes]) <= 1:  # 0, and so is its derivative
+    # 0, and so is its derivative
+    if not ddof and not args and math.prod([a.shape[i] for i in axes]) <= 1:
         return np.sum(np.real(a) * 0.0, axis=axis, keepdims=keepdims)
     return np.std(a, axis, *args, ddof=ddof, keepdims=keepdims, **more)
 
 
-ARRAYS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (
-    reshape, ravel, transpose, swapaxes, expand_dims, squeeze, atleast_1d, atleast_2d, clip, dot, matmul, outer, std, append,
-)}  # fmt: skip
-ARRAYS |= {name: _reduction(name, getattr(np, name)) for name in ("sum", "mean", "prod", "max", "min")}
-SEQUENCES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (concatenate, stack, vstack, hstack)}
+ARRAYS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        reshape,
+        ravel,
+        transpose,
+        swapaxes,
+        expand_dims,
+        squeeze,
+        atleast_1d,
+        atleast_2d,
+        clip,
+        dot,
+        matmul,
+        outer,
+        std,
+        append,
+    )
+}
+ARRAYS |= {
+    name: _reduction(name, getattr(np, name)) for name in ("sum", "mean", "prod", "max", "min")
+}
+SEQUENCES: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (concatenate, stack, vstack, hstack)
+}
 SEQUENCES["row_stack"] = vstack

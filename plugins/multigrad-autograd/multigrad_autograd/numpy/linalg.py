@@ -16,14 +16,26 @@ from .table import NUMPY, wrap_namespace
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
     """Of one triangle, as in NumPy, with the signs and phases of vectors that NumPy gives."""
     triangle = mg.tril(a, k=-1) if UPLO.upper() == "L" else mg.triu(a, k=1)
-    values, vectors = mg.linalg.eigh(triangle + mg.conj(mg.matrix_transpose(triangle)) + mg.tril(mg.triu(a)))
-    overlap = np.sum(np.conj(value(vectors)) * raw.eigh(value(a), UPLO).eigenvectors, axis=-2, keepdims=True)
+    values, vectors = mg.linalg.eigh(
+        triangle + mg.conj(mg.matrix_transpose(triangle)) + mg.tril(mg.triu(a))
+    )
+    overlap = np.sum(
+        np.conj(value(vectors)) * raw.eigh(value(a), UPLO).eigenvectors, axis=-2, keepdims=True
+    )
     size = np.abs(overlap)
-    return EighResult(values, vectors * np.where(size > 0, overlap / np.where(size > 0, size, 1.0), 1.0))
+    return EighResult(
+        values, vectors * np.where(size > 0, overlap / np.where(size > 0, size, 1.0), 1.0)
+    )
 
 
 EighResult: Any = type(raw.eigh(np.eye(1)))
-_BOXED = {"eigh": _eigh, "inv": mg.linalg.inv, "det": mg.linalg.det, "slogdet": mg.linalg.slogdet, "eig": mg.linalg.eig}
+_BOXED = {
+    "eigh": _eigh,
+    "inv": mg.linalg.inv,
+    "det": mg.linalg.det,
+    "slogdet": mg.linalg.slogdet,
+    "eig": mg.linalg.eig,
+}
 globals().update(wrap_namespace(raw.__dict__, _BOXED))
 
 

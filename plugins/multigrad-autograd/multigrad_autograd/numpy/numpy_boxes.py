@@ -1,4 +1,6 @@
-"""`ArrayBox`, which HIPS autograd has in this module: every array of multigrad is an instance of it."""
+"""`ArrayBox`, which HIPS autograd has in this module: every array of multigrad is an instance of
+it.
+"""
 
 from ..tracer import Box as ArrayBox
 

@@ -18,7 +18,9 @@ def match_complex(target: Any, x: Any) -> Any:
 
 
 def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) -> Any:
-    """`x` summed over the axes along which an array was broadcast; `target_meta` is `metadata` of that array."""
+    """`x` summed over the axes along which an array was broadcast; `target_meta` is `metadata` of
+    that array.
+    """
     shape, ndim, _, is_complex = target_meta
     while np.ndim(x) > ndim:
         x = np.sum(x, axis=broadcast_idx)

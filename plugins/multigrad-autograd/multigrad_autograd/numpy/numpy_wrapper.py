@@ -1,4 +1,6 @@
-"""The names of `autograd.numpy` that are NumPy's, under the module in which HIPS autograd has them."""
+"""The names of `autograd.numpy` that are NumPy's, under the module in which HIPS autograd has
+them.
+"""
 
 from typing import Any
 

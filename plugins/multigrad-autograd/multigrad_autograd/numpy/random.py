@@ -1,4 +1,7 @@
-"""numpy.random: what it draws has no derivative. Arguments that require one are refused, unless `defvjp` defines it."""
+"""numpy.random: what it draws has no derivative.
+
+Arguments that require one are refused, unless `defvjp` defines it.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""NumPy's namespaces with functions that take boxes as well: `wrap_namespace` makes one, `NUMPY` is that of numpy itself."""
+"""NumPy's namespaces with functions that take boxes as well: `wrap_namespace` makes one, `NUMPY` is
+that of numpy itself.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,94 @@ from .wrapping import array, binary, constant, general, unary
 Function = Callable[..., Any]
 LARGE = 4096  # elements, from which on a plan of products is worth its time
 
-NONDIFFERENTIABLE = frozenset({
-    "floor", "ceil", "round", "rint", "around", "fix", "trunc", "all", "any", "argmax", "argmin", "argpartition", "argsort", "argwhere", "nonzero",
-    "flatnonzero", "count_nonzero", "searchsorted", "sign", "ndim", "shape", "floor_divide", "logical_and", "logical_or", "logical_not",
-    "logical_xor", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "allclose", "isclose", "array_equal", "array_equiv", "greater",
-    "greater_equal", "less", "less_equal", "equal", "not_equal", "iscomplexobj", "isrealobj", "iscomplex", "size", "isscalar", "isreal",
-    "zeros_like", "ones_like", "empty_like", "result_type", "signbit", "digitize", "isin", "lexsort", "nanargmax", "nanargmin", "can_cast",
-    "common_type", "broadcast_shapes", "array_repr", "array_str", "array2string",
-})  # fmt: skip
+NONDIFFERENTIABLE = frozenset(
+    {
+        "floor",
+        "ceil",
+        "round",
+        "rint",
+        "around",
+        "fix",
+        "trunc",
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "argpartition",
+        "argsort",
+        "argwhere",
+        "nonzero",
+        "flatnonzero",
+        "count_nonzero",
+        "searchsorted",
+        "sign",
+        "ndim",
+        "shape",
+        "floor_divide",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "logical_xor",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "isneginf",
+        "isposinf",
+        "allclose",
+        "isclose",
+        "array_equal",
+        "array_equiv",
+        "greater",
+        "greater_equal",
+        "less",
+        "less_equal",
+        "equal",
+        "not_equal",
+        "iscomplexobj",
+        "isrealobj",
+        "iscomplex",
+        "size",
+        "isscalar",
+        "isreal",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "result_type",
+        "signbit",
+        "digitize",
+        "isin",
+        "lexsort",
+        "nanargmax",
+        "nanargmin",
+        "can_cast",
+        "common_type",
+        "broadcast_shapes",
+        "array_repr",
+        "array_str",
+        "array2string",
+    }
+)
 """Functions whose results have no derivative: they are those of the values."""
 
 
+OF_SEQUENCES = frozenset(
+    {
+        "block",
+        "broadcast_arrays",
+        "choose",
+        "column_stack",
+        "concat",
+        "dstack",
+        "meshgrid",
+        "multi_dot",
+        "piecewise",
+        "select",
+    }
+)
+"""Functions that take lists of arrays.
 
-OF_SEQUENCES = frozenset({
-    "block", "broadcast_arrays", "choose", "column_stack", "concat", "dstack", "meshgrid", "multi_dot", "piecewise", "select",
-})  # fmt: skip
-"""Functions that take lists of arrays. In an argument of others a list with boxes in it is an array."""
+In an argument of others a list with boxes in it is an array.
+"""
 
 
 def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Function:
@@ -52,9 +126,11 @@ def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Function:
 
 
 def wrap_namespace(old: Mapping[str, Any], boxed: Mapping[str, Function]) -> dict[str, Any]:
-    """The names of a namespace of NumPy, with functions in the place of its functions; `boxed` are those on boxes.
+    """The names of a namespace of NumPy, with functions in the place of its functions; `boxed` are
+    those on boxes.
 
-    What has no counterpart, a class or a number, is what it was. A function without a derivative is a primitive, for which `defvjp` can define one.
+    What has no counterpart, a class or a number, is what it was. A function without a derivative is
+    a primitive, for which `defvjp` can define one.
     """
     found: dict[str, Any] = {}
     made: dict[int, Any] = {}
@@ -71,23 +147,33 @@ def wrap_namespace(old: Mapping[str, Any], boxed: Mapping[str, Function]) -> dic
 
 
 def drawing(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of numpy.random, with functions in the place of its functions that refuse what requires a derivative."""
-    return {name: _drawn(raw) if callable(raw) and not inspect.isclass(raw) else raw
-            for name, raw in old.items() if not name.startswith("__") and not inspect.ismodule(raw)}  # fmt: skip
+    """The names of numpy.random, with functions in the place of its functions that refuse what
+    requires a derivative.
+    """
+    return {
+        name: _drawn(raw) if callable(raw) and not inspect.isclass(raw) else raw
+        for name, raw in old.items()
+        if not name.startswith("__") and not inspect.ismodule(raw)
+    }
 
 
 def _drawn(raw: Any) -> Function:
     def refused(*args: Any, **kwargs: Any) -> Any:
         given, named = mapped(plain, args), mapped(plain, kwargs)
         if has_box(given) or has_box(named):
-            raise NotImplementedError(f"VJP of {raw.__name__} not defined: draw standard numbers, and shift and scale them")
+            raise NotImplementedError(
+                f"VJP of {raw.__name__} not defined: draw standard numbers, and shift and scale "
+                "them"
+            )
         return raw(*given, **named)
 
     return primitive(raw, otherwise=refused)
 
 
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
-    """As numpy.where; of Python's numbers and lists alone it gives Python's, as HIPS autograd does."""
+    """As numpy.where; of Python's numbers and lists alone it gives Python's, as HIPS autograd
+    does.
+    """
     if not args and not kwargs:
         return np.where(value(condition))
     if len(args) + len(kwargs) != 2:
@@ -97,7 +183,14 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     if has_box(x) or has_box(y):
         return _where(condition, x, y)
     raw = np.where(value(condition), x, y)
-    return raw if any(isinstance(leaf, (np.ndarray, np.generic)) or is_box(leaf) for leaf in leaves([condition, x, y])) else raw.tolist()
+    return (
+        raw
+        if any(
+            isinstance(leaf, (np.ndarray, np.generic)) or is_box(leaf)
+            for leaf in leaves([condition, x, y])
+        )
+        else raw.tolist()
+    )
 
 
 def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,7 +202,11 @@ def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
 
 def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
     """As numpy.full; the gradient of a box that fills the array is carried."""
-    return np.broadcast_to(fill_value, shape) if is_box(fill_value) else np.full(shape, fill_value, *args, **kwargs)
+    return (
+        np.broadcast_to(fill_value, shape)
+        if is_box(fill_value)
+        else np.full(shape, fill_value, *args, **kwargs)
+    )
 
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
@@ -131,8 +228,20 @@ class _Joined:
         if not any(map(has_box, parts)):
             return self._raw[key]
         if any(isinstance(p, str) for p in parts):
-            raise NotImplementedError("multigrad_autograd.numpy: r_ and c_ take no directives beside boxes; use concatenate")
-        return self._join([self._raw[p] if isinstance(p, slice) else array(p) if isinstance(p, (list, tuple)) else p for p in parts])
+            raise NotImplementedError(
+                "multigrad_autograd.numpy: r_ and c_ take no directives beside boxes; use "
+                "concatenate"
+            )
+        return self._join(
+            [
+                self._raw[p]
+                if isinstance(p, slice)
+                else array(p)
+                if isinstance(p, (list, tuple))
+                else p
+                for p in parts
+            ]
+        )
 
 
 def _in_rows(parts: list[Any]) -> Any:
@@ -145,7 +254,9 @@ def _in_columns(parts: list[Any]) -> Any:
 
 
 class _Integer(type):
-    """The type of NumPy's integer types as they are here: they make numbers and arrays of the values of boxes, and mean NumPy's otherwise."""
+    """The type of NumPy's integer types as they are here: they make numbers and arrays of the
+    values of boxes, and mean NumPy's otherwise.
+    """
 
     kind: type
 
@@ -171,9 +282,16 @@ def metadata(a: Any) -> tuple[Any, ...]:
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
-    "array": array, "where": where, "full": full, "full_like": full_like,
-    "r_": _Joined(np.r_, _in_rows), "c_": _Joined(np.c_, _in_columns), "newaxis": None,
-    "metadata": metadata, "make_diagonal": general(make_diagonal, make_diagonal), "__version__": np.__version__,
+    "array": array,
+    "where": where,
+    "full": full,
+    "full_like": full_like,
+    "r_": _Joined(np.r_, _in_rows),
+    "c_": _Joined(np.c_, _in_columns),
+    "newaxis": None,
+    "metadata": metadata,
+    "make_diagonal": general(make_diagonal, make_diagonal),
+    "__version__": np.__version__,
     **{name: _of_values(getattr(np, name)) for name in _INTEGERS},
-}  # fmt: skip
+}
 NUMPY: dict[str, Any] = wrap_namespace({**np.__dict__, "einsum": einsum}, ARRAYS) | _OWN

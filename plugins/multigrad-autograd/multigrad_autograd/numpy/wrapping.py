@@ -1,4 +1,6 @@
-"""How a function of NumPy becomes one that takes boxes as well: raw arrays go to NumPy, boxes to multigrad."""
+"""How a function of NumPy becomes one that takes boxes as well: raw arrays go to NumPy, boxes to
+multigrad.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,13 @@ def _like(raw: Any) -> Callable[[Function], Function]:
     return wraps(raw) if callable(raw) else lambda function: function
 
 
-def _called(raw: Function, op: Function, args: tuple[Any, ...], kwargs: dict[str, Any], sequences: bool = False) -> Any:
+def _called(
+    raw: Function,
+    op: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    sequences: bool = False,
+) -> Any:
     """`op` where there is a box among the arguments, else NumPy's function."""
     if not any(map(has_box, args)) and not (kwargs and any(map(has_box, kwargs.values()))):
         return raw(*args, **kwargs)
@@ -93,7 +101,9 @@ def listed(x: Any) -> Any:
 
 
 def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """As numpy.array, also of boxes, and of nested lists with boxes in them, whose gradients it carries."""
+    """As numpy.array, also of boxes, and of nested lists with boxes in them, whose gradients it
+    carries.
+    """
     if type(obj) not in (list, tuple):
         return _of_box(obj, *args, **kwargs) if is_box(obj) else np.array(obj, *args, **kwargs)
     if not has_box(obj):
@@ -103,13 +113,26 @@ def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _stacked(rows: Any) -> Any:
-    parts = [_stacked(x) if type(x) in (list, tuple) and has_box(x) else x if is_box(x) else np.asarray(x) for x in rows]
+    parts = [
+        _stacked(x)
+        if type(x) in (list, tuple) and has_box(x)
+        else x
+        if is_box(x)
+        else np.asarray(x)
+        for x in rows
+    ]
     return mg.stack(parts)
 
 
-def _of_box(x: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = None, subok: bool = False, ndmin: int = 0) -> Any:
+def _of_box(
+    x: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = None,
+    subok: bool = False,
+    ndmin: int = 0,
+) -> Any:
     if dtype is not None and np.dtype(dtype) != x.dtype:
         x = mg.astype(x, np.dtype(dtype))
     return mg.reshape(x, (1,) * (ndmin - x.ndim) + tuple(x.shape)) if x.ndim < ndmin else x
-
-

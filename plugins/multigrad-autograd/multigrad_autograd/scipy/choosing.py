@@ -1,7 +1,9 @@
-"""Which of two ways a function of SciPy goes: SciPy's own for raw arrays, multigrad's where an argument is an array of multigrad's.
+"""Which of two ways a function of SciPy goes: SciPy's own for raw arrays, multigrad's where an
+argument is an array of multigrad's.
 
-An array of multigrad's, a *box* to programs for HIPS autograd, is a Tensor or a layer of a transformation. Functions here take boxes, raw arrays,
-lists and numbers in any place. Only raw arguments give what SciPy gives, unchanged.
+An array of multigrad's, a *box* to programs for HIPS autograd, is a Tensor or a layer of a
+transformation. Functions here take boxes, raw arrays, lists and numbers in any place. Only raw
+arguments give what SciPy gives, unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +17,17 @@ import numpy as np
 import multigrad as mg
 from multigrad import extend
 
-__all__ = ["arrays", "boxed", "differentiable", "first_box", "operand", "operations", "positive", "refusing", "simple"]
+__all__ = [
+    "arrays",
+    "boxed",
+    "differentiable",
+    "first_box",
+    "operand",
+    "operations",
+    "positive",
+    "refusing",
+    "simple",
+]
 
 Function = Callable[..., Any]
 level_of = extend.level_of
@@ -40,7 +52,9 @@ def first_box(values: Iterable[Any]) -> Any:
 
 
 def operand(x: Any) -> Any:
-    """What an operation takes for an argument: a box or a float as it is, anything else as a NumPy array of a floating dtype."""
+    """What an operation takes for an argument: a box or a float as it is, anything else as a NumPy
+    array of a floating dtype.
+    """
     if type(x) is float or level_of(x):
         return x
     if type(x) is int:
@@ -52,20 +66,26 @@ def operand(x: Any) -> Any:
 
 
 def arrays(*values: Any) -> list[Any]:
-    """The values, with numbers as arrays of the dtype of the first box: rules of functions with parameters compute with these alone."""
+    """The values, with numbers as arrays of the dtype of the first box: rules of functions with
+    parameters compute with these alone.
+    """
     dtype = first_box(values).dtype
     return [np.asarray(x, dtype=dtype) if type(x) is float else x for x in values]
 
 
 def positive(x: Any) -> Any:
-    """A parameter that must be positive: x where it is, nan elsewhere, as SciPy's distributions have it."""
+    """A parameter that must be positive: x where it is, nan elsewhere, as SciPy's distributions
+    have it.
+    """
     if type(x) is float:
         return x if x > 0 else float("nan")
     return mg.where(x > 0, x, float("nan")) if level_of(x) else np.where(x > 0, x, np.nan)
 
 
 def simple(*values: Any) -> bool:
-    """Whether all values are floats or float64 arrays, of which most functions can be computed without looking at each argument."""
+    """Whether all values are floats or float64 arrays, of which most functions can be computed
+    without looking at each argument.
+    """
     for x in values:
         kind = type(x)
         if kind is np.ndarray:
@@ -77,7 +97,9 @@ def simple(*values: Any) -> bool:
 
 
 def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Function:
-    """A function that is `plain` where no argument is a box, else `boxes`, with what `operand` makes of the first `arrays` positional arguments."""
+    """A function that is `plain` where no argument is a box, else `boxes`, with what `operand`
+    makes of the first `arrays` positional arguments.
+    """
 
     @wraps(plain, assigned=("__doc__",), updated=())
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -94,13 +116,18 @@ def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Functio
 
 
 def refusing(name: str, plain: Function, instead: str = "") -> Function:
-    """SciPy's function `name`, which has no rule here: boxes that need a gradient raise NotImplementedError, constant ones give their values."""
+    """SciPy's function `name`, which has no rule here: boxes that need a gradient raise
+    NotImplementedError, constant ones give their values.
+    """
 
     @wraps(plain, updated=())
     def function(*args: Any, **kwargs: Any) -> Any:
         if not boxed(*args, *kwargs.values()):
             return plain(*args, **kwargs)
-        return plain(*[_value(name, x, instead) for x in args], **{k: _value(name, x, instead) for k, x in kwargs.items()})
+        return plain(
+            *[_value(name, x, instead) for x in args],
+            **{k: _value(name, x, instead) for k, x in kwargs.items()},
+        )
 
     return function
 
@@ -112,6 +139,8 @@ def _value(name: str, x: Any, instead: str) -> Any:
     if not level_of(x):
         return x
     if not isinstance(x, mg.Tensor) or x.requires_grad or level_of(x) > 1:
-        raise NotImplementedError(f"{name} has no derivative here{instead}. For its values alone pass x.detach(), or give it one by extend.primitive "
-                                  "and extend.defvjp")
+        raise NotImplementedError(
+            f"{name} has no derivative here{instead}. For its values alone pass x.detach(), or "
+            "give it one by extend.primitive and extend.defvjp"
+        )
     return x.numpy()

@@ -1,7 +1,8 @@
 """scipy.integrate: odeint, with the gradient of its solution by the adjoint equation.
 
-The adjoint method: L. S. Pontryagin et al., "The Mathematical Theory of Optimal Processes", 1962; in the form used here R. T. Q. Chen et al., "Neural
-Ordinary Differential Equations", 2018, appendix B: the solution, the cotangent of the state, that of the time and that of the parameters are
+The adjoint method: L. S. Pontryagin et al., "The Mathematical Theory of Optimal Processes", 1962;
+in the form used here R. T. Q. Chen et al., "Neural Ordinary Differential Equations", 2018, appendix
+B: the solution, the cotangent of the state, that of the time and that of the parameters are
 integrated together, backwards from each time of the solution to the one before.
 """
 
@@ -27,20 +28,24 @@ DERIVATIVES = ("Dfun", "col_deriv", "ml", "mu")
 
 
 def odeint(func: Function, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
-    """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t, as scipy.integrate.odeint, which computes it.
+    """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t, as
+    scipy.integrate.odeint, which computes it.
 
     y0       the state at t[0], of shape (n,)
     t        the times, of shape (m,), rising or falling
     args     further arguments of `func`: arrays, or nested lists, tuples and dictionaries of them
     options  as those of SciPy's function
 
-    Returns an array of shape (m, n), differentiable by y0, t and args. Of what `func` itself refers to there is no derivative, so a box that needs a
-    gradient and is not in `args` raises. With boxes, NotImplementedError is raised for full_output.
+    Returns an array of shape (m, n), differentiable by y0, t and args. Of what `func` itself refers
+    to there is no derivative, so a box that needs a gradient and is not in `args` raises. With
+    boxes, NotImplementedError is raised for full_output.
     """
     if not boxed(y0, t, *leaves(args)):
         return scipy.integrate.odeint(func, y0, t, args=args, **options)
     if options.pop("full_output", False):
-        raise NotImplementedError("odeint of boxes takes no full_output: what it adds has no derivative")
+        raise NotImplementedError(
+            "odeint of boxes takes no full_output: what it adds has no derivative"
+        )
     dynamics = _time_last(func) if options.pop("tfirst", False) else func
     args = tuple(mapped(_array, a) for a in args)
     return _solve(dynamics, options, _joined([_array(y0)]), _array(t), args)
@@ -50,11 +55,13 @@ def _time_last(func: Function) -> Function:
     return lambda y, t, *args: func(t, y, *args)
 
 
-
-
 def _forward(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -> Any:
     """SciPy's solution, on the values of the arguments."""
-    return mg.asarray(scipy.integrate.odeint(func, _values(y0), _values(t), args=left(mapped(_values, args)), **options))
+    return mg.asarray(
+        scipy.integrate.odeint(
+            func, _values(y0), _values(t), args=left(mapped(_values, args)), **options
+        )
+    )
 
 
 def _values(x: Any) -> Any:
@@ -70,13 +77,18 @@ def _kept(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -
 
 
 def _augmented(func: Function, n: int) -> Function:
-    """The dynamics of the state of `func`, its cotangent, and those of time and parameters, in one vector."""
+    """The dynamics of the state of `func`, its cotangent, and those of time and parameters, in one
+    vector.
+    """
 
     def dynamics(state: Any, t: Any, *args: Any) -> Any:
-        slope, pullback = transformations.vjp(rebinding(lambda y, t, args: _vector(func(y, t, *args))), state[:n], _array(t), args)
-        by_y, by_t, by_args = pullback(-state[n:2 * n])
+        slope, pullback = transformations.vjp(
+            rebinding(lambda y, t, args: _vector(func(y, t, *args))), state[:n], _array(t), args
+        )
+        by_y, by_t, by_args = pullback(-state[n : 2 * n])
         parts = [slope, by_y, by_t]
-        mapped(lambda _, x: parts.append(x), args, by_args)  # in the order of args, which that of dictionaries may not be
+        # in the order of args, which that of dictionaries may not be
+        mapped(lambda _, x: parts.append(x), args, by_args)
         return _joined(parts)
 
     return dynamics
@@ -109,11 +121,18 @@ def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tu
     by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in flat]
     times = []
     for i in range(y.shape[0] - 1, 0, -1):
-        moved = mg.sum(_vector(func(*known((y[i, :], t[i], *args)))) * g[i, :])  # of a later time: the solution there moves along its slope
+        # of a later time: the solution there moves along its slope
+        moved = mg.sum(_vector(func(*known((y[i, :], t[i], *args)))) * g[i, :])
         times.append(moved)
-        state = odeint(dynamics, _joined([y[i, :], by_y, by_t - moved, *by_args]), mg.stack([t[i], t[i - 1]]), args, **options)[1, :]
-        by_y, by_t = state[n:2 * n] + g[i - 1, :], state[2 * n]
-        by_args = _parts(state[2 * n + 1:], flat)
+        state = odeint(
+            dynamics,
+            _joined([y[i, :], by_y, by_t - moved, *by_args]),
+            mg.stack([t[i], t[i - 1]]),
+            args,
+            **options,
+        )[1, :]
+        by_y, by_t = state[n : 2 * n] + g[i - 1, :], state[2 * n]
+        by_args = _parts(state[2 * n + 1 :], flat)
     rest = list(by_args)
     return by_y, mg.stack([by_t, *times[::-1]]), mapped(lambda _: rest.pop(0), args)
 
@@ -124,7 +143,7 @@ def _parts(vector: Any, like: list[Any]) -> list[Any]:
     for x in like:
         shape = np.shape(x)
         size = int(np.prod(shape))
-        out.append(mg.reshape(vector[start:start + size], shape))
+        out.append(mg.reshape(vector[start : start + size], shape))
         start += size
     return out
 

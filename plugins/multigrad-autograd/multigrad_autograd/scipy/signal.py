@@ -1,12 +1,17 @@
 """scipy.signal: convolve, along chosen axes, with sums along others.
 
-Two bilinear operations carry it out, on arrays with one axis that stays, one that is summed over, and those that are convolved:
+Two bilinear operations carry it out, on arrays with one axis that stays, one that is summed over,
+and those that are convolved:
 
-    correlate(a, b)[m, n, x] = sum over d and u of a[m, d, x + u] b[n, d, u]            a: (m, d, *size), b: (n, d, *kernel)
-    spread(a, b)[m, n, y]    = sum over d and u of a[m, d, y - u] b[d, n, u]            a: (m, d, *size), b: (d, n, *kernel)
+    correlate(a, b)[m, n, x] = sum over d and u of a[m, d, x + u] b[n, d, u]
+    spread(a, b)[m, n, y]    = sum over d and u of a[m, d, y - u] b[d, n, u]
 
-The first is a correlation without padding, the second a full convolution. Each gradient of one of them is one of them, of the same arrays with axes
-exchanged, so derivatives of any order are products of matrices.
+`a` has the shape (m, d, *size). `b` has (n, d, *kernel) in the first, (d, n, *kernel) in the
+second.
+
+The first is a correlation without padding, the second a full convolution. Each gradient of one of
+them is one of them, of the same arrays with axes exchanged, so derivatives of any order are
+products of matrices.
 """
 
 from __future__ import annotations
@@ -28,12 +33,18 @@ Axes = tuple[Sequence[int], Sequence[int]]
 
 
 def _windows(a: Any, kernel: tuple[int, ...]) -> Any:
-    """The parts of `a` that kernels of that size see, as a matrix: rows by (d, *kernel), columns by (m, *places)."""
+    """The parts of `a` that kernels of that size see, as a matrix: rows by (d, *kernel), columns by
+    (m, *places).
+    """
     k = len(kernel)
-    view = np.lib.stride_tricks.sliding_window_view(a, kernel, axis=tuple(range(2, a.ndim))) if k else a
+    view = (
+        np.lib.stride_tricks.sliding_window_view(a, kernel, axis=tuple(range(2, a.ndim)))
+        if k
+        else a
+    )
     places = tuple(range(2, 2 + k))
     view = view.transpose(1, *range(2 + k, 2 + 2 * k), 0, *places)
-    return view.reshape(prod(view.shape[:1 + k]), -1)
+    return view.reshape(prod(view.shape[: 1 + k]), -1)
 
 
 def _correlate(a: Any, b: Any, /) -> Any:
@@ -46,7 +57,9 @@ def _correlate(a: Any, b: Any, /) -> Any:
 def _spread(a: Any, b: Any, /) -> Any:
     (m, d), size, n, kernel = a.shape[:2], a.shape[2:], b.shape[1], b.shape[2:]
     parts = (b.reshape(d, -1).T @ a.swapaxes(0, 1).reshape(d, -1)).reshape(n, *kernel, m, *size)
-    out = np.zeros((n, m, *[s + k - 1 for s, k in zip(size, kernel, strict=True)]), dtype=parts.dtype)
+    out = np.zeros(
+        (n, m, *[s + k - 1 for s, k in zip(size, kernel, strict=True)]), dtype=parts.dtype
+    )
     for place in product(*map(range, kernel)):
         seen: Any = (..., *[slice(u, u + s) for u, s in zip(place, size, strict=True)])
         out[seen] += parts[(slice(None), *place)]
@@ -61,26 +74,43 @@ def _conj(xp: Any, x: Any) -> Any:
     return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
 
 
-mg.registry.multilinear("hips.correlate(a, b, /)", forward={"numpy": _correlate}, chapter="hips",
-                        a=lambda xp, g, b: xp.hips.spread(g, _conj(xp, b)),
-                        b=lambda xp, g, a: _swapped(xp, _conj(xp, xp.hips.correlate(_swapped(xp, a), _conj(xp, _swapped(xp, g))))),
-                        doc="A correlation without padding, with a sum over the second axes.")
-mg.registry.multilinear("hips.spread(a, b, /)", forward={"numpy": _spread}, chapter="hips",
-                        a=lambda xp, g, b: xp.hips.correlate(g, _conj(xp, b)),
-                        b=lambda xp, g, a: _swapped(xp, xp.hips.correlate(_swapped(xp, g), _conj(xp, _swapped(xp, a)))),
-                        doc="A full convolution, with a sum over the second axis of a and the first of b.")
+mg.registry.multilinear(
+    "hips.correlate(a, b, /)",
+    forward={"numpy": _correlate},
+    chapter="hips",
+    a=lambda xp, g, b: xp.hips.spread(g, _conj(xp, b)),
+    b=lambda xp, g, a: _swapped(
+        xp, _conj(xp, xp.hips.correlate(_swapped(xp, a), _conj(xp, _swapped(xp, g))))
+    ),
+    doc="A correlation without padding, with a sum over the second axes.",
+)
+mg.registry.multilinear(
+    "hips.spread(a, b, /)",
+    forward={"numpy": _spread},
+    chapter="hips",
+    a=lambda xp, g, b: xp.hips.correlate(g, _conj(xp, b)),
+    b=lambda xp, g, a: _swapped(xp, xp.hips.correlate(_swapped(xp, g), _conj(xp, _swapped(xp, a)))),
+    doc="A full convolution, with a sum over the second axis of a and the first of b.",
+)
 
 
-def convolve(A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ()), mode: str = "full") -> Any:
-    """The convolution of A and B along pairs of axes, as a sum of products along other pairs, and as an outer product along those that remain.
+def convolve(
+    A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ()), mode: str = "full"
+) -> Any:
+    """The convolution of A and B along pairs of axes, as a sum of products along other pairs, and
+    as an outer product along those that remain.
 
-    axes      two sequences of equal length: the axes of A and of B that are convolved with each other; None means all, in order
-    dot_axes  two sequences of equal length: axes that are multiplied element by element and summed over
-    mode      the length along a convolved axis, as in scipy.signal.convolve: "full", n + k - 1; "same", that of A, cut out of the middle;
-              "valid", |n - k| + 1, where one array is at least as long as the other along all of these axes
+    axes      two sequences of equal length: the axes of A and of B that are convolved with each
+              other; None means all, in order
+    dot_axes  two sequences of equal length: axes that are multiplied element by element and summed
+              over
+    mode      the length along a convolved axis, as in scipy.signal.convolve: "full", n + k - 1;
+              "same", that of A, cut out of the middle; "valid", |n - k| + 1, where one array is at
+              least as long as the other along all of these axes
 
-    The axes of the result are those of A that are in neither, those of B, and then the convolved ones, in the order of `axes`. Raises ValueError
-    for another mode, for axes that do not match, and where in mode "valid" each array is the longer one along some axis.
+    The axes of the result are those of A that are in neither, those of B, and then the convolved
+    ones, in the order of `axes`. Raises ValueError for another mode, for axes that do not match,
+    and where in mode "valid" each array is the longer one along some axis.
     """
     A, B = (operand(A), operand(B)) if boxed(A, B) else (np.asarray(A), np.asarray(B))
     conv_a, conv_b = (range(A.ndim),) * 2 if axes is None else axes
@@ -89,15 +119,24 @@ def convolve(A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ())
     if mode not in ("full", "valid", "same"):
         raise ValueError(f"convolve: mode must be 'full', 'valid' or 'same', not {mode!r}")
     if len(conv_a) != len(conv_b) or len(dot_a) != len(dot_b):
-        raise ValueError(f"convolve: axes and dot_axes must name as many axes of A as of B; they are {axes} and {dot_axes}")
+        raise ValueError(
+            f"convolve: axes and dot_axes must name as many axes of A as of B; they are {axes} "
+            f"and {dot_axes}"
+        )
     rest_a = [i for i in range(A.ndim) if i not in (*conv_a, *dot_a)]
     rest_b = [i for i in range(B.ndim) if i not in (*conv_b, *dot_b)]
     kept = [A.shape[i] for i in rest_a] + [B.shape[i] for i in rest_b]
     a = _arranged(A, rest_a, dot_a, conv_a)
     b = _arranged(B, rest_b, dot_b, conv_b)
     if a.shape[1] != b.shape[1]:
-        raise ValueError(f"convolve: dot_axes {dot_axes} of shapes {A.shape} and {B.shape} differ in length")
-    out = _valid(a, b) if mode == "valid" else _call("spread", a, _permuted(b, (1, 0, *range(2, b.ndim))))
+        raise ValueError(
+            f"convolve: dot_axes {dot_axes} of shapes {A.shape} and {B.shape} differ in length"
+        )
+    out = (
+        _valid(a, b)
+        if mode == "valid"
+        else _call("spread", a, _permuted(b, (1, 0, *range(2, b.ndim))))
+    )
     if mode == "same":
         starts = [(k - 1) // 2 for k in b.shape[2:]]
         out = out[(..., *[slice(s, s + n) for s, n in zip(starts, a.shape[2:], strict=True)])]
@@ -113,14 +152,21 @@ def _valid(a: Any, b: Any) -> Any:
     if all(n <= k for n, k in pairs):
         out = _call("correlate", b, a[backwards])
         return _permuted(out, (1, 0, *range(2, out.ndim)))
-    raise ValueError(f"convolve: in mode 'valid' one array must be as long as the other along all convolved axes; their lengths are {pairs}")
+    raise ValueError(
+        "convolve: in mode 'valid' one array must be as long as the other along all convolved "
+        f"axes; their lengths are {pairs}"
+    )
 
 
 def _arranged(x: Any, rest: list[int], dot: list[int], conv: list[int]) -> Any:
-    """The array with one axis for those that remain, one for those that are summed over, and the convolved ones."""
+    """The array with one axis for those that remain, one for those that are summed over, and the
+    convolved ones.
+    """
     shape = x.shape
     x = _permuted(x, (*rest, *dot, *conv))
-    return _reshaped(x, (prod(shape[i] for i in rest), prod(shape[i] for i in dot), *[shape[i] for i in conv]))
+    return _reshaped(
+        x, (prod(shape[i] for i in rest), prod(shape[i] for i in dot), *[shape[i] for i in conv])
+    )
 
 
 def _permuted(x: Any, axes: tuple[int, ...]) -> Any:

@@ -1,7 +1,8 @@
 """scipy.special: gamma, beta, Bessel and error functions, logit, logsumexp.
 
-What multigrad-special has is taken from there. The rules of the others are those of the Digital Library of Mathematical Functions (DLMF), by number.
-Parameters (the order of a Bessel function, the shapes of an incomplete function) have no derivative: one that needs a gradient raises
+What multigrad-special has is taken from there. The rules of the others are those of the Digital
+Library of Mathematical Functions (DLMF), by number. Parameters (the order of a Bessel function, the
+shapes of an incomplete function) have no derivative: one that needs a gradient raises
 NotImplementedError.
 """
 
@@ -18,15 +19,46 @@ import multigrad as mg
 
 from .choosing import arrays, boxed, differentiable, operand, operations, simple
 
-__all__ = ["beta", "betainc", "betaln", "digamma", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammainc", "gammaincc", "gammaln",
-           "gammasgn", "i0", "i1", "iv", "ive", "j0", "j1", "jn", "logit", "logsumexp", "multigammaln", "polygamma", "psi", "rgamma", "y0", "y1",
-           "yn"]
+__all__ = [
+    "beta",
+    "betainc",
+    "betaln",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfinv",
+    "expit",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "i0",
+    "i1",
+    "iv",
+    "ive",
+    "j0",
+    "j1",
+    "jn",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "polygamma",
+    "psi",
+    "rgamma",
+    "y0",
+    "y1",
+    "yn",
+]
 
 Function = Callable[..., Any]
 
 
 def _offered(name: str, operation: Function | None = None) -> Function:
-    """SciPy's function for raw arrays; for boxes the operation, which is multigrad-special's of that name unless another is given."""
+    """SciPy's function for raw arrays; for boxes the operation, which is multigrad-special's of
+    that name unless another is given.
+    """
     boxes = getattr(operations.special, name) if operation is None else operation
     return differentiable(getattr(scipy.special, name), _named(name, boxes))
 
@@ -47,7 +79,9 @@ def _with_parameters(name: str) -> Function:
 
 def _declared(signature: str, doc: str, forward: Function, **partials: Any) -> Function:
     """Declare `hips.<signature>` for NumPy, and return the function of the operation."""
-    op = mg.registry.elementwise(f"hips.{signature}", doc=doc, chapter="hips", forward={"numpy": forward}, **partials)
+    op = mg.registry.elementwise(
+        f"hips.{signature}", doc=doc, chapter="hips", forward={"numpy": forward}, **partials
+    )
     return getattr(operations.hips, op.name.partition(".")[2])  # type: ignore[no-any-return]
 
 
@@ -73,7 +107,9 @@ psi = _offered("psi")
 
 def _order(n: Any) -> int:
     if boxed(n) or np.ndim(n):
-        raise NotImplementedError(f"polygamma of a box takes one order, an int, not {type(n).__name__}")
+        raise NotImplementedError(
+            f"polygamma of a box takes one order, an int, not {type(n).__name__}"
+        )
     return int(n)
 
 
@@ -87,24 +123,43 @@ polygamma = differentiable(scipy.special.polygamma, _named("polygamma", _polygam
 
 
 def _rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """-digamma(x) / gamma(x); below 1/2 by reflection, 1/gamma(x) = gamma(1 - x) sin(pi x) / pi (DLMF 5.5.3), which has no poles there."""
+    """-digamma(x) / gamma(x); below 1/2 by reflection, 1/gamma(x) = gamma(1 - x) sin(pi x) / pi
+    (DLMF 5.5.3), which has no poles there.
+    """
     low = x < 0.5
     left, right = xp.where(low, x, 0.0), xp.where(low, 1.0, x)
     angle = math.pi * left
-    reflected = xp.special.gamma(1 - left) * (xp.cos(angle) - xp.special.digamma(1 - left) * xp.sin(angle) / math.pi)
+    reflected = xp.special.gamma(1 - left) * (
+        xp.cos(angle) - xp.special.digamma(1 - left) * xp.sin(angle) / math.pi
+    )
     return xp.where(low, reflected, -xp.special.digamma(right) * ans)
 
 
 def _multigammaln_slope(xp: Any, a: Any, d: int) -> Any:
-    """multigammaln(a, d) is a constant and the sum of gammaln(a - j/2) for j below d (DLMF 35.3.4)."""
+    """multigammaln(a, d) is a constant and the sum of gammaln(a - j/2) for j below d (DLMF
+    35.3.4).
+    """
     return sum(xp.special.digamma(a - 0.5 * j) for j in range(d))
 
 
-rgamma = _offered("rgamma", _declared("rgamma(x, /)", "1 / gamma(x), which has no poles.", scipy.special.rgamma, x=_rgamma_slope))
-gammasgn = _offered("gammasgn", _declared("gammasgn(x, /)", "The sign of gamma(x).", scipy.special.gammasgn, x=0.0))
-_multigammaln = _declared("multigammaln(a, /, d)", "The logarithm of the multivariate gamma function of dimension d.", scipy.special.multigammaln,
-                          a=_multigammaln_slope)
-multigammaln = differentiable(scipy.special.multigammaln, _named("multigammaln", lambda a, d: _multigammaln(a, int(d))), 1)
+rgamma = _offered(
+    "rgamma",
+    _declared(
+        "rgamma(x, /)", "1 / gamma(x), which has no poles.", scipy.special.rgamma, x=_rgamma_slope
+    ),
+)
+gammasgn = _offered(
+    "gammasgn", _declared("gammasgn(x, /)", "The sign of gamma(x).", scipy.special.gammasgn, x=0.0)
+)
+_multigammaln = _declared(
+    "multigammaln(a, /, d)",
+    "The logarithm of the multivariate gamma function of dimension d.",
+    scipy.special.multigammaln,
+    a=_multigammaln_slope,
+)
+multigammaln = differentiable(
+    scipy.special.multigammaln, _named("multigammaln", lambda a, d: _multigammaln(a, int(d))), 1
+)
 
 # ----- Bessel functions: DLMF 10.6.1 and 10.29.1 -----
 
@@ -125,10 +180,27 @@ def _ive_slope(xp: Any, v: Any, z: Any, ans: Any) -> Any:
     return 0.5 * (xp.hips.ive(v - 1, z) + xp.hips.ive(v + 1, z)) - xp.sign(z) * ans
 
 
-_jv = _declared("jv(v, z, /)", "The Bessel function of the first kind; differentiable by z.", scipy.special.jv, z=_jv_slope)
-_yv = _declared("yv(v, z, /)", "The Bessel function of the second kind; differentiable by z.", scipy.special.yv, z=_yv_slope)
-_iv = _declared("iv(v, z, /)", "The modified Bessel function of the first kind; differentiable by z.", scipy.special.iv, z=_iv_slope)
-_ive = _declared("ive(v, z, /)", "exp(-|z|) iv(v, z); differentiable by z.", scipy.special.ive, z=_ive_slope)
+_jv = _declared(
+    "jv(v, z, /)",
+    "The Bessel function of the first kind; differentiable by z.",
+    scipy.special.jv,
+    z=_jv_slope,
+)
+_yv = _declared(
+    "yv(v, z, /)",
+    "The Bessel function of the second kind; differentiable by z.",
+    scipy.special.yv,
+    z=_yv_slope,
+)
+_iv = _declared(
+    "iv(v, z, /)",
+    "The modified Bessel function of the first kind; differentiable by z.",
+    scipy.special.iv,
+    z=_iv_slope,
+)
+_ive = _declared(
+    "ive(v, z, /)", "exp(-|z|) iv(v, z); differentiable by z.", scipy.special.ive, z=_ive_slope
+)
 
 jn = _offered("jn", lambda v, x: _jv(*arrays(v, x)))
 yn = _offered("yn", lambda v, x: _yv(*arrays(v, x)))
@@ -141,8 +213,15 @@ y1 = _offered("y1", lambda x: _yv(*arrays(1.0, x)))
 
 # ----- the inverse of erfc -----
 
-erfcinv = _offered("erfcinv", _declared("erfcinv(x, /)", "The inverse of erfc; nan outside [0, 2].", scipy.special.erfcinv,
-                                        x=lambda xp, ans: -0.5 * math.sqrt(math.pi) * xp.exp(ans * ans)))
+erfcinv = _offered(
+    "erfcinv",
+    _declared(
+        "erfcinv(x, /)",
+        "The inverse of erfc; nan outside [0, 2].",
+        scipy.special.erfcinv,
+        x=lambda xp, ans: -0.5 * math.sqrt(math.pi) * xp.exp(ans * ans),
+    ),
+)
 
 # ----- logsumexp -----
 
@@ -171,7 +250,9 @@ def _logsumexp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: bool)
 
 
 def _logsumexp_forward(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest elements are taken out, so that nothing overflows, and counted, so that what the others add is not lost beside 1."""
+    """The largest elements are taken out, so that nothing overflows, and counted, so that what the
+    others add is not lost beside 1.
+    """
     top = np.max(x, axis=axis, keepdims=True)
     if not np.isfinite(top).all():
         return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
@@ -183,14 +264,26 @@ def _logsumexp_forward(x: Any, /, axis: Any = None, keepdims: bool = False) -> A
     return out if keepdims else np.squeeze(out, axis=axis)[()]
 
 
-mg.registry.define("hips.logsumexp(x, /, axis=None, keepdims=False)", x=_logsumexp_vjp, jvp=_logsumexp_jvp, batching="axis", chapter="hips",
-                   forward={"numpy": _logsumexp_forward}, doc="log(sum(exp(x))) along an axis.")
+mg.registry.define(
+    "hips.logsumexp(x, /, axis=None, keepdims=False)",
+    x=_logsumexp_vjp,
+    jvp=_logsumexp_jvp,
+    batching="axis",
+    chapter="hips",
+    forward={"numpy": _logsumexp_forward},
+    doc="log(sum(exp(x))) along an axis.",
+)
 _logsumexp: Function = operations.hips.logsumexp
 
 
-def _logsumexp_of_boxes(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+def _logsumexp_of_boxes(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
     if return_sign:
-        raise NotImplementedError("logsumexp of a box takes no return_sign=True: compute the sign by sign(sum(b * exp(a)))")
+        raise NotImplementedError(
+            "logsumexp of a box takes no return_sign=True: compute the sign by sign(sum(b * "
+            "exp(a)))"
+        )
     if b is None or (type(b) in (int, float) and b == 1):
         return _logsumexp(a, axis, keepdims)
     top = mg.max(a, axis=axis, keepdims=True) if boxed(a) else np.max(a, axis=axis, keepdims=True)
@@ -204,8 +297,12 @@ def _reduced(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(shape) if i not in gone])
 
 
-def _raw_logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """SciPy's value, and where there is no more than an array and an axis without its ways for all kinds of arrays."""
+def _raw_logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """SciPy's value, and where there is no more than an array and an axis without its ways for all
+    kinds of arrays.
+    """
     if b is None and not return_sign and type(a) is np.ndarray and a.size and simple(a):
         return _logsumexp_forward(a, axis, keepdims)
     return scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)

@@ -1,16 +1,39 @@
 """The operations and their rules, a family of functions a module.
 
-What a rule keeps is what its parameters name; what it does at a singular point stands beside it. The names are SciPy's, so SciPy finds
-them: with SCIPY_ARRAY_API=1, `scipy.special.erf(tensor)` asks the namespace of its argument for `special.erf`.
+What a rule keeps is what its parameters name; what it does at a singular point stands beside it.
+The names are SciPy's, so SciPy finds them: with SCIPY_ARRAY_API=1, `scipy.special.erf(tensor)` asks
+the namespace of its argument for `special.erf`.
 """
 
 from __future__ import annotations
 
 import multigrad as mg
 
-from . import bessel, elementary, elliptic, entropy, error, gamma, incomplete_beta, incomplete_gamma, integrals, zeta
+from . import (
+    bessel,
+    elementary,
+    elliptic,
+    entropy,
+    error,
+    gamma,
+    incomplete_beta,
+    incomplete_gamma,
+    integrals,
+    zeta,
+)
 
-FAMILIES = (bessel, elementary, elliptic, entropy, error, gamma, incomplete_beta, incomplete_gamma, integrals, zeta)
+FAMILIES = (
+    bessel,
+    elementary,
+    elliptic,
+    entropy,
+    error,
+    gamma,
+    incomplete_beta,
+    incomplete_gamma,
+    integrals,
+    zeta,
+)
 
 
 def declarations() -> list[mg.registry.Op]:

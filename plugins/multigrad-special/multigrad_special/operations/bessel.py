@@ -11,7 +11,9 @@ from ..standard.forms import order
 from .declare import OF_JAX, declare
 
 TERMS = 32
-"""Of an asymptotic series, enough where the argument is above 16 and half of the square of the order."""
+"""Of an asymptotic series, enough where the argument is above 16 and half of the square of the
+order.
+"""
 
 
 def _around(xp: Any, name: str, v: Any, z: Any) -> tuple[Any, Any]:
@@ -21,13 +23,17 @@ def _around(xp: Any, name: str, v: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _falling(xp: Any, name: str, v: Any, z: Any) -> Any:
-    """The slope of the functions J and Y (DLMF 10.6.1): half of what is below less what is above."""
+    """The slope of the functions J and Y (DLMF 10.6.1): half of what is below less what is
+    above.
+    """
     below, above = _around(xp, name, v, z)
     return 0.5 * (below - above)
 
 
 def _rising(xp: Any, name: str, v: Any, z: Any) -> Any:
-    """The slope of the functions I, and of K with the other sign (DLMF 10.29.1): the mean of what is below and above."""
+    """The slope of the functions I, and of K with the other sign (DLMF 10.29.1): the mean of what
+    is below and above.
+    """
     below, above = _around(xp, name, v, z)
     return 0.5 * (below + above)
 
@@ -38,17 +44,25 @@ def _from_pole(xp: Any, z: Any, ans: Any, slope: Any) -> Any:
 
 
 def _slope_far_out(xp: Any, v: Any, x: Any, sign: float) -> Any:
-    """The derivative, term by term, of the asymptotic series of exp(x) K (sign 1) and of exp(-x) I (sign -1): DLMF 10.40.1 and 10.40.2."""
+    """The derivative, term by term, of the asymptotic series of exp(x) K (sign 1) and of exp(-x) I
+    (sign -1): DLMF 10.40.1 and 10.40.2.
+    """
     square = 4 * v * v
     term, total = xp.ones_like(x), 0.5 * xp.ones_like(x)
     for k in range(1, TERMS):
         term = term * ((square - (2 * k - 1) ** 2) / (8 * k) * sign) / x
         total = total + (k + 0.5) * term
-    return -total * (math.sqrt(math.pi / 2) if sign > 0 else 1 / math.sqrt(2 * math.pi)) / (x * xp.sqrt(x))
+    return (
+        -total
+        * (math.sqrt(math.pi / 2) if sign > 0 else 1 / math.sqrt(2 * math.pi))
+        / (x * xp.sqrt(x))
+    )
 
 
 def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
-    """The slope of exp(z) K or exp(-|z|) I: what is near by recurrence, which cancels far out, where the asymptotic series is exact."""
+    """The slope of exp(z) K or exp(-|z|) I: what is near by recurrence, which cancels far out,
+    where the asymptotic series is exact.
+    """
     size = xp.abs(z)
     limit = 16 + v * v / 2 + 0 * size
     far = size > limit
@@ -57,7 +71,10 @@ def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
 
 
 def _slope_of_scaled_i(xp: Any, v: Any, z: Any, ans: Any, mean: Any, even: Any) -> Any:
-    """With the factor exp(-|z|) there is a kink at 0 in even orders; the slope there is 0. It is odd where the function is even."""
+    """With the factor exp(-|z|) there is a kink at 0 in even orders; the slope there is 0.
+
+    It is odd where the function is even.
+    """
     side = xp.sign(z)
     slope = _slope_of_scaled(xp, v, z, mean - side * ans, -1.0)
     far = xp.abs(z) > 16 + v * v / 2
@@ -79,11 +96,20 @@ def _slope_of_i0e(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def _slope_of_i1e(xp: Any, x: Any, ans: Any) -> Any:
-    return _slope_of_scaled_i(xp, xp.ones_like(x), x, ans, 0.5 * (xp.special.i0e(x) + xp.special.ive(xp.full_like(x, 2.0), x)), x != x)
+    return _slope_of_scaled_i(
+        xp,
+        xp.ones_like(x),
+        x,
+        ans,
+        0.5 * (xp.special.i0e(x) + xp.special.ive(xp.full_like(x, 2.0), x)),
+        x != x,
+    )
 
 
 def _slope_of_k0e(xp: Any, x: Any, ans: Any) -> Any:
-    return _from_pole(xp, x, ans, _slope_of_scaled(xp, xp.zeros_like(x), x, ans - xp.special.k1e(x), 1.0))
+    return _from_pole(
+        xp, x, ans, _slope_of_scaled(xp, xp.zeros_like(x), x, ans - xp.special.k1e(x), 1.0)
+    )
 
 
 def _slope_of_k1e(xp: Any, x: Any, ans: Any) -> Any:
@@ -92,36 +118,90 @@ def _slope_of_k1e(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """Slopes are differences and means of neighbouring orders: nothing is divided by x, so 0 is a point like any other."""
+    """Slopes are differences and means of neighbouring orders: nothing is divided by x, so 0 is a
+    point like any other.
+    """
     return [*_first_and_second(), *_modified(), *_scaled()]
 
 
 def _first_and_second() -> list[mg.registry.Op]:
     return [
         declare("j0(x, /)", "The Bessel function of order 0.", x=lambda xp, x: -xp.special.j1(x)),
-        declare("j1(x, /)", "The Bessel function of order 1.", x=lambda xp, x: 0.5 * (xp.special.j0(x) - xp.special.jv(xp.full_like(x, 2.0), x))),
-        declare("jv(v, z, /)", "The Bessel function of any real order v.", cupy=None, z=lambda xp, v, z: _falling(xp, "jv", v, z)),
-        declare("y0(x, /)", "The Bessel function of the second kind, of order 0.", x=lambda xp, x: -xp.special.y1(x)),
-        declare("y1(x, /)", "The Bessel function of the second kind, of order 1.",
-             x=lambda xp, x, ans: _from_pole(xp, x, ans, 0.5 * (xp.special.y0(x) - xp.special.yn(xp.full_like(x, 2.0), x)))),
-        declare("yn(n, x, /)", "The Bessel function of the second kind, of an integer order n.",
-             x=lambda xp, n, x, ans: _from_pole(xp, x, ans, _falling(xp, "yn", n, x))),
-        declare("yv(v, z, /)", "The Bessel function of the second kind, of any real order v.", cupy=None,
-             z=lambda xp, v, z, ans: _from_pole(xp, z, ans, _falling(xp, "yv", v, z))),
+        declare(
+            "j1(x, /)",
+            "The Bessel function of order 1.",
+            x=lambda xp, x: 0.5 * (xp.special.j0(x) - xp.special.jv(xp.full_like(x, 2.0), x)),
+        ),
+        declare(
+            "jv(v, z, /)",
+            "The Bessel function of any real order v.",
+            cupy=None,
+            z=lambda xp, v, z: _falling(xp, "jv", v, z),
+        ),
+        declare(
+            "y0(x, /)",
+            "The Bessel function of the second kind, of order 0.",
+            x=lambda xp, x: -xp.special.y1(x),
+        ),
+        declare(
+            "y1(x, /)",
+            "The Bessel function of the second kind, of order 1.",
+            x=lambda xp, x, ans: _from_pole(
+                xp, x, ans, 0.5 * (xp.special.y0(x) - xp.special.yn(xp.full_like(x, 2.0), x))
+            ),
+        ),
+        declare(
+            "yn(n, x, /)",
+            "The Bessel function of the second kind, of an integer order n.",
+            x=lambda xp, n, x, ans: _from_pole(xp, x, ans, _falling(xp, "yn", n, x)),
+        ),
+        declare(
+            "yv(v, z, /)",
+            "The Bessel function of the second kind, of any real order v.",
+            cupy=None,
+            z=lambda xp, v, z, ans: _from_pole(xp, z, ans, _falling(xp, "yv", v, z)),
+        ),
     ]
 
 
 def _modified() -> list[mg.registry.Op]:
     return [
-        declare("i0(x, /)", "The modified Bessel function of order 0.", jax=OF_JAX, x=lambda xp, x: xp.special.i1(x)),
-        declare("i1(x, /)", "The modified Bessel function of order 1.", jax=OF_JAX,
-                x=lambda xp, x: 0.5 * (xp.special.i0(x) + xp.special.iv(xp.full_like(x, 2.0), x))),
-        declare("iv(v, z, /)", "The modified Bessel function of any real order v.", cupy=None, z=lambda xp, v, z: _rising(xp, "iv", v, z)),
-        declare("k0(x, /)", "The modified Bessel function of the second kind, of order 0.", cupy=None, x=lambda xp, x: -xp.special.k1(x)),
-        declare("k1(x, /)", "The modified Bessel function of the second kind, of order 1.", cupy=None,
-             x=lambda xp, x: -0.5 * (xp.special.k0(x) + xp.special.kv(xp.full_like(x, 2.0), x))),
-        declare("kv(v, z, /)", "The modified Bessel function of the second kind, of any real order v.", cupy=None,
-             z=lambda xp, v, z: -_rising(xp, "kv", v, z)),
+        declare(
+            "i0(x, /)",
+            "The modified Bessel function of order 0.",
+            jax=OF_JAX,
+            x=lambda xp, x: xp.special.i1(x),
+        ),
+        declare(
+            "i1(x, /)",
+            "The modified Bessel function of order 1.",
+            jax=OF_JAX,
+            x=lambda xp, x: 0.5 * (xp.special.i0(x) + xp.special.iv(xp.full_like(x, 2.0), x)),
+        ),
+        declare(
+            "iv(v, z, /)",
+            "The modified Bessel function of any real order v.",
+            cupy=None,
+            z=lambda xp, v, z: _rising(xp, "iv", v, z),
+        ),
+        declare(
+            "k0(x, /)",
+            "The modified Bessel function of the second kind, of order 0.",
+            cupy=None,
+            x=lambda xp, x: -xp.special.k1(x),
+        ),
+        declare(
+            "k1(x, /)",
+            "The modified Bessel function of the second kind, of order 1.",
+            cupy=None,
+            x=lambda xp, x: -0.5 * (xp.special.k0(x) + xp.special.kv(xp.full_like(x, 2.0), x)),
+        ),
+        declare(
+            "kv(v, z, /)",
+            "The modified Bessel function of the second kind, of any real order v.",
+            cupy=None,
+            z=lambda xp, v, z: -_rising(xp, "kv", v, z),
+        ),
     ]
 
 

@@ -1,4 +1,6 @@
-"""How an operation of this plugin is declared: its name, where each library's forward is, its partial derivatives."""
+"""How an operation of this plugin is declared: its name, where each library's forward is, its
+partial derivatives.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,27 @@ CALLS_SCIPY = "multigrad_special.on_jax_by_scipy:"
 OF_CUPY = "cupyx.scipy.special:"
 
 
-def declare(signature: str, doc: str, *, numpy: str | None = ON_NUMPY, jax: str | None = ON_JAX, cupy: str | None = OF_CUPY,
-            **partials: Any) -> mg.registry.Op:
+def declare(
+    signature: str,
+    doc: str,
+    *,
+    numpy: str | None = ON_NUMPY,
+    jax: str | None = ON_JAX,
+    cupy: str | None = OF_CUPY,
+    **partials: Any,
+) -> mg.registry.Op:
     """Declare the elementwise operation `special.<signature>`.
 
-    `numpy`, `jax` and `cupy` say where its forward on that library is: in a module ("module:"), under the name of the operation; elsewhere
-    ("module:name"); or None, in `standard`, as for any other library.
+    `numpy`, `jax` and `cupy` say where its forward on that library is: in a module ("module:"),
+    under the name of the operation; elsewhere ("module:name"); or None, in `standard`, as for any
+    other library.
     """
     name = signature.partition("(")[0]
-    forward = {backend: f"{place}{name}" if place.endswith(":") else place
-               for backend, place in (("numpy", numpy), ("jax", jax), ("cupy", cupy), ("*", STANDARD)) if place is not None}
-    return mg.registry.elementwise(f"special.{signature}", doc=doc, chapter="special", forward=forward, **partials)
+    forward = {
+        backend: f"{place}{name}" if place.endswith(":") else place
+        for backend, place in (("numpy", numpy), ("jax", jax), ("cupy", cupy), ("*", STANDARD))
+        if place is not None
+    }
+    return mg.registry.elementwise(
+        f"special.{signature}", doc=doc, chapter="special", forward=forward, **partials
+    )

@@ -1,4 +1,6 @@
-"""Roots, powers, trigonometry in degrees, transformations of Box and Cox, losses: what is made of elementary functions."""
+"""Roots, powers, trigonometry in degrees, transformations of Box and Cox, losses: what is made of
+elementary functions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ LN2, LN10 = math.log(2), math.log(10)
 
 
 def _exprel_slope(xp: Any, x: Any) -> Any:
-    """The integral of t exp(x t) over t from 0 to 1: near 0 by its power series, elsewhere (exp(x) (x - 1) + 1) / x**2 without cancellation."""
+    """The integral of t exp(x t) over t from 0 to 1: near 0 by its power series, elsewhere (exp(x)
+    (x - 1) + 1) / x**2 without cancellation.
+    """
     near = xp.abs(x) < 2
     u = xp.where(near, x, 0.0)
     series = xp.zeros_like(u)
@@ -32,7 +36,8 @@ def _exprel_slope(xp: Any, x: Any) -> Any:
 def _log1p_ratio_slope(xp: Any, v: Any) -> Any:
     """(1 + v) times the derivative of log1p(v) / v, that is (v - (1 + v) log1p(v)) / v**2.
 
-    Near 0 by the series of artanh in s = v / (2 + v), which is half of log1p(v): its terms hardly cancel.
+    Near 0 by the series of artanh in s = v / (2 + v), which is half of log1p(v): its terms hardly
+    cancel.
     """
     near = xp.abs(v) < 0.5
     u = xp.where(near, v, 0.0)
@@ -46,7 +51,9 @@ def _log1p_ratio_slope(xp: Any, v: Any) -> Any:
 
 
 def _sinc_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """Near 0 the derivative of the power series, elsewhere (cos(pi x) - sinc(x)) / x, of x less an even number, which is exact."""
+    """Near 0 the derivative of the power series, elsewhere (cos(pi x) - sinc(x)) / x, of x less an
+    even number, which is exact.
+    """
     near = xp.abs(x) < 0.5
     square = xp.where(near, (math.pi * x) ** 2, 0.0)
     series = xp.zeros_like(square)
@@ -77,10 +84,14 @@ def _boxcox1p_by_lmbda(xp: Any, x: Any, lmbda: Any) -> Any:
 
 
 def _transformed_by_lmbda(xp: Any, logarithm: Any, lmbda: Any) -> Any:
-    """L**2 times the slope of exprel at lmbda L, L being the logarithm; where that is -inf and lmbda is positive, 1 / lmbda**2."""
+    """L**2 times the slope of exprel at lmbda L, L being the logarithm; where that is -inf and
+    lmbda is positive, 1 / lmbda**2.
+    """
     lost = (logarithm == -math.inf) & (lmbda > 0)
     known = xp.where(lost, 0.0, logarithm)
-    return xp.where(lost, 1 / xp.where(lost, lmbda, 1.0) ** 2, known * known * _exprel_slope(xp, lmbda * known))
+    return xp.where(
+        lost, 1 / xp.where(lost, lmbda, 1.0) ** 2, known * known * _exprel_slope(xp, lmbda * known)
+    )
 
 
 def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
@@ -88,12 +99,16 @@ def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
     x, lmbda = floats(xp, x, lmbda)
     edge = x == -1
     inside = xp.where(edge | (x < -1), 0.0, x)
-    slope = xp.where(edge, xp.where(edge, 0.0, inside + 1) ** (lmbda - 1), xp.exp((lmbda - 1) * xp.log1p(inside)))
+    slope = xp.where(
+        edge, xp.where(edge, 0.0, inside + 1) ** (lmbda - 1), xp.exp((lmbda - 1) * xp.log1p(inside))
+    )
     return xp.where(x < -1, math.nan, slope)
 
 
 def _restored_slope(xp: Any, y: Any, lmbda: Any) -> Any:
-    """The slope of inv_boxcox by y, (1 + lmbda y)**(1 / lmbda - 1); at the end of its domain 0, 1 or inf."""
+    """The slope of inv_boxcox by y, (1 + lmbda y)**(1 / lmbda - 1); at the end of its domain 0, 1
+    or inf.
+    """
     y, lmbda = floats(xp, y, lmbda)
     base = 1 + lmbda * y
     end = base == 0
@@ -121,12 +136,18 @@ def _huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
 
 
 def _pseudo_huber_by_r(xp: Any, delta: Any, r: Any) -> Any:
-    """r / sqrt(1 + (r / delta)**2); beyond delta of the inverse quotient, so that its own derivatives do not cancel."""
+    """r / sqrt(1 + (r / delta)**2); beyond delta of the inverse quotient, so that its own
+    derivatives do not cancel.
+    """
     delta, r = floats(xp, delta, r)
     far = xp.abs(r) > delta
     inverse = xp.where(far, delta, 0.0) / xp.where(far, r, 1.0)
     quotient = xp.where(far, 0.0, r) / xp.where(far | (delta == 0), 1.0, delta)
-    slope = xp.where(far, delta * xp.sign(r) / xp.sqrt(1 + inverse * inverse), r / xp.sqrt(1 + quotient * quotient))
+    slope = xp.where(
+        far,
+        delta * xp.sign(r) / xp.sqrt(1 + inverse * inverse),
+        r / xp.sqrt(1 + quotient * quotient),
+    )
     return xp.where(delta < 0, math.nan, slope)
 
 
@@ -141,36 +162,95 @@ def _pseudo_huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.",
-                x=lambda xp, g, ans: g / (3 * ans * ans)),
+        declare(
+            "cbrt(x, /)",
+            "The real cube root of each element. The gradient at 0 is inf.",
+            x=lambda xp, g, ans: g / (3 * ans * ans),
+        ),
         declare("exp2(x, /)", "2 to the power of each element.", x=lambda xp, ans: ans * LN2),
-        declare("sinc(x, /)", "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate near 0.", x=_sinc_slope),
+        declare(
+            "sinc(x, /)",
+            "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate "
+            "near 0.",
+            x=_sinc_slope,
+        ),
         declare("exp10(x, /)", "10 to the power of each element.", x=lambda xp, ans: ans * LN10),
         declare("cosm1(x, /)", "cos(x) - 1, accurate near 0.", x=lambda xp, x: -xp.sin(x)),
-        declare("exprel(x, /)", "(exp(x) - 1) / x, 1 at 0. Derivatives of every order are accurate near 0.", x=_exprel_slope),
-        declare("sindg(x, /)", "The sine of an angle in degrees, exact at multiples of 90.", x=lambda xp, x: DEGREE * xp.special.cosdg(x)),
-        declare("cosdg(x, /)", "The cosine of an angle in degrees, exact at multiples of 90.", x=lambda xp, x: -DEGREE * xp.special.sindg(x)),
-        # SciPy's and cupyx's lose digits near the poles, cotdg(1e-9) more than half of them, and give 0 beyond 1e14.
-        declare("tandg(x, /)", "The tangent of an angle in degrees; inf at its poles, and the gradient as well.",
-                numpy=None, cupy=None,
-                x=lambda xp, ans: DEGREE * (1 + ans * ans)),
-        declare("cotdg(x, /)", "The cotangent of an angle in degrees; inf at its poles, where the gradient is -inf.",
-                numpy=None, cupy=None,
-                x=lambda xp, ans: -DEGREE * (1 + ans * ans)),
-        declare("radian(d, m, s, /)", "An angle in degrees, minutes and seconds as radians.", d=DEGREE, m=DEGREE / 60, s=DEGREE / 3600),
-        declare("boxcox(x, lmbda, /)",
-                "The transformation of Box and Cox, (x**lmbda - 1) / lmbda, log(x) where lmbda is 0; nan where x is negative.",
-                x=_boxcox_by_x, lmbda=_boxcox_by_lmbda),
-        declare("boxcox1p(x, lmbda, /)", "boxcox(1 + x, lmbda), accurate near 0; nan where x is below -1.", x=_boxcox1p_by_x,
-                lmbda=_boxcox1p_by_lmbda),
-        declare("inv_boxcox(y, lmbda, /)", "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0.",
-                y=_restored_slope, lmbda=_restored_by_lmbda),
-        declare("inv_boxcox1p(y, lmbda, /)", "The inverse of boxcox1p: inv_boxcox(y, lmbda) - 1, accurate near 0.",
-                y=_restored_slope, lmbda=_restored_by_lmbda),
-        declare("huber(delta, r, /)",
-                "Huber's loss: r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; inf where delta is negative.",
-                delta=_huber_by_delta, r=_huber_by_r),
-        declare("pseudo_huber(delta, r, /)",
-                "The smooth loss of Huber, delta**2 (sqrt(1 + (r / delta)**2) - 1); inf where delta is negative.",
-                delta=_pseudo_huber_by_delta, r=_pseudo_huber_by_r),
+        declare(
+            "exprel(x, /)",
+            "(exp(x) - 1) / x, 1 at 0. Derivatives of every order are accurate near 0.",
+            x=_exprel_slope,
+        ),
+        declare(
+            "sindg(x, /)",
+            "The sine of an angle in degrees, exact at multiples of 90.",
+            x=lambda xp, x: DEGREE * xp.special.cosdg(x),
+        ),
+        declare(
+            "cosdg(x, /)",
+            "The cosine of an angle in degrees, exact at multiples of 90.",
+            x=lambda xp, x: -DEGREE * xp.special.sindg(x),
+        ),
+        # SciPy's and cupyx's lose digits near the poles, cotdg(1e-9) more than half of them, and
+        # give 0 beyond 1e14.
+        declare(
+            "tandg(x, /)",
+            "The tangent of an angle in degrees; inf at its poles, and the gradient as well.",
+            numpy=None,
+            cupy=None,
+            x=lambda xp, ans: DEGREE * (1 + ans * ans),
+        ),
+        declare(
+            "cotdg(x, /)",
+            "The cotangent of an angle in degrees; inf at its poles, where the gradient is -inf.",
+            numpy=None,
+            cupy=None,
+            x=lambda xp, ans: -DEGREE * (1 + ans * ans),
+        ),
+        declare(
+            "radian(d, m, s, /)",
+            "An angle in degrees, minutes and seconds as radians.",
+            d=DEGREE,
+            m=DEGREE / 60,
+            s=DEGREE / 3600,
+        ),
+        declare(
+            "boxcox(x, lmbda, /)",
+            "The transformation of Box and Cox, (x**lmbda - 1) / lmbda, log(x) where lmbda is "
+            "0; nan where x is negative.",
+            x=_boxcox_by_x,
+            lmbda=_boxcox_by_lmbda,
+        ),
+        declare(
+            "boxcox1p(x, lmbda, /)",
+            "boxcox(1 + x, lmbda), accurate near 0; nan where x is below -1.",
+            x=_boxcox1p_by_x,
+            lmbda=_boxcox1p_by_lmbda,
+        ),
+        declare(
+            "inv_boxcox(y, lmbda, /)",
+            "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0.",
+            y=_restored_slope,
+            lmbda=_restored_by_lmbda,
+        ),
+        declare(
+            "inv_boxcox1p(y, lmbda, /)",
+            "The inverse of boxcox1p: inv_boxcox(y, lmbda) - 1, accurate near 0.",
+            y=_restored_slope,
+            lmbda=_restored_by_lmbda,
+        ),
+        declare(
+            "huber(delta, r, /)",
+            "Huber's loss: r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; "
+            "inf where delta is negative.",
+            delta=_huber_by_delta,
+            r=_huber_by_r,
+        ),
+        declare(
+            "pseudo_huber(delta, r, /)",
+            "The smooth loss of Huber, delta**2 (sqrt(1 + (r / delta)**2) - 1); inf where delta "
+            "is negative.",
+            delta=_pseudo_huber_by_delta,
+            r=_pseudo_huber_by_r,
+        ),
     ]

@@ -16,7 +16,9 @@ def _logit_slope(xp: Any, x: Any) -> Any:
 
 
 def _held(xp: Any, x: Any, y: Any, least: float) -> Any:
-    """Where x log(y) is 0 because x is, though log(y) does not exist: as in PyTorch the gradient is 0, too."""
+    """Where x log(y) is 0 because x is, though log(y) does not exist: as in PyTorch the gradient is
+    0, too.
+    """
     return (x == 0) & ((y == least) if xp.isdtype(y.dtype, "complex floating") else (y <= least))
 
 
@@ -46,7 +48,9 @@ def _log_ratio(xp: Any, x: Any, y: Any) -> Any:
     """log(x / y), which for x near y is log1p of their difference, which is exact."""
     x, y = floats(xp, x, y)
     near = xp.abs(x - y) < 0.5 * xp.abs(y)
-    return xp.where(near, xp.log1p(xp.where(near, x - y, 0.0) / y), xp.log(xp.where(near, 1.0, x / y)))
+    return xp.where(
+        near, xp.log1p(xp.where(near, x - y, 0.0) / y), xp.log(xp.where(near, 1.0, x / y))
+    )
 
 
 def _kl_div_by_y(xp: Any, x: Any, y: Any) -> Any:
@@ -56,18 +60,51 @@ def _kl_div_by_y(xp: Any, x: Any, y: Any) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        declare("expit(x, /)", "The logistic function 1 / (1 + exp(-x)) of each element.", jax=OF_JAX,
-                x=lambda xp, x: xp.special.expit(x) * xp.special.expit(-x)),
-        declare("log_expit(x, /)", "log(expit(x)), accurate where expit(x) is tiny.", jax="jax.nn:log_sigmoid",
-                x=lambda xp, x: xp.special.expit(-x)),
-        declare("logit(x, /)", "log(x / (1 - x)), the inverse of expit; nan outside [0, 1].", jax=OF_JAX, x=_logit_slope),
-        declare("xlogy(x, y, /)", "x log(y), 0 where x is 0.", jax=OF_JAX, x=_xlogy_by_x, y=_xlogy_by_y),
-        declare("xlog1py(x, y, /)", "x log(1 + y), 0 where x is 0.", jax=OF_JAX, x=_xlog1py_by_x, y=_xlog1py_by_y),
-        declare("entr(x, /)", "-x log(x), 0 at 0 and -inf below. At 0 the slope is inf.", jax=OF_JAX,
-                x=lambda xp, x: -1 - xp.log(x)),
+        declare(
+            "expit(x, /)",
+            "The logistic function 1 / (1 + exp(-x)) of each element.",
+            jax=OF_JAX,
+            x=lambda xp, x: xp.special.expit(x) * xp.special.expit(-x),
+        ),
+        declare(
+            "log_expit(x, /)",
+            "log(expit(x)), accurate where expit(x) is tiny.",
+            jax="jax.nn:log_sigmoid",
+            x=lambda xp, x: xp.special.expit(-x),
+        ),
+        declare(
+            "logit(x, /)",
+            "log(x / (1 - x)), the inverse of expit; nan outside [0, 1].",
+            jax=OF_JAX,
+            x=_logit_slope,
+        ),
+        declare(
+            "xlogy(x, y, /)", "x log(y), 0 where x is 0.", jax=OF_JAX, x=_xlogy_by_x, y=_xlogy_by_y
+        ),
+        declare(
+            "xlog1py(x, y, /)",
+            "x log(1 + y), 0 where x is 0.",
+            jax=OF_JAX,
+            x=_xlog1py_by_x,
+            y=_xlog1py_by_y,
+        ),
+        declare(
+            "entr(x, /)",
+            "-x log(x), 0 at 0 and -inf below. At 0 the slope is inf.",
+            jax=OF_JAX,
+            x=lambda xp, x: -1 - xp.log(x),
+        ),
         # JAX's have 3 digits and none where x is near y.
-        declare("rel_entr(x, y, /)", "x log(x / y), 0 where x is 0 and y is not negative, inf where either is negative.",
-                x=lambda xp, x, y: _log_ratio(xp, x, y) + 1, y=lambda xp, x, y: -_xlogy_by_y(xp, x, y)),
-        declare("kl_div(x, y, /)", "x log(x / y) - x + y, with the exceptions of rel_entr.",
-                x=_log_ratio, y=_kl_div_by_y),
+        declare(
+            "rel_entr(x, y, /)",
+            "x log(x / y), 0 where x is 0 and y is not negative, inf where either is negative.",
+            x=lambda xp, x, y: _log_ratio(xp, x, y) + 1,
+            y=lambda xp, x, y: -_xlogy_by_y(xp, x, y),
+        ),
+        declare(
+            "kl_div(x, y, /)",
+            "x log(x / y) - x + y, with the exceptions of rel_entr.",
+            x=_log_ratio,
+            y=_kl_div_by_y,
+        ),
     ]

@@ -14,7 +14,9 @@ SLOPE = 2 / math.sqrt(math.pi)
 
 
 def _log_ndtr_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """The density over ndtr(x): below 0 by erfcx, which does not cancel; above by the result, since erfcx and its square overflow there."""
+    """The density over ndtr(x): below 0 by erfcx, which does not cancel; above by the result, since
+    erfcx and its square overflow there.
+    """
     if xp.isdtype(x.dtype, "complex floating"):
         return xp.exp(-0.5 * x * x - ans) / math.sqrt(2 * math.pi)
     above = x > 0
@@ -24,7 +26,9 @@ def _log_ndtr_slope(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def _erfcx_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """2 x erfcx(x) - 2 / sqrt(pi); far to the right, where these cancel, its asymptotic series (Abramowitz and Stegun, 7.1.23)."""
+    """2 x erfcx(x) - 2 / sqrt(pi); far to the right, where these cancel, its asymptotic series
+    (Abramowitz and Stegun, 7.1.23).
+    """
     wide = xp.isdtype(x.dtype, "complex floating")
     limit = 8.0 if xp.finfo(x.dtype).bits > 32 else 4.0
     far = (xp.abs(x) > limit) & (xp.real(x) >= 0) if wide else x > limit
@@ -42,14 +46,22 @@ FLAT = 1000.0
 
 
 def _gelu(xp: Any, x: Any, approximate: str) -> Any:
-    """x ndtr(x), which is 0 at -inf, too; or what tanh makes of that, by the logistic function, which does not cancel."""
+    """x ndtr(x), which is 0 at -inf, too; or what tanh makes of that, by the logistic function,
+    which does not cancel.
+    """
     if approximate not in ("none", "tanh"):
-        raise ValueError(f"special.gelu: approximate must be 'none' or 'tanh', not {approximate!r}.")
+        raise ValueError(
+            f"special.gelu: approximate must be 'none' or 'tanh', not {approximate!r}."
+        )
     if xp.isdtype(x.dtype, "complex floating"):
         raise refuse("gelu", xp.__name__.rpartition(".")[2], x.dtype)
     dtype = x.dtype if xp.isdtype(x.dtype, "real floating") else xp.asarray(0.0).dtype
     x = xp.astype(x, xp.float32 if xp.finfo(dtype).bits < 32 else dtype, copy=False)
-    share = xp.special.ndtr(x) if approximate == "none" else xp.logistic(_tanh_argument(xp.clip(x, -FLAT / 10, FLAT / 10)))
+    share = (
+        xp.special.ndtr(x)
+        if approximate == "none"
+        else xp.logistic(_tanh_argument(xp.clip(x, -FLAT / 10, FLAT / 10)))
+    )
     return xp.astype(xp.maximum(x, -FLAT) * share, dtype, copy=False)
 
 
@@ -59,7 +71,9 @@ def _tanh_argument(x: Any) -> Any:
 
 
 def _gelu_slope(xp: Any, x: Any, approximate: str) -> Any:
-    """ndtr(x) and x times the normal density; of the approximation s (1 + x (1 - s) times the derivative of the argument)."""
+    """ndtr(x) and x times the normal density; of the approximation s (1 + x (1 - s) times the
+    derivative of the argument).
+    """
     if approximate == "none":
         z = xp.clip(x, -FLAT / 10, FLAT / 10)
         return xp.special.ndtr(x) + z * xp.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
@@ -70,22 +84,48 @@ def _gelu_slope(xp: Any, x: Any, approximate: str) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        declare("erf(x, /)", "The error function of each element.",
-                x=lambda xp, x: SLOPE * xp.exp(-x * x)),
-        declare("erfc(x, /)", "1 - erf(x), accurate where erf(x) is near 1.",
-                x=lambda xp, x: -SLOPE * xp.exp(-x * x)),
-        declare("erfcx(x, /)", "exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi)).",
-                x=_erfcx_slope),
-        declare("erfinv(x, /)", "The inverse of erf; nan outside [-1, 1].",
-                x=lambda xp, ans: xp.exp(ans * ans) / SLOPE),
-        declare("ndtr(x, /)", "The distribution function of the normal distribution.",
-                x=lambda xp, x: xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
-        # JAX's log_ndtr has 10 digits below -20, the derivative by its erfinv 11 next to 1; its erfcx is as young as 2025.
-        declare("log_ndtr(x, /)", "The logarithm of ndtr(x), accurate where that is tiny.",
-                x=_log_ndtr_slope),
-        declare("ndtri(x, /)", "The quantile of the normal distribution, the inverse of ndtr; nan outside [0, 1].",
-                x=lambda xp, ans: math.sqrt(2 * math.pi) * xp.exp(0.5 * ans * ans)),
-        mg.registry.elementwise("special.gelu(x, /, approximate='none')", forward=_gelu, x=_gelu_slope, chapter="special",
-                                doc="x ndtr(x), the Gaussian error linear unit; with approximate='tanh' the approximation by tanh. "
-                                    "As torch.nn.functional.gelu; 0 at -inf, where PyTorch gives nan."),
+        declare(
+            "erf(x, /)",
+            "The error function of each element.",
+            x=lambda xp, x: SLOPE * xp.exp(-x * x),
+        ),
+        declare(
+            "erfc(x, /)",
+            "1 - erf(x), accurate where erf(x) is near 1.",
+            x=lambda xp, x: -SLOPE * xp.exp(-x * x),
+        ),
+        declare(
+            "erfcx(x, /)", "exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi)).", x=_erfcx_slope
+        ),
+        declare(
+            "erfinv(x, /)",
+            "The inverse of erf; nan outside [-1, 1].",
+            x=lambda xp, ans: xp.exp(ans * ans) / SLOPE,
+        ),
+        declare(
+            "ndtr(x, /)",
+            "The distribution function of the normal distribution.",
+            x=lambda xp, x: xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
+        ),
+        # JAX's log_ndtr has 10 digits below -20, the derivative by its erfinv 11 next to 1; its
+        # erfcx is as young as 2025.
+        declare(
+            "log_ndtr(x, /)",
+            "The logarithm of ndtr(x), accurate where that is tiny.",
+            x=_log_ndtr_slope,
+        ),
+        declare(
+            "ndtri(x, /)",
+            "The quantile of the normal distribution, the inverse of ndtr; nan outside [0, 1].",
+            x=lambda xp, ans: math.sqrt(2 * math.pi) * xp.exp(0.5 * ans * ans),
+        ),
+        mg.registry.elementwise(
+            "special.gelu(x, /, approximate='none')",
+            forward=_gelu,
+            x=_gelu_slope,
+            chapter="special",
+            doc="x ndtr(x), the Gaussian error linear unit; with approximate='tanh' the "
+            "approximation by tanh. As torch.nn.functional.gelu; 0 at -inf, where PyTorch "
+            "gives nan.",
+        ),
     ]

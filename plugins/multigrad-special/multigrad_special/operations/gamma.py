@@ -1,4 +1,6 @@
-"""The gamma function, its logarithm and its derivatives; the beta function, Pochhammer's symbol and the binomial coefficients."""
+"""The gamma function, its logarithm and its derivatives; the beta function, Pochhammer's symbol and
+the binomial coefficients.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,20 @@ def _alike(xp: Any, *given: Any) -> Any:
     if not floating or len(floating) == len(arrays):
         return given
     dtype = xp.result_type(*floating)
-    return tuple(xp.astype(x, dtype) if hasattr(x, "dtype") and not xp.isdtype(x.dtype, "real floating") else x for x in given)
+    return tuple(
+        xp.astype(x, dtype)
+        if hasattr(x, "dtype") and not xp.isdtype(x.dtype, "real floating")
+        else x
+        for x in given
+    )
 
 
 def digamma_step(xp: Any, a: Any, b: Any) -> Any:
-    """digamma(a + b) - digamma(a); for positive a and a + b as a sum of terms of one sign, since the two may almost be equal.
+    """digamma(a + b) - digamma(a); for positive a and a + b as a sum of terms of one sign, since
+    the two may almost be equal.
 
-    Shifted by recurrence, then the difference of the asymptotic series (Abramowitz and Stegun, 6.3.6 and 6.3.18).
+    Shifted by recurrence, then the difference of the asymptotic series (Abramowitz and Stegun,
+    6.3.6 and 6.3.18).
     """
     a, b = floats(xp, a, b)
     positive = (a > 0) & (a + b > 0)
@@ -41,7 +50,9 @@ def digamma_step(xp: Any, a: Any, b: Any) -> Any:
     for j, number in enumerate(BERNOULLI[:7], 1):
         total = total - number / (2 * j) * power * xp.expm1(-2 * j * growth)
         power = power * square
-    plain = xp.special.digamma(xp.where(positive, 1.0, a + b)) - xp.special.digamma(xp.where(positive, 1.0, a))
+    plain = xp.special.digamma(xp.where(positive, 1.0, a + b)) - xp.special.digamma(
+        xp.where(positive, 1.0, a)
+    )
     return xp.where(positive, total, plain)
 
 
@@ -54,7 +65,9 @@ def _loggamma_slope(xp: Any, x: Any) -> Any:
 
 
 def rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """-digamma(x) / gamma(x); about the poles, where gamma(1 - x) sin(pi x) / pi has none (DLMF 5.5.3), the derivative of that."""
+    """-digamma(x) / gamma(x); about the poles, where gamma(1 - x) sin(pi x) / pi has none (DLMF
+    5.5.3), the derivative of that.
+    """
     if _is_complex(xp, x):
         nearest = xp.round(xp.real(x))
         close = (xp.abs(x - nearest) < 0.25) & (nearest <= 0)
@@ -64,15 +77,25 @@ def rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
     nearest = xp.where(close, nearest, 0.0)
     turn = 1 - 2 * xp.abs(nearest - 2 * xp.round(0.5 * nearest))
     angle = math.pi * (low - nearest)
-    slope = xp.special.gamma(1 - low) * turn * (xp.cos(angle) - xp.special.digamma(1 - low) * xp.sin(angle) / math.pi)
+    slope = (
+        xp.special.gamma(1 - low)
+        * turn
+        * (xp.cos(angle) - xp.special.digamma(1 - low) * xp.sin(angle) / math.pi)
+    )
     far = xp.where(close, xp.ones_like(x), x)
     return xp.where(close, slope, -xp.special.digamma(far) * ans)
 
 
 def _turns(xp: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """x + y up to an integer, exactly even where the sum is rounded, and (-1) to the power of that integer."""
+    """x + y up to an integer, exactly even where the sum is rounded, and (-1) to the power of that
+    integer.
+    """
     rest = (x - xp.round(x)) + (y - xp.round(y))
-    parity = (xp.round(x) - 2 * xp.round(0.5 * xp.round(x))) + (xp.round(y) - 2 * xp.round(0.5 * xp.round(y))) + xp.round(rest)
+    parity = (
+        (xp.round(x) - 2 * xp.round(0.5 * xp.round(x)))
+        + (xp.round(y) - 2 * xp.round(0.5 * xp.round(y)))
+        + xp.round(rest)
+    )
     return rest - xp.round(rest), 1 - 2 * xp.abs(parity - 2 * xp.round(0.5 * parity))
 
 
@@ -88,49 +111,73 @@ def _cosine(xp: Any, x: Any, y: Any = 0.0) -> Any:
 
 
 def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans (digamma(z + m) - digamma(z)); where z <= 0, of the reflected form, in which neither is infinite where the product is not.
+    """ans (digamma(z + m) - digamma(z)); where z <= 0, of the reflected form, in which neither is
+    infinite where the product is not.
 
-    With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P = poch(1 - z - m, m); the quotient depends on z only
-    if m is no integer.
+    With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P = poch(1 - z -
+    m, m); the quotient depends on z only if m is no integer.
     """
     z, m = floats(xp, z, m)
     top = z + m
     low, high = z <= 0, top <= 0
     both, up = low & high, low & ~high
-    by_up = xp.special.gamma(xp.where(up, top, 1.0)) * xp.special.gamma(1 - xp.where(up, z, 0.0)) * _cosine(xp, z)
-    by_up = by_up + ans * (xp.special.digamma(xp.where(up, top, 1.0)) - xp.special.digamma(1 - xp.where(up, z, 0.0)))
+    by_up = (
+        xp.special.gamma(xp.where(up, top, 1.0))
+        * xp.special.gamma(1 - xp.where(up, z, 0.0))
+        * _cosine(xp, z)
+    )
+    by_up = by_up + ans * (
+        xp.special.digamma(xp.where(up, top, 1.0)) - xp.special.digamma(1 - xp.where(up, z, 0.0))
+    )
     a = xp.where(both, 1 - top, 1.0)
     step = xp.where(both, m, 0.0)
     sine = xp.where(both, _sine(xp, z, m), 1.0)
-    jump = (sine == 0) & (m == xp.round(m))  # by m, where poch is a polynomial in z: a root has no derivative at 0
+    # by m, where poch is a polynomial in z: a root has no derivative at 0
+    jump = (sine == 0) & (m == xp.round(m))
     turn = xp.where(jump, 0 * xp.sqrt(xp.where(jump, 0 * m, 1.0)), _sine(xp, m))
     sine = xp.where(jump, 1.0, sine)
-    by_both = -ans * digamma_step(xp, a, step) + xp.special.poch(a, step) * math.pi * turn / (sine * sine)
+    by_both = -ans * digamma_step(xp, a, step) + xp.special.poch(a, step) * math.pi * turn / (
+        sine * sine
+    )
     plain = ans * digamma_step(xp, xp.where(low, 1.0, z), xp.where(low, 0.0, m))
     return xp.where(both, by_both, xp.where(up, by_up, plain))
 
 
 def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans digamma(z + m), by reflection (DLMF 5.5.4) where z + m <= 0; nan where it jumps since z is a pole, too."""
+    """ans digamma(z + m), by reflection (DLMF 5.5.4) where z + m <= 0; nan where it jumps since z
+    is a pole, too.
+    """
     z, m = floats(xp, z, m)
     top = z + m
     high = top <= 0
     sine = _sine(xp, z, m)
     jump = high & (sine == 0)
-    reflected = xp.special.digamma(1 - xp.where(high, top, 0.0)) - math.pi * _cosine(xp, z, m) / xp.where(high & ~jump, sine, 1.0)
-    return xp.where(jump, math.nan, ans * xp.where(high, reflected, xp.special.digamma(xp.where(high, 1.0, top))))
+    reflected = xp.special.digamma(1 - xp.where(high, top, 0.0)) - math.pi * _cosine(
+        xp, z, m
+    ) / xp.where(high & ~jump, sine, 1.0)
+    return xp.where(
+        jump,
+        math.nan,
+        ans * xp.where(high, reflected, xp.special.digamma(xp.where(high, 1.0, top))),
+    )
 
 
 def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
-    """ans digamma(u) for one of the two factors of binom's denominator, u; below 1/2 by reflection, since where digamma has a pole, ans is 0."""
+    """ans digamma(u) for one of the two factors of binom's denominator, u; below 1/2 by reflection,
+    since where digamma has a pole, ans is 0.
+    """
     low = u < 0.5
     v = 1 - xp.where(low, u, 0.0)
-    reflected = ans * xp.special.digamma(v) - xp.special.beta(xp.where(low, n + 1, 1.0), v) * _cosine(xp, u)
+    reflected = ans * xp.special.digamma(v) - xp.special.beta(
+        xp.where(low, n + 1, 1.0), v
+    ) * _cosine(xp, u)
     return xp.where(low, reflected, ans * xp.special.digamma(xp.where(low, 1.0, u)))
 
 
 def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
-    """ans (digamma(n + 1) - digamma(n - k + 1)); where both are of numbers at or below 0, the difference of their reflections (DLMF 5.5.4)."""
+    """ans (digamma(n + 1) - digamma(n - k + 1)); where both are of numbers at or below 0, the
+    difference of their reflections (DLMF 5.5.4).
+    """
     n, k = floats(xp, n, k)
     p, known = n - k + 1, ~((n < 0) & (n == xp.round(n)))
     inside = (p > 0) & (n > -1)
@@ -140,7 +187,9 @@ def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     near = ans * xp.where(below, -digamma_step(xp, low, step), digamma_step(xp, low, step))
     turned = ans * math.pi * _sine(xp, k) / xp.where(below, _sine(xp, n) * sine, 1.0)
     apart = xp.where(inside | below | ~known, 1.0, n)
-    plain = ans * xp.special.digamma(apart + 1) - _times_digamma(xp, ans, apart, xp.where(inside | below, 1.0, p))
+    plain = ans * xp.special.digamma(apart + 1) - _times_digamma(
+        xp, ans, apart, xp.where(inside | below, 1.0, p)
+    )
     return xp.where(known, xp.where(inside, near, xp.where(below, near + turned, plain)), math.nan)
 
 
@@ -151,14 +200,17 @@ def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     inside = (p > 0) & (q > 0)
     step = ans * digamma_step(xp, xp.where(inside, q, 1.0), xp.where(inside, n - 2 * k, 0.0))
     apart = xp.where(inside | ~known, 1.0, n)
-    plain = _times_digamma(xp, ans, apart, xp.where(inside, 1.0, p)) - _times_digamma(xp, ans, apart, xp.where(inside, 1.0, q))
+    plain = _times_digamma(xp, ans, apart, xp.where(inside, 1.0, p)) - _times_digamma(
+        xp, ans, apart, xp.where(inside, 1.0, q)
+    )
     return xp.where(known, xp.where(inside, step, plain), math.nan)
 
 
 def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
     """ans (digamma(a) - digamma(a + b)) by a.
 
-    Where a or b is negative and the sum below 1/2, digamma(a + b) is reflected: where it has a pole, ans is 0 (DLMF 5.5.3, 5.5.4).
+    Where a or b is negative and the sum below 1/2, digamma(a + b) is reflected: where it has a
+    pole, ans is 0 (DLMF 5.5.3, 5.5.4).
     """
     a, b = floats(xp, a, b)
     low = (a + b < 0.5) & ((a <= 0) | (b <= 0))
@@ -167,7 +219,9 @@ def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
     turn = _cosine(xp, a, b) / xp.where(low, _sine(xp, least), 1.0)
     turned = ans * (xp.special.digamma(xp.where(low, a, 0.5)) - xp.special.digamma(rest))
     turned = turned + math.pi * turn * xp.special.beta(xp.where(low, most, 1.0), rest)
-    return xp.where(low, turned, -ans * digamma_step(xp, xp.where(low, 1.0, a), xp.where(low, 1.0, b)))
+    return xp.where(
+        low, turned, -ans * digamma_step(xp, xp.where(low, 1.0, a), xp.where(low, 1.0, b))
+    )
 
 
 def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
@@ -177,39 +231,94 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
     except TypeError:
         dimension = 0
     if dimension < 1:
-        raise ValueError(f"special.multigammaln: d should be a positive integer (dimension), not {d!r}.")
+        raise ValueError(
+            f"special.multigammaln: d should be a positive integer (dimension), not {d!r}."
+        )
     a = a + xp.where(a > 0.5 * (dimension - 1), 0.0 * a, math.nan)  # the gradient is nan there, too
-    total = sum((xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a))
+    total = sum(
+        (xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a)
+    )
     return total + dimension * (dimension - 1) / 4 * math.log(math.pi)
 
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        # JAX's gammaln and digamma have 3 digits in float32 next to their zeros, its gamma 4 where it is large.
-        declare("gamma(x, /)", "The gamma function of each element.",
-                x=lambda xp, x, ans: ans * xp.special.digamma(x)),
-        declare("gammaln(x, /)", "The logarithm of the absolute value of the gamma function of each element.", x=lambda xp, x: xp.special.digamma(x)),
-        declare("loggamma(x, /)", "The logarithm of the gamma function of each element: nan below 0, of complex arrays the branch that is cut there.",
-                x=_loggamma_slope),
+        # JAX's gammaln and digamma have 3 digits in float32 next to their zeros, its gamma 4 where
+        # it is large.
+        declare(
+            "gamma(x, /)",
+            "The gamma function of each element.",
+            x=lambda xp, x, ans: ans * xp.special.digamma(x),
+        ),
+        declare(
+            "gammaln(x, /)",
+            "The logarithm of the absolute value of the gamma function of each element.",
+            x=lambda xp, x: xp.special.digamma(x),
+        ),
+        declare(
+            "loggamma(x, /)",
+            "The logarithm of the gamma function of each element: nan below 0, of complex "
+            "arrays the branch that is cut there.",
+            x=_loggamma_slope,
+        ),
         declare("rgamma(x, /)", "1 / gamma(x), which has no poles.", x=rgamma_slope),
-        declare("gammasgn(x, /)", "The sign of gamma(x), at 0 that of the zero; nan at the other poles.", x=0.0),
-        declare("digamma(x, /)", "The derivative of the logarithm of the gamma function at each element.",
-                x=lambda xp, x: xp.special.polygamma(1, x)),
-        mg.registry.composite("special.psi(x, /)", lambda xp, x: xp.special.digamma(x), chapter="special",
-                              doc="Another name of digamma, by which SciPy looks for it."),
-        # SciPy's turns float32 into float64; JAX's is wrong below 0, even in its sign, and cupyx's is written as SciPy's.
-        declare("polygamma(n, x, /)", "The derivative of order n of digamma at each element; nan unless n is an integer, 0 or more. There is no "
-                "derivative by n; of a complex x it is one int, at most 100.", cupy=None,
-                x=lambda xp, n, n_scalar, x: xp.special.polygamma((n if n_scalar is None else n_scalar) + 1, x)),
-        mg.registry.composite("special.multigammaln(a: array, /, d)", _multigammaln, chapter="special",
-                              doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, "
-                                  "where SciPy raises."),
-        declare("beta(a, b, /)", "The beta function, gamma(a) gamma(b) / gamma(a + b).",
-                a=lambda xp, a, b, ans: _beta_slope(xp, a, b, ans), b=lambda xp, a, b, ans: _beta_slope(xp, b, a, ans)),
-        declare("betaln(a, b, /)", "The logarithm of the absolute value of the beta function.",
-                a=lambda xp, a, b: -digamma_step(xp, a, b), b=lambda xp, a, b: -digamma_step(xp, b, a)),
-        declare("poch(z, m, /)", "gamma(z + m) / gamma(z), Pochhammer's symbol.",
-                z=_poch_by_z, m=_poch_by_m),
-        declare("binom(n, k, /)", "The binomial coefficient, gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)); nan where n is a negative integer.",
-                n=_binom_by_n, k=_binom_by_k),
+        declare(
+            "gammasgn(x, /)",
+            "The sign of gamma(x), at 0 that of the zero; nan at the other poles.",
+            x=0.0,
+        ),
+        declare(
+            "digamma(x, /)",
+            "The derivative of the logarithm of the gamma function at each element.",
+            x=lambda xp, x: xp.special.polygamma(1, x),
+        ),
+        mg.registry.composite(
+            "special.psi(x, /)",
+            lambda xp, x: xp.special.digamma(x),
+            chapter="special",
+            doc="Another name of digamma, by which SciPy looks for it.",
+        ),
+        # SciPy's turns float32 into float64; JAX's is wrong below 0, even in its sign, and cupyx's
+        # is written as SciPy's.
+        declare(
+            "polygamma(n, x, /)",
+            "The derivative of order n of digamma at each element; nan unless n is an integer, "
+            "0 or more. There is no derivative by n; of a complex x it is one int, at most 100.",
+            cupy=None,
+            x=lambda xp, n, n_scalar, x: xp.special.polygamma(
+                (n if n_scalar is None else n_scalar) + 1, x
+            ),
+        ),
+        mg.registry.composite(
+            "special.multigammaln(a: array, /, d)",
+            _multigammaln,
+            chapter="special",
+            doc="The logarithm of the multivariate gamma function of dimension d, an int; nan "
+            "unless a > (d - 1) / 2, where SciPy raises.",
+        ),
+        declare(
+            "beta(a, b, /)",
+            "The beta function, gamma(a) gamma(b) / gamma(a + b).",
+            a=lambda xp, a, b, ans: _beta_slope(xp, a, b, ans),
+            b=lambda xp, a, b, ans: _beta_slope(xp, b, a, ans),
+        ),
+        declare(
+            "betaln(a, b, /)",
+            "The logarithm of the absolute value of the beta function.",
+            a=lambda xp, a, b: -digamma_step(xp, a, b),
+            b=lambda xp, a, b: -digamma_step(xp, b, a),
+        ),
+        declare(
+            "poch(z, m, /)",
+            "gamma(z + m) / gamma(z), Pochhammer's symbol.",
+            z=_poch_by_z,
+            m=_poch_by_m,
+        ),
+        declare(
+            "binom(n, k, /)",
+            "The binomial coefficient, gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)); nan "
+            "where n is a negative integer.",
+            n=_binom_by_n,
+            k=_binom_by_k,
+        ),
     ]

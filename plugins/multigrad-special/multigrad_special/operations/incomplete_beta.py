@@ -1,7 +1,8 @@
 """The incomplete beta functions, and the distributions that are made of them.
 
-By the parameters a tail is differentiated under the integral, as `standard/beta_tails.py` says. An inverse has its derivatives of the
-function: for F(a, x) = y, dx/dy = 1 / F_x and dx/da = -F_a / F_x.
+By the parameters a tail is differentiated under the integral, as `standard/beta_tails.py` says. An
+inverse has its derivatives of the function: for F(a, x) = y, dx/dy = 1 / F_x and dx/da = -F_a /
+F_x.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from .declare import CALLS_SCIPY, declare
 
 
 def _share(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
-    """The parameters, the result and 1 less that, which where the result is next to 1 has digits of its own."""
+    """The parameters, the result and 1 less that, which where the result is next to 1 has digits of
+    its own.
+    """
     return a, b, ans, xp.special.betainccinv(b, a, y)
 
 
@@ -25,7 +28,9 @@ def _share_c(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
 
 
 def _chance(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
-    """What bdtri gives, and 1 less that: bdtr(k, n, p) is the upper tail at p under k + 1 and n - k."""
+    """What bdtri gives, and 1 less that: bdtr(k, n, p) is the upper tail at p under k + 1 and n -
+    k.
+    """
     a, b = xp.floor(k) + 1, xp.trunc(n) - xp.floor(k)
     return a, b, xp.special.betainccinv(a, b, y), xp.special.betaincinv(b, a, y)
 
@@ -36,65 +41,136 @@ def _chance_n(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """JAX has betainc alone, with fewer digits than the form of the standard. The forms of the inverses take XLA ten seconds to compile."""
+    """JAX has betainc alone, with fewer digits than the form of the standard.
+
+    The forms of the inverses take XLA ten seconds to compile.
+    """
     return [*_of_shares(), *_of_ratios(), *_of_counts()]
 
 
 def _of_shares() -> list[mg.registry.Op]:
     return [
-        declare("betainc(a, b, x, /)", "The regularized incomplete beta function I_x(a, b).",
-                a=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=True),
-                b=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=False),
-                x=lambda xp, a, b, x: tails.beta_density(xp, a, b, x)),
-        declare("betaincc(a, b, x, /)", "1 - I_x(a, b), accurate where it is small.", cupy=None,
-                a=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=True),
-                b=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=False),
-                x=lambda xp, a, b, x: -tails.beta_density(xp, a, b, x)),
-        declare("betaincinv(a, b, y, /)", "The x at which I_x(a, b) is y; nan where y is outside [0, 1].", jax=CALLS_SCIPY,
-                a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=True),
-                b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=False),
-                y=lambda xp, a, b, y, ans: quantiles.share_slope(xp, *_share(xp, a, b, y, ans))),
-        declare("betainccinv(a, b, y, /)", "The x at which 1 - I_x(a, b) is y; nan where y is outside [0, 1].", jax=CALLS_SCIPY, cupy=None,
-                a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=True),
-                b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=False),
-                y=lambda xp, a, b, y, ans: -quantiles.share_slope(xp, *_share_c(xp, a, b, y, ans))),
+        declare(
+            "betainc(a, b, x, /)",
+            "The regularized incomplete beta function I_x(a, b).",
+            a=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=True),
+            b=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=False),
+            x=lambda xp, a, b, x: tails.beta_density(xp, a, b, x),
+        ),
+        declare(
+            "betaincc(a, b, x, /)",
+            "1 - I_x(a, b), accurate where it is small.",
+            cupy=None,
+            a=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=True),
+            b=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=False),
+            x=lambda xp, a, b, x: -tails.beta_density(xp, a, b, x),
+        ),
+        declare(
+            "betaincinv(a, b, y, /)",
+            "The x at which I_x(a, b) is y; nan where y is outside [0, 1].",
+            jax=CALLS_SCIPY,
+            a=lambda xp, a, b, y, ans: quantiles.share_partial(
+                xp, *_share(xp, a, b, y, ans), by_a=True
+            ),
+            b=lambda xp, a, b, y, ans: quantiles.share_partial(
+                xp, *_share(xp, a, b, y, ans), by_a=False
+            ),
+            y=lambda xp, a, b, y, ans: quantiles.share_slope(xp, *_share(xp, a, b, y, ans)),
+        ),
+        declare(
+            "betainccinv(a, b, y, /)",
+            "The x at which 1 - I_x(a, b) is y; nan where y is outside [0, 1].",
+            jax=CALLS_SCIPY,
+            cupy=None,
+            a=lambda xp, a, b, y, ans: quantiles.share_partial(
+                xp, *_share_c(xp, a, b, y, ans), by_a=True
+            ),
+            b=lambda xp, a, b, y, ans: quantiles.share_partial(
+                xp, *_share_c(xp, a, b, y, ans), by_a=False
+            ),
+            y=lambda xp, a, b, y, ans: -quantiles.share_slope(xp, *_share_c(xp, a, b, y, ans)),
+        ),
     ]
 
 
 def _of_ratios() -> list[mg.registry.Op]:
     return [
-        declare("fdtr(dfn, dfd, x, /)", "The distribution function of the F distribution with dfn and dfd degrees of freedom.",
-                dfn=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=True),
-                dfd=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=False),
-                x=lambda xp, dfn, dfd, x: tails.f_density(xp, dfn, dfd, x)),
-        declare("fdtrc(dfn, dfd, x, /)", "1 - fdtr(dfn, dfd, x), accurate where it is small.",
-                dfn=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=True),
-                dfd=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=False),
-                x=lambda xp, dfn, dfd, x: -tails.f_density(xp, dfn, dfd, x)),
-        declare("fdtri(dfn, dfd, p, /)", "The x at which fdtr(dfn, dfd, x) is p.", jax=CALLS_SCIPY,
-                dfn=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=True),
-                dfd=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=False),
-                p=lambda xp, dfn, dfd, p, ans: tails.f_quantile_slope(xp, dfn, dfd, ans, p)),
-        declare("stdtr(df, x, /)", "The distribution function of Student's t distribution with df degrees of freedom.", cupy=None,
-                df=lambda xp, df, x: tails.t_partial(xp, df, x), x=lambda xp, df, x: tails.t_density(xp, df, x)),
-        declare("stdtrit(df, p, /)", "The x at which stdtr(df, x) is p.", jax=CALLS_SCIPY, cupy=None,
-                df=lambda xp, df, ans: tails.t_quantile_partial(xp, df, ans),
-                p=lambda xp, df, p, ans: tails.t_quantile_slope(xp, df, ans, p)),
+        declare(
+            "fdtr(dfn, dfd, x, /)",
+            "The distribution function of the F distribution with dfn and dfd degrees of freedom.",
+            dfn=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=True),
+            dfd=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=False),
+            x=lambda xp, dfn, dfd, x: tails.f_density(xp, dfn, dfd, x),
+        ),
+        declare(
+            "fdtrc(dfn, dfd, x, /)",
+            "1 - fdtr(dfn, dfd, x), accurate where it is small.",
+            dfn=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=True),
+            dfd=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=False),
+            x=lambda xp, dfn, dfd, x: -tails.f_density(xp, dfn, dfd, x),
+        ),
+        declare(
+            "fdtri(dfn, dfd, p, /)",
+            "The x at which fdtr(dfn, dfd, x) is p.",
+            jax=CALLS_SCIPY,
+            dfn=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=True),
+            dfd=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=False),
+            p=lambda xp, dfn, dfd, p, ans: tails.f_quantile_slope(xp, dfn, dfd, ans, p),
+        ),
+        declare(
+            "stdtr(df, x, /)",
+            "The distribution function of Student's t distribution with df degrees of freedom.",
+            cupy=None,
+            df=lambda xp, df, x: tails.t_partial(xp, df, x),
+            x=lambda xp, df, x: tails.t_density(xp, df, x),
+        ),
+        declare(
+            "stdtrit(df, p, /)",
+            "The x at which stdtr(df, x) is p.",
+            jax=CALLS_SCIPY,
+            cupy=None,
+            df=lambda xp, df, ans: tails.t_quantile_partial(xp, df, ans),
+            p=lambda xp, df, p, ans: tails.t_quantile_slope(xp, df, ans, p),
+        ),
     ]
 
 
 def _of_counts() -> list[mg.registry.Op]:
     return [
-        declare("bdtr(k, n, p, /)", "The probability of at most floor(k) successes in n trials of probability p; differentiable by p.",
-                p=lambda xp, k, n, p: -tails.bdtr_slope(xp, k, n, p)),
-        declare("bdtrc(k, n, p, /)", "The probability of more than floor(k) successes in n trials of probability p; differentiable by p.",
-                p=lambda xp, k, n, p: tails.bdtrc_slope(xp, k, n, p)),
-        declare("bdtri(k, n, y, /)", "The p at which bdtr(k, n, p) is y; differentiable by y.", jax=CALLS_SCIPY,
-                y=lambda xp, k, n, y: -quantiles.share_slope(xp, *_chance(xp, k, n, y))),
-        declare("nbdtr(k, n, p, /)", "The probability of at most k failures before the n-th success of probability p; differentiable by p.",
-                p=lambda xp, k, n, p: tails.nbdtr_slope(xp, k, n, p)),
-        declare("nbdtrc(k, n, p, /)", "The probability of more than k failures before the n-th success of probability p; differentiable by p.",
-                p=lambda xp, k, n, p: -tails.nbdtr_slope(xp, k, n, p)),
-        declare("nbdtri(k, n, y, /)", "The p at which nbdtr(k, n, p) is y; differentiable by y.", jax=CALLS_SCIPY,
-                y=lambda xp, k, n, y: quantiles.share_slope(xp, *_chance_n(xp, k, n, y))),
+        declare(
+            "bdtr(k, n, p, /)",
+            "The probability of at most floor(k) successes in n trials of probability p; "
+            "differentiable by p.",
+            p=lambda xp, k, n, p: -tails.bdtr_slope(xp, k, n, p),
+        ),
+        declare(
+            "bdtrc(k, n, p, /)",
+            "The probability of more than floor(k) successes in n trials of probability p; "
+            "differentiable by p.",
+            p=lambda xp, k, n, p: tails.bdtrc_slope(xp, k, n, p),
+        ),
+        declare(
+            "bdtri(k, n, y, /)",
+            "The p at which bdtr(k, n, p) is y; differentiable by y.",
+            jax=CALLS_SCIPY,
+            y=lambda xp, k, n, y: -quantiles.share_slope(xp, *_chance(xp, k, n, y)),
+        ),
+        declare(
+            "nbdtr(k, n, p, /)",
+            "The probability of at most k failures before the n-th success of probability p; "
+            "differentiable by p.",
+            p=lambda xp, k, n, p: tails.nbdtr_slope(xp, k, n, p),
+        ),
+        declare(
+            "nbdtrc(k, n, p, /)",
+            "The probability of more than k failures before the n-th success of probability p; "
+            "differentiable by p.",
+            p=lambda xp, k, n, p: -tails.nbdtr_slope(xp, k, n, p),
+        ),
+        declare(
+            "nbdtri(k, n, y, /)",
+            "The p at which nbdtr(k, n, p) is y; differentiable by y.",
+            jax=CALLS_SCIPY,
+            y=lambda xp, k, n, y: quantiles.share_slope(xp, *_chance_n(xp, k, n, y)),
+        ),
     ]

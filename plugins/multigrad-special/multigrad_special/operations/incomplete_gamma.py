@@ -1,8 +1,9 @@
 """The incomplete gamma functions, their inverses, and the distributions that are made of them.
 
-With f the density x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) by x is f (DLMF 8.8.13), and that by a is -x f s, where s is an integral
-over the smaller tail: see standard/gamma_tails.py. An inverse x(a, y) has the derivatives dx/da = x s and
-dx/dy = 1 / f. The latter is computed as x times the integral of that tail, divided by the tail: f at the rounded x has fewer digits.
+With f the density x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) by x is f (DLMF 8.8.13),
+and that by a is -x f s, where s is an integral over the smaller tail: see standard/gamma_tails.py.
+An inverse x(a, y) has the derivatives dx/da = x s and dx/dy = 1 / f. The latter is computed as x
+times the integral of that tail, divided by the tail: f at the rounded x has fewer digits.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ def _by_shape(xp: Any, a: Any, x: Any) -> Any:
     inside, b, y = _within(xp, a, x, limit=True)
     positive = inside & (x > 0)
     y = xp.where(positive, y, 1.0)
-    value = y * gamma_tails.density(xp, b, y, xp.special.gamma) * gamma_tails.slope_by_shape(xp, b, y, xp.special.digamma)
+    value = (
+        y
+        * gamma_tails.density(xp, b, y, xp.special.gamma)
+        * gamma_tails.slope_by_shape(xp, b, y, xp.special.digamma)
+    )
     return xp.where(positive, value, _outside(xp, a, x))
 
 
@@ -47,20 +52,30 @@ def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
-    """The derivative by p of the x at which P(a, x) is p; q is 1 - p. Next to 0, where x may be lost, P is x**a / gamma(a + 1)."""
+    """The derivative by p of the x at which P(a, x) is p; q is 1 - p.
+
+    Next to 0, where x may be lost, P is x**a / gamma(a + 1).
+    """
     inside, b, y = _within(xp, a, x)
     kind = xp.finfo(x.dtype)
     low = inside & (x < float(kind.smallest_normal) / float(kind.eps))
     y = xp.where(low, 1.0, y)
     t = gamma_tails.tail(xp, b, y)
-    value = y * gamma_tails.ratio(xp, b, y, t) / xp.where(inside & ~low, xp.where(t.upper, q, p), 1.0)
+    value = (
+        y * gamma_tails.ratio(xp, b, y, t) / xp.where(inside & ~low, xp.where(t.upper, q, p), 1.0)
+    )
     b = xp.where(low, b, 1.0)
     near = xp.where(low, p, 1.0) ** (1 / b - 1) * xp.exp(xp.special.gammaln(b + 1) / b) / b
-    return xp.where(low, near, xp.where(inside, value, xp.where((a > 0) & (x == math.inf), x, math.nan)))
+    return xp.where(
+        low, near, xp.where(inside, value, xp.where((a > 0) & (x == math.inf), x, math.nan))
+    )
 
 
 def _within(xp: Any, a: Any, x: Any, limit: bool = False) -> tuple[Any, Any, Any]:
-    """Where the functions are smooth, and values that are so everywhere. As a `limit`, a at 0 is as a next to it, where nothing underflows."""
+    """Where the functions are smooth, and values that are so everywhere.
+
+    As a `limit`, a at 0 is as a next to it, where nothing underflows.
+    """
     inside = (a >= 0) & (x >= 0) & (a < math.inf) & (x < math.inf) & ((a > 0) | (x > 0))
     kind = xp.finfo(a.dtype)
     least = float(kind.smallest_normal) / (float(kind.eps) if limit else 1.0)
@@ -69,7 +84,11 @@ def _within(xp: Any, a: Any, x: Any, limit: bool = False) -> tuple[Any, Any, Any
 
 def _outside(xp: Any, a: Any, x: Any) -> Any:
     """0 where P is constant at an end of the domain, nan outside of it."""
-    return xp.where((a > 0) & (x >= 0) & ((a < math.inf) | (x < math.inf)) | (a == 0) & (x > 0), xp.zeros_like(a), math.nan)
+    return xp.where(
+        (a > 0) & (x >= 0) & ((a < math.inf) | (x < math.inf)) | (a == 0) & (x > 0),
+        xp.zeros_like(a),
+        math.nan,
+    )
 
 
 # ----- distributions -----
@@ -92,7 +111,9 @@ def _product(xp: Any, a: Any, x: Any) -> Any:
 
 
 def chdtr(xp: Any, df: Any, x: Any) -> Any:
-    """Made of gammainc, so that what is saved is half of x, and x itself may be written to afterwards, as SciPy's tests do with a statistic."""
+    """Made of gammainc, so that what is saved is half of x, and x itself may be written to
+    afterwards, as SciPy's tests do with a statistic.
+    """
     return xp.special.gammainc(*_halves(xp, df, x))
 
 
@@ -101,12 +122,18 @@ def chdtrc(xp: Any, df: Any, x: Any) -> Any:
 
 
 def _halves(xp: Any, *given: Any) -> list[Any]:
-    """Half of each. An array of integers takes the dtype that any function of the two has: by NumPy's promotion, elsewhere that of the floats."""
+    """Half of each. An array of integers takes the dtype that any function of the two has: by
+    NumPy's promotion, elsewhere that of the floats.
+    """
     kinds = [xp.isdtype(x.dtype, "integral") if hasattr(x, "dtype") else False for x in given]
     if not any(kinds):
         return [0.5 * x for x in given]
-    dtype = xp.special.xlogy(*(xp.ones((), dtype=x.dtype) if hasattr(x, "dtype") else x for x in given)).dtype
-    return [0.5 * (xp.astype(x, dtype) if whole else x) for x, whole in zip(given, kinds, strict=True)]
+    dtype = xp.special.xlogy(
+        *(xp.ones((), dtype=x.dtype) if hasattr(x, "dtype") else x for x in given)
+    ).dtype
+    return [
+        0.5 * (xp.astype(x, dtype) if whole else x) for x, whole in zip(given, kinds, strict=True)
+    ]
 
 
 @elementwise
@@ -134,40 +161,92 @@ def _poisson_quantile_slope(xp: Any, k: Any, m: Any, y: Any) -> Any:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """JAX's own two have 7 digits for small a in float64, and none in float32 (seen in 0.10.2); it lacks the rest."""
+    """JAX's own two have 7 digits for small a in float64, and none in float32 (seen in 0.10.2); it
+    lacks the rest.
+    """
     return [*_of_gamma(), *_of_distributions()]
 
 
 def _of_gamma() -> list[mg.registry.Op]:
     return [
-        declare("gammainc(a, x, /)", "The regularized lower incomplete gamma function.",
-                a=lambda xp, a, x: -_by_shape(xp, a, x), x=lambda xp, a, x: _density(xp, a, x)),
-        declare("gammaincc(a, x, /)", "The regularized upper incomplete gamma function.",
-                a=lambda xp, a, x: _by_shape(xp, a, x), x=lambda xp, a, x: -_density(xp, a, x)),
-        declare("gammaincinv(a, y, /)", "Where gammainc(a, x) is y; nan outside [0, 1].",
-                a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y)),
-        declare("gammainccinv(a, y, /)", "Where gammaincc(a, x) is y; nan outside [0, 1].",
-                a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y)),
+        declare(
+            "gammainc(a, x, /)",
+            "The regularized lower incomplete gamma function.",
+            a=lambda xp, a, x: -_by_shape(xp, a, x),
+            x=lambda xp, a, x: _density(xp, a, x),
+        ),
+        declare(
+            "gammaincc(a, x, /)",
+            "The regularized upper incomplete gamma function.",
+            a=lambda xp, a, x: _by_shape(xp, a, x),
+            x=lambda xp, a, x: -_density(xp, a, x),
+        ),
+        declare(
+            "gammaincinv(a, y, /)",
+            "Where gammainc(a, x) is y; nan outside [0, 1].",
+            a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans),
+            y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y),
+        ),
+        declare(
+            "gammainccinv(a, y, /)",
+            "Where gammaincc(a, x) is y; nan outside [0, 1].",
+            a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans),
+            y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y),
+        ),
     ]
 
 
 def _of_distributions() -> list[mg.registry.Op]:
     return [
-        declare("gdtr(a, b, x, /)", "The distribution function of the gamma distribution of rate a and shape b, gammainc(b, a x).",
-                a=lambda xp, a, b, x: _rate_slope(xp, a, b, x), b=lambda xp, a, b, x: -_shape_slope(xp, a, b, x),
-                x=lambda xp, a, b, x: _rate_slope(xp, x, b, a)),
-        declare("gdtrc(a, b, x, /)", "1 - gdtr(a, b, x), accurate where it is small.",
-                a=lambda xp, a, b, x: -_rate_slope(xp, a, b, x), b=lambda xp, a, b, x: _shape_slope(xp, a, b, x),
-                x=lambda xp, a, b, x: -_rate_slope(xp, x, b, a)),
-        mg.registry.composite("special.chdtr(df, x, /)", chdtr, chapter="special",
-                              doc="The distribution function of the chi-square distribution, gammainc(df / 2, x / 2)."),
-        mg.registry.composite("special.chdtrc(df, x, /)", chdtrc, chapter="special", doc="1 - chdtr(df, x), accurate where it is small."),
-        declare("chdtri(df, y, /)", "Where chdtrc(df, x) is y; nan outside [0, 1].",
-                df=lambda xp, df, ans: _chi_quantile_by_df(xp, df, ans), y=lambda xp, df, y, ans: _chi_quantile_slope(xp, df, ans, y)),
-        declare("pdtr(k, m, /)", "The distribution function of the Poisson distribution of mean m, gammaincc(floor(k) + 1, m); differentiable by m.",
-                m=lambda xp, k, m: -_poisson_slope(xp, k, m)),
-        declare("pdtrc(k, m, /)", "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
-                m=lambda xp, k, m: _poisson_slope(xp, k, m)),
-        declare("pdtri(k, y, /)", "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; differentiable by y.",
-                y=lambda xp, k, y, ans: _poisson_quantile_slope(xp, k, ans, y)),
+        declare(
+            "gdtr(a, b, x, /)",
+            "The distribution function of the gamma distribution of rate a and shape b, "
+            "gammainc(b, a x).",
+            a=lambda xp, a, b, x: _rate_slope(xp, a, b, x),
+            b=lambda xp, a, b, x: -_shape_slope(xp, a, b, x),
+            x=lambda xp, a, b, x: _rate_slope(xp, x, b, a),
+        ),
+        declare(
+            "gdtrc(a, b, x, /)",
+            "1 - gdtr(a, b, x), accurate where it is small.",
+            a=lambda xp, a, b, x: -_rate_slope(xp, a, b, x),
+            b=lambda xp, a, b, x: _shape_slope(xp, a, b, x),
+            x=lambda xp, a, b, x: -_rate_slope(xp, x, b, a),
+        ),
+        mg.registry.composite(
+            "special.chdtr(df, x, /)",
+            chdtr,
+            chapter="special",
+            doc="The distribution function of the chi-square distribution, gammainc(df / 2, x / "
+            "2).",
+        ),
+        mg.registry.composite(
+            "special.chdtrc(df, x, /)",
+            chdtrc,
+            chapter="special",
+            doc="1 - chdtr(df, x), accurate where it is small.",
+        ),
+        declare(
+            "chdtri(df, y, /)",
+            "Where chdtrc(df, x) is y; nan outside [0, 1].",
+            df=lambda xp, df, ans: _chi_quantile_by_df(xp, df, ans),
+            y=lambda xp, df, y, ans: _chi_quantile_slope(xp, df, ans, y),
+        ),
+        declare(
+            "pdtr(k, m, /)",
+            "The distribution function of the Poisson distribution of mean m, "
+            "gammaincc(floor(k) + 1, m); differentiable by m.",
+            m=lambda xp, k, m: -_poisson_slope(xp, k, m),
+        ),
+        declare(
+            "pdtrc(k, m, /)",
+            "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
+            m=lambda xp, k, m: _poisson_slope(xp, k, m),
+        ),
+        declare(
+            "pdtri(k, y, /)",
+            "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; "
+            "differentiable by y.",
+            y=lambda xp, k, y, ans: _poisson_quantile_slope(xp, k, ans, y),
+        ),
     ]

@@ -24,11 +24,17 @@ def _expn_slope(xp: Any, n: Any, x: Any) -> Any:
     first = n == 0
     safe = xp.where(first & (x != 0), x, 1.0)
     below = xp.where(x == 0, math.inf, xp.exp(-safe) * (1 / safe + 1 / (safe * safe)))
-    return -xp.where((x < 0) | (n < 0), math.nan, xp.where(first, below, xp.special.expn(xp.where(first, xp.ones_like(n), n) - 1, x)))
+    return -xp.where(
+        (x < 0) | (n < 0),
+        math.nan,
+        xp.where(first, below, xp.special.expn(xp.where(first, xp.ones_like(n), n) - 1, x)),
+    )
 
 
 def _spence_slope(xp: Any, z: Any) -> Any:
-    """log(z) / (1 - z), near 1 by the series of artanh in s = (z - 1) / (z + 1), which is half of log(z)."""
+    """log(z) / (1 - z), near 1 by the series of artanh in s = (z - 1) / (z + 1), which is half of
+    log(z).
+    """
     near = xp.abs(z - 1) < 0.5
     w = xp.where(near, z - 1, 0.0)
     s = w / (2 + w)
@@ -42,34 +48,71 @@ def _spence_slope(xp: Any, z: Any) -> Any:
 
 def _hyp1f1_by(by: str) -> Any:
     """The derivative by a parameter: the series, term by term (standard/confluent.py)."""
+
     def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
         if xp.isdtype(x.dtype, "complex floating"):
             raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
         a, b, x = floats(xp, a, b, x)
-        return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
-                         step=lambda u, v: digamma_step(xp, u, v), fall=lambda v: rgamma_slope(xp, v, 0.0 * v))
+        return evaluated(
+            xp,
+            a,
+            b,
+            x,
+            by,
+            gamma=xp.special.gamma,
+            digamma=xp.special.digamma,
+            step=lambda u, v: digamma_step(xp, u, v),
+            fall=lambda v: rgamma_slope(xp, v, 0.0 * v),
+        )
 
     return slope
 
 
 def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """DLMF 13.3.15. The parameters are real; a Python scalar beside a complex array comes as a complex one."""
-    a, b, x = floats(xp, *(xp.real(v) if xp.isdtype(v.dtype, "complex floating") else v for v in (a, b)), x)
+    """DLMF 13.3.15. The parameters are real; a Python scalar beside a complex array comes as a
+    complex one.
+    """
+    a, b, x = floats(
+        xp, *(xp.real(v) if xp.isdtype(v.dtype, "complex floating") else v for v in (a, b)), x
+    )
     return a / b * xp.special.hyp1f1(a + 1, b + 1, x)
 
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        declare("exp1(x, /)", "The exponential integral E1, of exp(-t) / t from x to infinity; nan where x is negative, unless it is complex.",
-                x=_exp1_slope),
-        declare("expi(x, /)", "The exponential integral Ei, of exp(t) / t from -infinity to x.", x=lambda xp, x: xp.exp(x) / x),
-        declare("expn(n, x, /)", "The exponential integral of order n, a whole number of 0 or more; nan where x is negative.", x=_expn_slope),
-        declare("spence(z, /)",
-                "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan where z is negative, unless it is complex.",
-                cupy=None, z=_spence_slope),
-        declare("hyp1f1(a, b, x, /)",
-                "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
-                "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20, or where their terms cancel more "
-                "than 17 digits, in float32 6.", cupy=None,
-                a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
+        declare(
+            "exp1(x, /)",
+            "The exponential integral E1, of exp(-t) / t from x to infinity; nan where x is "
+            "negative, unless it is complex.",
+            x=_exp1_slope,
+        ),
+        declare(
+            "expi(x, /)",
+            "The exponential integral Ei, of exp(t) / t from -infinity to x.",
+            x=lambda xp, x: xp.exp(x) / x,
+        ),
+        declare(
+            "expn(n, x, /)",
+            "The exponential integral of order n, a whole number of 0 or more; nan where x is "
+            "negative.",
+            x=_expn_slope,
+        ),
+        declare(
+            "spence(z, /)",
+            "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan where "
+            "z is negative, unless it is complex.",
+            cupy=None,
+            z=_spence_slope,
+        ),
+        declare(
+            "hyp1f1(a, b, x, /)",
+            "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its "
+            "values where no library has it, are for real arguments and nan where their series "
+            "do not converge in time, far outside of |a|, |b| < 20, or where their terms cancel "
+            "more than 17 digits, in float32 6.",
+            cupy=None,
+            a=_hyp1f1_by("a"),
+            b=_hyp1f1_by("b"),
+            x=_hyp1f1_by_x,
+        ),
     ]

@@ -22,36 +22,68 @@ def _hurwitz_slope(xp: Any, x: Any, q: Any) -> Any:
 
 def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
     """The derivative of -x zeta(x + 1, q) of order m by x."""
-    lower = xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
+    lower = (
+        xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
+    )
     return -x * xp.special.zeta_derivative(m, x + 1, q) - m * lower
 
 
 def _riemann_slope(xp: Any, x: Any) -> Any:
-    """From 0 on by the sum; below, that of 2 (2 pi)**-y cos(pi y / 2) gamma(y) zeta(y) with y = 1 - x (DLMF 25.4.1), by the product rule."""
+    """From 0 on by the sum; below, that of 2 (2 pi)**-y cos(pi y / 2) gamma(y) zeta(y) with y = 1 -
+    x (DLMF 25.4.1), by the product rule.
+    """
     below = x < 0
     above = xp.special.zeta_derivative(1, xp.where(below, 2.0, x), 1.0)
     y = 1 - xp.where(below, x, -1.0)
     quarter = y - 4 * xp.round(0.25 * y)
     cosine, sine = xp.cos(0.5 * math.pi * quarter), xp.sin(0.5 * math.pi * quarter)
     zeta = xp.special.riemann_zeta(y)
-    growth = (xp.special.digamma(y) - math.log(2 * math.pi)) * zeta + xp.special.zeta_derivative(1, y, 1.0)
+    growth = (xp.special.digamma(y) - math.log(2 * math.pi)) * zeta + xp.special.zeta_derivative(
+        1, y, 1.0
+    )
     reflected = -2 * reflected_gamma(xp, y) * (cosine * growth - 0.5 * math.pi * sine * zeta)
     return xp.where(below, reflected, above)
 
 
 def declarations() -> list[mg.registry.Op]:
-    """By the exponent they are differentiated through Euler-Maclaurin summation, each of whose terms is; by q in closed form (DLMF 25.11.17)."""
+    """By the exponent they are differentiated through Euler-Maclaurin summation, each of whose
+    terms is; by q in closed form (DLMF 25.11.17).
+    """
     return [
-        mg.registry.composite("special.zeta(x: array, q: array = None)", _zeta, chapter="special",
-                              doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x < 1; without q Riemann's, "
-                                  "for all real x."),
-        declare("hurwitz_zeta(x, q, /)", "zeta(x, q), the sum of (q + k)**-x over k = 0, 1, ...; nan for x < 1.",
-                numpy=f"{ON_NUMPY}zeta", cupy=f"{OF_CUPY}zeta",
-                x=_hurwitz_slope, q=lambda xp, x, q: -x * xp.special.hurwitz_zeta(x + 1, q)),
-        declare("zeta_derivative(m: plain, x, q, /)", "The derivative of order m >= 1 of zeta(x, q) by x, continued to all x >= 0; nan for q <= 0.",
-                numpy=None, cupy=None,
-                x=lambda xp, m, x, q: xp.special.zeta_derivative(m + 1, x, q), q=_derivative_slope),
-        declare("riemann_zeta(x, /)", "Riemann's zeta function, zeta(x) without q, for all real x.",
-                numpy=f"{ON_NUMPY}zeta", cupy=None, x=_riemann_slope),
-        declare("zetac(x, /)", "Riemann's zeta function less 1, accurate where it is near 1.", x=_riemann_slope),
+        mg.registry.composite(
+            "special.zeta(x: array, q: array = None)",
+            _zeta,
+            chapter="special",
+            doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x "
+            "< 1; without q Riemann's, for all real x.",
+        ),
+        declare(
+            "hurwitz_zeta(x, q, /)",
+            "zeta(x, q), the sum of (q + k)**-x over k = 0, 1, ...; nan for x < 1.",
+            numpy=f"{ON_NUMPY}zeta",
+            cupy=f"{OF_CUPY}zeta",
+            x=_hurwitz_slope,
+            q=lambda xp, x, q: -x * xp.special.hurwitz_zeta(x + 1, q),
+        ),
+        declare(
+            "zeta_derivative(m: plain, x, q, /)",
+            "The derivative of order m >= 1 of zeta(x, q) by x, continued to all x >= 0; nan "
+            "for q <= 0.",
+            numpy=None,
+            cupy=None,
+            x=lambda xp, m, x, q: xp.special.zeta_derivative(m + 1, x, q),
+            q=_derivative_slope,
+        ),
+        declare(
+            "riemann_zeta(x, /)",
+            "Riemann's zeta function, zeta(x) without q, for all real x.",
+            numpy=f"{ON_NUMPY}zeta",
+            cupy=None,
+            x=_riemann_slope,
+        ),
+        declare(
+            "zetac(x, /)",
+            "Riemann's zeta function less 1, accurate where it is near 1.",
+            x=_riemann_slope,
+        ),
     ]

@@ -9,7 +9,10 @@ import numpy as np
 
 from multigrad_conformance import Draw, Kink, Sample
 
-WHOLE, REAL = np.asarray([[0.0, 1.0, 2.0], [3.0, 5.0, 1.0]]), np.asarray([[0.3, 1.0, 2.5], [3.7, 0.5, 1.2]])
+WHOLE, REAL = (
+    np.asarray([[0.0, 1.0, 2.0], [3.0, 5.0, 1.0]]),
+    np.asarray([[0.3, 1.0, 2.5], [3.7, 0.5, 1.2]]),
+)
 
 
 def i0(draw: Draw) -> Iterator[Sample]:
@@ -41,7 +44,12 @@ def iv(draw: Draw) -> Iterator[Sample]:
 
 def ive(draw: Draw) -> Iterator[Sample]:
     yield from iv(draw)
-    yield Sample("far", 2, np.concatenate([draw.real(3, low=10.0, high=60.0), draw.real(3, low=-60.0, high=-10.0)]), short=False)
+    yield Sample(
+        "far",
+        2,
+        np.concatenate([draw.real(3, low=10.0, high=60.0), draw.real(3, low=-60.0, high=-10.0)]),
+        short=False,
+    )
 
 
 def j0(draw: Draw) -> Iterator[Sample]:
@@ -56,7 +64,14 @@ def j1(draw: Draw) -> Iterator[Sample]:
 
 def jv(draw: Draw) -> Iterator[Sample]:
     yield from iv(draw)
-    yield Kink("at nothing", [2, 1], [0.0, 0.0], gradients={"z": [0.0, 0.5]}, second={"z": [0.25, 0.0]}, short=False)
+    yield Kink(
+        "at nothing",
+        [2, 1],
+        [0.0, 0.0],
+        gradients={"z": [0.0, 0.5]},
+        second={"z": [0.25, 0.0]},
+        short=False,
+    )
 
 
 def y0(draw: Draw) -> Iterator[Sample]:
@@ -83,7 +98,13 @@ def kv(draw: Draw) -> Iterator[Sample]:
 
 def kve(draw: Draw) -> Iterator[Sample]:
     yield from kv(draw)
-    yield Sample("far", draw.real(6, low=0.0, high=3.0), draw.real(6, low=20.0, high=60.0), differentiable=("z",), short=False)
+    yield Sample(
+        "far",
+        draw.real(6, low=0.0, high=3.0),
+        draw.real(6, low=20.0, high=60.0),
+        differentiable=("z",),
+        short=False,
+    )
 
 
 y1, k1, k0e, k1e = y0, k0, k0, k0

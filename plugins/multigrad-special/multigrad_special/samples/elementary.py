@@ -34,12 +34,16 @@ def cosm1(draw: Draw) -> Iterator[Sample]:
 def exprel(draw: Draw) -> Iterator[Sample]:
     yield Sample("near 0", draw.real(2, 3))
     yield Sample("far", draw.nonzero(6) * 3, short=False)
-    yield Kink("at 0 and far below", [0.0, -INF], gradients={"x": [0.5, 0.0]}, second={"x": [1 / 3, 0.0]})
+    yield Kink(
+        "at 0 and far below", [0.0, -INF], gradients={"x": [0.5, 0.0]}, second={"x": [1 / 3, 0.0]}
+    )
 
 
 def sindg(draw: Draw) -> Iterator[Sample]:
     yield Sample("both signs", draw.real(2, 3, low=-200.0, high=200.0))
-    yield Kink("right angles", [0.0, 90.0, -180.0], gradients={"x": [DEGREE, 0.0, -DEGREE]}, short=False)
+    yield Kink(
+        "right angles", [0.0, 90.0, -180.0], gradients={"x": [DEGREE, 0.0, -DEGREE]}, short=False
+    )
 
 
 def cosdg(draw: Draw) -> Iterator[Sample]:
@@ -62,20 +66,37 @@ def radian(draw: Draw) -> Iterator[Sample]:
 
 def boxcox(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.positive(2, 3), draw.real(2, 3))
-    yield Kink("logarithm, ends", [2.0, 0.0, -1.0], [0.0, 2.0, 2.0],
-               gradients={"x": [0.5, 0.0, NAN], "lmbda": [math.log(2) ** 2 / 2, 0.25, NAN]}, short=False)
+    yield Kink(
+        "logarithm, ends",
+        [2.0, 0.0, -1.0],
+        [0.0, 2.0, 2.0],
+        gradients={"x": [0.5, 0.0, NAN], "lmbda": [math.log(2) ** 2 / 2, 0.25, NAN]},
+        short=False,
+    )
 
 
 def boxcox1p(draw: Draw) -> Iterator[Sample]:
     yield Sample("both signs", draw.real(2, 3, low=-0.6, high=2.0), draw.real(2, 3))
-    yield Kink("logarithm, ends", [1.0, -1.0, -2.0], [0.0, 2.0, 2.0],
-               gradients={"x": [0.5, 0.0, NAN], "lmbda": [math.log(2) ** 2 / 2, 0.25, NAN]}, short=False)
+    yield Kink(
+        "logarithm, ends",
+        [1.0, -1.0, -2.0],
+        [0.0, 2.0, 2.0],
+        gradients={"x": [0.5, 0.0, NAN], "lmbda": [math.log(2) ** 2 / 2, 0.25, NAN]},
+        short=False,
+    )
 
 
 def inv_boxcox(draw: Draw) -> Iterator[Sample]:
-    yield Sample("both signs", draw.real(2, 3, low=-0.5, high=0.8), draw.real(2, 3, low=-1.0, high=1.0))
-    yield Kink("exponential, ends", [1.0, -2.0, -3.0], [0.0, 0.5, 0.5],
-               gradients={"y": [math.e, 0.0, NAN], "lmbda": [-math.e / 2, 0.0, NAN]}, short=False)
+    yield Sample(
+        "both signs", draw.real(2, 3, low=-0.5, high=0.8), draw.real(2, 3, low=-1.0, high=1.0)
+    )
+    yield Kink(
+        "exponential, ends",
+        [1.0, -2.0, -3.0],
+        [0.0, 0.5, 0.5],
+        gradients={"y": [math.e, 0.0, NAN], "lmbda": [-math.e / 2, 0.0, NAN]},
+        short=False,
+    )
 
 
 def inv_boxcox1p(draw: Draw) -> Iterator[Sample]:
@@ -84,11 +105,21 @@ def inv_boxcox1p(draw: Draw) -> Iterator[Sample]:
 
 def huber(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside and outside", draw.positive(2, 3), draw.apart(2, 3) * 3)
-    yield Kink("where both meet, and no loss", [1.0, 1.0, -1.0], [1.0, -1.0, 1.0],
-               gradients={"delta": [0.0, 0.0, NAN], "r": [1.0, -1.0, NAN]}, short=False)
+    yield Kink(
+        "where both meet, and no loss",
+        [1.0, 1.0, -1.0],
+        [1.0, -1.0, 1.0],
+        gradients={"delta": [0.0, 0.0, NAN], "r": [1.0, -1.0, NAN]},
+        short=False,
+    )
 
 
 def pseudo_huber(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside and outside", draw.positive(2, 3), draw.real(2, 3) * 3)
-    yield Kink("at 0, and no loss", [1.0, 0.0, -1.0], [0.0, 2.0, 1.0],
-               gradients={"delta": [0.0, 2.0, NAN], "r": [0.0, 0.0, NAN]}, short=False)
+    yield Kink(
+        "at 0, and no loss",
+        [1.0, 0.0, -1.0],
+        [0.0, 2.0, 1.0],
+        gradients={"delta": [0.0, 2.0, NAN], "r": [0.0, 0.0, NAN]},
+        short=False,
+    )

@@ -23,19 +23,31 @@ def log_expit(draw: Draw) -> Iterator[Sample]:
 
 def logit(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside", draw.real(2, 3, low=0.1, high=0.9))
-    yield Kink("ends and outside", [0.5, 0.0, 1.0, 2.0], gradients={"x": [4.0, INF, INF, NAN]}, short=False)
+    yield Kink(
+        "ends and outside", [0.5, 0.0, 1.0, 2.0], gradients={"x": [4.0, INF, INF, NAN]}, short=False
+    )
 
 
 def xlogy(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.positive(2, 3), draw.positive(2, 3))
-    yield Kink("nothing", [0.0, 0.0, 0.0], [0.0, 1.0, -1.0], gradients={"x": [0.0, 0.0, 0.0], "y": [0.0, 0.0, 0.0]},
-               reason="PyTorch gives nan for y at (0, 0)")
+    yield Kink(
+        "nothing",
+        [0.0, 0.0, 0.0],
+        [0.0, 1.0, -1.0],
+        gradients={"x": [0.0, 0.0, 0.0], "y": [0.0, 0.0, 0.0]},
+        reason="PyTorch gives nan for y at (0, 0)",
+    )
 
 
 def xlog1py(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.positive(2, 3), draw.positive(2, 3))
-    yield Kink("nothing", [0.0, 0.0, 0.0], [-1.0, 0.0, -2.0], gradients={"x": [0.0, 0.0, 0.0], "y": [0.0, 0.0, 0.0]},
-               reason="PyTorch gives nan for y at (0, -1)")
+    yield Kink(
+        "nothing",
+        [0.0, 0.0, 0.0],
+        [-1.0, 0.0, -2.0],
+        gradients={"x": [0.0, 0.0, 0.0], "y": [0.0, 0.0, 0.0]},
+        reason="PyTorch gives nan for y at (0, -1)",
+    )
 
 
 def entr(draw: Draw) -> Iterator[Sample]:
@@ -45,9 +57,13 @@ def entr(draw: Draw) -> Iterator[Sample]:
 
 def rel_entr(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.positive(2, 3), draw.positive(2, 3))
-    yield Kink("equal, and nothing", [1.0, 0.0], [1.0, 2.0], gradients={"x": [1.0, -INF], "y": [-1.0, 0.0]})
+    yield Kink(
+        "equal, and nothing", [1.0, 0.0], [1.0, 2.0], gradients={"x": [1.0, -INF], "y": [-1.0, 0.0]}
+    )
 
 
 def kl_div(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.positive(2, 3), draw.positive(2, 3))
-    yield Kink("equal, and nothing", [1.0, 0.0], [1.0, 2.0], gradients={"x": [0.0, -INF], "y": [0.0, 1.0]})
+    yield Kink(
+        "equal, and nothing", [1.0, 0.0], [1.0, 2.0], gradients={"x": [0.0, -INF], "y": [0.0, 1.0]}
+    )

@@ -31,7 +31,9 @@ def erfcx(draw: Draw) -> Iterator[Sample]:
 def erfinv(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside", draw.real(2, 3, low=-0.9, high=0.9))
     yield Sample("near one", draw.real(6, low=0.8, high=0.9))
-    yield Kink("steep at the ends", [0.0, 1.0, -1.0], gradients={"x": [1 / SLOPE, INF, INF]}, short=False)
+    yield Kink(
+        "steep at the ends", [0.0, 1.0, -1.0], gradients={"x": [1 / SLOPE, INF, INF]}, short=False
+    )
 
 
 def ndtr(draw: Draw) -> Iterator[Sample]:
@@ -46,7 +48,12 @@ def log_ndtr(draw: Draw) -> Iterator[Sample]:
 
 def ndtri(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside", draw.real(2, 3, low=0.05, high=0.95))
-    yield Kink("steep at the ends", [0.5, 0.0, 1.0], gradients={"x": [math.sqrt(2 * math.pi), INF, INF]}, short=False)
+    yield Kink(
+        "steep at the ends",
+        [0.5, 0.0, 1.0],
+        gradients={"x": [math.sqrt(2 * math.pi), INF, INF]},
+        short=False,
+    )
 
 
 def gelu(draw: Draw) -> Iterator[Sample]:

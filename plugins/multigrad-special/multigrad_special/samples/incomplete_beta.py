@@ -11,12 +11,23 @@ from multigrad_conformance import Draw, Kink, Sample
 
 
 def _shares(draw: Draw) -> tuple[Any, Any, Any]:
-    return draw.real(3, low=0.5, high=4.0), draw.real(3, low=0.5, high=4.0), draw.real(3, low=0.1, high=0.9)
+    return (
+        draw.real(3, low=0.5, high=4.0),
+        draw.real(3, low=0.5, high=4.0),
+        draw.real(3, low=0.1, high=0.9),
+    )
 
 
 def betainc(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside", *_shares(draw))
-    yield Kink("at the ends", [2.0, 1.0, 2.0], [1.0, 2.0, 2.0], [1.0, 0.0, 0.0], gradients={"x": [2.0, 2.0, 0.0], "a": [0.0] * 3}, short=False)
+    yield Kink(
+        "at the ends",
+        [2.0, 1.0, 2.0],
+        [1.0, 2.0, 2.0],
+        [1.0, 0.0, 0.0],
+        gradients={"x": [2.0, 2.0, 0.0], "a": [0.0] * 3},
+        short=False,
+    )
 
 
 def betaincc(draw: Draw) -> Iterator[Sample]:
@@ -24,7 +35,8 @@ def betaincc(draw: Draw) -> Iterator[Sample]:
 
 
 def betaincinv(draw: Draw) -> Iterator[Sample]:
-    yield Sample("inside", *(x[:1] for x in _shares(draw)))  # one number: in the standard alone an inverse takes its time
+    # one number: in the standard alone an inverse takes its time
+    yield Sample("inside", *(x[:1] for x in _shares(draw)))
 
 
 def betainccinv(draw: Draw) -> Iterator[Sample]:
@@ -32,7 +44,12 @@ def betainccinv(draw: Draw) -> Iterator[Sample]:
 
 
 def fdtr(draw: Draw) -> Iterator[Sample]:
-    yield Sample("about the mean", draw.real(3, low=1.0, high=9.0), draw.real(3, low=2.0, high=9.0), draw.real(3, low=0.3, high=3.0))
+    yield Sample(
+        "about the mean",
+        draw.real(3, low=1.0, high=9.0),
+        draw.real(3, low=2.0, high=9.0),
+        draw.real(3, low=0.3, high=3.0),
+    )
 
 
 def fdtrc(draw: Draw) -> Iterator[Sample]:
@@ -40,7 +57,12 @@ def fdtrc(draw: Draw) -> Iterator[Sample]:
 
 
 def fdtri(draw: Draw) -> Iterator[Sample]:
-    yield Sample("about the mean", draw.real(1, low=1.0, high=9.0), draw.real(1, low=2.0, high=9.0), draw.real(1, low=0.1, high=0.9))
+    yield Sample(
+        "about the mean",
+        draw.real(1, low=1.0, high=9.0),
+        draw.real(1, low=2.0, high=9.0),
+        draw.real(1, low=0.1, high=0.9),
+    )
 
 
 def stdtr(draw: Draw) -> Iterator[Sample]:
@@ -53,7 +75,12 @@ def stdtrit(draw: Draw) -> Iterator[Sample]:
 
 
 def _counts(draw: Draw) -> Iterator[Sample]:
-    yield Sample("inside", np.asarray([0.0, 1.0, 3.0]), np.asarray([3.0, 4.0, 7.0]), draw.real(3, low=0.2, high=0.8))
+    yield Sample(
+        "inside",
+        np.asarray([0.0, 1.0, 3.0]),
+        np.asarray([3.0, 4.0, 7.0]),
+        draw.real(3, low=0.2, high=0.8),
+    )
 
 
 def _counts_of_quantiles(draw: Draw) -> Iterator[Sample]:

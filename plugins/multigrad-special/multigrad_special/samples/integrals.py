@@ -23,15 +23,28 @@ def expi(draw: Draw) -> Iterator[Sample]:
 
 def expn(draw: Draw) -> Iterator[Sample]:
     yield Sample("orders", np.asarray([[0.0, 1.0, 2.0], [3.0, 7.0, 30.0]]), draw.positive(2, 3))
-    yield Kink("ends", np.asarray([2.0, 3.0, 1.0]), [0.0, 0.0, -1.0], gradients={"x": [-INF, -1.0, NAN]}, short=False)
+    yield Kink(
+        "ends",
+        np.asarray([2.0, 3.0, 1.0]),
+        [0.0, 0.0, -1.0],
+        gradients={"x": [-INF, -1.0, NAN]},
+        short=False,
+    )
 
 
 def spence(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.real(2, 3, low=0.2, high=3.0))
-    yield Kink("at 1 and the end", [1.0, 0.0, -1.0], gradients={"z": [-1.0, -INF, NAN]}, short=False)
+    yield Kink(
+        "at 1 and the end", [1.0, 0.0, -1.0], gradients={"z": [-1.0, -INF, NAN]}, short=False
+    )
 
 
 def hyp1f1(draw: Draw) -> Iterator[Sample]:
     # Layouts and shapes are left out: a library that compiles takes long over each.
-    yield Sample("both signs", draw.real(2, 3), draw.positive(2, 3), draw.real(2, 3),
-                 checks=("forward", "vjp", "jvp", "dual", "second", "vmap"))
+    yield Sample(
+        "both signs",
+        draw.real(2, 3),
+        draw.positive(2, 3),
+        draw.real(2, 3),
+        checks=("forward", "vjp", "jvp", "dual", "second", "vmap"),
+    )

@@ -1,6 +1,8 @@
-"""Bessel functions of any real order, with the modified ones also multiplied by exp(-|x|) or exp(x).
+"""Bessel functions of any real order, with the modified ones also multiplied by exp(-|x|) or
+exp(x).
 
-Small arguments and orders are for power series, large arguments for asymptotic series, and what lies between for integrals.
+Small arguments and orders are for power series, large arguments for asymptotic series, and what
+lies between for integrals.
 """
 
 from __future__ import annotations
@@ -13,7 +15,27 @@ from . import bessel_series as series
 from .common import check, horner
 from .forms import elementwise
 
-__all__ = ["i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "kve", "y0", "y1", "yn", "yv"]
+__all__ = [
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "iv",
+    "ive",
+    "j0",
+    "j1",
+    "jv",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "kv",
+    "kve",
+    "y0",
+    "y1",
+    "yn",
+    "yv",
+]
 
 LOW = series.MOST + 0.5
 """Below are the orders that power series serve."""
@@ -52,17 +74,22 @@ def _grown(xp: Any, v: int, z: Any, value: Any) -> Any:
 
 
 def _of_integer(xp: Any, v: int, z: Any) -> Any:
-    """exp(-|z|) I_v(z), v being 0 or 1: the power series, all of whose terms are positive, then the asymptotic one.
+    """exp(-|z|) I_v(z), v being 0 or 1: the power series, all of whose terms are positive, then the
+    asymptotic one.
 
     Abramowitz and Stegun, 9.6.10 and 9.7.1.
     """
     x = xp.abs(z)
     near, far = xp.where(x < 20, x, 0.0), xp.where(x < 20, 20.0, x)
-    terms = horner([1 / (math.factorial(k) * math.factorial(k + v)) for k in range(58)], near * near / 4)
+    terms = horner(
+        [1 / (math.factorial(k) * math.factorial(k + v)) for k in range(58)], near * near / 4
+    )
     tail = 1.0
     for k in range(30, 0, -1):
         tail = 1 - tail * (4 * v * v - (2 * k - 1) ** 2) / (8 * k) / far
-    value = xp.where(x < 20, terms * (near / 2) ** v * xp.exp(-near), tail / xp.sqrt(2 * math.pi * far))
+    value = xp.where(
+        x < 20, terms * (near / 2) ** v * xp.exp(-near), tail / xp.sqrt(2 * math.pi * far)
+    )
     return xp.where(z < 0, -value, value) if v else value
 
 
@@ -88,8 +115,11 @@ def _scaled_i(xp: Any, v: Any, z: Any) -> Any:
     near = (x < 10) & (order < LOW)
     within = _usable(xp, order, x)
     low = xp.where(near, x, 1.0)
-    value = xp.where(near, series.first(xp, xp.where(near, order, 1.0), low, 1.0, 36) * xp.exp(-low),
-                     paths.scaled_i(xp, *_kept(xp, within & ~near, order, x, 1.0, 12.0)))
+    value = xp.where(
+        near,
+        series.first(xp, xp.where(near, order, 1.0), low, 1.0, 36) * xp.exp(-low),
+        paths.scaled_i(xp, *_kept(xp, within & ~near, order, x, 1.0, 12.0)),
+    )
     value = xp.where(x == 0, xp.where(order == 0, 1.0 + 0 * value, 0 * value), value)
     value = xp.where(xp.isinf(x), 0 * order, value)
     _, sine = _turned(xp, order)
@@ -121,7 +151,11 @@ def _scaled_k(xp: Any, v: Any, x: Any, factor: Any = None) -> Any:
     low = xp.where(near & (x > 0), x, 1.0)
     small = series.second(xp, xp.where(near, v, 1.0), low, 1.0)
     large = paths.scaled_k(xp, *_kept(xp, _usable(xp, v, x) & ~near, v, x, 1.0, 3.0))
-    value = xp.where(near, small * xp.exp(low), large) if factor is None else xp.where(near, small, large * factor * factor)
+    value = (
+        xp.where(near, small * xp.exp(low), large)
+        if factor is None
+        else xp.where(near, small, large * factor * factor)
+    )
     value = xp.where(x == 0, math.inf + 0 * v, xp.where(xp.isinf(x), 0 * v, value))
     return xp.where(xp.isnan(v + x), v + x, xp.where(x < 0, math.nan + 0 * v, value))
 
@@ -171,7 +205,9 @@ def yv(xp: Any, v: Any, z: Any) -> Any:
     v, x = xp.broadcast_arrays(v, z)
     j, y = _both(xp, xp.abs(v), xp.abs(x))
     cosine, sine = _turned(xp, xp.abs(v))
-    value = xp.where(v < 0, sine * j + xp.where(cosine == 0, 0 * v, cosine * xp.where(cosine == 0, 0 * v, y)), y)
+    value = xp.where(
+        v < 0, sine * j + xp.where(cosine == 0, 0 * v, cosine * xp.where(cosine == 0, 0 * v, y)), y
+    )
     return xp.where(xp.isnan(v + x), v + x, xp.where(x < 0, math.nan + 0 * v, value))
 
 
@@ -220,12 +256,16 @@ def _both(xp: Any, v: Any, x: Any, kinds: str = "JY") -> tuple[Any, Any]:
     within = _usable(xp, v, x) & ~near & ~far
     order, low = xp.where(near, v, 1.0), xp.where(near & (x > 0), x, 1.0)
     j, y = paths.hankel(xp, *_kept(xp, within, v, x, 1.0, 3.0))
-    j_far, y_far = series.asymptotic(xp, xp.where(far, v, 1.0), xp.where(far & ~xp.isinf(x), x, 30.0))
+    j_far, y_far = series.asymptotic(
+        xp, xp.where(far, v, 1.0), xp.where(far & ~xp.isinf(x), x, 30.0)
+    )
     nowhere = math.nan + 0 * v  # at infinity, as SciPy says it
     if "J" in kinds:
         j = xp.where(v > x, paths.small_j(xp, *_kept(xp, within & (v > x), v, x, 5.0, 3.0)), j)
         j = xp.where(near, series.first(xp, order, low, -1.0), xp.where(far, j_far, j))
-        j = xp.where(x == 0, xp.where(v == 0, 1.0 + 0 * v, 0 * v), xp.where(xp.isinf(x), nowhere, j))
+        j = xp.where(
+            x == 0, xp.where(v == 0, 1.0 + 0 * v, 0 * v), xp.where(xp.isinf(x), nowhere, j)
+        )
     if "Y" in kinds:
         y = xp.where(near, series.second(xp, order, low, -1.0), xp.where(far, y_far, y))
         y = xp.where(x == 0, -math.inf + 0 * v, xp.where(xp.isinf(x), nowhere, y))
@@ -240,7 +280,9 @@ def _usable(xp: Any, v: Any, x: Any) -> Any:
 
 
 def _kept(xp: Any, where: Any, v: Any, x: Any, order: float, argument: float) -> tuple[Any, Any]:
-    """Orders and arguments where they are wanted, elsewhere these two numbers; arguments at which results overflow become larger ones."""
+    """Orders and arguments where they are wanted, elsewhere these two numbers; arguments at which
+    results overflow become larger ones.
+    """
     least = float(xp.finfo(x.dtype).smallest_normal) ** 0.3
     x = xp.where(where, x, argument)
     return xp.where(where, v, order), xp.where(x < least, least, x)
@@ -256,6 +298,8 @@ def _turned(xp: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _parity(xp: Any, v: Any) -> Any:
-    """The sign of a function of order v below 0: that of an even or odd one where v is an integer, nan elsewhere."""
+    """The sign of a function of order v below 0: that of an even or odd one where v is an integer,
+    nan elsewhere.
+    """
     whole = xp.floor(v) == v
     return xp.where(whole, 1 - 2 * xp.abs(v - 2 * xp.floor(v / 2)), math.nan + 0 * v)

@@ -1,7 +1,9 @@
-"""Bessel functions of any real order by integrals along paths on which the integrand neither oscillates nor cancels.
+"""Bessel functions of any real order by integrals along paths on which the integrand neither
+oscillates nor cancels.
 
-G. N. Watson, A Treatise on the Theory of Bessel Functions, chapter 8; DLMF 10.9 and 10.32. On such a path the trapezoid rule converges
-exponentially, so a fixed number of nodes is enough for every order and argument. Orders v >= 0 and arguments x > 0 are broadcast beforehand.
+G. N. Watson, A Treatise on the Theory of Bessel Functions, chapter 8; DLMF 10.9 and 10.32. On such
+a path the trapezoid rule converges exponentially, so a fixed number of nodes is enough for every
+order and argument. Orders v >= 0 and arguments x > 0 are broadcast beforehand.
 """
 
 from __future__ import annotations
@@ -28,8 +30,14 @@ def _double_exponential() -> tuple[list[float], list[float], list[float]]:
     step = 1 / 20
     ts = [step * k for k in range(-68, 69)]
     half = [math.pi / 2 * math.sinh(t) for t in ts]
-    weights = [step * math.pi / 4 * math.cosh(t) / math.cosh(s) ** 2 for t, s in zip(ts, half, strict=True)]
-    return [1 / (1 + math.exp(-2 * s)) for s in half], [1 / (1 + math.exp(2 * s)) for s in half], weights
+    weights = [
+        step * math.pi / 4 * math.cosh(t) / math.cosh(s) ** 2 for t, s in zip(ts, half, strict=True)
+    ]
+    return (
+        [1 / (1 + math.exp(-2 * s)) for s in half],
+        [1 / (1 + math.exp(2 * s)) for s in half],
+        weights,
+    )
 
 
 def _constants(xp: Any, like: Any, numbers: list[float]) -> Any:
@@ -54,7 +62,9 @@ def scaled_k(xp: Any, v: Any, x: Any) -> Any:
 
 
 def scaled_i(xp: Any, v: Any, x: Any) -> Any:
-    """exp(-x) I_v(x): the path of steepest descent of DLMF 10.32.12, along which all is positive."""
+    """exp(-x) I_v(x): the path of steepest descent of DLMF 10.32.12, along which all is
+    positive.
+    """
     most, angle, sine, weights = _angles(xp, xp.hypot(x, v))
     x, v = x[..., None], v[..., None]
     r = v * angle / sine
@@ -64,18 +74,24 @@ def scaled_i(xp: Any, v: Any, x: Any) -> Any:
 
 
 def small_j(xp: Any, v: Any, x: Any) -> Any:
-    """J_v(x) for x <= v: the path of steepest descent of DLMF 10.9.17, along which all is positive."""
+    """J_v(x) for x <= v: the path of steepest descent of DLMF 10.9.17, along which all is
+    positive.
+    """
     slow = xp.maximum(xp.sqrt((v - x) * (v + x)), 3 * x ** (2 / 3))
     most, angle, sine, weights = _angles(xp, slow)
     x, v = x[..., None], v[..., None]
     ratio = angle / sine
-    root = xp.sqrt((v - x) * (v + x) + v * v * (xp.maximum(angle - sine, 0 * sine) / sine * (ratio + 1)))
+    root = xp.sqrt(
+        (v - x) * (v + x) + v * v * (xp.maximum(angle - sine, 0 * sine) / sine * (ratio + 1))
+    )
     exponent = root * xp.cos(angle) - v * xp.asinh(root / x)
     return most / math.pi * xp.sum(weights * xp.exp(exponent), axis=-1)
 
 
 def _angles(xp: Any, sharp: Any) -> tuple[Any, Any, Any, Any]:
-    """How far the angle goes, where exponents fall as `sharp` times the cosine does; nodes, their sines, and weights."""
+    """How far the angle goes, where exponents fall as `sharp` times the cosine does; nodes, their
+    sines, and weights.
+    """
     share = ENOUGH / 2 / sharp
     most = 2 * xp.asin(xp.sqrt(xp.where(share < 1, share, 1.0)))
     near, far, weights = (_constants(xp, most, numbers) for numbers in _double_exponential())
@@ -87,11 +103,13 @@ def _angles(xp: Any, sharp: Any) -> tuple[Any, Any, Any, Any]:
 def hankel(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     """J_v(x), right for x >= v, and Y_v(x); for x or v of 2 or more.
 
-    They are the parts of Hankel's function, DLMF 10.9.18, on a path u + i a(u) through its saddle points near that of steepest descent.
+    They are the parts of Hankel's function, DLMF 10.9.18, on a path u + i a(u) through its saddle
+    points near that of steepest descent.
     """
     cosine = xp.minimum(v / x, 1 + 0 * x)
     narrow = xp.minimum(1.6 * x ** (-1 / 3), math.pi / 2 + 0 * x)
-    bend = xp.maximum(xp.acos(cosine), narrow)  # the angle of the upper saddle point; where the two meet, about the width of both
+    # the angle of the upper saddle point; where the two meet, about the width of both
+    bend = xp.maximum(xp.acos(cosine), narrow)
     root = xp.sqrt(xp.abs((v - x) * (v + x)))
     alpha = xp.where(v > x, xp.asinh(root / x), 0 * x)
     sharp = xp.maximum(root, x * xp.sin(bend))

@@ -1,7 +1,9 @@
-"""Bessel functions of small arguments and orders by power series, and of large arguments by Hankel's asymptotic series.
+"""Bessel functions of small arguments and orders by power series, and of large arguments by
+Hankel's asymptotic series.
 
-N. M. Temme, J. Comput. Phys. 19 (1975), 324, and 21 (1976), 343, for the functions of the second kind: where the order is near an integer, too,
-nothing cancels. Orders v >= 0 and arguments x > 0 are broadcast beforehand.
+N. M. Temme, J. Comput. Phys. 19 (1975), 324, and 21 (1976), 343, for the functions of the second
+kind: where the order is near an integer, too, nothing cancels. Orders v >= 0 and arguments x > 0
+are broadcast beforehand.
 """
 
 from __future__ import annotations
@@ -14,15 +16,36 @@ from .common import horner
 __all__: list[str] = []
 
 MOST = 4
-"""Orders below MOST + 1/2 are reached from those between -1/2 and 1/2 by MOST steps of recurrence."""
+"""Orders below MOST + 1/2 are reached from those between -1/2 and 1/2 by MOST steps of
+recurrence.
+"""
 
 # Of 1 / Gamma(1 + m) about 0 (Abramowitz and Stegun, 6.1.34), and its parts.
 RECIPROCAL_GAMMA = [
-    1.0, 0.5772156649015329, -0.6558780715202539, -0.04200263503409524, 0.16653861138229148, -0.04219773455554433, -0.009621971527876973,
-    0.0072189432466631, -0.0011651675918590652, -0.00021524167411495098, 0.0001280502823881162, -2.013485478078824e-05, -1.2504934821426706e-06,
-    1.133027231981696e-06, -2.056338416977607e-07, 6.116095104481416e-09, 5.002007644469223e-09, -1.18127457048702e-09, 1.0434267116911005e-10,
-    7.782263439905071e-12, -3.696805618642206e-12, 5.100370287454476e-13, -2.0583260535665066e-14,
-]  # fmt: skip
+    1.0,
+    0.5772156649015329,
+    -0.6558780715202539,
+    -0.04200263503409524,
+    0.16653861138229148,
+    -0.04219773455554433,
+    -0.009621971527876973,
+    0.0072189432466631,
+    -0.0011651675918590652,
+    -0.00021524167411495098,
+    0.0001280502823881162,
+    -2.013485478078824e-05,
+    -1.2504934821426706e-06,
+    1.133027231981696e-06,
+    -2.056338416977607e-07,
+    6.116095104481416e-09,
+    5.002007644469223e-09,
+    -1.18127457048702e-09,
+    1.0434267116911005e-10,
+    7.782263439905071e-12,
+    -3.696805618642206e-12,
+    5.100370287454476e-13,
+    -2.0583260535665066e-14,
+]
 EVEN, ODD = RECIPROCAL_GAMMA[::2], [-c for c in RECIPROCAL_GAMMA[1::2]]
 
 
@@ -52,15 +75,24 @@ def second(xp: Any, v: Any, x: Any, sign: float) -> Any:
     log = xp.log(2 / x)
     sigma = m * log
     even, odd = horner(EVEN, square), horner(ODD, square)
-    inverse = (even - m * odd) * (even + m * odd)  # 1 / (Gamma(1 + m) Gamma(1 - m)), the sine of pi m over pi m
-    ratio = xp.where(xp.abs(sigma) < 1e-4, 1 + sigma * sigma / 6, xp.sinh(sigma) / xp.where(sigma == 0, 1 + sigma, sigma))
+    # 1 / (Gamma(1 + m) Gamma(1 - m)), the sine of pi m over pi m
+    inverse = (even - m * odd) * (even + m * odd)
+    ratio = xp.where(
+        xp.abs(sigma) < 1e-4,
+        1 + sigma * sigma / 6,
+        xp.sinh(sigma) / xp.where(sigma == 0, 1 + sigma, sigma),
+    )
     f = (odd * xp.cosh(sigma) + ratio * log * even) / inverse
     p = (2 / x) ** m / (even - m * odd) / 2
     q = (x / 2) ** m / (even + m * odd) / 2
     if sign < 0:
         f, p, q = 2 / math.pi * f, 2 / math.pi * p, 2 / math.pi * q
         half = xp.sin(math.pi / 2 * m)
-        shift = 2 * half * xp.where(xp.abs(m) < 1e-8, math.pi / 2 + 0 * m, half / xp.where(m == 0, 1 + m, m))
+        shift = (
+            2
+            * half
+            * xp.where(xp.abs(m) < 1e-8, math.pi / 2 + 0 * m, half / xp.where(m == 0, 1 + m, m))
+        )
     power = xp.ones_like(x)
     own, above = xp.zeros_like(x), xp.zeros_like(x)
     for k in range(14):

@@ -1,8 +1,10 @@
-"""The inverses of the incomplete beta functions, and those of the distributions that are made of them.
+"""The inverses of the incomplete beta functions, and those of the distributions that are made of
+them.
 
-Where the smaller tail takes its value is looked for on the scale of log(x / (1 - x)), which holds both ends to all digits. On it the
-density is log-concave, and so are both tails: Newton's steps for the logarithm of a tail never pass its root from below, so
-they arrive from wherever they start. They start from the first term of the tail, or from the normal distribution.
+Where the smaller tail takes its value is looked for on the scale of log(x / (1 - x)), which holds
+both ends to all digits. On it the density is log-concave, and so are both tails: Newton's steps for
+the logarithm of a tail never pass its root from below, so they arrive from wherever they start.
+They start from the first term of the tail, or from the normal distribution.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     normal = xp.isinf(df) & (df > 0)
     finite = xp.where(normal, 1.0, df)
     tail = xp.where(p < 0.5, p, 1 - p)
-    size = xp.sqrt(finite) * xp.exp(-0.5 * _log_odds(xp, 0.5 * finite, 0.5 * xp.ones_like(finite), 2 * tail, 1 - 2 * tail))
+    size = xp.sqrt(finite) * xp.exp(
+        -0.5 * _log_odds(xp, 0.5 * finite, 0.5 * xp.ones_like(finite), 2 * tail, 1 - 2 * tail)
+    )
     value = xp.where(p < 0.5, -size, size)
     return xp.where(normal, ndtri(xp, p), value)
 
@@ -71,7 +75,9 @@ def share_slope(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 def share_partial(xp: Any, a: Any, b: Any, x: Any, y: Any, *, by_a: bool) -> Any:
     """The derivative of betaincinv by a or by b, where it is x = 1 - y: 0 at both ends."""
     tail = beta_tail(xp, a, b, x, y)
-    return xp.where(tail.empty, 0.0, -partial(xp, tail, by_a) / xp.where(tail.empty, 1.0, density_of(xp, tail)))
+    return xp.where(
+        tail.empty, 0.0, -partial(xp, tail, by_a) / xp.where(tail.empty, 1.0, density_of(xp, tail))
+    )
 
 
 def _share(xp: Any, s: Any) -> Any:
@@ -103,7 +109,9 @@ def _log_odds_of_tail(xp: Any, p: Any, q: Any, target: Any) -> Any:
     s = xp.where((p >= 1) & (q >= 1), xp.maximum(low, _normal_start(xp, p, q, target)), low)
     known = constants(xp, p, q)
     for _ in range(STEPS):
-        s = xp.minimum(xp.maximum(s - _step(xp, p, q, s, log_target, known), low), xp.full_like(s, most))
+        s = xp.minimum(
+            xp.maximum(s - _step(xp, p, q, s, log_target, known), low), xp.full_like(s, most)
+        )
     return xp.where(s <= -most, xp.minimum(first, s), xp.where(s >= most, math.inf, s))
 
 
@@ -113,11 +121,15 @@ def _normal_start(xp: Any, p: Any, q: Any, target: Any) -> Any:
     z = -ndtri(xp, target)
     of_p, of_q = 1 / (2 * p - 1), 1 / (2 * q - 1)
     h, bend = 2 / (of_p + of_q), (z * z - 3) / 6
-    return xp.log(p / q) - 2 * (z * xp.sqrt(h + bend) / h - (of_q - of_p) * (bend + 5 / 6 - 2 / (3 * h)))
+    return xp.log(p / q) - 2 * (
+        z * xp.sqrt(h + bend) / h - (of_q - of_p) * (bend + 5 / 6 - 2 / (3 * h))
+    )
 
 
 def _step(xp: Any, p: Any, q: Any, s: Any, log_target: Any, known: Any) -> Any:
-    """Halley's step for log(tail) at log(u / v) = s; the logarithm of the density u**p v**q / beta(p, q) has the slope p v - q u."""
+    """Halley's step for log(tail) at log(u / v) = s; the logarithm of the density u**p v**q /
+    beta(p, q) has the slope p v - q u.
+    """
     u, v = _share(xp, s), _share(xp, -s)
     d = u * q - v * p
     tail = tail_of(xp, p, q, u, v, d, known)

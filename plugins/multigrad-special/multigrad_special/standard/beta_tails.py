@@ -1,12 +1,15 @@
-"""Tails of the beta distribution: what the incomplete beta functions and the distributions F, t, binomial, negative binomial are made of.
+"""Tails of the beta distribution: what the incomplete beta functions and the distributions F, t,
+binomial, negative binomial are made of.
 
-Whichever tail ends before the mean is integrated, by a double exponential rule: about its end, where its integrand is largest, the nodes
-crowd, so that a hundred of them do for parameters of any size. They stand on an axis of their own, which takes a hundred times the memory
-of the arguments for a while. The derivatives by the parameters are integrals of the same kind, under which the logarithm of the density is
-differentiated. 13 digits in float64, of the derivatives as well.
+Whichever tail ends before the mean is integrated, by a double exponential rule: about its end,
+where its integrand is largest, the nodes crowd, so that a hundred of them do for parameters of any
+size. They stand on an axis of their own, which takes a hundred times the memory of the arguments
+for a while. The derivatives by the parameters are integrals of the same kind, under which the
+logarithm of the density is differentiated. 13 digits in float64, of the derivatives as well.
 
-A tail is given by the parameters `a` and `b`, by `x` and `y` = 1 - x, each with all its digits, and by `d` = x b - y a, the distance
-from the mean, which decides over the digits where the parameters are large.
+A tail is given by the parameters `a` and `b`, by `x` and `y` = 1 - x, each with all its digits, and
+by `d` = x b - y a, the distance from the mean, which decides over the digits where the parameters
+are large.
 """
 
 from __future__ import annotations
@@ -21,13 +24,17 @@ from .quadrature import rule
 
 __all__: list[str] = []
 
-SMALL = 2  # below this, tails are scaled by their first term; the derivatives of F by one parameter cancel where the other is 2, p = 1
+# below this, tails are scaled by their first term; the derivatives of F by one parameter cancel
+# where the other is 2, p = 1
+SMALL = 2
 EVERY = range(1, 8)  # numbers the terms of asymptotic series
 SHIFT = 10  # from where on Stirling's formula is exact; smaller arguments are raised by recurrence
 
 
 class Tail(NamedTuple):
-    """A tail that ends before the mean: that below `u` under the parameters p and q; `v` = 1 - u, d = u q - v p."""
+    """A tail that ends before the mean: that below `u` under the parameters p and q; `v` = 1 - u, d
+    = u q - v p.
+    """
 
     swap: Any
     """Whether it is the upper one, with a and b, x and y exchanged."""
@@ -40,11 +47,15 @@ class Tail(NamedTuple):
     v: Any
     d: Any
     first: Any
-    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p); None where that is not known yet: the density does without."""
+    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p); None where that is not
+    known yet: the density does without.
+    """
     powers: Any
     """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
     beyond: Any
-    """How much lower the logarithm of the end is than that of `u`: 0, unless the end is too small to be a number."""
+    """How much lower the logarithm of the end is than that of `u`: 0, unless the end is too small
+    to be a number.
+    """
 
 
 def constants(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -52,8 +63,19 @@ def constants(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
     return _first(xp, a, b), _first(xp, b, a), _powers(xp, a, b)
 
 
-def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, Any, Any] | None = None, beyond: Any = 0.0) -> Tail:
-    """The tail to integrate; harmless numbers where it is empty or where the arguments make no sense. `beyond` is of the lower tail."""
+def tail_of(
+    xp: Any,
+    a: Any,
+    b: Any,
+    x: Any,
+    y: Any,
+    d: Any,
+    known: tuple[Any, Any, Any] | None = None,
+    beyond: Any = 0.0,
+) -> Tail:
+    """The tail to integrate; harmless numbers where it is empty or where the arguments make no
+    sense. `beyond` is of the lower tail.
+    """
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
     swap = valid & ((x > (a + 1) / (a + b + 2)) | (y == 0))
@@ -62,8 +84,19 @@ def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, A
     empty = valid & (u == 0)
     inside = valid & ~empty
     first = None if known is None else xp.where(swap, known[1], known[0])
-    return Tail(swap, empty, valid, p, q, xp.where(inside, u, p / (p + q)), xp.where(inside, v, q / (p + q)),
-                xp.where(inside, xp.where(swap, -d, d), 0.0), first, _powers(xp, p, q) if known is None else known[2], beyond)
+    return Tail(
+        swap,
+        empty,
+        valid,
+        p,
+        q,
+        xp.where(inside, u, p / (p + q)),
+        xp.where(inside, v, q / (p + q)),
+        xp.where(inside, xp.where(swap, -d, d), 0.0),
+        first,
+        _powers(xp, p, q) if known is None else known[2],
+        beyond,
+    )
 
 
 def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
@@ -71,7 +104,10 @@ def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
     log_scale, factor, rest = _integrated(xp, tail)
     t = xp.where(tail.empty, 0.0, factor * xp.exp(log_scale))
     rest = xp.where(tail.empty, 1.0, rest)
-    return tuple(xp.where(tail.valid, xp.where(tail.swap, *pair), math.nan) for pair in ((rest, t), (t, rest)))
+    return tuple(
+        xp.where(tail.valid, xp.where(tail.swap, *pair), math.nan)
+        for pair in ((rest, t), (t, rest))
+    )
 
 
 def log_lower(xp: Any, tail: Tail) -> Any:
@@ -93,7 +129,9 @@ def log_powers(xp: Any, tail: Tail) -> Any:
 def log_first(xp: Any, p: Any, q: Any) -> Any:
     """The logarithm of 1 / (p beta(p, q)): that of the first term of a tail, less p log(u)."""
     small = xp.where(p < SMALL, p, 1.0)
-    return xp.where(p < SMALL, log_rise(xp, q, small) - _gammaln1p(xp, small), -betaln(xp, p, q) - xp.log(p))
+    return xp.where(
+        p < SMALL, log_rise(xp, q, small) - _gammaln1p(xp, small), -betaln(xp, p, q) - xp.log(p)
+    )
 
 
 def log_rise(xp: Any, g: Any, s: Any) -> Any:
@@ -102,26 +140,35 @@ def log_rise(xp: Any, g: Any, s: Any) -> Any:
 
 
 def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
-    """The derivative of the lower tail by a or by b; with `of_ratio` at a constant x b / (y a), as for F, instead of a constant x.
+    """The derivative of the lower tail by a or by b; with `of_ratio` at a constant x b / (y a), as
+    for F, instead of a constant x.
 
-    The logarithm of the density at t has the derivative log(t) - E[log t] by p, which is log(1 + d/p) + shortfall(p, q) with the distance
-    d = t (p + q) - p from the mean; at a constant ratio it is log(1 + d/p) - d/p + shortfall(p, q). By q it is the same with -d and q.
+    The logarithm of the density at t has the derivative log(t) - E[log t] by p, which is log(1 +
+    d/p) + shortfall(p, q) with the distance d = t (p + q) - p from the mean; at a constant ratio it
+    is log(1 + d/p) - d/p + shortfall(p, q). By q it is the same with -d and q.
     """
     slope = xp.exp(_log_scale(xp, tail)) * _scaled_partial(xp, tail, by_a, of_ratio)
-    return xp.where(tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, -slope, slope)), math.nan)
+    return xp.where(
+        tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, -slope, slope)), math.nan
+    )
 
 
 def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
-    """The derivative of log(x / y) by a or by b where the tail keeps its value, beside that of log(a / b): of the logarithm of a quantile of F.
+    """The derivative of log(x / y) by a or by b where the tail keeps its value, beside that of
+    log(a / b): of the logarithm of a quantile of F.
 
     The scale of the tail is no part of it, nor are its rounding errors.
     """
     slope = _over_powers(xp, tail) * _scaled_partial(xp, tail, by_a, of_ratio=True)
-    return xp.where(tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, slope, -slope)), math.nan)
+    return xp.where(
+        tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, slope, -slope)), math.nan
+    )
 
 
 def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
-    """The derivative of log(x / y) by the lower tail, given both tails, inside: the integral of the smaller one over what it is."""
+    """The derivative of log(x / y) by the lower tail, given both tails, inside: the integral of the
+    smaller one over what it is.
+    """
     part = xp.where(tail.swap, upper, lower)
     known = tail.valid & ~tail.empty & (part > 0)
     slope = _over_powers(xp, tail) * _integrated(xp, tail)[1] / xp.where(known, part, 1.0)
@@ -136,7 +183,9 @@ def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
     w, weights = _rule(xp, tail)
     decay, growth, log = _integrand(xp, tail, w)
     of_small = _change_below_1(xp, tail, w, growth, log, by_p[..., None], of_ratio)
-    change = xp.where(small[..., None], of_small, _change_from_1(xp, tail, w, log, by_p[..., None], of_ratio))
+    change = xp.where(
+        small[..., None], of_small, _change_from_1(xp, tail, w, log, by_p[..., None], of_ratio)
+    )
     changed = xp.sum(weights * decay * change, axis=-1)
     inner = 1 + p * xp.sum(weights * decay * xp.where(small[..., None], growth, 0.0), axis=-1)
     at_0 = _change_at_0(xp, tail, by_p, of_ratio)
@@ -151,9 +200,10 @@ def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
 def _integrated(xp: Any, tail: Tail) -> tuple[Any, Any, Any]:
     """The logarithm of a scale, and the factor by which it is the tail; and 1 less the tail.
 
-    From p = 2 on the tail is u**p v**(q-1) / beta(p, q) times the integral of (1 + (1 - exp(-w)) u / v)**(q-1) exp(-p w) over all w > 0.
-    Below, it is C (1 + p S) with C = u**p / (p beta(p, q)) and S, the integral of ((1 - u exp(-w))**(q-1) - 1) exp(-p w):
-    DLMF 8.17.7. Then 1 - C (1 + p S) keeps its digits for the smallest p, of which it is a multiple.
+    From p = 2 on the tail is u**p v**(q-1) / beta(p, q) times the integral of (1 + (1 - exp(-w)) u
+    / v)**(q-1) exp(-p w) over all w > 0. Below, it is C (1 + p S) with C = u**p / (p beta(p, q))
+    and S, the integral of ((1 - u exp(-w))**(q-1) - 1) exp(-p w): DLMF 8.17.7. Then 1 - C (1 + p S)
+    keeps its digits for the smallest p, of which it is a multiple.
     """
     small = tail.p < SMALL
     w, weights = _rule(xp, tail)
@@ -176,7 +226,9 @@ def _rule(xp: Any, tail: Tail) -> list[Any]:
 
 
 def _integrand(xp: Any, tail: Tail, w: Any) -> tuple[Any, Any, Any]:
-    """At t = u exp(-w): the factor that falls off; for p < 2 what it is to be multiplied by; log(1 - t), from p = 2 on less log(v)."""
+    """At t = u exp(-w): the factor that falls off; for p < 2 what it is to be multiplied by; log(1
+    - t), from p = 2 on less log(v).
+    """
     p, q, u, v = (z[..., None] for z in (tail.p, tail.q, tail.u, tail.v))
     small = p < SMALL
     log = xp.log1p(xp.where(small, -u * xp.exp(-w), -u / v * xp.expm1(-w)))
@@ -193,11 +245,19 @@ def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: b
     if of_ratio:
         distance = d + u * xp.expm1(-w) * (p + q)
         logs = _log1p_less(xp, xp.where(by_p, distance / p, -distance / q), logs)
-    return logs + xp.where(by_p, shortfall(xp, p[..., 0], q[..., 0])[..., None], shortfall(xp, q[..., 0], p[..., 0])[..., None])
+    return logs + xp.where(
+        by_p,
+        shortfall(xp, p[..., 0], q[..., 0])[..., None],
+        shortfall(xp, q[..., 0], p[..., 0])[..., None],
+    )
 
 
-def _change_below_1(xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool) -> Any:
-    """What is integrated beside the factor that falls off, for p < 2: what the derivative at t has beyond that at t = 0."""
+def _change_below_1(
+    xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool
+) -> Any:
+    """What is integrated beside the factor that falls off, for p < 2: what the derivative at t has
+    beyond that at t = 0.
+    """
     p, q, u = (z[..., None] for z in (tail.p, tail.q, tail.u))
     if of_ratio:
         t = u * xp.exp(-w)
@@ -209,12 +269,20 @@ def _change_at_0(xp: Any, tail: Tail, by_p: Any, of_ratio: bool) -> Any:
     """The derivative of the logarithm of C, for p < 2."""
     p, q = xp.where(tail.p < SMALL, tail.p, 0.5), tail.q
     of_q = _excess(xp, p, q) if of_ratio else xp.log1p(p / q) + shortfall(xp, q, p)
-    of_p = xp.log(tail.u * (p + q)) + tail.beyond - _below_log(xp, p + q) - xp.log1p(p) + _below_log(xp, 1 + p)
+    of_p = (
+        xp.log(tail.u * (p + q))
+        + tail.beyond
+        - _below_log(xp, p + q)
+        - xp.log1p(p)
+        + _below_log(xp, 1 + p)
+    )
     return xp.where(by_p, of_p, of_q)
 
 
 def _excess(xp: Any, p: Any, q: Any) -> Any:
-    """digamma(q + p) - digamma(q) - p/q, which is 0 for p = 1: from 1/2 on, starting at digamma(q + 1) = digamma(q) + 1/q."""
+    """digamma(q + p) - digamma(q) - p/q, which is 0 for p = 1: from 1/2 on, starting at digamma(q +
+    1) = digamma(q) + 1/q.
+    """
     near, step = p < 0.5, xp.where(p < 0.5, p, p - 1)
     start = xp.where(near, q, q + 1)
     total = _log1p_less(xp, step / start, xp.log1p(step / start)) + shortfall(xp, start, step)
@@ -228,25 +296,38 @@ def _log_scale(xp: Any, tail: Tail) -> Any:
     """The logarithm of u**p v**(q-1) / beta(p, q), or for p < 2 that of u**p / (p beta(p, q))."""
     p, q, u = tail.p, tail.q, tail.u
     small = xp.where(p < SMALL, p, 0.5)
-    below = small * (xp.log(u * (q + SHIFT + small)) + tail.beyond) + (_first(xp, p, q) if tail.first is None else tail.first)
+    below = small * (xp.log(u * (q + SHIFT + small)) + tail.beyond) + (
+        _first(xp, p, q) if tail.first is None else tail.first
+    )
     return xp.where(p < SMALL, below, _log_powers(xp, tail, 0) - _log(xp, tail.v, u))
 
 
 def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
     """The logarithm of u**(p - less) v**(q - less) / beta(p, q).
 
-    Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but meet exactly: u (p + q) / p is 1 + d/p.
+    Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but
+    meet exactly: u (p + q) / p is 1 + d/p.
     """
     p, q, u, v, d = tail[3:8]
     large, first = (p >= SMALL) & (q >= SMALL), p < q
     s, g = xp.where(large, 1.0, xp.where(first, p, q)), xp.where(large, 10.0, xp.where(first, q, p))
     of_s, of_g = xp.where(first, u, v), xp.where(first, v, u)
     raised = g + SHIFT + s
-    plain = (s - less) * xp.log(of_s * raised) + less * xp.log(raised) + (g - less) * _log(xp, of_g, of_s)
+    plain = (
+        (s - less) * xp.log(of_s * raised)
+        + less * xp.log(raised)
+        + (g - less) * _log(xp, of_g, of_s)
+    )
     p, q, d = xp.where(large, p, 10.0), xp.where(large, q, 10.0), xp.where(large, d, 0.0)
     at, of = xp.where(large, u, 0.5), xp.where(large, v, 0.5)
-    main = p * _log1p_less(xp, d / p, _log_to_mean(xp, p, q, at, d)) + q * _log1p_less(xp, -d / q, _log_to_mean(xp, q, p, of, -d))
-    return xp.where(large, main - less * (xp.log(at) + xp.log(of)), plain) + tail.powers + (tail.p - less) * tail.beyond
+    main = p * _log1p_less(xp, d / p, _log_to_mean(xp, p, q, at, d)) + q * _log1p_less(
+        xp, -d / q, _log_to_mean(xp, q, p, of, -d)
+    )
+    return (
+        xp.where(large, main - less * (xp.log(at) + xp.log(of)), plain)
+        + tail.powers
+        + (tail.p - less) * tail.beyond
+    )
 
 
 def _over_powers(xp: Any, tail: Tail) -> Any:
@@ -265,11 +346,17 @@ def _powers(xp: Any, p: Any, q: Any) -> Any:
     s, g = xp.where(large, 1.0, xp.where(p < q, p, q)), xp.where(large, 10.0, xp.where(p < q, q, p))
     p, q = xp.where(large, p, 10.0), xp.where(large, q, 10.0)
     rest = _stirling(xp, p + q) - _stirling(xp, p) - _stirling(xp, q)
-    return xp.where(large, 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, _rise(xp, g, s) - _gammaln(xp, s))
+    return xp.where(
+        large,
+        0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest,
+        _rise(xp, g, s) - _gammaln(xp, s),
+    )
 
 
 def _stirling(xp: Any, z: Any) -> Any:
-    """What is left of Stirling's formula, for z >= 2: below 10 by recurrence, (y + 1/2) log(1 + 1/y) - 1 = artanh(r) / r - 1 at r = 1 / (2 y + 1)."""
+    """What is left of Stirling's formula, for z >= 2: below 10 by recurrence, (y + 1/2) log(1 +
+    1/y) - 1 = artanh(r) / r - 1 at r = 1 / (2 y + 1).
+    """
     low = z < SHIFT
     square = 1 / (2 * _raised(xp, xp.where(low, z, 10.0)) + 1) ** 2
     steps = square * horner([1 / (2 * j + 1) for j in range(1, 13)], square)
@@ -277,10 +364,18 @@ def _stirling(xp: Any, z: Any) -> Any:
 
 
 def _rise(xp: Any, g: Any, s: Any) -> Any:
-    """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10: as exact as s where that is tiny."""
+    """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10: as exact as s where that is
+    tiny.
+    """
     high = g + SHIFT
     growth = xp.log1p(s / high)
-    rest = _series(high, growth, xp.expm1, [1 - 2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j * (2 * j - 1)) for j in EVERY])
+    rest = _series(
+        high,
+        growth,
+        xp.expm1,
+        [1 - 2 * j for j in EVERY],
+        [BERNOULLI[j - 1] / (2 * j * (2 * j - 1)) for j in EVERY],
+    )
     lowered = xp.sum(xp.log1p(s[..., None] / _raised(xp, g)), axis=-1)
     return high * _log1p_less(xp, s / high, growth) - 0.5 * growth - lowered + rest
 
@@ -292,7 +387,9 @@ def _gammaln1p(xp: Any, s: Any) -> Any:
 
 
 def _gammaln(xp: Any, s: Any) -> Any:
-    """log gamma(s), for 0 < s <= 10: by recurrence from between 1 and 2, where its terms are small."""
+    """log gamma(s), for 0 < s <= 10: by recurrence from between 1 and 2, where its terms are
+    small.
+    """
     steps = xp.clip(xp.ceil(s) - 2, 0.0, None)
     k = _constant(xp, s, list(range(1, SHIFT - 1)))
     raised = xp.prod(xp.where(k <= steps[..., None], s[..., None] - k, 1.0), axis=-1)
@@ -304,27 +401,36 @@ def _below_log(xp: Any, z: Any) -> Any:
     """log(z) - digamma(z). Abramowitz and Stegun, 6.3.6 and 6.3.18."""
     high = z + SHIFT
     square = 1 / (high * high)
-    series = 0.5 / high + horner([number / (2 * j) for j, number in enumerate(BERNOULLI[:8], 1)], square) * square
+    series = (
+        0.5 / high
+        + horner([number / (2 * j) for j, number in enumerate(BERNOULLI[:8], 1)], square) * square
+    )
     return series - xp.log1p(SHIFT / z) + xp.sum(1 / _raised(xp, z), axis=-1)
 
 
 def shortfall(xp: Any, z: Any, step: Any) -> Any:
-    """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small beside z.
+    """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small
+    beside z.
 
-    By the asymptotic series, below 10 by recurrence to there. What z + k adds is step / (z + k) / (z + k + step) less log(1 + r) with
-    r = step / (z + k) / (z + k + 1 + step): two parts of one sign.
+    By the asymptotic series, below 10 by recurrence to there. What z + k adds is step / (z + k) /
+    (z + k + step) less log(1 + r) with r = step / (z + k) / (z + k + 1 + step): two parts of one
+    sign.
     """
     below = z < SHIFT
     high = xp.where(below, z + SHIFT, z)
     growth = xp.log1p(step / high)
-    total = 0.5 * step / high / (high + step) - _series(high, growth, xp.expm1, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
+    total = 0.5 * step / high / (high + step) - _series(
+        high, growth, xp.expm1, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY]
+    )
     y, s = _raised(xp, xp.where(below, z, 1.0)), xp.where(below, step, 0.0)[..., None]
     r = s / y / (y + 1 + s)
     return total + xp.sum(r / (y + s) - _log1p_less(xp, r, xp.log1p(r)), axis=-1)
 
 
 def _series(high: Any, growth: Any, expm1: Any, powers: list[int], factors: list[float]) -> Any:
-    """What the asymptotic series with these powers, each two below the one before, gains from `high` to high exp(growth)."""
+    """What the asymptotic series with these powers, each two below the one before, gains from
+    `high` to high exp(growth).
+    """
     square = 1 / (high * high)
     term = square if powers[0] == -2 else 1 / high
     total = factors[0] * term * expm1(powers[0] * growth)
@@ -357,9 +463,16 @@ def _log_to_mean(xp: Any, p: Any, q: Any, u: Any, d: Any) -> Any:
 
 
 def _log1p_less(xp: Any, z: Any, log: Any) -> Any:
-    """log(1 + z) - z, given log(1 + z). About 0 by the series of 2 artanh(z / (2 + z)). Abramowitz and Stegun, 4.1.27."""
+    """log(1 + z) - z, given log(1 + z).
+
+    About 0 by the series of 2 artanh(z / (2 + z)). Abramowitz and Stegun, 4.1.27.
+    """
     near = (z > -0.3) & (z < 0.5)
     z_near = xp.where(near, z, 0.0)
     r = z_near / (2 + z_near)
     square = r * r
-    return xp.where(near, r * (2 * square * horner([1 / (2 * k + 3) for k in range(11)], square) - z_near), log - z)
+    return xp.where(
+        near,
+        r * (2 * square * horner([1 / (2 * k + 3) for k in range(11)], square) - z_near),
+        log - z,
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = ["refuse"]
 
+
 class Namespace:
     """A module of array functions, `numpy` or `jax.numpy`, as these forms want it.
 
@@ -27,7 +28,9 @@ MAX_ORDER = 100  # of polygamma: not far above, float64 no longer holds the fact
 
 def refuse(name: str, backend: str, dtype: Any) -> TypeError:
     """The error for an array of a dtype that the function has no values for."""
-    return TypeError(f"special.{name} on the backend {backend!r} takes real floating-point arrays, not {dtype}.")
+    return TypeError(
+        f"special.{name} on the backend {backend!r} takes real floating-point arrays, not {dtype}."
+    )
 
 
 def check(xp: Any, name: str, x: Any) -> None:

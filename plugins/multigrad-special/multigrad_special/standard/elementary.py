@@ -1,4 +1,6 @@
-"""What is made of elementary functions: roots, powers, degrees, transformations of Box and Cox, losses."""
+"""What is made of elementary functions: roots, powers, degrees, transformations of Box and Cox,
+losses.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,37 @@ from typing import Any
 from .forms import elementwise
 
 __all__ = [
-    "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "exp2", "exp10", "exprel", "huber",
-    "inv_boxcox", "inv_boxcox1p", "pseudo_huber", "radian", "sinc", "sindg", "tandg",
+    "boxcox",
+    "boxcox1p",
+    "cbrt",
+    "cosdg",
+    "cosm1",
+    "cotdg",
+    "exp2",
+    "exp10",
+    "exprel",
+    "huber",
+    "inv_boxcox",
+    "inv_boxcox1p",
+    "pseudo_huber",
+    "radian",
+    "sinc",
+    "sindg",
+    "tandg",
 ]
 
 DEGREE = math.pi / 180
 TINY = 1e-19
-"""Where the parameter, or its product with the argument, is below, a transformation of Box and Cox is a logarithm or an exponential."""
+"""Where the parameter, or its product with the argument, is below, a transformation of Box and Cox
+is a logarithm or an exponential.
+"""
 
 
 @elementwise
 def cbrt(xp: Any, x: Any) -> Any:
-    """The real cube root: the power, and one step of Newton's method, which ends at the nearest number or beside it."""
+    """The real cube root: the power, and one step of Newton's method, which ends at the nearest
+    number or beside it.
+    """
     root = xp.copysign(xp.abs(x) ** (1 / 3), x)
     plain = (root == 0) | ~xp.isfinite(root)
     start = xp.where(plain, 1.0, root)
@@ -105,7 +126,10 @@ def _sign(xp: Any, x: Any) -> Any:
 
 
 def _quarters(xp: Any, size: Any) -> tuple[Any, Any]:
-    """A positive angle in degrees as a number of right angles, 0 to 3, and the rest from -45 to 45. Both are exact."""
+    """A positive angle in degrees as a number of right angles, 0 to 3, and the rest from -45 to 45.
+
+    Both are exact.
+    """
     within = xp.remainder(size, 360.0)
     quarters = xp.floor((within + 45) / 90)
     return xp.where(quarters == 4, 0.0, quarters), within - 90 * quarters
@@ -113,7 +137,9 @@ def _quarters(xp: Any, size: Any) -> tuple[Any, Any]:
 
 def _sine(xp: Any, quarters: Any, rest: Any) -> Any:
     angle = DEGREE * rest
-    value = xp.where((quarters == 0) | (quarters == 2), xp.sin(angle), xp.where(rest == 0, 1.0, xp.cos(angle)))
+    value = xp.where(
+        (quarters == 0) | (quarters == 2), xp.sin(angle), xp.where(rest == 0, 1.0, xp.cos(angle))
+    )
     return xp.where(quarters < 2, value, 0.0 - value)
 
 
@@ -171,7 +197,9 @@ def _restored(xp: Any, y: Any, lmbda: Any) -> Any:
 
 @elementwise
 def huber(xp: Any, delta: Any, r: Any) -> Any:
-    """r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; inf where delta is negative."""
+    """r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; inf where delta is
+    negative.
+    """
     size = xp.abs(r)
     value = xp.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return xp.where(delta < 0, math.inf, value)
@@ -179,7 +207,9 @@ def huber(xp: Any, delta: Any, r: Any) -> Any:
 
 @elementwise
 def pseudo_huber(xp: Any, delta: Any, r: Any) -> Any:
-    """delta**2 (sqrt(1 + (r / delta)**2) - 1), without the cancellation; inf where delta is negative."""
+    """delta**2 (sqrt(1 + (r / delta)**2) - 1), without the cancellation; inf where delta is
+    negative.
+    """
     size = xp.hypot(delta, r)
     nothing = (delta == 0) | (r == 0)
     value = delta * (r * (r / xp.where(nothing, 1.0, size + delta)))

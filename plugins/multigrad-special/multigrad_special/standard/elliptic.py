@@ -14,10 +14,12 @@ STEPS = 13
 
 
 def parts(xp: Any, m: Any, p: Any) -> tuple[Any, Any]:
-    """The integrals B and D of cos(t)**2 and sin(t)**2 over sqrt(1 - m sin(t)**2), from 0 to pi/2; p is 1 - m.
+    """The integrals B and D of cos(t)**2 and sin(t)**2 over sqrt(1 - m sin(t)**2), from 0 to pi/2;
+    p is 1 - m.
 
-    K = B + D and E = B + p D, so derivatives are B and D where formulas by K and E would cancel. The mean gives K, and the sum of
-    2**(n - 1) c(n)**2 the share of m D in it (DLMF 19.8.5 to 19.8.7), here divided by m.
+    K = B + D and E = B + p D, so derivatives are B and D where formulas by K and E would cancel.
+    The mean gives K, and the sum of 2**(n - 1) c(n)**2 the share of m D in it (DLMF 19.8.5 to
+    19.8.7), here divided by m.
     """
     inside = (p > 0) & xp.isfinite(p)
     within, rest = xp.where(inside, m, 0.0), xp.where(inside, p, 1.0)
@@ -28,7 +30,8 @@ def parts(xp: Any, m: Any, p: Any) -> tuple[Any, Any]:
         a, b = (a + b) / 2, xp.sqrt(a) * xp.sqrt(b)
         c = c * (c / (a + b)) * (within / (a + b)) / 4
     k = math.pi / (a + b)
-    edge = xp.sqrt(xp.where(inside, 1.0, xp.where(p == 0, 0.0, p)))  # of 0, which is no -0.0 here, infinity and what is nowhere
+    # of 0, which is no -0.0 here, infinity and what is nowhere
+    edge = xp.sqrt(xp.where(inside, 1.0, xp.where(p == 0, 0.0, p)))
     return xp.where(inside, k * (1 - share), 1 / (1 + edge)), xp.where(inside, k * share, 1 / edge)
 
 
@@ -51,4 +54,10 @@ def ellipe(xp: Any, m: Any) -> Any:
     """The complete elliptic integral of the second kind."""
     p = 1 - m
     b, d = parts(xp, m, p)
-    return xp.where(p == 0, 1.0, xp.where(xp.isinf(p) & (p > 0), math.inf, b + xp.where(p == 0, 0.0, p) * xp.where(p == 0, 0.0, d)))
+    return xp.where(
+        p == 0,
+        1.0,
+        xp.where(
+            xp.isinf(p) & (p > 0), math.inf, b + xp.where(p == 0, 0.0, p) * xp.where(p == 0, 0.0, d)
+        ),
+    )

@@ -30,7 +30,9 @@ def logit(xp: Any, x: Any) -> Any:
     middle = xp.where((x > 0.25) & (x < 0.75), x, 0.5)
     inside = (x >= 0) & (x <= 1)
     far = xp.where(inside, x, 0.5)
-    value = xp.where(middle == x, xp.log1p((2 * middle - 1) / (1 - middle)), xp.log(far) - xp.log1p(-far))
+    value = xp.where(
+        middle == x, xp.log1p((2 * middle - 1) / (1 - middle)), xp.log(far) - xp.log1p(-far)
+    )
     return xp.where(inside, value, math.nan)
 
 
@@ -57,7 +59,11 @@ def rel_entr(xp: Any, x: Any, y: Any) -> Any:
     """x log(x / y), 0 where x is 0 and y is not negative, inf where either is negative."""
     value = x * log_ratio(xp, x, y)
     unknown = xp.isnan(x) | xp.isnan(y)
-    return xp.where(unknown, math.nan, xp.where((x == 0) & (y >= 0), 0.0, xp.where((x > 0) & (y > 0), value, math.inf)))
+    return xp.where(
+        unknown,
+        math.nan,
+        xp.where((x == 0) & (y >= 0), 0.0, xp.where((x > 0) & (y > 0), value, math.inf)),
+    )
 
 
 @elementwise
@@ -65,13 +71,21 @@ def kl_div(xp: Any, x: Any, y: Any) -> Any:
     """x log(x / y) - x + y, with the same exceptions."""
     change = (y - x) / xp.where(x == 0, 1.0, x)
     near = xp.abs(change) < 0.5
-    value = xp.where(near, x * _curvature(xp, xp.where(near, change, 0.0)), x * log_ratio(xp, x, y) - x + y)
+    value = xp.where(
+        near, x * _curvature(xp, xp.where(near, change, 0.0)), x * log_ratio(xp, x, y) - x + y
+    )
     unknown = xp.isnan(x) | xp.isnan(y)
-    return xp.where(unknown, math.nan, xp.where((x == 0) & (y >= 0), y, xp.where((x > 0) & (y > 0), value, math.inf)))
+    return xp.where(
+        unknown,
+        math.nan,
+        xp.where((x == 0) & (y >= 0), y, xp.where((x > 0) & (y > 0), value, math.inf)),
+    )
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
-    """log(x / y): also where the quotient would overflow, and exact to its last digits where x is near y."""
+    """log(x / y): also where the quotient would overflow, and exact to its last digits where x is
+    near y.
+    """
     ratio = x / y
     near = (ratio > 0.5) & (ratio < 2)
     outside = (ratio == 0) | xp.isinf(ratio)
@@ -80,7 +94,9 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _curvature(xp: Any, w: Any) -> Any:
-    """w - log1p(w) for |w| < 1/2: by the series of artanh in s = w / (2 + w), which is half of the logarithm."""
+    """w - log1p(w) for |w| < 1/2: by the series of artanh in s = w / (2 + w), which is half of the
+    logarithm.
+    """
     s = w / (2 + w)
     square = s * s
     return 2 * square * (1 / (1 - s) - s * horner([1 / (2 * k + 3) for k in range(17)], square))

@@ -1,4 +1,6 @@
-"""The error function, what is left of it far out, and its inverse; the normal distribution, which is the same."""
+"""The error function, what is left of it far out, and its inverse; the normal distribution, which
+is the same.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def erf(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def erfc(xp: Any, x: Any) -> Any:
-    """The complementary error function, accurate in its tail up to the smallest numbers there are."""
+    """The complementary error function, accurate in its tail up to the smallest numbers there
+    are.
+    """
     if xp.isdtype(x.dtype, "complex floating"):
         return error_complex.erfc(xp, x)
     tail = _erfc_far(xp, x)
@@ -50,7 +54,9 @@ def erfinv(xp: Any, x: Any) -> Any:
     for _ in range(2):
         u = (erf(xp, near) - y) * xp.exp(near * near) * (ROOT_PI / 2)
         near = near - u / (1 + near * u)
-    value = xp.where(xp.abs(x) > 0.5, xp.sign(x) * _erfc_inverse(xp, xp.clip(1 - xp.abs(x), 0.0, 0.5)), near)
+    value = xp.where(
+        xp.abs(x) > 0.5, xp.sign(x) * _erfc_inverse(xp, xp.clip(1 - xp.abs(x), 0.0, 0.5)), near
+    )
     return xp.where(xp.abs(x) <= 1, value, math.nan)
 
 
@@ -61,7 +67,12 @@ def ndtr(xp: Any, x: Any) -> Any:
         return error_complex.ndtr(xp, x)
     below = xp.clip(x, -40.0, -1.0)  # at -40 it is 0 in float64
     h = xp.floor(below * 64) / 64
-    tail = 0.5 * _erfcx_far(xp, -below / ROOT_2) * xp.exp(-0.5 * h * h) * xp.exp(-0.5 * (below - h) * (below + h))
+    tail = (
+        0.5
+        * _erfcx_far(xp, -below / ROOT_2)
+        * xp.exp(-0.5 * h * h)
+        * xp.exp(-0.5 * (below - h) * (below + h))
+    )
     return xp.where(x < -ROOT_2, tail, 0.5 * erfc(xp, -x / ROOT_2))
 
 
@@ -82,7 +93,9 @@ def ndtri(xp: Any, x: Any) -> Any:
     middle = erfinv(xp, 2 * xp.clip(x, 0.25, 0.75) - 1)
     tail = _erfc_inverse(xp, 2 * xp.clip(xp.where(x < 0.5, x, 1 - x), 0.0, 0.25))
     tail = xp.where(x < 0.5, -tail, tail)
-    return xp.where((x >= 0) & (x <= 1), ROOT_2 * xp.where((x < 0.25) | (x > 0.75), tail, middle), math.nan)
+    return xp.where(
+        (x >= 0) & (x <= 1), ROOT_2 * xp.where((x < 0.25) | (x > 0.75), tail, middle), math.nan
+    )
 
 
 def _erf_near(xp: Any, x: Any) -> Any:
@@ -98,14 +111,16 @@ def _erf_near(xp: Any, x: Any) -> Any:
 def _erfc_far(xp: Any, x: Any) -> Any:
     """erfc(|x|) for |x| >= 1: the trapezoidal rule in steps of 1/2, with the residue of its pole.
 
-    C. Chiarella and A. Reichel, On the evaluation of integrals related to the error function, Math. Comp. 22 (1968).
+    C. Chiarella and A. Reichel, On the evaluation of integrals related to the error function, Math.
+    Comp. 22 (1968).
     """
     x = xp.clip(xp.abs(x), 1.0, 28.0)  # at 28 it is 0 in float64
     square = x * x
     total = 1 / square
     for k in range(1, 14):
         total = total + 2 * math.exp(-k * k / 4) / (square + k * k / 4)
-    # exp(-x**2) from a part of x whose square is exact: rounding the square of 20 would cost 200 units in the last place.
+    # exp(-x**2) from a part of x whose square is exact: rounding the square of 20 would cost 200
+    # units in the last place.
     h = xp.floor(x * 64) / 64
     total = total * x / (2 * math.pi) * xp.exp(-h * h) * xp.exp(-(x - h) * (x + h))
     pole = 2 / xp.expm1(4 * math.pi * xp.clip(x, 1.0, 7.0))
@@ -113,7 +128,9 @@ def _erfc_far(xp: Any, x: Any) -> Any:
 
 
 def _erfcx_far(xp: Any, x: Any) -> Any:
-    """erfcx for x >= 1: as `_erfc_far`, without the exponential; from 28 on, the asymptotic series."""
+    """erfcx for x >= 1: as `_erfc_far`, without the exponential; from 28 on, the asymptotic
+    series.
+    """
     y = xp.clip(x, 1.0, 28.0)
     square = y * y
     total = 1 / square
@@ -123,7 +140,9 @@ def _erfcx_far(xp: Any, x: Any) -> Any:
     pole = xp.where(y < 2 * math.pi, 2 * xp.exp(small * small) / xp.expm1(4 * math.pi * small), 0.0)
     large = xp.where(x > 28, x, 28.0)
     inverse = 1 / (large * large)
-    series = horner([1.0, -1 / 2, 3 / 4, -15 / 8, 105 / 16, -945 / 32, 10395 / 64], inverse) / (large * ROOT_PI)
+    series = horner([1.0, -1 / 2, 3 / 4, -15 / 8, 105 / 16, -945 / 32, 10395 / 64], inverse) / (
+        large * ROOT_PI
+    )
     return xp.where(x > 28, series, total * y / (2 * math.pi) - pole)
 
 
@@ -143,11 +162,15 @@ def _guess(xp: Any, logarithm: Any) -> Any:
 
 
 def _erfc_inverse(xp: Any, q: Any) -> Any:
-    """Where erfc is q, for 0 <= q <= 1/2: three steps of Newton's method for the logarithm, which is nearly a parabola."""
+    """Where erfc is q, for 0 <= q <= 1/2: three steps of Newton's method for the logarithm, which
+    is nearly a parabola.
+    """
     inside = xp.where(q > 0, q, 0.5)
     logarithm = xp.log(inside)
     x = _guess(xp, logarithm + xp.log(2 - inside))
     for _ in range(3):
-        scaled = xp.where(x < 1, xp.exp(xp.clip(x * x, 0.0, 1.0)) * (1 - _erf_near(xp, x)), _erfcx_far(xp, x))
+        scaled = xp.where(
+            x < 1, xp.exp(xp.clip(x * x, 0.0, 1.0)) * (1 - _erf_near(xp, x)), _erfcx_far(xp, x)
+        )
         x = x + (xp.log(scaled) - x * x - logarithm) * scaled * (ROOT_PI / 2)
     return xp.where(q > 0, x, xp.where(q == 0, math.inf, q))

@@ -1,7 +1,8 @@
 """The error functions of complex arrays, by Faddeeva's function w(z) = exp(-z**2) erfc(-i z).
 
-In the first quadrant that is the trapezoidal rule, or that of midpoints, with the residue of its pole wherever that is not small: to the last digits
-everywhere. M. Al Azah and S. N. Chandler-Wilde, Computation of the complex error function using modified trapezoidal rules, SIAM J. Numer. Anal. 59
+In the first quadrant that is the trapezoidal rule, or that of midpoints, with the residue of its
+pole wherever that is not small: to the last digits everywhere. M. Al Azah and S. N. Chandler-Wilde,
+Computation of the complex error function using modified trapezoidal rules, SIAM J. Numer. Anal. 59
 (2021). The other quadrants follow by symmetry (DLMF 7.4).
 """
 
@@ -24,7 +25,9 @@ def erf(xp: Any, z: Any) -> Any:
     """Near 0 by the power series, elsewhere 1 - erfc."""
     near = xp.abs(z) < 1
     w = xp.where(near, z, xp.zeros_like(z))
-    series = w * horner([SLOPE * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(20)], w * w)
+    series = w * horner(
+        [SLOPE * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(20)], w * w
+    )
     right = xp.real(z) >= 0
     far = 1 - _erfc_right(xp, xp.where(right, z, -z))
     return xp.where(near, series, xp.where(right, far, -far))
@@ -50,7 +53,9 @@ def ndtr(xp: Any, z: Any) -> Any:
 
 
 def log_ndtr(xp: Any, z: Any) -> Any:
-    """The principal logarithm of that: right of 1 by log1p, elsewhere by erfcx, which neither overflows nor vanishes."""
+    """The principal logarithm of that: right of 1 by log1p, elsewhere by erfcx, which neither
+    overflows nor vanishes.
+    """
     right = xp.real(z) > 1
     tail = 0.5 * erfc(xp, xp.where(right, z, xp.ones_like(z)) / ROOT_2)
     low = xp.where(right, -xp.ones_like(z), z)
@@ -70,7 +75,9 @@ def _erfc_right(xp: Any, z: Any) -> Any:
 
 
 def _scaled_right(xp: Any, z: Any) -> Any:
-    """erfcx where the real part is not negative: w(i z), in the first quadrant for an imaginary part below 0, else mirrored."""
+    """erfcx where the real part is not negative: w(i z), in the first quadrant for an imaginary
+    part below 0, else mirrored.
+    """
     x, y = xp.real(z), xp.imag(z)
     value = _faddeeva(xp, xp.abs(y), xp.abs(x))
     return xp.where(y > 0, xp.conj(value), value)
@@ -81,7 +88,9 @@ def _exp_square(xp: Any, z: Any, sign: int) -> Any:
     x, y = xp.real(z), xp.imag(z)
     size, turn = xp.exp(sign * (x - y) * (x + y)), 2 * x * y
     flat = turn == 0  # on the axes, where the size may be infinite
-    return size * xp.where(flat, xp.ones_like(turn), xp.cos(turn)) + 1j * xp.where(flat, sign * turn, size * sign * xp.sin(turn))
+    return size * xp.where(flat, xp.ones_like(turn), xp.cos(turn)) + 1j * xp.where(
+        flat, sign * turn, size * sign * xp.sin(turn)
+    )
 
 
 def _faddeeva(xp: Any, x: Any, y: Any) -> Any:
@@ -99,9 +108,16 @@ def _faddeeva(xp: Any, x: Any, y: Any) -> Any:
     for k in reversed(range(NODES)):
         node = (k + half) * STEP
         term = xp.exp(-node * node) / (square - xp.where(by_middle | (k > 0), node * node, -1.0))
-        total = total + (term if k else xp.where(by_middle, term, 0.5 / xp.where(square == 0, xp.ones_like(square), square)))
+        total = total + (
+            term
+            if k
+            else xp.where(
+                by_middle, term, 0.5 / xp.where(square == 0, xp.ones_like(square), square)
+            )
+        )
     series = 2j * STEP / math.pi * z * total
-    # The residue: 2 exp(-z**2) / (1 +- exp(-2 pi i z / step)), by the reciprocal, which does not overflow far from the axis.
+    # The residue: 2 exp(-z**2) / (1 +- exp(-2 pi i z / step)), by the reciprocal, which does not
+    # overflow far from the axis.
     near = xp.where(high, 0.0, xp.imag(z))
     turn = 2 * math.pi * place
     factor = xp.exp(-2 * math.pi / STEP * near) * (xp.cos(turn) + 1j * xp.sin(turn))

@@ -1,4 +1,6 @@
-"""The gamma function, its logarithm, its reciprocal and digamma; the beta function, Pochhammer's symbol and the binomial coefficients."""
+"""The gamma function, its logarithm, its reciprocal and digamma; the beta function, Pochhammer's
+symbol and the binomial coefficients.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,35 @@ from .forms import elementwise, elementwise_or_complex
 from .gamma_series import BERNOULLI, cotangent, gammaln_coefficients, hurwitz, is_odd, remainder
 from .gamma_series import stirling as stirling
 
-__all__ = ["beta", "betaln", "binom", "digamma", "gamma", "gammaln", "gammasgn", "loggamma", "poch", "rgamma"]
+__all__ = [
+    "beta",
+    "betaln",
+    "binom",
+    "digamma",
+    "gamma",
+    "gammaln",
+    "gammasgn",
+    "loggamma",
+    "poch",
+    "rgamma",
+]
 
-NEAR_ROOTS = ((1.461639404296875, 7.024627389718043e-06, 0.3), (-0.50408935546875, -5.674276041949296e-05, 0.1))
-"""Two numbers next to the zeros of digamma about 0, which float32 holds exactly; what digamma is there; how far the series about them is used."""
+NEAR_ROOTS = (
+    (1.461639404296875, 7.024627389718043e-06, 0.3),
+    (-0.50408935546875, -5.674276041949296e-05, 0.1),
+)
+"""Two numbers next to the zeros of digamma about 0, which float32 holds exactly; what digamma is
+there; how far the series about them is used.
+"""
 
 
 @elementwise_or_complex
 def gamma(xp: Any, x: Any) -> Any:
-    """The gamma function: Stirling's formula, reached by recurrence from below 10; reflection below 1/2; nan at negative integers.
+    """The gamma function: Stirling's formula, reached by recurrence from below 10; reflection below
+    1/2; nan at negative integers.
 
-    The power is taken of the argument itself, in two halves, so that no logarithm is rounded and nothing overflows too early.
+    The power is taken of the argument itself, in two halves, so that no logarithm is rounded and
+    nothing overflows too early.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.gamma(xp, x)
@@ -49,7 +69,11 @@ def beta(xp: Any, a: Any, b: Any) -> Any:
 
 @elementwise
 def betaln(xp: Any, a: Any, b: Any) -> Any:
-    """log |beta(a, b)|. Where an argument is 10 or more, only the rests of Stirling's formula are subtracted, so nothing cancels."""
+    """log |beta(a, b)|.
+
+    Where an argument is 10 or more, only the rests of Stirling's formula are subtracted, so nothing
+    cancels.
+    """
     p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
     far = (q >= 10) & (p > 0)
     both = far & (p >= 10)
@@ -60,14 +84,22 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
     tail = (q - 0.5) * xp.log1p(-p / (p + q))
     one = gammaln(xp, p) + rest + p - p * xp.log(p + q) + tail
     large = xp.where(both, p, 10.0)
-    two = (large - 0.5) * xp.log(large / (large + q)) + rest + stirling(large) + 0.5 * math.log(2 * math.pi) + q * xp.log1p(-large / (large + q))
+    two = (
+        (large - 0.5) * xp.log(large / (large + q))
+        + rest
+        + stirling(large)
+        + 0.5 * math.log(2 * math.pi)
+        + q * xp.log1p(-large / (large + q))
+    )
     two = two - 0.5 * xp.log(q)
     return xp.where(both, two, xp.where(far, one, near))
 
 
 @elementwise
 def gammaln(xp: Any, x: Any) -> Any:
-    """log |gamma(x)|: a series about its zeros 1 and 2, Stirling's formula above them, reflection below 1/2."""
+    """log |gamma(x)|: a series about its zeros 1 and 2, Stirling's formula above them, reflection
+    below 1/2.
+    """
     reflected = math.log(math.pi) - xp.log(xp.abs(xp.sin(math.pi * remainder(xp, x, 0.5))))
     y = xp.where(x < 0.5, 1 - x, x)
     value = xp.where(y < 3, _gammaln_near(xp, y), _gammaln_far(xp, y))
@@ -76,14 +108,16 @@ def gammaln(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def digamma(xp: Any, x: Any) -> Any:
-    """The logarithmic derivative of gamma: shifted by recurrence, then an asymptotic series; nan at negative integers.
+    """The logarithmic derivative of gamma: shifted by recurrence, then an asymptotic series; nan at
+    negative integers.
 
     Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.digamma(xp, x)
     y = xp.where(x < 0, 1 - x, x)
-    shift = sum(1 / (y + k) for k in range(1, 10)) + 1 / y  # not y + 0: it would lose the sign of -0.0
+    # not y + 0: it would lose the sign of -0.0
+    shift = sum(1 / (y + k) for k in range(1, 10)) + 1 / y
     a = y + 10
     square = 1 / (a * a)
     series = horner([-b / (2 * j) for j, b in enumerate(BERNOULLI[:8], 1)], square) * square
@@ -100,14 +134,21 @@ def digamma(xp: Any, x: Any) -> Any:
 
 @lru_cache
 def _digamma_coefficients(centre: float) -> list[float]:
-    """Of the powers of the distance from a number above -1, by the series of DLMF 5.15.1; its first term as such where it is negative."""
+    """Of the powers of the distance from a number above -1, by the series of DLMF 5.15.1; its first
+    term as such where it is negative.
+    """
     below = centre < 0
-    return [(-1) ** k * ((centre**-k if below else 0) + hurwitz(k, centre + below)) for k in range(2, 30)]
+    return [
+        (-1) ** k * ((centre**-k if below else 0) + hurwitz(k, centre + below))
+        for k in range(2, 30)
+    ]
 
 
 @elementwise_or_complex
 def loggamma(xp: Any, x: Any) -> Any:
-    """The logarithm of gamma: of real arrays nan below 0, of complex ones the branch that is cut along the negative real axis."""
+    """The logarithm of gamma: of real arrays nan below 0, of complex ones the branch that is cut
+    along the negative real axis.
+    """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.loggamma(xp, x)
     return xp.where(x < 0, math.nan, gammaln(xp, xp.where(x < 0, 1.0, x)))
@@ -130,13 +171,17 @@ def rgamma(xp: Any, x: Any) -> Any:
 def gammasgn(xp: Any, x: Any) -> Any:
     """The sign of gamma(x), at 0 that of the zero; nan at the other poles."""
     pole = (x < 0) & (x == xp.floor(x))
-    sign = xp.where(x == 0, xp.copysign(xp.ones_like(x), x), _gamma_sign(xp, xp.where(pole, 0.5, x)))
+    sign = xp.where(
+        x == 0, xp.copysign(xp.ones_like(x), x), _gamma_sign(xp, xp.where(pole, 0.5, x))
+    )
     return xp.where(pole | xp.isnan(x), math.nan, sign)
 
 
 @elementwise
 def poch(xp: Any, z: Any, m: Any) -> Any:
-    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below; there, for integers m, the product that it is."""
+    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below; there,
+    for integers m, the product that it is.
+    """
     top = z + m
     low, high = z <= 0, top <= 0
     both = low & high
@@ -154,11 +199,16 @@ def poch(xp: Any, z: Any, m: Any) -> Any:
 
 
 def _gamma_ratio(xp: Any, a: Any, m: Any) -> Any:
-    """gamma(a + m) / gamma(a) for positive a and a + m: what Stirling's formula of the two leaves when its main terms are subtracted."""
+    """gamma(a + m) / gamma(a) for positive a and a + m: what Stirling's formula of the two leaves
+    when its main terms are subtracted.
+    """
     b = a + m
     product_a, product_b = xp.where(a < 10, a, 1.0), xp.where(b < 10, b, 1.0)
     for k in range(1, 10):
-        product_a, product_b = product_a * xp.where(a < 10, a + k, 1.0), product_b * xp.where(b < 10, b + k, 1.0)
+        product_a, product_b = (
+            product_a * xp.where(a < 10, a + k, 1.0),
+            product_b * xp.where(b < 10, b + k, 1.0),
+        )
     m = xp.where(b < 10, m + 10, m) - xp.where(a < 10, 10 * xp.ones_like(a), 0.0)
     a = xp.where(a < 10, a + 10, a)
     b = xp.where(b < 10, b + 10, b)
@@ -172,8 +222,9 @@ def _gamma_ratio(xp: Any, a: Any, m: Any) -> Any:
 def binom(xp: Any, n: Any, k: Any) -> Any:
     """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), nan where n is a negative integer.
 
-    By 1 / ((n + 1) beta(n - k + 1, k + 1)), and by reflection (DLMF 5.5.3) where an argument is 0 or below: always one beta function of positive
-    numbers. For integers k below 20, the product of k factors, exact where these are.
+    By 1 / ((n + 1) beta(n - k + 1, k + 1)), and by reflection (DLMF 5.5.3) where an argument is 0
+    or below: always one beta function of positive numbers. For integers k below 20, the product of
+    k factors, exact where these are.
     """
     p, q = n - k + 1, k + 1
     high, low = p <= 0, q <= 0
@@ -183,12 +234,27 @@ def binom(xp: Any, n: Any, k: Any) -> Any:
     s_n = xp.where(s_n == 0, 1.0, s_n)
     neither, both = ~high & ~low, high & low
     u = xp.where(neither, p, xp.where(both, -k, xp.where(below, -n, n + 1)))
-    v = xp.where(neither, q, xp.where(both, k - n, xp.where(below, xp.where(high, q, p), xp.where(high, k - n, -k))))
+    v = xp.where(
+        neither,
+        q,
+        xp.where(both, k - n, xp.where(below, xp.where(high, q, p), xp.where(high, k - n, -k))),
+    )
     outside = ~(u > 0) | ~(v > 0)
     value = xp.exp(betaln(xp, xp.where(outside, 1.0, u), xp.where(outside, 1.0, v)))
     turn = xp.where(is_odd(xp, k), -one, one)
-    turned = xp.where(high, xp.where(k == xp.round(k), turn, s_p / s_n) / xp.where(high, k - n, 1.0), s_k / s_n / xp.where(low, -k, 1.0)) / value
-    reflected = xp.where(both, -s_k * s_p / (math.pi * s_n) * value, xp.where(below, turned, -xp.where(high, s_p, s_k) / math.pi * value))
+    turned = (
+        xp.where(
+            high,
+            xp.where(k == xp.round(k), turn, s_p / s_n) / xp.where(high, k - n, 1.0),
+            s_k / s_n / xp.where(low, -k, 1.0),
+        )
+        / value
+    )
+    reflected = xp.where(
+        both,
+        -s_k * s_p / (math.pi * s_n) * value,
+        xp.where(below, turned, -xp.where(high, s_p, s_k) / math.pi * value),
+    )
     value = xp.where(neither, 1 / (xp.where(neither, n + 1, 1.0) * value), reflected)
     value = xp.where(outside & ~xp.isnan(n + k), 0.0, xp.where(outside, math.nan, value))
     few = xp.where((n == xp.floor(n)) & (k > n / 2) & (n > 0), n - k, k)
@@ -201,7 +267,9 @@ def binom(xp: Any, n: Any, k: Any) -> Any:
 
 
 def sine_of_pi(xp: Any, x: Any, y: Any = 0.0) -> Any:
-    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them, where x + y may be rounded."""
+    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them, where x +
+    y may be rounded.
+    """
     sine = xp.sin(math.pi * (x - xp.round(x)))
     if isinstance(y, float):
         return xp.where(is_odd(xp, x), -sine, sine)
@@ -213,7 +281,8 @@ def sine_of_pi(xp: Any, x: Any, y: Any = 0.0) -> Any:
 def _gammaln_near(xp: Any, x: Any) -> Any:
     """log gamma for 1/2 <= x <= 3, as accurate near its zeros 1 and 2 as elsewhere.
 
-    About 2, d (1 - Euler's constant) + sum of (zeta(k) - 1) (-d)**k / k: Abramowitz and Stegun, 6.1.33.
+    About 2, d (1 - Euler's constant) + sum of (zeta(k) - 1) (-d)**k / k: Abramowitz and Stegun,
+    6.1.33.
     """
     d = xp.clip(xp.where(x < 1.5, x - 1, x - 2), -0.5, 1.0)
     value = d * horner(gammaln_coefficients(), d)
@@ -221,13 +290,21 @@ def _gammaln_near(xp: Any, x: Any) -> Any:
 
 
 def _gammaln_far(xp: Any, x: Any) -> Any:
-    """log gamma for x >= 3: Stirling's formula from 10 on, below by recurrence. Abramowitz and Stegun, 6.1.40."""
+    """log gamma for x >= 3: Stirling's formula from 10 on, below by recurrence.
+
+    Abramowitz and Stegun, 6.1.40.
+    """
     small = x < 10
     product = xp.where(small, x, 1.0)
     for k in range(1, 7):
         product = product * xp.where(small, x + k, 1.0)
     a = xp.where(small, x + 7, x)
-    return (a - 0.5) * (xp.log(a) - 1) + (math.log(2 * math.pi) - 1) / 2 + stirling(a) - xp.log(product)
+    return (
+        (a - 0.5) * (xp.log(a) - 1)
+        + (math.log(2 * math.pi) - 1) / 2
+        + stirling(a)
+        - xp.log(product)
+    )
 
 
 def _gamma_sign(xp: Any, x: Any) -> Any:

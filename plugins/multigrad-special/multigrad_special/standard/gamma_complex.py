@@ -1,6 +1,8 @@
-"""The gamma functions of complex arrays: all of them by one branch of the logarithm of gamma, cut along the negative real axis.
+"""The gamma functions of complex arrays: all of them by one branch of the logarithm of gamma, cut
+along the negative real axis.
 
-To the right of 1/2 by recurrence and Stirling's formula (DLMF 5.11.1), about the zeros 1 and 2 by series; to the left by reflection (DLMF 5.5.3).
+To the right of 1/2 by recurrence and Stirling's formula (DLMF 5.11.1), about the zeros 1 and 2 by
+series; to the left by reflection (DLMF 5.5.3).
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def gamma(xp: Any, z: Any) -> Any:
 def rgamma(xp: Any, z: Any) -> Any:
     """1 / gamma, which is 0 at the poles."""
     pole = _is_pole(xp, z)
-    return xp.where(pole, xp.zeros_like(z), xp.exp(-loggamma(xp, xp.where(pole, xp.ones_like(z), z))))
+    return xp.where(
+        pole, xp.zeros_like(z), xp.exp(-loggamma(xp, xp.where(pole, xp.ones_like(z), z)))
+    )
 
 
 def digamma(xp: Any, z: Any) -> Any:
@@ -61,9 +65,11 @@ def digamma(xp: Any, z: Any) -> Any:
 
 
 def polygamma(xp: Any, n: int, z: Any) -> Any:
-    """The derivative of order n of digamma, n > 0: Hurwitz' zeta function, and the derivative of the cotangent. DLMF 5.15.1 and 5.15.6.
+    """The derivative of order n of digamma, n > 0: Hurwitz' zeta function, and the derivative of
+    the cotangent. DLMF 5.15.1 and 5.15.6.
 
-    That derivative is a multiple of 1 / sin**2, which far from the axis is nothing, where a polynomial in the cotangent would cancel.
+    That derivative is a multiple of 1 / sin**2, which far from the axis is nothing, where a
+    polynomial in the cotangent would cancel.
     """
     left = xp.real(z) < 0.5
     value = hurwitz(n + 1, xp.where(left, 1 - z, z), math.factorial(n) ** (1 / (n + 1)))
@@ -78,7 +84,9 @@ def _is_pole(xp: Any, z: Any) -> Any:
 
 
 def _remainder(xp: Any, z: Any, left: Any) -> Any:
-    """z up to an integer, not so far from the axis that its sine overflows; some harmless value where it is not to the left."""
+    """z up to an integer, not so far from the axis that its sine overflows; some harmless value
+    where it is not to the left.
+    """
     reach = 100.0 if xp.finfo(z.dtype).bits > 32 else 12.0
     re, im = xp.real(z), xp.clip(xp.imag(z), -reach, reach)
     return xp.where(left & ~_is_pole(xp, z), (re - xp.round(re)) + 1j * im, 0.25 * xp.ones_like(z))
@@ -115,7 +123,17 @@ def _loggamma_far(xp: Any, re: Any, im: Any) -> Any:
     small = xp.hypot(re, im) < STEPS
     a = xp.where(small, z + STEPS, z)
     inverse = 1 / a
-    rest = horner([b / (2 * j * (2 * j - 1)) for j, b in enumerate(BERNOULLI[:8], 1)], inverse * inverse) * inverse
+    rest = (
+        horner(
+            [b / (2 * j * (2 * j - 1)) for j, b in enumerate(BERNOULLI[:8], 1)], inverse * inverse
+        )
+        * inverse
+    )
     low = xp.where(small, z, xp.ones_like(z))
     factors = sum(xp.log((low + k) * (low + k + 1)) for k in range(0, STEPS, 2))
-    return (a - 0.5) * (xp.log(a) - 1) + (math.log(2 * math.pi) - 1) / 2 + rest - xp.where(small, factors, xp.zeros_like(z))
+    return (
+        (a - 0.5) * (xp.log(a) - 1)
+        + (math.log(2 * math.pi) - 1) / 2
+        + rest
+        - xp.where(small, factors, xp.zeros_like(z))
+    )

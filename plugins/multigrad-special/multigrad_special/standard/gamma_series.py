@@ -1,4 +1,6 @@
-"""What the gamma functions of real and of complex arrays share: Stirling's formula, series, the cotangent of the reflection formulas."""
+"""What the gamma functions of real and of complex arrays share: Stirling's formula, series, the
+cotangent of the reflection formulas.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,38 @@ from .common import horner
 __all__ = ["hurwitz"]
 
 EULER = 0.5772156649015329
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+BERNOULLI = (
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+)
 """The Bernoulli numbers B2, B4, ..., B20."""
 
 
 def stirling(x: Any) -> Any:
-    """What is left of Stirling's formula for log gamma after its main terms, for x >= 10. Abramowitz and Stegun, 6.1.40."""
-    return horner([b / (2 * j * (2 * j - 1)) for j, b in enumerate(BERNOULLI[:8], 1)], 1 / (x * x)) / x
+    """What is left of Stirling's formula for log gamma after its main terms, for x >= 10.
+
+    Abramowitz and Stegun, 6.1.40.
+    """
+    return (
+        horner([b / (2 * j * (2 * j - 1)) for j, b in enumerate(BERNOULLI[:8], 1)], 1 / (x * x)) / x
+    )
 
 
 def hurwitz(s: int, x: Any, scale: float = 1.0) -> Any:
-    """`scale**s` times the sum of (x + k)**-s over k = 0, 1, ...: of an array, or of a Python number, x >= 0.
+    """`scale**s` times the sum of (x + k)**-s over k = 0, 1, ...: of an array, or of a Python
+    number, x >= 0.
 
-    Euler-Maclaurin summation; the more terms are summed as such the larger s, without which the rest would not converge.
-    Scaled in this way, neither a factorial overflows nor a power underflows where their product does not.
+    Euler-Maclaurin summation; the more terms are summed as such the larger s, without which the
+    rest would not converge. Scaled in this way, neither a factorial overflows nor a power
+    underflows where their product does not.
     """
     steps = 10 + s
     a = x + steps
@@ -34,7 +54,9 @@ def hurwitz(s: int, x: Any, scale: float = 1.0) -> Any:
     for j, b in enumerate(BERNOULLI[1:], 2):
         rising *= (s + 2 * j - 3) * (s + 2 * j - 2) / ((2 * j - 1) * (2 * j))
         factors.append(rising * b)
-    total = (a / scale) ** -s * (0.5 + horner(factors, 1 / (a * a)) / a) + scale * (a / scale) ** (1 - s) / (s - 1)
+    total = (a / scale) ** -s * (0.5 + horner(factors, 1 / (a * a)) / a) + scale * (a / scale) ** (
+        1 - s
+    ) / (s - 1)
     for k in reversed(range(steps)):
         total = total + ((x + k) / scale) ** -s
     return total
@@ -46,7 +68,9 @@ def gammaln_coefficients() -> list[float]:
 
 
 def cotangent(xp: Any, r: Any) -> Any:
-    """cot(pi r) for |r| <= 1/2, to its last digits also about 1/2, where it is 0 and its factor may be huge."""
+    """cot(pi r) for |r| <= 1/2, to its last digits also about 1/2, where it is 0 and its factor may
+    be huge.
+    """
     d = xp.abs(r)
     value = xp.where(d > 0.25, xp.tan(math.pi * (0.5 - d)), 1 / xp.tan(math.pi * d))
     return xp.where(r < 0, -value, value)
@@ -60,7 +84,9 @@ def cotangent_derivative(n: int, c: Any) -> Any:
 def cotangent_factor(n: int, c: Any) -> Any:
     """That over 1 + c**2, a polynomial in c, since cot' = -(1 + cot**2)."""
     polynomial = [1]
-    for _ in range(n - 1):  # of (1 + c**2) p the derivative by the argument is (1 + c**2) (2 c p + (1 + c**2) p'), but for its sign
+    # of (1 + c**2) p the derivative by the argument is (1 + c**2) (2 c p + (1 + c**2) p'), but for
+    # its sign
+    for _ in range(n - 1):
         slope = [k * p for k, p in enumerate(polynomial)][1:]
         parts = ([0, *(2 * p for p in polynomial)], [*slope, 0, 0], [0, 0, *slope])
         polynomial = [sum(column) for column in zip_longest(*parts, fillvalue=0)]
@@ -77,5 +103,7 @@ def is_odd(xp: Any, x: Any) -> Any:
 
 
 def remainder(xp: Any, x: Any, below: float) -> Any:
-    """x up to an integer, at most 1/2, for the reflection of what is `below`; some harmless value for the others."""
+    """x up to an integer, at most 1/2, for the reflection of what is `below`; some harmless value
+    for the others.
+    """
     return xp.where(x < below, x - xp.round(x), 0.25)

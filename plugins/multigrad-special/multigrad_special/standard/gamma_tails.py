@@ -1,15 +1,20 @@
-"""What the incomplete gamma functions and their derivatives are made of: the density, and an integral over the smaller tail.
+"""What the incomplete gamma functions and their derivatives are made of: the density, and an
+integral over the smaller tail.
 
-With t = x exp(v), the density t**(a-1) exp(-t) / gamma(a) times dt is density(x) x exp(E) dv, where E = -x (exp(v) - 1 - v) - (x - a) v.
-So P(a, x) is density(x) x times the integral of exp(E) over all v < 0, and Q(a, x) the same over all v > 0. A double exponential rule
-has a hundred nodes for it, whatever the parameters: the integrand is positive and falls off from its end, about which the nodes crowd.
-They stand on an axis of their own, which takes a hundred times the memory of the arguments for a while.
+With t = x exp(v), the density t**(a-1) exp(-t) / gamma(a) times dt is density(x) x exp(E) dv, where
+E = -x (exp(v) - 1 - v) - (x - a) v. So P(a, x) is density(x) x times the integral of exp(E) over
+all v < 0, and Q(a, x) the same over all v > 0. A double exponential rule has a hundred nodes for
+it, whatever the parameters: the integrand is positive and falls off from its end, about which the
+nodes crowd. They stand on an axis of their own, which takes a hundred times the memory of the
+arguments for a while.
 
-The derivative by a is an integral of the same kind. Since log t has the mean digamma(a), the derivative of Q is the integral of
-(log t - digamma(a)) times the density over the upper tail, and as well that of (digamma(a) - log t) over the lower one. In the smaller
-tail that factor is positive but for a strip next to the mean, so no digits cancel.
+The derivative by a is an integral of the same kind. Since log t has the mean digamma(a), the
+derivative of Q is the integral of (log t - digamma(a)) times the density over the upper tail, and
+as well that of (digamma(a) - log t) over the lower one. In the smaller tail that factor is positive
+but for a strip next to the mean, so no digits cancel.
 
-Everything here is differentiable as text, too: the rules use it. They bring `gamma` and `digamma` with derivatives of their own.
+Everything here is differentiable as text, too: the rules use it. They bring `gamma` and `digamma`
+with derivatives of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +36,9 @@ STEEP = 12.0
 
 
 class Tail(NamedTuple):
-    """Integrals over the smaller tail: where it is the upper one; where the lower one was taken for a + 1; the integrals of exp(E) and |v| exp(E)."""
+    """Integrals over the smaller tail: where it is the upper one; where the lower one was taken for
+    a + 1; the integrals of exp(E) and |v| exp(E).
+    """
 
     upper: Any
     raised: Any
@@ -50,7 +57,9 @@ def tail(xp: Any, a: Any, x: Any) -> Tail:
     upper = x >= b + 0.25
     b = xp.where(upper, a, b)
     slope = x - b
-    width = 1 / (xp.sqrt(xp.where(upper, x, b)) + xp.abs(xp.where((slope > 0) == upper, slope, 0.0)))
+    width = 1 / (
+        xp.sqrt(xp.where(upper, x, b)) + xp.abs(xp.where((slope > 0) == upper, slope, 0.0))
+    )
     w, weights = rule(xp, width)
     v = xp.where(upper[..., None], xp.clip(w, None, STEEP), -w)
     terms = weights * xp.exp(-x[..., None] * _expm1_rest(xp, v) - slope[..., None] * v)
@@ -58,7 +67,9 @@ def tail(xp: Any, a: Any, x: Any) -> Tail:
 
 
 def ratio(xp: Any, a: Any, x: Any, t: Tail) -> Any:
-    """The smaller tail over x times the density: P(a) / (x density(a)) is (1 + x P(a + 1) / (x density(a + 1))) / a."""
+    """The smaller tail over x times the density: P(a) / (x density(a)) is (1 + x P(a + 1) / (x
+    density(a + 1))) / a.
+    """
     return xp.where(t.raised, (1 + x * t.whole) / xp.where(t.raised, a, 1.0), t.whole)
 
 
@@ -73,7 +84,8 @@ def slope_by_shape(xp: Any, a: Any, x: Any, digamma: Any) -> Any:
 def density(xp: Any, a: Any, x: Any, gamma: Any) -> Any:
     """x**(a-1) exp(-x) / gamma(a) for a > 0 and x >= 0, both finite.
 
-    From a = 10 on by Stirling's formula, whose main terms do not cancel but meet exactly; halves of exponentials, lest they underflow.
+    From a = 10 on by Stirling's formula, whose main terms do not cancel but meet exactly; halves of
+    exponentials, lest they underflow.
     """
     small = a < 10
     b, y = xp.where(small, a, 1.0), xp.where(small, xp.clip(x, None, FAR), 1.0)
@@ -92,13 +104,16 @@ def log_scale(xp: Any, a: Any, x: Any, log_gamma_above: Any) -> Any:
     b, y = xp.where(small, a, 1.0), xp.where(small, x, 1.0)
     near = b * xp.log(y) - y - (xp.where(small, log_gamma_above, 0.0) - xp.log(b))
     b, y = xp.where(small, 10.0, a), xp.where(small, 10.0, x)
-    return xp.where(small, near, b * _log_rest(xp, b, y) - stirling(b) + 0.5 * xp.log(b / (2 * math.pi)))
+    return xp.where(
+        small, near, b * _log_rest(xp, b, y) - stirling(b) + 0.5 * xp.log(b / (2 * math.pi))
+    )
 
 
 def log_gamma_1p(xp: Any, a: Any) -> Any:
     """log gamma(1 + a) for a from 0 to 1, accurate near 0; that of 1 elsewhere.
 
-    About 2, d (1 - Euler's constant) + sum of (zeta(k) - 1) (-d)**k / k: Abramowitz and Stegun, 6.1.33.
+    About 2, d (1 - Euler's constant) + sum of (zeta(k) - 1) (-d)**k / k: Abramowitz and Stegun,
+    6.1.33.
     """
     a = xp.where(a < 1, a, 0.0)
     near = a < 0.5
@@ -112,19 +127,27 @@ def _coefficients() -> list[float]:
 
 
 def _digamma_less_log(xp: Any, a: Any, x: Any, digamma: Any) -> Any:
-    """digamma(a) - log(x); for large a by the asymptotic series of digamma(a) - log(a) (Abramowitz and Stegun, 6.3.18), as log(x) may be near."""
+    """digamma(a) - log(x); for large a by the asymptotic series of digamma(a) - log(a) (Abramowitz
+    and Stegun, 6.3.18), as log(x) may be near.
+    """
     small = a < 10
     b = xp.where(small, 1.0, a)
     inverse = 1 / xp.where(small, 10.0, a)
     square = inverse * inverse
-    series = -0.5 * inverse - square * horner([number / (2 * j) for j, number in enumerate(BERNOULLI[:8], 1)], square)
+    series = -0.5 * inverse - square * horner(
+        [number / (2 * j) for j, number in enumerate(BERNOULLI[:8], 1)], square
+    )
     near = ~small & (xp.abs(x - b) < 0.5 * b)
-    growth = xp.where(near, xp.log1p(xp.where(near, (x - b) / b, 0.0)), xp.log(xp.where(near, 1.0, x / b)))
+    growth = xp.where(
+        near, xp.log1p(xp.where(near, (x - b) / b, 0.0)), xp.log(xp.where(near, 1.0, x / b))
+    )
     return xp.where(small, digamma(xp.where(small, a, 1.0)), series) - growth
 
 
 def _log_rest(xp: Any, a: Any, x: Any) -> Any:
-    """log(x/a) - (x - a)/a, to its last digits where x is near a: twice the series of artanh in v = d / (2 + d), d being (x - a)/a."""
+    """log(x/a) - (x - a)/a, to its last digits where x is near a: twice the series of artanh in v =
+    d / (2 + d), d being (x - a)/a.
+    """
     d = (x - a) / a
     near = (d > -0.6) & (d < 1.5)
     u = xp.where(near, d, 0.0)
@@ -138,4 +161,6 @@ def _expm1_rest(xp: Any, v: Any) -> Any:
     """exp(v) - 1 - v, to its last digits near 0."""
     near = xp.abs(v) < 0.25
     u = xp.where(near, v, 0.0)
-    return xp.where(near, u * u * horner([1 / math.factorial(k) for k in range(2, 13)], u), xp.expm1(v) - v)
+    return xp.where(
+        near, u * u * horner([1 / math.factorial(k) for k in range(2, 13)], u), xp.expm1(v) - v
+    )

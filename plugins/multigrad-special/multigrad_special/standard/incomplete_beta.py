@@ -1,4 +1,6 @@
-"""The incomplete beta functions, and the distributions that are made of them: of a proportion, of F and t, of counts."""
+"""The incomplete beta functions, and the distributions that are made of them: of a proportion, of F
+and t, of counts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .beta_tails import Tail, log_density, log_rise, lower_and_upper, odds_partial, odds_slope, partial, tail_of
+from .beta_tails import (
+    Tail,
+    log_density,
+    log_rise,
+    lower_and_upper,
+    odds_partial,
+    odds_slope,
+    partial,
+    tail_of,
+)
 from .common import refuse
 from .error import ndtr
 
@@ -15,7 +26,10 @@ __all__ = ["bdtr", "bdtrc", "betainc", "betaincc", "fdtr", "fdtrc", "nbdtr", "nb
 
 
 def real(xp: Any, name: str, *given: Any) -> list[Any]:
-    """The arguments as arrays of one real floating dtype. Integers take that of the others, or the default one."""
+    """The arguments as arrays of one real floating dtype.
+
+    Integers take that of the others, or the default one.
+    """
     known = [x for x in given if hasattr(x, "dtype")]
     for x in known:
         if not xp.isdtype(x.dtype, ("real floating", "integral", "bool")):
@@ -23,11 +37,18 @@ def real(xp: Any, name: str, *given: Any) -> list[Any]:
     floating = [x.dtype for x in known if xp.isdtype(x.dtype, "real floating")]
     dtype = xp.result_type(*floating) if floating else xp.asarray(0.5).dtype
     device = xp.device_of(known[0])
-    return [xp.astype(x, dtype, copy=False) if hasattr(x, "dtype") else xp.full((), x, dtype=dtype, device=device) for x in given]
+    return [
+        xp.astype(x, dtype, copy=False)
+        if hasattr(x, "dtype")
+        else xp.full((), x, dtype=dtype, device=device)
+        for x in given
+    ]
 
 
 def wide(form: Callable[..., Any]) -> Callable[..., Any]:
-    """A form or a partial derivative of three arguments (two of t) that has them as arrays of one dtype, float16 as float32."""
+    """A form or a partial derivative of three arguments (two of t) that has them as arrays of one
+    dtype, float16 as float32.
+    """
 
     @wraps(form)
     def outer(xp: Any, *given: Any, **options: Any) -> Any:
@@ -79,7 +100,9 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
 def density_of(xp: Any, tail: Tail) -> Any:
     """x**(a-1) y**(b-1) / beta(a, b)."""
     at_end = xp.where(tail.p < 1, math.inf, xp.where(tail.p == 1, tail.q, 0.0))
-    return xp.where(tail.valid, xp.where(tail.empty, at_end, xp.exp(log_density(xp, tail))), math.nan)
+    return xp.where(
+        tail.valid, xp.where(tail.empty, at_end, xp.exp(log_density(xp, tail))), math.nan
+    )
 
 
 @wide
@@ -108,13 +131,20 @@ def f_tail(xp: Any, dfn: Any, dfd: Any, x: Any) -> Tail:
     total = dfd + dfn * x
     far = xp.isinf(total) & (x > 0)
     total = xp.where(far, 1.0, total)
-    share, rest = xp.where(far, 1.0, dfn * xp.where(far, 0.0, x) / total), xp.where(far, 0.0, dfd / total)
-    return tail_of(xp, 0.5 * dfn, 0.5 * dfd, share, rest, 0.5 * dfn * rest * (xp.where(far, 1.0, x) - 1))
+    share, rest = (
+        xp.where(far, 1.0, dfn * xp.where(far, 0.0, x) / total),
+        xp.where(far, 0.0, dfd / total),
+    )
+    return tail_of(
+        xp, 0.5 * dfn, 0.5 * dfd, share, rest, 0.5 * dfn * rest * (xp.where(far, 1.0, x) - 1)
+    )
 
 
 @wide
 def f_density(xp: Any, dfn: Any, dfd: Any, x: Any) -> Any:
-    """The density of F: that of the beta distribution, times the derivative y**2 dfn / dfd of dfn x / (dfd + dfn x)."""
+    """The density of F: that of the beta distribution, times the derivative y**2 dfn / dfd of dfn x
+    / (dfd + dfn x).
+    """
     tail = f_tail(xp, dfn, dfd, x)
     y = xp.where(tail.swap, tail.u, tail.v)
     inside = xp.exp(log_density(xp, tail)) * (y * y) * (dfn / dfd)
@@ -151,27 +181,47 @@ def stdtr(xp: Any, df: Any, x: Any) -> Any:
 
 
 def t_tail(xp: Any, df: Any, x: Any) -> Tail:
-    """The tail of the beta distribution with df/2 and 1/2 below df / (df + x**2), which holds both tails of t beyond x."""
+    """The tail of the beta distribution with df/2 and 1/2 below df / (df + x**2), which holds both
+    tails of t beyond x.
+    """
     square = x * x
     far = xp.isinf(square)
     total = xp.where(far, 1.0, square + df)
     y, rest = xp.where(far, 1.0, square) / total, xp.where(far, 0.0, df) / total
     kind = xp.finfo(x.dtype)
     least = float(kind.smallest_normal) / float(kind.eps)
-    tiny = (df > 0) & (rest < least) & ~xp.isinf(x)  # the end, df / x**2; its powers may well be numbers
-    beyond = xp.where(tiny, xp.log(xp.where(tiny, df, 1.0)) - 2 * xp.log(xp.where(tiny, xp.abs(x), 1.0)) - math.log(least), 0.0)
+    # the end, df / x**2; its powers may well be numbers
+    tiny = (df > 0) & (rest < least) & ~xp.isinf(x)
+    beyond = xp.where(
+        tiny,
+        xp.log(xp.where(tiny, df, 1.0))
+        - 2 * xp.log(xp.where(tiny, xp.abs(x), 1.0))
+        - math.log(least),
+        0.0,
+    )
     d = xp.where(tiny, -0.5 * df, 0.5 * rest * (1 - xp.where(far, 0.0, square)))
-    return tail_of(xp, 0.5 * df, xp.where(df > 0, 0.5, df), xp.where(tiny, least, rest), y, d, beyond=beyond)
+    return tail_of(
+        xp, 0.5 * df, xp.where(df > 0, 0.5, df), xp.where(tiny, least, rest), y, d, beyond=beyond
+    )
 
 
 @wide
 def t_density(xp: Any, df: Any, x: Any) -> Any:
-    """(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df/2, 1/2)); for an infinite df that of the normal distribution."""
+    """(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df/2, 1/2)); for an infinite df that of the
+    normal distribution.
+    """
     valid, far = df > 0, xp.isinf(df)
     df = xp.where(valid & ~far, df, 1.0)
-    log = log_rise(xp, 0.5 * df, xp.asarray(0.5, dtype=df.dtype, device=xp.device_of(df))) - 0.5 * xp.log(df)
-    beyond = xp.isinf(x * x / df) & ~far & ~xp.isinf(x)  # of its square only the logarithm is a number
-    growth = xp.where(beyond, 2 * xp.log(xp.where(beyond, xp.abs(x), 1.0)) - xp.log(df), xp.log1p(xp.where(beyond, 1.0, x * x) / df))
+    log = log_rise(
+        xp, 0.5 * df, xp.asarray(0.5, dtype=df.dtype, device=xp.device_of(df))
+    ) - 0.5 * xp.log(df)
+    # of its square only the logarithm is a number
+    beyond = xp.isinf(x * x / df) & ~far & ~xp.isinf(x)
+    growth = xp.where(
+        beyond,
+        2 * xp.log(xp.where(beyond, xp.abs(x), 1.0)) - xp.log(df),
+        xp.log1p(xp.where(beyond, 1.0, x * x) / df),
+    )
     log = xp.where(far, -0.5 * x * x - 0.5 * math.log(2), log - 0.5 * (df + 1) * growth)
     return xp.where(valid, xp.exp(log) / math.sqrt(math.pi), math.nan)
 
@@ -185,7 +235,9 @@ def t_partial(xp: Any, df: Any, x: Any) -> Any:
 
 @wide
 def t_quantile_partial(xp: Any, df: Any, x: Any) -> Any:
-    """The derivative by df of the x at which stdtr(df, x) is what it is: x**-2 is the ratio of the beta distribution."""
+    """The derivative by df of the x at which stdtr(df, x) is what it is: x**-2 is the ratio of the
+    beta distribution.
+    """
     return -0.25 * x * odds_partial(xp, t_tail(xp, df, x), True)
 
 
@@ -195,7 +247,11 @@ def t_quantile_slope(xp: Any, df: Any, x: Any, p: Any) -> Any:
     tail = t_tail(xp, df, x)
     outer = tail.valid & ~tail.empty & ~tail.swap & (p > 0) & (p < 1)
     part = xp.where(outer, 2 * xp.where(p < 0.5, p, 1 - p), 0.5)
-    return xp.where(outer, xp.where(outer, xp.abs(x), 1.0) * odds_slope(xp, tail, part, 1 - part), 1 / t_density(xp, df, x))
+    return xp.where(
+        outer,
+        xp.where(outer, xp.abs(x), 1.0) * odds_slope(xp, tail, part, 1 - part),
+        1 / t_density(xp, df, x),
+    )
 
 
 # ----- counts -----
@@ -220,9 +276,13 @@ def bdtrc(xp: Any, k: Any, n: Any, p: Any) -> Any:
 
 @wide
 def bdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    """The derivative of 1 - bdtr(k, n, p) by p: the density of the beta distribution, 0 where k is n."""
+    """The derivative of 1 - bdtr(k, n, p) by p: the density of the beta distribution, 0 where k is
+    n.
+    """
     k, n, p = _counts(xp, k, n, p)
-    return xp.where((k == n) & (k >= 0) & (p >= 0) & (p <= 1), 0.0, beta_density(xp, k + 1, n - k, p))
+    return xp.where(
+        (k == n) & (k >= 0) & (p >= 0) & (p <= 1), 0.0, beta_density(xp, k + 1, n - k, p)
+    )
 
 
 @wide
@@ -233,7 +293,9 @@ def bdtrc_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
 
 @wide
 def nbdtr(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    """The probability of at most k failures before the n-th success, each with the probability p."""
+    """The probability of at most k failures before the n-th success, each with the probability
+    p.
+    """
     k, n, p = _counts(xp, k, n, p, floor=False)
     return lower_and_upper(xp, beta_tail(xp, n, k + 1, p))[0]
 
@@ -253,5 +315,7 @@ def nbdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
 
 
 def _counts(xp: Any, k: Any, n: Any, p: Any, floor: bool = True) -> list[Any]:
-    """As SciPy takes them: the k of the binomial distribution down to an integer, what is a count towards 0."""
+    """As SciPy takes them: the k of the binomial distribution down to an integer, what is a count
+    towards 0.
+    """
     return [xp.floor(k) if floor else xp.trunc(k), xp.trunc(n), p]

@@ -1,4 +1,5 @@
-"""The incomplete gamma functions, their inverses, and the distributions that are made of them; `gamma_tails` has what they are integrated by.
+"""The incomplete gamma functions, their inverses, and the distributions that are made of them;
+`gamma_tails` has what they are integrated by.
 
 13 digits in float64, of the value and of the smaller tail, whichever is asked for.
 """
@@ -14,7 +15,18 @@ from .forms import elementwise
 from .gamma import gamma, gammaln
 from .gamma_tails import density, log_gamma_1p, log_scale, ratio, tail
 
-__all__ = ["chdtri", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "pdtri"]
+__all__ = [
+    "chdtri",
+    "gammainc",
+    "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
+    "gdtr",
+    "gdtrc",
+    "pdtr",
+    "pdtrc",
+    "pdtri",
+]
 
 LOW = -40.0
 """Where log(x) is lower, P(a, x) is x**a / gamma(a + 1)."""
@@ -29,7 +41,9 @@ def gammainc(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def gammaincc(xp: Any, a: Any, x: Any) -> Any:
-    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), accurate where it is small."""
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), accurate where it is
+    small.
+    """
     return _upper(xp, a, x)
 
 
@@ -66,19 +80,25 @@ def chdtri(xp: Any, df: Any, y: Any) -> Any:
 @elementwise
 def pdtr(xp: Any, k: Any, m: Any) -> Any:
     """The distribution function of the Poisson distribution of mean m, at k rounded down."""
-    return xp.where(~(k < 0) & (m == 0), 1.0, _upper(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m))
+    return xp.where(
+        ~(k < 0) & (m == 0), 1.0, _upper(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m)
+    )
 
 
 @elementwise
 def pdtrc(xp: Any, k: Any, m: Any) -> Any:
     """1 - pdtr(k, m), accurate where it is small."""
-    return xp.where(~(k < 0) & (m == 0), 0.0, _lower(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m))
+    return xp.where(
+        ~(k < 0) & (m == 0), 0.0, _lower(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m)
+    )
 
 
 @elementwise
 def pdtri(xp: Any, k: Any, y: Any) -> Any:
     """The mean m at which pdtr(k, m) is y, k being cut to an integer."""
-    return _inverse(xp, xp.where(k > -1, xp.trunc(k) + 1, math.nan), 1 - y, xp.where(y < 1, y, math.nan))
+    return _inverse(
+        xp, xp.where(k > -1, xp.trunc(k) + 1, math.nan), 1 - y, xp.where(y < 1, y, math.nan)
+    )
 
 
 def _scaled(xp: Any, a: Any, x: Any) -> Any:
@@ -118,7 +138,9 @@ def _tails(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _upper_of_small(xp: Any, chosen: Any, a: Any, x: Any, log_gamma_above: Any) -> Any:
-    """Q for a < 1 and x < 9/4: 1 less x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a + n)), Abramowitz and Stegun, 6.5.29."""
+    """Q for a < 1 and x < 9/4: 1 less x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a +
+    n)), Abramowitz and Stegun, 6.5.29.
+    """
     a, x = xp.where(chosen, a, 0.5), xp.where(chosen, x, 1.0)
     logarithm = a * xp.log(x) - xp.where(chosen, log_gamma_above, 0.0)
     n, signs = (xp.asarray(numbers, dtype=a.dtype, device=xp.device_of(a)) for numbers in _TERMS)
@@ -133,18 +155,32 @@ _TERMS = [float(n) for n in range(1, 26)], [(-1) ** n / math.factorial(n) for n 
 
 
 def _inverse(xp: Any, a: Any, p: Any, q: Any) -> Any:
-    """Where P is p and Q is q, one of which was given: nan outside of the domain, 0 and inf at its ends."""
+    """Where P is p and Q is q, one of which was given: nan outside of the domain, 0 and inf at its
+    ends.
+    """
     inside = (a > 0) & (a < math.inf) & (p > 0) & (q > 0)
     least = float(xp.finfo(a.dtype).smallest_normal)
-    value = _quantile(xp, xp.where(inside, xp.clip(a, least, None), 1.0), xp.where(inside, p, 0.5), xp.where(inside, q, 0.5))
+    value = _quantile(
+        xp,
+        xp.where(inside, xp.clip(a, least, None), 1.0),
+        xp.where(inside, p, 0.5),
+        xp.where(inside, q, 0.5),
+    )
     known = (a >= 0) & (p >= 0) & (q >= 0)
-    return xp.where(inside, value, xp.where(known & (p == 0), 0.0, xp.where(known & (q == 0), math.inf, xp.full_like(a, math.nan))))
+    return xp.where(
+        inside,
+        value,
+        xp.where(
+            known & (p == 0), 0.0, xp.where(known & (q == 0), math.inf, xp.full_like(a, math.nan))
+        ),
+    )
 
 
 def _quantile(xp: Any, a: Any, p: Any, q: Any) -> Any:
     """Halley's method for the logarithm of the smaller of p and q as a function of log(x).
 
-    That function is concave, since the density of log(x) is log-concave; so there is no start from which the steps lead away.
+    That function is concave, since the density of log(x) is log-concave; so there is no start from
+    which the steps lead away.
     """
     lower = p <= q
     chance = xp.where(lower, p, q)
@@ -161,7 +197,10 @@ def _quantile(xp: Any, a: Any, p: Any, q: Any) -> Any:
 
 
 def _log_tail(xp: Any, a: Any, x: Any, lower: Any, log_gamma_above: Any) -> tuple[Any, Any]:
-    """The logarithm of P or Q, as `lower` says, and that tail over x times the density. The smaller tail may be too small to be a number."""
+    """The logarithm of P or Q, as `lower` says, and that tail over x times the density.
+
+    The smaller tail may be too small to be a number.
+    """
     t = tail(xp, a, x)
     over = ratio(xp, a, x, t)
     scale = log_scale(xp, a, x, log_gamma_above)
@@ -171,15 +210,22 @@ def _log_tail(xp: Any, a: Any, x: Any, lower: Any, log_gamma_above: Any) -> tupl
     same = t.upper != lower
     # Where the other tail was computed, this one is no small number.
     other = xp.where(same, 1.0, xp.clip(other, 1e-30, None))
-    return xp.where(same, logarithm, xp.log(other)), xp.where(same, over, other / xp.exp(xp.where(same, 0.0, scale)))
+    return xp.where(same, logarithm, xp.log(other)), xp.where(
+        same, over, other / xp.exp(xp.where(same, 0.0, scale))
+    )
 
 
 def _start(xp: Any, a: Any, lower: Any, chance: Any, low: Any, log_gamma_above: Any) -> Any:
-    """A start: the larger of the cube of E. B. Wilson and M. M. Hilferty, 1931, and of what x is near 0; that of a far tail for small a."""
+    """A start: the larger of the cube of E.
+
+    B. Wilson and M. M. Hilferty, 1931, and of what x is near 0; that of a far tail for small a.
+    """
     logarithm = xp.log(chance)
     r = xp.sqrt(-2 * logarithm)
     # Of the normal distribution, Abramowitz and Stegun, 26.2.23.
-    normal = r - horner([2.515517, 0.802853, 0.010328], r) / horner([1.0, 1.432788, 0.189269, 0.001308], r)
+    normal = r - horner([2.515517, 0.802853, 0.010328], r) / horner(
+        [1.0, 1.432788, 0.189269, 0.001308], r
+    )
     normal = xp.where(lower, -normal, normal)
     root = xp.clip(1 - 1 / (9 * a) + normal / (3 * xp.sqrt(a)), 0.0, None)
     cube = a * root * root * root

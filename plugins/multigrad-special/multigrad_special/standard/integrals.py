@@ -1,6 +1,7 @@
 """The exponential integrals and the dilogarithm.
 
-Series whose terms do not cancel near 0, a continued fraction or the asymptotic series far out: 14 digits in float64.
+Series whose terms do not cancel near 0, a continued fraction or the asymptotic series far out: 14
+digits in float64.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ SCALE = 32.0
 NEAR = 2.0
 """Below it the exponential integrals are computed by series."""
 ORDERS = 18
-"""Up to this order expn is reached from exp1 by recurrence below NEAR; above it the continued fraction converges everywhere."""
+"""Up to this order expn is reached from exp1 by recurrence below NEAR; above it the continued
+fraction converges everywhere.
+"""
 
 
 @elementwise
@@ -31,14 +34,19 @@ def exp1(xp: Any, x: Any) -> Any:
     """The exponential integral E1; nan where x is negative."""
     near = xp.where((x >= 0) & (x < NEAR), x, 1.0)
     far = xp.where(x >= NEAR, x, NEAR)
-    return xp.where(x < 0, math.nan, xp.where(x < NEAR, _exp1_near(xp, near), xp.where(x >= NEAR, _fraction(xp, 1.0, far), x)))
+    return xp.where(
+        x < 0,
+        math.nan,
+        xp.where(x < NEAR, _exp1_near(xp, near), xp.where(x >= NEAR, _fraction(xp, 1.0, far), x)),
+    )
 
 
 @elementwise
 def expi(xp: Any, x: Any) -> Any:
     """The exponential integral Ei, as accurate near its zero as elsewhere.
 
-    Below 40 by its power series less that at the zero: log(x / zero) + (x - zero) q(x), q having positive coefficients only.
+    Below 40 by its power series less that at the zero: log(x / zero) + (x - zero) q(x), q having
+    positive coefficients only.
     """
     positive = x > 0
     near = xp.where(positive & (x < 40), x, 1.0)
@@ -49,7 +57,9 @@ def expi(xp: Any, x: Any) -> Any:
     series = logarithm + step * zero * horner(_expi_coefficients(), near / SCALE)
     far = xp.where(x > 40, x, 40.0)
     half = xp.exp(0.5 * far)  # in two halves, so that it does not overflow before the result
-    tail = half / far * horner([math.factorial(k) / SCALE**k for k in range(36)], SCALE / far) * half
+    tail = (
+        half / far * horner([math.factorial(k) / SCALE**k for k in range(36)], SCALE / far) * half
+    )
     above = xp.where(x < 40, series, xp.where(x == math.inf, x, tail))
     return xp.where(x == 0, -math.inf, xp.where(positive, above, -exp1(xp, -x)))
 
@@ -76,8 +86,8 @@ def expn(xp: Any, n: Any, x: Any) -> Any:
 def spence(xp: Any, z: Any) -> Any:
     """The dilogarithm of 1 - z; nan where z is negative.
 
-    About 1 by the series in u = -log(z) of the Bernoulli numbers; elsewhere by the identities of 1 - z and of 1 / z (Abramowitz and
-    Stegun, 27.7.3 to 27.7.5).
+    About 1 by the series in u = -log(z) of the Bernoulli numbers; elsewhere by the identities of 1
+    - z and of 1 / z (Abramowitz and Stegun, 27.7.3 to 27.7.5).
     """
     valid = z >= 0
     inside = xp.where(valid, z, 1.0)
@@ -87,8 +97,15 @@ def spence(xp: Any, z: Any) -> Any:
     logarithm = xp.log(xp.where(inside > 0, inside, 1.0))
     u = xp.where(low, -xp.log1p(-xp.where(low, y, 0.0)), xp.abs(logarithm))
     square = u * u
-    series = u * (1 - u / 4 + square * horner([b / math.factorial(2 * k + 1) for k, b in enumerate(BERNOULLI[:9], 1)], square))
-    value = xp.where(low, math.pi**2 / 6 - xp.where(y > 0, xp.abs(logarithm) * u, 0.0) - series, series)
+    series = u * (
+        1
+        - u / 4
+        + square
+        * horner([b / math.factorial(2 * k + 1) for k, b in enumerate(BERNOULLI[:9], 1)], square)
+    )
+    value = xp.where(
+        low, math.pi**2 / 6 - xp.where(y > 0, xp.abs(logarithm) * u, 0.0) - series, series
+    )
     return xp.where(valid, xp.where(large, -value - 0.5 * logarithm * logarithm, value), math.nan)
 
 
@@ -109,7 +126,9 @@ def _fraction(xp: Any, n: Any, x: Any) -> Any:
 
 @lru_cache
 def _expi_coefficients() -> list[float]:
-    """Of the quotient of the series of x**k / (k k!), less itself at the zero, by x less the zero: of the powers of x / SCALE."""
+    """Of the quotient of the series of x**k / (k k!), less itself at the zero, by x less the zero:
+    of the powers of x / SCALE.
+    """
     zero = ZERO + ZERO_REST
     coefficients = [0.0] * 115
     for k in range(114, 0, -1):

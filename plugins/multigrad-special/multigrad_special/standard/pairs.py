@@ -1,7 +1,8 @@
 """Numbers as unevaluated sums of two floats, twice as exact as one: for series whose terms cancel.
 
-Each function is an error-free transformation, or made of such (T. J. Dekker, 1971; D. E. Knuth, The Art of Computer Programming, 4.2.2;
-T. Ogita, S. M. Rump and S. Oishi, 2005). The low parts have the derivative 0, so that those of the high parts are those of the number.
+Each function is an error-free transformation, or made of such (T. J. Dekker, 1971; D. E. Knuth, The
+Art of Computer Programming, 4.2.2; T. Ogita, S. M. Rump and S. Oishi, 2005). The low parts have the
+derivative 0, so that those of the high parts are those of the number.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def reciprocal(xp: Any, x: Pair) -> Pair:
 
 
 def sums(xp: Any, x: Pair) -> Pair:
-    """The sums of the first elements of the last axis: the low parts hold what the differences of the high ones miss."""
+    """The sums of the first elements of the last axis: the low parts hold what the differences of
+    the high ones miss.
+    """
     high = xp.cumulative_sum(x[0], axis=-1)
     step, lost = two_sum(high, -_before(xp, high, 0.0))
     return high, xp.cumulative_sum((x[0] - step) - lost + x[1], axis=-1)
@@ -68,16 +71,19 @@ def added(xp: Any, x: Pair) -> Any:
 
 
 def products(xp: Any, r: Any, deviation: Any) -> Pair:
-    """The products of the first of the numbers r (1 + deviation) of the last axis, as P and the relative deviation from it.
+    """The products of the first of the numbers r (1 + deviation) of the last axis, as P and the
+    relative deviation from it.
 
-    However the library rounds: what counts are the quotients of neighbouring P. Next to the ends of the range that deviation is unknown and
-    counts as 0.
+    However the library rounds: what counts are the quotients of neighbouring P. Next to the ends of
+    the range that deviation is unknown and counts as 0.
     """
     p = xp.cumulative_prod(r, axis=-1)
     high, low = two_product(xp, _before(xp, p, 1.0), r)
     kind = xp.finfo(p.dtype)
     known = xp.abs(p) > float(kind.smallest_normal) / float(kind.eps) ** 2
-    total = xp.cumulative_sum(deviation + xp.where(known, (high - p) + low, 0.0) / xp.where(known, p, 1.0), axis=-1)
+    total = xp.cumulative_sum(
+        deviation + xp.where(known, (high - p) + low, 0.0) / xp.where(known, p, 1.0), axis=-1
+    )
     return p, total * (1 + 0.5 * total)
 
 

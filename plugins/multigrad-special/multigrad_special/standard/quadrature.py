@@ -1,4 +1,7 @@
-"""A double exponential rule (H. Takahasi and M. Mori, 1974) for what is positive and falls off from its end."""
+"""A double exponential rule (H.
+
+Takahasi and M. Mori, 1974) for what is positive and falls off from its end.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ __all__: list[str] = []
 
 
 def rule(xp: Any, width: Any) -> list[Any]:
-    """Nodes and weights for what falls off over a length of about `width`, on an axis of their own."""
+    """Nodes and weights for what falls off over a length of about `width`, on an axis of their
+    own.
+    """
     numbers = [xp.asarray(n, dtype=width.dtype, device=xp.device_of(width)) for n in nodes()]
     return [width[..., None] * n for n in numbers]
 

@@ -1,7 +1,8 @@
-"""The zeta functions of Riemann and Hurwitz, their derivatives by the exponent, and polygamma of an array of orders.
+"""The zeta functions of Riemann and Hurwitz, their derivatives by the exponent, and polygamma of an
+array of orders.
 
-All by Euler-Maclaurin summation (DLMF 2.10.1, 25.11.5) after a dozen terms: where the exponent is so large that the series of its rest does not
-converge, the rest is nothing beside these terms.
+All by Euler-Maclaurin summation (DLMF 2.10.1, 25.11.5) after a dozen terms: where the exponent is
+so large that the series of its rest does not converge, the rest is nothing beside these terms.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ROUNDS = [BERNOULLI[j - 1] / math.factorial(2 * j) for j in range(1, len(BERNOUL
 
 @elementwise
 def hurwitz_zeta(xp: Any, x: Any, q: Any) -> Any:
-    """The sum of (q + k)**-x over k = 0, 1, ...; nan for x below 1, and for q below 0 unless x is an integer or q is a pole."""
+    """The sum of (q + k)**-x over k = 0, 1, ...; nan for x below 1, and for q below 0 unless x is
+    an integer or q is a pole.
+    """
     inside = (x > 1) & (x < math.inf)
     s = xp.where(inside, x, 2.0)
     pole = (q <= 0) & (q == xp.floor(q))
@@ -36,11 +39,17 @@ def hurwitz_zeta(xp: Any, x: Any, q: Any) -> Any:
     value = whole_line(xp, s, xp.where(pole, 1.0, q))
     value = xp.where(pole, math.inf, xp.where(below & (s != xp.round(s)), math.nan, value))
     value = xp.where(q == math.inf, 0.0, value)
-    return xp.where(xp.isnan(q), q, xp.where(inside, value, xp.where(x == 1, math.inf * xp.ones_like(x), math.nan)))
+    return xp.where(
+        xp.isnan(q),
+        q,
+        xp.where(inside, value, xp.where(x == 1, math.inf * xp.ones_like(x), math.nan)),
+    )
 
 
 def zeta_derivative(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The derivative of order m by x, m > 0, of that sum, continued to all x >= 0; nan for q <= 0."""
+    """The derivative of order m by x, m > 0, of that sum, continued to all x >= 0; nan for q <=
+    0.
+    """
     return _zeta_derivative(m)(xp, x, q)
 
 
@@ -50,7 +59,15 @@ def _zeta_derivative(m: int) -> Any:
         inside = (x >= 0) & (x < math.inf) & (x != 1) & (q > 0) & (q < math.inf)
         value = summed(xp, xp.where(inside, x, 2.0), xp.where(inside, q, 1.0), m)
         pole = (x == 1) & (q > 0)
-        return xp.where(inside, value, xp.where(pole, (-1) ** m * math.inf, xp.where((x > 1) & (q == math.inf), xp.zeros_like(q), math.nan)))
+        return xp.where(
+            inside,
+            value,
+            xp.where(
+                pole,
+                (-1) ** m * math.inf,
+                xp.where((x > 1) & (q == math.inf), xp.zeros_like(q), math.nan),
+            ),
+        )
 
     return zeta_derivative
 
@@ -73,11 +90,17 @@ def riemann_zeta(xp: Any, x: Any) -> Any:
 def zetac(xp: Any, x: Any) -> Any:
     """Riemann's zeta function less 1."""
     right = xp.where((x < 0) | (x == 1), 2.0, x)
-    return xp.where(x < 0, riemann_zeta(xp, x) - 1, xp.where(x == 1, math.inf, summed(xp, right, 2 * xp.ones_like(x))))
+    return xp.where(
+        x < 0,
+        riemann_zeta(xp, x) - 1,
+        xp.where(x == 1, math.inf, summed(xp, right, 2 * xp.ones_like(x))),
+    )
 
 
 def reflected_gamma(xp: Any, y: Any) -> Any:
-    """gamma(y) / (2 pi)**y for y >= 1/2, which overflows later than gamma does: Stirling's formula, reached by recurrence (DLMF 5.11.3)."""
+    """gamma(y) / (2 pi)**y for y >= 1/2, which overflows later than gamma does: Stirling's formula,
+    reached by recurrence (DLMF 5.11.3).
+    """
     small = y < 10
     product = xp.where(small, y / (2 * math.pi), 1.0)
     for k in range(1, 10):
@@ -91,9 +114,11 @@ def reflected_gamma(xp: Any, y: Any) -> Any:
 
 
 def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
-    """The sum for positive q; for q below 0 and integers s, that over all integers less that over those which are left out.
+    """The sum for positive q; for q below 0 and integers s, that over all integers less that over
+    those which are left out.
 
-    With h the distance of q from the integers, zeta(s, h) + (-1)**s zeta(s, 1 - h), but for its sign, less (-1)**s zeta(s, 1 - q).
+    With h the distance of q from the integers, zeta(s, h) + (-1)**s zeta(s, 1 - h), but for its
+    sign, less (-1)**s zeta(s, 1 - q).
     """
     below = q < 0
     positive = summed(xp, s, xp.where(below, 1 - q, q), 0, scale)
@@ -106,7 +131,8 @@ def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
     """`scale**s` times the derivative of order m by s of the sum, for q > 0, and s >= 0 but 1.
 
-    Everything is a polynomial in e of order m, for s + e: that of (q + k)**-(s + e) is (q + k)**-s times that of exp(-e log(q + k)).
+    Everything is a polynomial in e of order m, for s + e: that of (q + k)**-(s + e) is (q + k)**-s
+    times that of exp(-e log(q + k)).
     """
     a = q + TERMS
     inner = [ROUNDS[-1] * xp.ones_like(a)] + [xp.zeros_like(a)] * m
@@ -121,7 +147,8 @@ def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
     for i in range(m + 1):
         inner[i] = inner[i] + pole
         pole = -pole * inverse
-    inner = [part * (scale / a) for part in inner]  # a power that is larger by 1 / a is less likely to underflow
+    # a power that is larger by 1 / a is less likely to underflow
+    inner = [part * (scale / a) for part in inner]
     power = (a / scale) ** (1 - s)
     if m == 0:
         total = power * inner[0]
@@ -129,54 +156,84 @@ def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
             total = total + ((q + k) / scale) ** -s
         return total
     logarithm = -xp.log(a)
-    total = power * sum(inner[i] * logarithm ** (m - i) * (1 / math.factorial(m - i)) for i in range(m + 1)) * math.factorial(m)
+    total = (
+        power
+        * sum(inner[i] * logarithm ** (m - i) * (1 / math.factorial(m - i)) for i in range(m + 1))
+        * math.factorial(m)
+    )
     for k in reversed(range(TERMS)):
         total = total + ((q + k) / scale) ** -s * (-xp.log(q + k)) ** m
     return total
 
 
 def _times_linear(series: list[Any], constant: Any, slope: Any) -> list[Any]:
-    """A polynomial, the constant term first, times `constant + slope e`, without the highest power."""
-    return [series[0] * constant, *(upper * constant + lower * slope for lower, upper in pairwise(series))]
+    """A polynomial, the constant term first, times `constant + slope e`, without the highest
+    power.
+    """
+    return [
+        series[0] * constant,
+        *(upper * constant + lower * slope for lower, upper in pairwise(series)),
+    ]
 
 
 # ----- polygamma -----
 
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
-    """The n-th derivative of digamma, of one order or of an array of orders: nan unless these are integers and not negative.
+    """The n-th derivative of digamma, of one order or of an array of orders: nan unless these are
+    integers and not negative.
 
-    In an array of orders, and from order 100 on, values in float32 lose digits: their relative error grows with n.
+    In an array of orders, and from order 100 on, values in float32 lose digits: their relative
+    error grows with n.
     """
     if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER:
         return digamma(xp, x) if n == 0 else _of_order(int(n))(xp, x)
     if hasattr(x, "dtype") and xp.isdtype(x.dtype, "complex floating"):
-        raise TypeError(f"special.polygamma: the order of a complex array is one int from 0 to {MAX_ORDER}, not {n!r}.")
+        raise TypeError(
+            f"special.polygamma: the order of a complex array is one int from 0 to {MAX_ORDER}, "
+            f"not {n!r}."
+        )
     return _of_orders(xp, n, x)
 
 
 @lru_cache
 def _of_order(n: int) -> Any:
-    """Below 0 by the n-th derivative of the reflection formula. Abramowitz and Stegun, 6.4.7 and 6.4.10."""
+    """Below 0 by the n-th derivative of the reflection formula.
+
+    Abramowitz and Stegun, 6.4.7 and 6.4.10.
+    """
+
     @elementwise_or_complex
     def polygamma(xp: Any, x: Any) -> Any:
         if xp.isdtype(x.dtype, "complex floating"):
             return gamma_complex.polygamma(xp, n, x)
-        value = hurwitz(n + 1, xp.where(x < 0, 1 - x, xp.abs(x)), math.factorial(n) ** (1 / (n + 1)))
+        value = hurwitz(
+            n + 1, xp.where(x < 0, 1 - x, xp.abs(x)), math.factorial(n) ** (1 / (n + 1))
+        )
         other = math.pi ** (n + 1) * cotangent_derivative(n, cotangent(xp, remainder(xp, x, 0.0)))
-        return xp.where(x < 0, other - value, value) if n % 2 else -xp.where(x < 0, other + value, value)
+        return (
+            xp.where(x < 0, other - value, value)
+            if n % 2
+            else -xp.where(x < 0, other + value, value)
+        )
 
     return polygamma
 
 
 @elementwise
 def _of_orders(xp: Any, n: Any, x: Any) -> Any:
-    """(-1)**(n + 1) n! zeta(n + 1, x) (DLMF 25.11.12), the factorial within the powers: so neither overflows where the product does not."""
+    """(-1)**(n + 1) n! zeta(n + 1, x) (DLMF 25.11.12), the factorial within the powers: so neither
+    overflows where the product does not.
+    """
     known = (n >= 1) & (n == xp.round(n)) & (n < math.inf)
     s = xp.where(known, n, 1.0) + 1
     scale = xp.exp(gammaln(xp, s) / s)
     pole = (x <= 0) & (x == xp.floor(x))
-    value = xp.where(x == math.inf, 0.0, whole_line(xp, s, xp.where(pole | (xp.abs(x) == math.inf), 1.0, x), scale))
+    value = xp.where(
+        x == math.inf,
+        0.0,
+        whole_line(xp, s, xp.where(pole | (xp.abs(x) == math.inf), 1.0, x), scale),
+    )
     value = xp.where(pole, math.inf, xp.where(x == -math.inf, math.nan, value))
     value = xp.where(is_odd(xp, n), value, -value)
     return xp.where(n == 0, digamma(xp, x), xp.where(known, value, math.nan))

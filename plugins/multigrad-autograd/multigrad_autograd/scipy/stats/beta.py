@@ -1,4 +1,5 @@
-"""scipy.stats.beta: pdf, logpdf and cdf of the beta distribution: by x, loc and scale, the densities by the shapes a and b, too.
+"""scipy.stats.beta: pdf, logpdf and cdf of the beta distribution: by x, loc and scale, the
+densities by the shapes a and b, too.
 
 The density at 0 < y < 1 is y**(a - 1) (1 - y)**(b - 1) / B(a, b).
 """
@@ -48,8 +49,15 @@ def _by_b(xp: Any, y: Any) -> Any:
     return xp.where(inside, xp.log1p(-y), 0.0)
 
 
-mg.registry.elementwise("hips.beta_kernel(y, a, b, /)", forward={"numpy": _kernel}, chapter="hips", y=_by_y, a=_by_a, b=_by_b,
-                        doc="The logarithm of the density of the beta distribution but for its constant.")
+mg.registry.elementwise(
+    "hips.beta_kernel(y, a, b, /)",
+    forward={"numpy": _kernel},
+    chapter="hips",
+    y=_by_y,
+    a=_by_a,
+    b=_by_b,
+    doc="The logarithm of the density of the beta distribution but for its constant.",
+)
 
 
 def _logpdf(y: Any, a: Any, b: Any) -> Any:

@@ -1,4 +1,5 @@
-"""scipy.stats.chi2: pdf, logpdf and cdf of the chi-squared distribution: by x, loc and scale, the densities by df, too.
+"""scipy.stats.chi2: pdf, logpdf and cdf of the chi-squared distribution: by x, loc and scale, the
+densities by df, too.
 
 It is the gamma distribution of shape df/2 at y/2.
 """

@@ -1,6 +1,8 @@
-"""scipy.stats.dirichlet: pdf and logpdf of the Dirichlet distribution, differentiable by x and alpha, and rvs, which draws.
+"""scipy.stats.dirichlet: pdf and logpdf of the Dirichlet distribution, differentiable by x and
+alpha, and rvs, which draws.
 
-The density is the product of x[i]**(alpha[i] - 1), divided by the product of gamma(alpha[i]) over gamma(sum(alpha)).
+The density is the product of x[i]**(alpha[i] - 1), divided by the product of gamma(alpha[i]) over
+gamma(sum(alpha)).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ def _by_alpha(xp: Any, x: Any, alpha: Any) -> Any:
 
 
 def _column(xp: Any, alpha: Any, x: Any) -> Any:
-    """A vector of parameters beside one or many points, whose first axis is that of the parameters."""
+    """A vector of parameters beside one or many points, whose first axis is that of the
+    parameters.
+    """
     return alpha if x.ndim == 1 else alpha[:, None]
 
 
@@ -37,15 +41,23 @@ def _vjp(xp: Any, g: Any, x: Any, alpha: Any, needs: Any) -> Any:
 
 
 def _jvp(xp: Any, t_x: Any, t_alpha: Any, x: Any, alpha: Any) -> Any:
-    return xp.sum(_by_x(xp, x, alpha) * t_x + _by_alpha(xp, x, alpha) * _column(xp, t_alpha, x), axis=0)
+    return xp.sum(
+        _by_x(xp, x, alpha) * t_x + _by_alpha(xp, x, alpha) * _column(xp, t_alpha, x), axis=0
+    )
 
 
 def _forward(x: Any, alpha: Any, /) -> Any:
     return scipy.stats.dirichlet.logpdf(x, alpha)
 
 
-mg.registry.define("hips.dirichlet_logpdf(x, alpha, /)", vjp=_vjp, jvp=_jvp, forward={"numpy": _forward}, chapter="hips",
-                   doc="The logarithm of the density of the Dirichlet distribution.")
+mg.registry.define(
+    "hips.dirichlet_logpdf(x, alpha, /)",
+    vjp=_vjp,
+    jvp=_jvp,
+    forward={"numpy": _forward},
+    chapter="hips",
+    doc="The logarithm of the density of the Dirichlet distribution.",
+)
 
 
 def _logpdf(x: Any, alpha: Any) -> Any:

@@ -1,6 +1,8 @@
-"""What the distributions of one variable share: a location and a scale, and the four functions made of a standard one.
+"""What the distributions of one variable share: a location and a scale, and the four functions made
+of a standard one.
 
-For y = (x - loc) / scale a density is f(y) / scale, and a distribution function F(y). A scale or a shape that is not positive gives nan, as in SciPy.
+For y = (x - loc) / scale a density is f(y) / scale, and a distribution function F(y). A scale or a
+shape that is not positive gives nan, as in SciPy.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ def _standard(x: Any, loc: Any, scale: Any) -> Any:
     return x if type(scale) is float and scale == 1 else x / scale
 
 
-def _parameters(shapes: int, given: tuple[Any, ...], named: dict[str, Any], names: tuple[str, ...]) -> list[Any]:
+def _parameters(
+    shapes: int, given: tuple[Any, ...], named: dict[str, Any], names: tuple[str, ...]
+) -> list[Any]:
     """The shapes, the location and the scale, of positional and named arguments."""
     values = dict(zip((*names, "loc", "scale"), given, strict=False))
     values |= {name: operand(x) for name, x in named.items()}
@@ -31,11 +35,16 @@ def _parameters(shapes: int, given: tuple[Any, ...], named: dict[str, Any], name
     missing = [name for name in names if name not in values]
     if unknown or missing or len(given) > shapes + 2:
         raise TypeError(f"expected the arguments x, {', '.join((*names, 'loc', 'scale'))}")
-    return [*[positive(values[name]) for name in names], values.get("loc", 0.0), positive(values.get("scale", 1.0))]
+    return [
+        *[positive(values[name]) for name in names],
+        values.get("loc", 0.0),
+        positive(values.get("scale", 1.0)),
+    ]
 
 
 def logpdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function:
     """`standard(y, *shapes)` - log(scale)."""
+
     def logpdf(x: Any, *given: Any, **named: Any) -> Any:
         *shapes, loc, scale = _parameters(len(names), given, named, names)
         out = standard(_standard(x, loc, scale), *shapes)
@@ -46,6 +55,7 @@ def logpdf(plain: Function, names: tuple[str, ...], standard: Function) -> Funct
 
 def pdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function:
     """exp(`standard(y, *shapes)`) / scale, where `standard` is the logarithm of the density."""
+
     def pdf(x: Any, *given: Any, **named: Any) -> Any:
         *shapes, loc, scale = _parameters(len(names), given, named, names)
         return mg.exp(standard(_standard(x, loc, scale), *shapes)) / scale
@@ -55,6 +65,7 @@ def pdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function
 
 def cdf(plain: Function, names: tuple[str, ...], standard: Function, name: str = "cdf") -> Function:
     """`standard(y, *shapes)`."""
+
     def cdf(x: Any, *given: Any, **named: Any) -> Any:
         *shapes, loc, scale = _parameters(len(names), given, named, names)
         return standard(_standard(x, loc, scale), *shapes)

@@ -1,4 +1,5 @@
-"""scipy.stats.gamma: pdf, logpdf and cdf of the gamma distribution: by x, loc and scale, the densities by the shape a, too.
+"""scipy.stats.gamma: pdf, logpdf and cdf of the gamma distribution: by x, loc and scale, the
+densities by the shape a, too.
 
 The density at y > 0 is y**(a - 1) exp(-y) / gamma(a).
 """
@@ -22,13 +23,19 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 def _kernel(y: Any, a: Any, /) -> Any:
     inside = np.where(y >= 0, y, 0.0)
-    return np.where(y >= 0, scipy.special.xlogy(a - 1, inside) - inside, np.where(np.isnan(y), y, -math.inf))
+    return np.where(
+        y >= 0, scipy.special.xlogy(a - 1, inside) - inside, np.where(np.isnan(y), y, -math.inf)
+    )
 
 
-mg.registry.elementwise("hips.gamma_kernel(y, a, /)", forward={"numpy": _kernel}, chapter="hips",
-                        y=lambda xp, y, a: xp.where(y > 0, (a - 1) / xp.where(y > 0, y, 1.0) - 1, 0.0),
-                        a=lambda xp, y: xp.log(xp.where(y > 0, y, 1.0)),
-                        doc="The logarithm of the density of the gamma distribution but for its constant.")
+mg.registry.elementwise(
+    "hips.gamma_kernel(y, a, /)",
+    forward={"numpy": _kernel},
+    chapter="hips",
+    y=lambda xp, y, a: xp.where(y > 0, (a - 1) / xp.where(y > 0, y, 1.0) - 1, 0.0),
+    a=lambda xp, y: xp.log(xp.where(y > 0, y, 1.0)),
+    doc="The logarithm of the density of the gamma distribution but for its constant.",
+)
 
 
 def standard_logpdf(y: Any, a: Any) -> Any:

@@ -1,7 +1,8 @@
-"""scipy.stats.norm: pdf, logpdf, cdf, logcdf, sf and logsf of the normal distribution, differentiable by x, loc and scale.
+"""scipy.stats.norm: pdf, logpdf, cdf, logcdf, sf and logsf of the normal distribution,
+differentiable by x, loc and scale.
 
-The densities are operations of their own, with the derivatives of -(x - loc)**2 / (2 scale**2) - log(scale); distribution functions are those of
-multigrad-special at (x - loc) / scale.
+The densities are operations of their own, with the derivatives of -(x - loc)**2 / (2 scale**2) -
+log(scale); distribution functions are those of multigrad-special at (x - loc) / scale.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def _logpdf(x: Any, loc: Any, scale: Any, /) -> Any:
     if not _valid(scale):
         return scipy.stats.norm.logpdf(x, loc, scale)
     z = (x - loc) / scale
-    return -0.5 * (z * z) - ((math.log(scale) if type(scale) is float else np.log(scale)) + HALF_LOG)
+    return -0.5 * (z * z) - (
+        (math.log(scale) if type(scale) is float else np.log(scale)) + HALF_LOG
+    )
 
 
 def _pdf(x: Any, loc: Any, scale: Any, /) -> Any:
@@ -50,21 +53,33 @@ def _slope_by_scale(xp: Any, x: Any, loc: Any, scale: Any) -> Any:
     return (z * z - 1) / scale
 
 
-mg.registry.elementwise("hips.norm_logpdf(x, loc, scale, /)", forward={"numpy": _logpdf}, chapter="hips",
-                        x=lambda xp, x, loc, scale: -_slope(xp, x, loc, scale), loc=_slope, scale=_slope_by_scale,
-                        doc="The logarithm of the density of the normal distribution.")
-mg.registry.elementwise("hips.norm_pdf(x, loc, scale, /)", forward={"numpy": _pdf}, chapter="hips",
-                        x=lambda xp, x, loc, scale, ans: -ans * _slope(xp, x, loc, scale),
-                        loc=lambda xp, x, loc, scale, ans: ans * _slope(xp, x, loc, scale),
-                        scale=lambda xp, x, loc, scale, ans: ans * _slope_by_scale(xp, x, loc, scale),
-                        doc="The density of the normal distribution.")
+mg.registry.elementwise(
+    "hips.norm_logpdf(x, loc, scale, /)",
+    forward={"numpy": _logpdf},
+    chapter="hips",
+    x=lambda xp, x, loc, scale: -_slope(xp, x, loc, scale),
+    loc=_slope,
+    scale=_slope_by_scale,
+    doc="The logarithm of the density of the normal distribution.",
+)
+mg.registry.elementwise(
+    "hips.norm_pdf(x, loc, scale, /)",
+    forward={"numpy": _pdf},
+    chapter="hips",
+    x=lambda xp, x, loc, scale, ans: -ans * _slope(xp, x, loc, scale),
+    loc=lambda xp, x, loc, scale, ans: ans * _slope(xp, x, loc, scale),
+    scale=lambda xp, x, loc, scale, ans: ans * _slope_by_scale(xp, x, loc, scale),
+    doc="The density of the normal distribution.",
+)
 _logpdf_of_boxes = operations.hips.norm_logpdf
 _pdf_of_boxes = operations.hips.norm_pdf
 
 
 def _raw_logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """SciPy's value: it spends most of its time on other kinds of arguments."""
-    return _logpdf(x, loc, scale) if simple(x, loc, scale) else scipy.stats.norm.logpdf(x, loc, scale)
+    return (
+        _logpdf(x, loc, scale) if simple(x, loc, scale) else scipy.stats.norm.logpdf(x, loc, scale)
+    )
 
 
 def _raw_pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

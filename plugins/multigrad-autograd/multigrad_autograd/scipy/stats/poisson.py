@@ -1,6 +1,8 @@
-"""scipy.stats.poisson: pmf, logpmf and cdf of the Poisson distribution, differentiable by the mean mu.
+"""scipy.stats.poisson: pmf, logpmf and cdf of the Poisson distribution, differentiable by the mean
+mu.
 
-The probability of k = 0, 1, ... is mu**k exp(-mu) / k!; d/dmu of the sum of the first of them up to k is minus the last.
+The probability of k = 0, 1, ... is mu**k exp(-mu) / k!; d/dmu of the sum of the first of them up to
+k is minus the last.
 """
 
 from __future__ import annotations
@@ -24,10 +26,20 @@ def _cdf_slope(xp: Any, k: Any, mu: Any) -> Any:
     return -xp.exp(xp.hips.poisson_logpmf(xp.floor(k), mu))
 
 
-mg.registry.elementwise("hips.poisson_logpmf(k, mu, /)", forward={"numpy": scipy.stats.poisson.logpmf}, chapter="hips", mu=_slope,
-                        doc="The logarithm of the probability of k; differentiable by mu.")
-mg.registry.elementwise("hips.poisson_cdf(k, mu, /)", forward={"numpy": scipy.stats.poisson.cdf}, chapter="hips", mu=_cdf_slope,
-                        doc="The probability of at most k; differentiable by mu.")
+mg.registry.elementwise(
+    "hips.poisson_logpmf(k, mu, /)",
+    forward={"numpy": scipy.stats.poisson.logpmf},
+    chapter="hips",
+    mu=_slope,
+    doc="The logarithm of the probability of k; differentiable by mu.",
+)
+mg.registry.elementwise(
+    "hips.poisson_cdf(k, mu, /)",
+    forward={"numpy": scipy.stats.poisson.cdf},
+    chapter="hips",
+    mu=_cdf_slope,
+    doc="The probability of at most k; differentiable by mu.",
+)
 
 
 def _moved(k: Any, loc: Any) -> Any:

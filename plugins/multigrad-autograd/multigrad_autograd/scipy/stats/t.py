@@ -1,6 +1,7 @@
 """scipy.stats.t: pdf, logpdf, cdf and logcdf of Student's t distribution.
 
-All are differentiable by x, loc and scale, the densities by df, too. The density at y is (1 + y**2/df)**(-(df + 1)/2) / (sqrt(df) B(df/2, 1/2)).
+All are differentiable by x, loc and scale, the densities by df, too. The density at y is (1 +
+y**2/df)**(-(df + 1)/2) / (sqrt(df) B(df/2, 1/2)).
 """
 
 from __future__ import annotations
@@ -28,9 +29,14 @@ def _by_df(xp: Any, y: Any, df: Any) -> Any:
     return 0.5 * ((df + 1) * square / (df * (df + square)) - xp.log1p(square / df))
 
 
-mg.registry.elementwise("hips.t_kernel(y, df, /)", forward={"numpy": _kernel}, chapter="hips",
-                        y=lambda xp, y, df: -(df + 1) * y / (df + y * y), df=_by_df,
-                        doc="The logarithm of the density of the t distribution but for its constant.")
+mg.registry.elementwise(
+    "hips.t_kernel(y, df, /)",
+    forward={"numpy": _kernel},
+    chapter="hips",
+    y=lambda xp, y, df: -(df + 1) * y / (df + y * y),
+    df=_by_df,
+    doc="The logarithm of the density of the t distribution but for its constant.",
+)
 
 
 def _constant(df: Any) -> Any:
