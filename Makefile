@@ -179,7 +179,7 @@ TORCH_VERSION := 2.13.0
 
 test-parity: $(READY) $(TORCH)/.ready
 	@echo "== parity with PyTorch"
-	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests/parity tests/test_tutorial.py -m "not slow"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests/parity tests/project/test_tutorial.py -m "not slow"
 	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests --ignore tests/parity -k torch -m "not slow"
 	@PYTHONPATH="$(abspath $(TORCH))" $(PY) tools/parity.py --check
 
@@ -204,7 +204,7 @@ $(APART:%=test-%): test-%: $(BACKENDS_VENV)/.%
 	@echo "== conformance: $*"
 	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-samples $(SAMPLES) $(NOT_SPECIAL)
 	@echo "== tests: $*"
-	@$(BACKENDS_PYTEST) $(wildcard tests/test_multigrad_$*.py tests/test_multigrad_$*_*.py) $(if $(filter long,$(LEVEL)),,-m "not slow")
+	@$(BACKENDS_PYTEST) tests/plugins/$* $(if $(filter long,$(LEVEL)),,-m "not slow")
 
 certificates: $(BACKENDS:%=certificate-%)
 

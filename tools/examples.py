@@ -3,8 +3,8 @@ multigrad/ops/examples.py and multigrad-special.
 
     make stubs
 
-An elementwise operation is shown at two points; others by the calls below. tests/test_docstrings.py
-runs them all again.
+An elementwise operation is shown at two points; others by the calls below.
+tests/ops/test_docstrings.py runs them all again.
 """
 
 from __future__ import annotations

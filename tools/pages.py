@@ -1,8 +1,8 @@
 """Run the Python examples of a Markdown page, and show what each of them prints, returns and draws.
 
-`make docs` shows the outputs on the site; tests/test_pages.py runs every page without writing any.
-All blocks of a page share one namespace, as the cells of a notebook do. A page that needs a library
-which multigrad does not depend on says so in a comment:
+`make docs` shows the outputs on the site; tests/project/test_pages.py runs every page without
+writing any. All blocks of a page share one namespace, as the cells of a notebook do. A page that
+needs a library which multigrad does not depend on says so in a comment:
 
     <!-- needs: jax, multigrad_dask -->
 """

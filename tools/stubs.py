@@ -5,7 +5,7 @@ members, the namespaces.
 
 Names, parameters, defaults and outputs are those of the table. This file adds what the table leaves
 open, the types of plain parameters: by name, and where one name means several things by operation.
-A plain parameter that neither says the type of is an error. tests/test_stubs.py compares.
+A plain parameter that neither says the type of is an error. tests/typing/test_stubs.py compares.
 """
 
 from __future__ import annotations

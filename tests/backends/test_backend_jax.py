@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_backends import KEYS, XP, sample
+from backend_samples import KEYS, XP, sample
 
 import multigrad as mg
 from multigrad.backends import discovery

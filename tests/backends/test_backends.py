@@ -11,17 +11,15 @@ from typing import Any
 import array_api_compat.numpy as reference
 import numpy as np
 import pytest
+from backend_samples import KEYS, NUMPY, XP, sample
 
 import multigrad as mg
 import multigrad.ops
 from multigrad import registry
 from multigrad.backends import discovery, kernels
 from multigrad.backends import numpy as numpy_backend
-from multigrad.backends.raw import RawNamespace
 from multigrad.errors import BackendError, RegistrationError
 
-NUMPY = discovery.get("numpy")
-XP = RawNamespace(NUMPY)
 DTYPES = [
     np.float16,
     np.float32,
@@ -34,16 +32,6 @@ DTYPES = [
     np.bool_,
 ]
 SHAPES: list[tuple[int, ...]] = [(), (1,), (5,), (0,), (3, 4), (2, 0, 3)]
-
-
-def sample(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-3, 3, shape)
-    if np.dtype(dtype).kind == "u":
-        x = abs(x)
-    return np.asarray(
-        x + 1j * rng.uniform(-3, 3, shape) if np.dtype(dtype).kind == "c" else x
-    ).astype(dtype)
 
 
 def outcome(f: Any, *args: Any, **kwargs: Any) -> Any:
@@ -348,36 +336,6 @@ def test_scatter_add_keeps_inf_and_nan_to_their_rows() -> None:
 def test_scatter_add_refuses_an_index_out_of_bounds(index: int, rest: tuple[int, ...]) -> None:
     with pytest.raises(IndexError, match=f"index {index} is out of bounds for axis 0 with size 4"):
         XP.scatter_add(np.ones((1, *rest)), np.array([index]), 4)
-
-
-KEYS: list[Any] = [
-    1,
-    -1,
-    slice(None),
-    slice(3, 0, -2),
-    None,
-    Ellipsis,
-    (),
-    (1, 2),
-    (Ellipsis, 0),
-    (slice(1), None, 2),
-    np.array([0, 2, 0, -1]),
-    np.array(2),
-    (np.array([[0, 1], [0, 1]]), np.array([1, -1])),
-    (1, np.array([0, 0])),
-    (np.array([0, 0]), slice(1, 3)),
-    (np.array([1, 1]), np.array([2, 2]), 0),
-    (slice(None), np.array([1, 1])),
-    [0, 0, 1],
-    np.arange(3) > 0,
-    (np.arange(3) > 0, 1),
-    np.ones((3, 4), bool),
-    np.int64(2),
-    True,
-    np.zeros(3, bool),
-    np.zeros(0, np.int64),
-    (np.array([0, 1], np.uint8), np.array([3, 3], np.int32)),
-]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64, np.int64])

@@ -28,7 +28,7 @@ from multigrad_conformance import test_conformance as suite
 from multigrad_conformance.declared import hidden
 from multigrad_conformance.target import Target, shape_of
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 
 def backend(capabilities: mg.Capabilities | None = None, /, **told: Any) -> mg.Backend:

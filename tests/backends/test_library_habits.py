@@ -52,11 +52,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import values
 
 import multigrad as mg
 from multigrad.backends import discovery
-
-from .conftest import values
 
 # ----- NumPy scalars -----
 

@@ -17,7 +17,7 @@ from multigrad.registry import OPS
 
 pytest.importorskip("array_api_strict")
 pytest.importorskip("multigrad_conformance")
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 load()
 WITH_A_FORM = tuple(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from test_compile import X, equal, same, values
+from compiled_programs import X, equal, same, values
 
 import multigrad as mg
 from multigrad import func

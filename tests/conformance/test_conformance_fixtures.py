@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_conformance_options import ROOT, run_pytest
+from pytest_runs import ROOT, run_pytest
 
 import multigrad as mg
 from multigrad import registry

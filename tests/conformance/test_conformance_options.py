@@ -5,18 +5,13 @@ every project's run of pytest.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-import multigrad
+from pytest_runs import run_pytest
 
 pytest.importorskip("multigrad_conformance")
 
-ROOT = Path(multigrad.__file__).parents[1]
 
 # The options that projects give their own tests of array libraries.
 CONFTEST = """
@@ -33,30 +28,6 @@ def test_options(request):
     assert (option("--backend"), option("--samples"), option("--json"), option("--conformance-json")) == ("torch", 7, "a.json", "b.json")
     assert (option("--multigrad-backend"), option("--multigrad-samples"), option("--multigrad-json")) == ([], "short", None)
 """
-
-
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "multigrad_conformance.plugin",
-        *arguments,
-    ]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
-    )
 
 
 def test_a_project_has_options_of_these_names_of_its_own(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """What converts a Tensor to a NumPy array takes constants, and refuses what requires grad. (What
-has a counterpart: tests/test_protocols.py.)
+has a counterpart: tests/protocols/test_protocols.py.)
 """
 
 from __future__ import annotations

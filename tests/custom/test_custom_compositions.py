@@ -12,8 +12,8 @@ from itertools import product
 import numpy as np
 import pytest
 from conftest import values
+from custom_rules import sine_jvp, sine_vjp
 from forward_programs import raw
-from test_custom_rules import sine_jvp, sine_vjp
 
 import multigrad as mg
 from multigrad import func

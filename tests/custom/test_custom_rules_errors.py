@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from custom_rules import BOTH, D, sine_vjp
 from forward_programs import along, close, raw
-from test_custom_rules import BOTH, D, sine_vjp
 
 import multigrad as mg
 from multigrad import func

@@ -18,7 +18,7 @@ from multigrad import func
 from multigrad.extend import raw_namespace
 from multigrad.func import tree
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass

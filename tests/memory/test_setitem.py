@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assignments import FORMS, check, const, leaf, put
 from conftest import BACKENDS, values
 
 import multigrad as mg
@@ -21,18 +22,6 @@ from multigrad.errors import GradientError
 
 def real(*shape: int, seed: int = 0) -> Any:
     return np.asarray(np.random.default_rng([seed, *shape]).uniform(0.5, 2, shape) * (-1) ** seed)
-
-
-def leaf(xp: Any, data: Any, dtype: str = "float64") -> Any:
-    return xp.asarray(np.array(data, dtype=dtype), requires_grad=True)
-
-
-def const(xp: Any, data: Any, dtype: str = "float64") -> Any:
-    return xp.asarray(np.array(data, dtype=dtype))
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=1e-13)
 
 
 MASK = np.asarray([[True, False, True], [False, False, True]])
@@ -105,7 +94,6 @@ COMPILED: dict[str, tuple[int, ...]] = {
     "slice and repeated indices": (2, 3),
     "an empty array": (3,),
 }
-FORMS = ("statement", "function")
 
 
 def cases() -> list[Any]:
@@ -147,14 +135,6 @@ def adjoint(g: Any, places: Any, v: tuple[int, ...]) -> tuple[Any, Any]:
 
 def written(x: Any, places: Any, v: Any) -> Any:
     return np.where(places < 0, x, v.reshape(-1)[places] if v.size else x)
-
-
-def put(xp: Any, form: str, x: Any, key: Any, v: Any) -> Any:
-    if form == "function":
-        return xp.setitem(x, key, v)
-    y = x * 1.0
-    y[key] = v
-    return y
 
 
 @pytest.mark.parametrize(("backend", "shape", "key", "v", "form"), cases())

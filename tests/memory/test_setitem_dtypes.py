@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assignments import FORMS, check, const, leaf, put
 from conftest import values
-from test_setitem import FORMS, check, const, leaf, put
 
 import multigrad as mg
 

@@ -24,7 +24,7 @@ from multigrad.ops.words import text
 from multigrad.registry import OPS, define
 from multigrad_special import functions
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 mg.extend.load_plugins()
 mg.zeros(1)
 PUBLIC = sorted(

@@ -12,14 +12,13 @@ from typing import Any
 import array_api_compat.numpy
 import numpy as np
 import pytest
+from rule_checks import NUMPY, bound, check, complexes, linearized, reals, strict_raw, to_numpy
 
 import multigrad as mg
 from multigrad import registry
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.engine import rules
-
-from .rule_checks import NUMPY, bound, check, complexes, linearized, reals, strict_raw, to_numpy
 
 NORMS = ("backward", "ortho", "forward")
 COMPLEX, TO_HALF, FROM_HALF = ("fft", "ifft"), ("rfft", "ihfft"), ("irfft", "hfft")

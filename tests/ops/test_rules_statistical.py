@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import values
+from rule_checks import NUMPY, check, complexes, gradients, linearized, reals, strict_raw
 
 import multigrad as mg
 from multigrad import registry
-
-from .conftest import values
-from .rule_checks import NUMPY, check, complexes, linearized, reals, strict_raw
-from .test_rules_elementwise import gradients
 
 INF, NAN = np.inf, np.nan
 AXES: tuple[Any, ...] = (None, 0, -1, (1,), (0, 2), (-1, -3), ())

@@ -16,7 +16,7 @@ import pytest
 import multigrad as mg
 from multigrad import cli
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(

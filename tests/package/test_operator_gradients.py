@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from operators import BITWISE, A, B, W, apply, check, const, gradients, leaf, requires
 
 import multigrad as mg
 from multigrad.errors import GradientError, MixedBackendsError
@@ -28,42 +29,9 @@ ELEMENTWISE: dict[str, tuple[str, Any, Any]] = {
     "pow": ("**", lambda a, b: b * a ** (b - 1), lambda a, b: a**b * np.log(a)),
     "floordiv": ("//", None, None),
 }
-BITWISE = {"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 STEMS = (*ELEMENTWISE, "matmul", *BITWISE)
 SMOOTH = [s for s, (_, da, _) in ELEMENTWISE.items() if da is not None]
-A, B, W = np.asarray([3.5, 2.25, 5.0]), np.asarray([0.75, 1.5, 2.25]), np.asarray([1.0, -2.0, 0.5])
 FORMS = ("operator", "reflected", "in place")
-
-
-def apply(stem: str, form: str, a: Any, b: Any) -> Any:
-    """a OP b, by the operator, by the reflected method of b, or in place on a (on a copy of a
-    leaf).
-    """
-    if form == "reflected":
-        return getattr(b, f"__r{stem}__")(a)
-    if form == "in place":
-        return getattr(operator, f"i{stem}")(a * 1 if requires(a) else a, b)
-    return getattr(operator, {"and": "and_", "or": "or_"}.get(stem, stem))(a, b)
-
-
-def requires(x: Any) -> bool:
-    return isinstance(x, mg.Tensor) and x.requires_grad
-
-
-def leaf(xp: Any, data: Any, dtype: str = "float64") -> Any:
-    return xp.asarray(np.array(data, dtype=dtype), requires_grad=True)
-
-
-def const(xp: Any, data: Any, dtype: str = "float64") -> Any:
-    return xp.asarray(np.array(data, dtype=dtype))
-
-
-def check(t: Any, expected: Any, rtol: float = 1e-12) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=rtol, atol=1e-14)
-
-
-def gradients(y: Any, inputs: Any, weights: Any) -> Any:
-    return mg.autograd.grad(y, inputs, grad_outputs=weights)
 
 
 # ----- first and second derivatives -----

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
-from test_operator_gradients import BITWISE, A, apply, check, const, gradients, leaf
+from operators import BITWISE, A, apply, check, const, gradients, leaf
 
 import multigrad as mg
 from multigrad.layers.tangents import PATIENCE

@@ -19,7 +19,7 @@ from multigrad import cli, script
 from multigrad.autograd import detect_breaks
 from multigrad.observe import gate
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 HEAD = (
     "import sys, threading, time\n"
     "import multigrad as mg\n"

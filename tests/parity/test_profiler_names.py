@@ -1,6 +1,6 @@
 """FEATURES L, the profiler: one program on each backend and in PyTorch.
 
-See test_profiler.py and its neighbours for what only we have.
+See tools/test_profiler.py and its neighbours for what only we have.
 """
 
 from __future__ import annotations

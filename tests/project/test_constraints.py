@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "constraints"
 FILES = sorted(FOLDER.glob("*.txt"), key=lambda p: p.stem)
 FOLDERS = [

@@ -15,7 +15,7 @@ from consumer_tables import LIBRARY, Call, Outcome, Table
 
 import multigrad as mg
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _SPEC = importlib.util.spec_from_file_location("tools_consumers", ROOT / "tools" / "consumers.py")
 tool = importlib.util.module_from_spec(_SPEC)
 sys.modules["tools_consumers"] = tool

@@ -17,22 +17,22 @@ import pytest
 import multigrad as mg
 from multigrad import registry
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 # Pages that another test runs: in a process or a folder of their own, or beside other checks.
 ELSEWHERE = {
-    "compile.md": "test_readme.py",
-    "extending.md": "test_readme.py",
-    "loops.md": "test_readme.py",
-    "seeing.md": "test_readme.py",
-    "transformations.md": "test_readme.py",
-    "from-autograd.md": "test_multigrad_autograd_scipy.py",
-    "optimizers.md": "test_func_tree.py",
-    "plugins.md": "test_plugins_page.py",
-    "solvers.md": "test_multigrad_scipy_equations.py",
-    "testing.md": "test_conformance_fixtures.py",
-    "howto/out-of-core.md": "test_multigrad_dask_page.py",
+    "compile.md": "project/test_readme.py",
+    "extending.md": "project/test_readme.py",
+    "loops.md": "project/test_readme.py",
+    "seeing.md": "project/test_readme.py",
+    "transformations.md": "project/test_readme.py",
+    "from-autograd.md": "plugins/autograd/test_multigrad_autograd_scipy.py",
+    "optimizers.md": "func/test_func_tree.py",
+    "plugins.md": "project/test_plugins_page.py",
+    "solvers.md": "plugins/scipy/test_multigrad_scipy_equations.py",
+    "testing.md": "conformance/test_conformance_fixtures.py",
+    "howto/out-of-core.md": "plugins/dask/test_multigrad_dask_page.py",
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _SPEC = importlib.util.spec_from_file_location("tools_parity", ROOT / "tools" / "parity.py")
 tool = importlib.util.module_from_spec(_SPEC)
 sys.modules["tools_parity"] = tool
@@ -79,17 +79,20 @@ def test_comments_agree_with_the_table(data):
 WRONG = [
     ([], "F001: an empty row"),
     (
-        ["test_tensor.py::TestPlace::test_nonesuch"],
-        "F001: there is no test test_tensor.py::TestPlace::test_nonesuch",
+        ["core/test_tensor.py::TestPlace::test_nonesuch"],
+        "F001: there is no test core/test_tensor.py::TestPlace::test_nonesuch",
     ),
     (["test_nonesuch.py::test_detach"], "F001: there is no test test_nonesuch.py::test_detach"),
     # that of a class
-    (["test_tensor.py::test_detach"], "F001: there is no test test_tensor.py::test_detach"),
+    (
+        ["core/test_tensor.py::test_detach"],
+        "F001: there is no test core/test_tensor.py::test_detach",
+    ),
     (["open: sometime"], "F001: 'sometime' is no open issue"),
     (["none: no"], "F001: a reason of a few words is wanted"),
     (["see: autograd.nonesuch"], "F001: autograd.nonesuch has no test"),
     (
-        ["none: for a good reason", "test_tensor.py::TestPlace::test_detach"],
+        ["none: for a good reason", "core/test_tensor.py::TestPlace::test_detach"],
         "F001: what has no meaning here has no test",
     ),
 ]
@@ -105,7 +108,7 @@ def test_what_is_wrong_is_found(texts, message):
 def test_what_is_right_is_not():
     named = {
         "autograd": [
-            tool.row("grad", ["test_tensor.py::TestPlace::test_detach"]),
+            tool.row("grad", ["core/test_tensor.py::TestPlace::test_detach"]),
             tool.row("g", ["see: autograd.grad"]),
         ]
     }

@@ -13,7 +13,7 @@ import pytest
 
 import multigrad as mg
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PUBLIC = {
     "multigrad",
     "multigrad.autograd",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GPU = ROOT / "benchmarks" / "results" / "gpu.json"  # written by `make test-gpu`
 PAGES = sorted(p for p in ROOT.rglob("*.md") if ".venv" not in p.parts)

@@ -13,7 +13,7 @@ import pytest
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 YAML = [
     *WORKFLOWS,

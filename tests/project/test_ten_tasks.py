@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 from plugin_sites import Site
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", re.M)
 # What does each task, as it stands on its page.
 CODE = {

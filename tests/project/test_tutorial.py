@@ -11,7 +11,7 @@ import pytest
 
 import multigrad as mg
 
-TUTORIAL = Path(__file__).parents[1] / "examples" / "tutorial.py"
+TUTORIAL = Path(__file__).parents[2] / "examples" / "tutorial.py"
 
 
 @pytest.fixture(scope="module")

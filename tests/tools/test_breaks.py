@@ -34,7 +34,7 @@ from multigrad.observe import gate
 from multigrad.tools.breaks.detect import WHY
 
 HERE = str(Path(__file__))
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 
 def leaf(xp: Any, *values: float) -> Any:

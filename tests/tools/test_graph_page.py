@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_report import HOSTILE, Page
+from report_pages import HOSTILE, Page
 
 import multigrad as mg
 from multigrad.autograd import graph

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_report import HOSTILE, REPOSITORY, Page
+from report_pages import HOSTILE, REPOSITORY, Page
 
 import multigrad as mg
 from multigrad import observe

@@ -1,5 +1,5 @@
 """The profiler: what is an event, what is inside of what, threads and tasks, and that nothing is
-left behind. See parity/test_profiler.py.
+left behind. See parity/test_profiler_names.py.
 """
 
 from __future__ import annotations

@@ -4,23 +4,21 @@ the way of the script.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_pages import HOSTILE, REPOSITORY, Page, run
 
-from multigrad import cli, observe, script
+from multigrad import cli, observe
 from multigrad.tools.profiler.recorder import MEMORY_EVENT_NAME
 from multigrad.tools.report.run import POINTS, Run, _thinned
 
-REPOSITORY = Path(__file__).parent.parent
 TRAIN = """import sys
 import numpy as np
 import multigrad as mg
@@ -35,54 +33,6 @@ for step in range(3):
     loss.backward()
 print("done", sys.argv[1:])
 """
-VOID = {"meta", "input", "br"}
-
-
-class Page(HTMLParser):
-    """Checks that elements close in order; keeps the embedded data, the text, and every
-    attribute.
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[tuple[str, dict[str, Any]]] = []
-        self.attributes: list[tuple[str, str, str | None]] = []
-        self.json = self.text = ""
-        self.scripts = 0
-        self.feed(text)
-        self.close()
-        assert not self.open
-        self.data = json.loads(self.json)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        self.scripts += tag == "script"
-        if tag not in VOID:
-            self.open.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop()[0] == tag
-
-    def handle_data(self, data: str) -> None:
-        tag, attrs = self.open[-1] if self.open else ("", {})
-        if tag == "script" and attrs.get("id") == "data":
-            self.json += data
-        elif tag not in ("script", "style"):
-            self.text += data
-
-
-def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tuple[Run, Page]:
-    path = folder / name
-    path.write_text(text)
-    it = Run(str(path), arguments)
-    it.begin()
-
-    def finish(status: int) -> int:
-        it.end(status)
-        return status
-
-    assert script.run(str(path), arguments, finish) == it.status
-    return it, Page(it.html)
 
 
 @pytest.fixture(scope="module")
@@ -219,9 +169,6 @@ def test_the_summary(trained: tuple[Run, Page]) -> None:
     summary = dict(page.data["summary"])
     assert summary["command"].endswith("script.py --fast") and summary["exit status"] == "0"
     assert summary["backward"].endswith("3 passes") and page.data["notes"] == []
-
-
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'@DATA@"
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

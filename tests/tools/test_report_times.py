@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_report import HOSTILE, Page, run
+from report_pages import HOSTILE, Page, run
 
 from multigrad.tools.profiler import BACKWARD, FORWARD, USER
 from multigrad.tools.profiler.events import EventList, FunctionEvent

@@ -20,7 +20,7 @@ import pytest
 import multigrad as mg
 from multigrad import extend
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 STUBS = sorted([*(ROOT / "multigrad").rglob("*.pyi"), *(ROOT / "plugins").rglob("*.pyi")])
 PACKAGES = [
     ROOT,
@@ -100,7 +100,7 @@ def test_every_distribution_is_typed(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["downstream", "revealed"])
 def test_a_user_s_program_runs(name: str) -> None:
-    runpy.run_path(str(ROOT / "tests" / "typing" / f"{name}.py"))
+    runpy.run_path(str(ROOT / "tests" / "typing" / "programs" / f"{name}.py"))
 
 
 def test_few_types_are_any() -> None:
@@ -109,7 +109,9 @@ def test_few_types_are_any() -> None:
     """
     lines = [
         line
-        for line in (ROOT / "tests" / "typing" / "revealed.py").read_text().splitlines()
+        for line in (ROOT / "tests" / "typing" / "programs" / "revealed.py")
+        .read_text()
+        .splitlines()
         if line.startswith("assert_type(")
     ]
     assert len(lines) >= 56

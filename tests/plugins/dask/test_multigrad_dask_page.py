@@ -13,7 +13,7 @@ pytest.importorskip(
     reason="multigrad-dask is not installed: docs/howto/out-of-core.md was not run",
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 RUN = (
     "import sys, pages; page = sys.argv[1]; print(*(output.text for output in "
     "pages.run(open(page).read(), page)))"

@@ -1,5 +1,5 @@
 """A program that uses every public area, as a user would write it: it passes `mypy --strict` and
-pyright, and it runs. See tests/test_stubs.py.
+pyright, and it runs. See tests/typing/test_stubs.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What type checkers know of typical expressions: one line each, which both assert.
 
-`make types` runs them, and tests/test_stubs.py the program.
+`make types` runs them, and tests/typing/test_stubs.py the program.
 
 Any is left where the meaning depends on what the program does when it runs: `.array`, dtypes and
 devices are those of any library, and what is derived by the parameter of a lambda has the type of

@@ -1,0 +1,66 @@
+"""The page of a run, read back: its data, text and attributes."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from multigrad import script
+from multigrad.tools.report.run import Run
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+VOID = {"meta", "input", "br"}
+
+
+class Page(HTMLParser):
+    """Checks that elements close in order; keeps the embedded data, the text, and every
+    attribute.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, dict[str, Any]]] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.json = self.text = ""
+        self.scripts = 0
+        self.feed(text)
+        self.close()
+        assert not self.open
+        self.data = json.loads(self.json)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.scripts += tag == "script"
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        tag, attrs = self.open[-1] if self.open else ("", {})
+        if tag == "script" and attrs.get("id") == "data":
+            self.json += data
+        elif tag not in ("script", "style"):
+            self.text += data
+
+
+def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tuple[Run, Page]:
+    path = folder / name
+    path.write_text(text)
+    it = Run(str(path), arguments)
+    it.begin()
+
+    def finish(status: int) -> int:
+        it.end(status)
+        return status
+
+    assert script.run(str(path), arguments, finish) == it.status
+    return it, Page(it.html)
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'@DATA@"
