@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad import func
+from multigrad import autograd, func
+from multigrad.errors import GradientError
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -364,3 +365,45 @@ def test_gradients_of_sharded_arrays_stay_sharded():
         check=False,
     )
     assert done.returncode == 0 and "sharded" in done.stdout, done.stderr
+
+
+class TestTracersStayInside:
+    @pytest.mark.parametrize(
+        "action", ["accumulate", "create_graph", "retain", "assign", "add", "setitem"]
+    )
+    def test_no_tracer_is_kept(self, action):
+        jax = pytest.importorskip("jax")
+        w = mg.asarray(jax.numpy.ones(3), requires_grad=True)
+        constant = mg.asarray(jax.numpy.ones(3))
+        y = w * 2
+        y.retain_grad()
+        mg.sum(w * 2).backward()
+
+        def f(x):
+            nonlocal constant
+            t = mg.asarray(x)
+            if action == "accumulate":
+                mg.sum(w * t).backward()
+            elif action == "create_graph":
+                mg.sum(w * w * t).backward(create_graph=True)
+            elif action == "retain":
+                autograd.grad(mg.sum(y * t), w, retain_graph=True)
+            elif action == "assign":
+                w.grad = t
+            elif action == "add":
+                constant += t
+            else:
+                constant[0] = t[0]
+            return x
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            with pytest.raises(GradientError, match="tracer"):
+                jax.jit(f)(jax.numpy.ones(3))
+        for kept in (w.grad, y.grad, constant):
+            assert kept is None or not isinstance(kept.array, jax.core.Tracer)
+
+    def test_tensor_of_a_transformation_does_not_pass_through_jit(self):
+        jax = pytest.importorskip("jax")
+        with pytest.raises(GradientError, match="cannot pass into or out of a JAX transformation"):
+            func.grad(lambda x: mg.sum(jax.jit(lambda z: z * z)(x)))(jax.numpy.ones(3))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -480,3 +482,67 @@ class TestMemory:
             total = total + x
         total.sum().backward()
         check(x.grad, np.full(3, 2000.0))
+
+
+class TestThreads:
+    def test_one_retained_graph_in_several_threads(self):
+        x = leaf(mg.namespace("numpy"), np.ones(4))
+        parts = mg.unstack(x * x)
+        loss = parts[0] * parts[1] + mg.sum(mg.exp(x) * x)
+        expected = autograd.grad(loss, x, retain_graph=True)[0].array
+        errors = []
+
+        def work():
+            try:
+                for _ in range(50):
+                    loss.backward(retain_graph=True)
+                    autograd.grad(loss, [x, parts[0]], create_graph=True)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not errors
+        check(x.grad, 200 * expected)
+
+
+def vector(values: Any) -> mg.Tensor:
+    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
+
+
+def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:
+    """Its hooks do not run, and what it saved is still there."""
+    x, w = vector([1.0, 2.0]), vector([3.0, 4.0])
+    seen: list[mg.Tensor] = []
+    w.register_hook(seen.append)
+    other = (w * 2.0).sin().sum()
+    (g,) = mg.autograd.grad([(x * x).sum(), other], x)
+    np.testing.assert_array_equal(g.array, [2.0, 4.0])
+    assert not seen and w.grad is None
+    other.backward()
+    assert len(seen) == 1 and w.grad is not None
+    np.testing.assert_allclose(w.grad.array, 2 * np.cos([6.0, 8.0]))
+
+
+def test_a_gradient_is_summed_over_leading_and_inner_axes_at_once() -> None:
+    x, y = vector(np.ones((2, 1))), vector(np.ones((4, 1, 3)))
+    gx, gy = mg.autograd.grad((x * y).sum(), (x, y))
+    assert gx.shape == (2, 1) and gy.shape == (4, 1, 3)
+    np.testing.assert_array_equal(gx.array, np.full((2, 1), 12.0))
+    np.testing.assert_array_equal(gy.array, np.full((4, 1, 3), 2.0))
+
+
+def test_unfreezing_a_leaf(xp):
+    x = leaf(xp, [1.0, 2.0])
+    seen = []
+    x.register_hook(seen.append)
+    loss = xp.sum(x * 2)
+    x.requires_grad_(False)
+    x.requires_grad_()
+    check(autograd.grad(loss, x, retain_graph=True)[0], [2, 2])
+    loss.backward()
+    check(x.grad, [2, 2])
+    assert len(seen) == 2

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from forward_programs import close
 
 import multigrad as mg
 from multigrad import func
@@ -394,3 +395,23 @@ class TestPickle:
             pickle.dumps(x * 2)
         with pytest.raises(RuntimeError, match=r"only leaf Tensors can be copied by copy.copy\(\)"):
             copy.copy(x * 2)
+
+
+class TestCopies:
+    @pytest.mark.parametrize("way", [copy.copy, lambda a: pickle.loads(pickle.dumps(a))])
+    def test_a_copy_by_other_ways_than_operations_is_refused(self, way):
+        x = np.array([1.0, 2.0, 3.0])
+        with pytest.raises(
+            RuntimeError,
+            match=r"'grad' differentiates can be neither copied by copy.copy\(\) nor pickled; "
+            r"clone",
+        ):
+            func.grad(lambda a: mg.sum(way(a) * a))(x)
+        close(func.grad(lambda a: mg.sum(way(mg.ones(3)) * a))(x), [1, 1, 1])
+        close(func.grad(lambda a: mg.sum(a.clone() * a))(x), 2 * x)
+        for transform in (lambda f: func.jvp(f, (x,), (x,)), lambda f: func.vmap(f)(x)):
+            with pytest.raises(
+                RuntimeError,
+                match=r"so it can be neither copied by copy.copy\(\) nor pickled; clone",
+            ):
+                transform(way)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import BACKENDS, values
-from forward_programs import raw
+from forward_programs import close, raw
 
 import multigrad as mg
-from multigrad import func
+from multigrad import autograd, func
 from multigrad.autograd.function import Function
 from multigrad.engine.level import Layer
 
@@ -298,3 +298,42 @@ def test_every_transformation(xp, kind, made):
         except Exception as error:
             wrong.append(f"{name}: {type(error).__name__}: {str(error).strip()[:150]}")
     assert not wrong, "\n".join([f"{len(wrong)} of {len(ONE) + len(MANY)}", *wrong])
+
+
+def test_rules_of_nodes_made_before_a_transformation_began(xp):
+    """Constants that they make are none of the transformation that the pass runs in: rows of second
+    derivatives of sort and rfft beside a rule of one's own."""
+
+    class Cube(autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(a):
+            return a**3, a**2
+
+        @staticmethod
+        def setup_context(ctx, inputs, outputs):
+            ctx.save_for_backward(inputs[0], outputs[1])
+
+        @staticmethod
+        def backward(ctx, g, g2):
+            a, square = ctx.saved_tensors
+            return 3 * square * g + 2 * a * g2
+
+    @func.custom_vjp
+    def cube(a):
+        return a**3
+
+    cube.defvjp(lambda a: (a**3, (a**3, a**2)), lambda residuals, g: (3 * residuals[1] * g,))
+    x = raw(xp, [0.3, 0.5, 0.7])
+    for f in (lambda a: Cube.apply(a)[0], cube):
+        for inner in (
+            xp.sort,
+            lambda a: xp.real(xp.fft.ifft(xp.fft.fft(xp.astype(a, xp.complex128)))),
+        ):
+
+            def total(a, f=f, inner=inner):
+                return xp.sum(inner(a) * f(a))
+
+            close(func.jacrev(func.grad(total))(x), np.diag([1.08, 3.0, 5.88]))  # of a^4
+            close(func.jacrev(func.jacrev(total), chunk_size=1)(x), np.diag([1.08, 3.0, 5.88]))

@@ -14,7 +14,7 @@ import weakref
 import numpy as np
 import pytest
 from conftest import values
-from forward_programs import raw
+from forward_programs import close, raw
 
 import multigrad as mg
 from multigrad import func
@@ -891,3 +891,84 @@ class TestInsideForward:
 def test_the_docstring_says_it():
     text = " ".join(inspect.getdoc(Function).split())
     assert "second derivative" in text and "custom_vjp" in text and "gradgradcheck" in text
+
+
+ROWS = np.arange(1.0, 7.0).reshape(2, 3) / 4
+
+
+class TestFunctionThatKeepsADictionary:
+    """Arrays in a dictionary on the ctx are told apart by level and batch, as those in tuples and
+    lists are.
+    """
+
+    @staticmethod
+    def apply(xp):
+        class Scaled(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(x, w):
+                return xp.sin(x) * w
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                x, w = inputs
+                ctx.kept = {"cos": xp.cos(x), "more": [{"w": w}], "name": "scaled"}
+                ctx.save_for_backward(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                assert ctx.kept["name"] == "scaled"
+                return g * ctx.kept["cos"] * ctx.kept["more"][0]["w"], g * xp.sin(x)
+
+        return Scaled.apply
+
+    def test_grad_of_vmap(self, xp):
+        f = self.apply(xp)
+        dx, dw = func.grad(
+            lambda x, w: xp.sum(func.vmap(f, in_axes=(0, None))(x, w)), argnums=(0, 1)
+        )(raw(xp, ROWS), raw(xp, ROWS[0]))
+        close(dx, np.cos(ROWS) * ROWS[0])
+        close(dw, np.sin(ROWS).sum(0))
+
+    def test_vmap_of_grad(self, xp):
+        f = self.apply(xp)
+        each = func.vmap(
+            func.grad(lambda x, w: xp.sum(f(x, w)), argnums=(0, 1)), in_axes=(0, None)
+        )(raw(xp, ROWS), raw(xp, ROWS[0]))
+        close(each[0], np.cos(ROWS) * ROWS[0])
+        close(each[1], np.sin(ROWS))
+
+    def test_no_cycle_keeps_what_it_computed(self, xp):
+        """What forward returned had the node as its history, and the node kept it."""
+        kept = []
+
+        class Doubled(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                kept.append(weakref.ref(y))
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        gc.disable()
+        try:
+            close(
+                func.grad(lambda x: xp.sum(func.vmap(Doubled.apply)(x)))(raw(xp, ROWS)),
+                np.full(ROWS.shape, 2),
+            )
+            assert [r() for r in kept] == [None]
+        finally:
+            gc.enable()
+
+    def test_backward_of_a_batch_that_outlived_the_transformation(self, xp):
+        w = xp.asarray(ROWS[0], requires_grad=True)
+        f = self.apply(xp)
+        xp.sum(func.vmap(f, in_axes=(0, None))(raw(xp, ROWS), w)).backward()
+        close(w.grad, np.sin(ROWS).sum(0))

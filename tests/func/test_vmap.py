@@ -14,7 +14,7 @@ from conftest import values
 from forward_programs import close, raw
 
 import multigrad as mg
-from multigrad import func, registry
+from multigrad import autograd, func, registry
 from multigrad.errors import BatchingError, LeakError, MixedBackendsError
 
 A = np.arange(24.0).reshape(2, 3, 4)
@@ -396,3 +396,29 @@ class TestWithoutARule:
         ):
             registry.linear("example.a(x, /)", batching=lambda xp, y: y, x=lambda xp, g: g)
         assert "example.a" not in registry.OPS
+
+
+def test_the_array_of_a_batch_is_no_value_of_an_example(xp):
+    class Twice(autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return xp.asarray(2 * a.array)
+
+        @staticmethod
+        def backward(ctx, g):
+            return xp.asarray(2 * g.array)
+
+    x = xp.asarray(np.arange(3.0), requires_grad=True)
+    close(autograd.functional.jacobian(Twice.apply, x), 2 * np.eye(3))
+    message = (
+        "array of an array inside vmap: it stands for one example, and what is stored is "
+        "a batch of 3"
+    )
+    for run in (
+        lambda: autograd.functional.jacobian(Twice.apply, x, vectorize=True),
+        lambda: func.jacrev(Twice.apply)(raw(xp, [1.0, 2.0, 3.0])),
+        lambda: func.vmap(lambda a: a.array * 2)(raw(xp, [1.0, 2.0, 3.0])),
+        lambda: autograd.grad(Twice.apply(x), x, raw(xp, np.eye(3)), is_grads_batched=True),
+    ):
+        with pytest.raises(BatchingError, match=message):
+            run()

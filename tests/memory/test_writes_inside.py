@@ -7,13 +7,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import values
-from forward_programs import raw
+from forward_programs import close, raw
 
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
 from multigrad.autograd.function import Function
 from multigrad.engine.level import Layer
+from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, -3.0])
 EYE = np.eye(3)
@@ -288,3 +289,33 @@ class TestInTheFormOfAnOuterValue:
             RuntimeError, match="cannot be written into an array from outside of it"
         ):
             func.grad(outer)(raw(xp, X))
+
+
+ROWS = np.arange(1.0, 7.0).reshape(2, 3) / 4
+
+
+def test_what_is_computed_of_arrays_from_outside_alone_says_how_to_write_to_it(xp):
+    outside = xp.asarray(ROWS[0])
+
+    def f(w):
+        y = outside * 2
+        y[0] = w[1]
+        return xp.sum(y)
+
+    with pytest.raises(
+        GradientError,
+        match="nor into what is computed from such arrays alone. Write into one that is made "
+        "inside, as by zeros",
+    ):
+        func.grad(f)(raw(xp, ROWS[0]))
+
+    def made_inside(w):
+        y = xp.zeros(3)
+        y[...] = outside * 2
+        y[0] = w[1]
+        return xp.sum(y * w)
+
+    close(
+        func.grad(made_inside)(raw(xp, ROWS[0])),
+        [ROWS[0, 1], ROWS[0, 0] + 2 * ROWS[0, 1], 2 * ROWS[0, 2]],
+    )

@@ -7,6 +7,7 @@ conformance suite.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 import warnings
@@ -465,3 +466,23 @@ class TestLeaving:
             (xp.linalg.eig(a @ a.T), "eigenvalues eigenvectors"),
         ):
             assert isinstance(found, tuple) and found._fields == tuple(fields.split())
+
+
+def vector(values: Any) -> mg.Tensor:
+    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
+
+
+def test_a_namespace_survives_pickle_and_copy() -> None:
+    xp = mg.namespace("numpy")
+    assert pickle.loads(pickle.dumps(xp)) is xp
+    assert copy.copy(xp) is xp and copy.deepcopy(xp) is xp
+
+
+def test_array_api_compat_knows_a_tensor() -> None:
+    compat = pytest.importorskip("array_api_compat")
+    t = vector([1.0, 2.0])
+    assert compat.array_namespace(t, None, 1.0) is mg.namespace("numpy")
+    assert (
+        compat.is_array_api_obj(t) and not compat.is_numpy_array(t) and not compat.is_lazy_array(t)
+    )
+    assert compat.device(t) == "cpu" and compat.size(t) == 2

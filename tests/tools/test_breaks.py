@@ -1116,3 +1116,19 @@ def test_a_warning_of_mark_dirty_names_the_program_while_it_is_watched() -> None
         with watch(), pytest.warns(UserWarning, match="mark_dirty") as told:
             Scaled.apply(x)
         assert told[0].filename == __file__
+
+
+def ones(*shape):
+    return mg.tensor(np.ones(shape), requires_grad=True)
+
+
+def test_parameters_may_be_an_iterator():
+    used, other = ones(2), ones(2)
+    with detect_breaks() as report:
+        loss = (used * 2).sum()
+        assert [u.name for u in report.unreached(loss, iter([used, other]))] == ["params[1]"]
+        assert [u.name for u in report.unreached(loss, {"layer": (t for t in [used, other])})] == [
+            "layer[1]"
+        ]
+    with pytest.raises(TypeError, match="it holds a float"):
+        report.unreached(loss, [1.0])

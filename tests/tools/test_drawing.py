@@ -11,16 +11,19 @@ import sys
 import time
 import types
 import warnings
+import xml.dom.minidom
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import array_api_strict
 import numpy as np
 import pytest
 
 import multigrad as mg
 from multigrad.autograd import graph
+from multigrad.autograd.graph import draw, print_graph
 
 HERE = Path(__file__).name
 
@@ -538,3 +541,43 @@ def test_errors() -> None:
         TypeError, match="label takes the name of a part of the graph, a str, not int"
     ):
         graph.label(3)  # type: ignore[arg-type]
+
+
+NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
+def make(request):
+    """Arrays of ones that require grad."""
+    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
+        request.param
+    ) or pytest.importorskip("jax.numpy")
+    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
+
+
+def ones(*shape):
+    return mg.tensor(np.ones(shape), requires_grad=True)
+
+
+def test_pictures_with_names_of_any_characters(tmp_path, capsys, monkeypatch):
+    from multigrad.tools.graphs import drawing
+
+    monkeypatch.setattr(drawing, "rendered", lambda dot, kind: None)
+    x = ones(2)
+    y = (x * x).sum()
+    picture = draw(y, {NAME: x})
+    for suffix in ("dot", "svg", "html"):
+        assert "\ufffd" in picture.save(tmp_path / f"graph.{suffix}").read_text(encoding="utf-8")
+    xml.dom.minidom.parse(str(tmp_path / "graph.svg"))
+    print_graph(y, {NAME: x})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    lines[-1].encode()
+
+
+def test_an_operand_that_is_kept_twice_takes_its_bytes_once(make):
+    x = make(100)
+    y = x * x
+    picture = draw(y.__array_namespace__().sum(y * y))
+    assert picture.summary.endswith("1.6 KiB in saved arrays")
+    assert [v.nbytes for v in picture.graph.operations] == [800, 800, 0]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import array_api_strict
 import numpy as np
 import pytest
 
@@ -295,3 +296,32 @@ def test_errors() -> None:
         memory_report(1.0)
     with pytest.raises(TypeError, match="it holds a str"):
         memory_report(mg.asarray([1.0]), {"w": "x"})
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
+def make(request):
+    """Arrays of ones that require grad."""
+    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
+        request.param
+    ) or pytest.importorskip("jax.numpy")
+    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
+
+
+def test_what_a_function_puts_on_its_ctx_is_reported(make):
+    class Keeps(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, table):
+            ctx.save_for_backward(a)
+            ctx.table, ctx.both, ctx.number, ctx.shape = table, [a, table], 3, a.shape
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2, None
+
+    x, table = make(10), make(1000).detach()
+    y = Keeps.apply(x, table)
+    report = memory_report(y)
+    assert (report.leaves, report.constants, report.intermediates) == (80, 8000, 0)
+    y.__array_namespace__().sum(y).backward()
+    assert memory_report(y).constants == 8000  # no pass frees it

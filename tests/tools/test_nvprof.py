@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from multigrad.autograd import profiler
+from multigrad.autograd.profiler import load_nvprof
 from multigrad.tools.profiler.nvprof import TraceError
 
 STRINGS = {
@@ -274,3 +275,33 @@ def test_what_is_no_trace(tmp_path, make, message):  # F232
     assert type(caught.value) is TraceError and "trace.prof" in str(caught.value)
     # nothing of sqlite3 is shown
     assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("times", "fault"), [((float("inf"), 2), "infinity"), ((1, "z"), "no times")]
+)
+def test_nvprof_with_times_that_are_none(tmp_path, times, fault):
+    path = tmp_path / "trace.prof"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE StringTable(_id_ INTEGER, value)")
+        db.execute("INSERT INTO StringTable VALUES (1, 'a')")
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(id, name, timestamp)")
+        db.executemany(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, ?, ?)",
+            [(1, times[0]), (0, times[1])],
+        )
+    db.close()
+    with pytest.raises(ValueError, match=f"damaged trace.*{fault}"):
+        load_nvprof(path)
+
+
+def test_nvprof_with_other_tables_of_any_name(tmp_path):
+    path = tmp_path / "trace.prof"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE StringTable(_id_ INTEGER, value)")
+        db.execute("INSERT INTO StringTable VALUES (1, 'a')")
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(id, name, timestamp)")
+        db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, ?, ?)", [(1, 1), (0, 2)])
+        db.execute('CREATE TABLE "it""s" (x)')
+    db.close()
+    assert [e.name for e in load_nvprof(path)] == ["a"]

@@ -4,6 +4,7 @@ multigrad/tools/profiler/flops.py are meant to give.
 
 from __future__ import annotations
 
+import array_api_strict
 import numpy as np
 import pytest
 
@@ -249,3 +250,34 @@ def test_hooks_count_on_top_of_their_node():
         y.register_hook(lambda g: g + g)
         mg.autograd.grad(mg.sum(y), x, create_graph=True)
     assert prof.total_average().flops == 2 * PRODUCT + 192
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
+def make(request):
+    """Arrays of ones that require grad."""
+    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
+        request.param
+    ) or pytest.importorskip("jax.numpy")
+    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
+
+
+def test_flops_are_counted_once(make):
+    def total(function):
+        with profile(with_flops=True) as prof:
+            function()
+        return prof.total_average().flops
+
+    a, b = make(2, 3), make(3, 4)
+    xp = a.__array_namespace__()
+    assert total(lambda: xp.linalg.matmul(a, b)) == total(lambda: a @ b) == 48
+    assert total(lambda: xp.sum(a @ b).backward()) == 48 * 3
+    loss = lambda: mg.autograd.grad(xp.sum(a @ b), [a, b], create_graph=True)
+    assert total(loss) == 48 * 3
+
+
+def test_lengths_that_are_not_known_count_nothing():
+    from multigrad.tools.profiler.flops import count
+
+    for n in (None, float("nan")):
+        assert count("add", {}, {}, ((n,),), False) == 0
+        assert count("matmul", {}, {"x1": (2, n)}, ((2, 2),), False) == 0

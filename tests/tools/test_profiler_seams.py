@@ -5,7 +5,9 @@ tasks; what is refused.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
+import threading
 import time
 from collections import defaultdict
 
@@ -290,3 +292,64 @@ class TestWhatIsRefused:
         ):
             prof.export_chrome_trace(path, metadata={"a": value})
         assert path.read_text() == "before"
+
+
+def ones(*shape):
+    return mg.tensor(np.ones(shape), requires_grad=True)
+
+
+def parents(prof):
+    return [(e.name, e.cpu_parent.name if e.cpu_parent else None) for e in prof.function_events]
+
+
+def test_a_thread_that_goes_on_after_the_end_is_not_recorded():
+    x = ones(2)
+    begun, go = threading.Event(), threading.Event()
+
+    def run():
+        x * x
+        begun.set()
+        go.wait(10)
+        with record_function("late"):
+            x + x
+
+    with profile(record_shapes=True) as prof:
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
+        thread.start()
+        begun.wait(10)
+    # operations are watched again, and the thread still has the frame of the first one
+    with profile() as other:
+        go.set()
+        thread.join()
+    assert [e.name for e in prof.function_events] == ["multiply"]
+    assert other.function_events == []
+
+
+def test_labels_left_in_the_wrong_order():
+    x = ones(2)
+    with profile() as prof:
+        a, b = record_function("a"), record_function("b")
+        a.__enter__()
+        b.__enter__()
+        a.__exit__(None, None, None)
+        x + x
+        b.__exit__(None, None, None)
+        x - x
+    assert parents(prof) == [("a", None), ("b", None), ("add", "b"), ("subtract", None)]
+
+
+def test_a_generator_that_ends_its_label_leaves_that_of_its_caller():
+    x = ones(2)
+
+    def generate():
+        with record_function("inner"):
+            yield
+
+    with profile() as prof:
+        generator = generate()
+        next(generator)
+        with record_function("outer"):
+            generator.close()
+            x + x
+        x - x
+    assert parents(prof)[-2:] == [("add", "outer"), ("subtract", None)]

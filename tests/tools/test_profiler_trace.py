@@ -13,6 +13,7 @@ import json
 import threading
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 import multigrad as mg
@@ -255,3 +256,27 @@ def test_limits():  # F218
     assert max(map(len, found.table().splitlines())) < max(
         map(len, found.table(max_shapes_column_width=None).splitlines())
     )
+
+
+NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
+
+
+def ones(*shape):
+    return mg.tensor(np.ones(shape), requires_grad=True)
+
+
+def test_trace_with_strange_names_and_lengths_is_json(tmp_path):
+    x = ones(2)
+    with profile(record_shapes=True) as prof, record_function(NAME):
+        (x * x).sum().backward()
+    event = next(e for e in prof.function_events if e.name == "multiply")
+    event.input_shapes = [[float("nan"), np.int64(3)], []]
+    event.structured_input_shapes = None
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    refuse = {"parse_constant": lambda text: pytest.fail(f"{text} is no JSON")}
+    trace = json.loads((tmp_path / "trace.json").read_text(), **refuse)
+    assert trace["baseTimeNanoseconds"] > 1.6e18
+    assert NAME in [e["name"] for e in trace["traceEvents"]]
+    assert [e["args"]["Input Dims"] for e in trace["traceEvents"] if e["name"] == "multiply"] == [
+        [[None, 3], []]
+    ]
