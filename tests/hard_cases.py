@@ -1,5 +1,5 @@
 """The points at which a derivative had to be chosen, and what was chosen: the table behind
-docs/subgradients.md.
+docs/subgradients.md. Those of elementwise operations stand in `multigrad_conformance.elementwise`.
 
 Each row is tried on every backend by test_hard_cases.py, and compared with PyTorch and JAX where
 they are installed. The tables of the page are written from it: `python tests/hard_cases.py`.
@@ -8,13 +8,14 @@ they are installed. The tables of the page are written from it: `python tests/ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from multigrad_conformance.elementwise import KINKS, NOT_FINITE, At
+
 INF, NAN = math.inf, math.nan
-NOT_FINITE = complex(NAN, NAN)
 PAGE = Path(__file__).parent.parent / "docs" / "subgradients.md"
 
 
@@ -45,37 +46,67 @@ class Case:
         return f"{self.what}: {self.where}"
 
 
-def unary(name: str, where: str, x: list[Any], gradient: list[Any], **more: Any) -> Case:
-    second = more.pop("second", None)
-    return Case(
-        name,
-        where,
-        lambda xp, x: getattr(xp, name)(x),
-        (x,),
-        (gradient,),
-        None if second is None else (second,),
-        **more,
-    )
+def stated(
+    name: str,
+    what: str = "",
+    refused: dict[str, str] | None = None,
+    on_torch: Mapping[str, Callable[..., Any]] | None = None,
+) -> list[Case]:
+    """The rows of an elementwise operation in the table of the conformance suite.
+
+    refused and on_torch, by the points, are those of `Case`.
+    """
+    return [
+        Case(
+            what or name,
+            at.where,
+            lambda xp, *args: getattr(xp, name)(*args),
+            at.args,
+            at.gradient,
+            at.second,
+            refused=(refused or {}) if ">" in at.where else {},
+            on_torch=(on_torch or {}).get(at.where),
+        )
+        for at in KINKS[name]
+        if at.page and not is_power(at)
+    ]
 
 
-def binary(name: str, where: str, x1: Any, x2: Any, g1: Any, g2: Any, **more: Any) -> Case:
-    return Case(
-        name, where, lambda xp, x1, x2: getattr(xp, name)(x1, x2), (x1, x2), (g1, g2), **more
-    )
+def is_power(at: At) -> bool:
+    return len(at.args) == 2 and not isinstance(at.args[1], list)
 
 
-def power(
-    y: Any, x: list[Any], gradient: list[Any], second: list[Any] | None = None, **more: Any
-) -> Case:
-    return Case(
-        f"x ** {y}",
-        f"x = {listed(x)}",
-        lambda xp, x: x**y,
-        (x,),
-        (gradient,),
-        None if second is None else (second,),
-        **more,
-    )
+def stated_powers() -> list[Case]:
+    """The rows of `pow` whose exponent is a number of Python."""
+    return [
+        Case(
+            f"x ** {at.args[1]}",
+            f"x = {listed(at.args[0])}",
+            lambda xp, x, exponent=at.args[1]: x**exponent,
+            at.args[:1],
+            at.gradient,
+            at.second,
+        )
+        for at in KINKS["pow"]
+        if at.page and is_power(at)
+    ]
+
+
+def stated_beyond(name: str, on_torch: Callable[..., Any]) -> list[Case]:
+    """The rows of an elementwise operation beyond the standard."""
+    return [
+        Case(
+            name,
+            at.where,
+            lambda xp, x: _beyond(xp, name)(x),
+            at.args,
+            at.gradient,
+            at.second,
+            on_torch=on_torch,
+        )
+        for at in KINKS[name]
+        if at.page
+    ]
 
 
 def reduction(
@@ -211,52 +242,20 @@ COMPLEX_ONLY = "it takes complex numbers only, as the standard says"
 
 TABLE: dict[str, list[Case]] = {
     "Absolute value, sign, rounding": [
-        unary("abs", "0, -0, nan", [0.0, -0.0, NAN], [0, 0, 0], second=[0, 0, 0]),
-        unary("abs", "inf, -inf", [INF, -INF], [1, -1]),
-        unary("abs", "complex 0", [0j, 3 + 4j], [0j, 0.6 + 0.8j]),
-        unary("sign", "everywhere", [-2.0, 0.0, 3.0], [0, 0, 0]),
-        unary("sign", "complex 0", [0j], [0j], second=[0j], on_torch=lambda xp, x: x.sgn()),
-        unary("floor", "integers", [-1.0, 0.0, 0.5], [0, 0, 0]),
-        unary("ceil", "integers", [-1.0, 0.0, 0.5], [0, 0, 0]),
-        unary("trunc", "integers", [-1.0, 0.0, 0.5], [0, 0, 0]),
-        unary("round", "halves", [-0.5, 0.5, 1.5], [0, 0, 0]),
-        binary(
-            "copysign",
-            "x1 = 0, -0",
-            [0.0, -0.0],
-            [1.0, 1.0],
-            [0, 0],
-            [0, 0],
-            second=([0, 0], [0, 0]),
+        *stated("abs"),
+        *stated(
+            "sign", on_torch={"complex 0": lambda xp, x: x.sgn(), "3+4i": lambda xp, x: x.sgn()}
         ),
-        binary(
-            "copysign",
-            "x2 = 0, -0",
-            [2.0, 2.0, -2.0, -2.0],
-            [0.0, -0.0, 0.0, -0.0],
-            [1, -1, -1, 1],
-            [0, 0, 0, 0],
-        ),
-        binary("copysign", "x1 = 0, x2 = -0", [0.0], [-0.0], [0], [0]),
-        binary(
-            "remainder",
-            "of either sign",
-            [5.0, -5.0, 5.0, -5.0],
-            [2.0, 2.0, -2.0, -2.0],
-            [1, 1, 1, 1],
-            [-2, 3, 3, -2],
-        ),
-        binary("remainder", "multiples", [4.0, 0.0], [2.0, 2.0], [1, 1], [-2, 0]),
+        *stated("floor"),
+        *stated("ceil"),
+        *stated("trunc"),
+        *stated("round"),
+        *stated("copysign"),
+        *stated("remainder"),
     ],
     "Choosing one of two": [
-        binary(
-            "maximum", "ties", [1.0, INF, 0.0], [1.0, INF, -0.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]
-        ),
-        binary("maximum", "nan", [NAN, 2.0, NAN], [0.0, NAN, NAN], [1, 1, 1], [1, 1, 1]),
-        binary(
-            "minimum", "ties", [1.0, -INF, 0.0], [1.0, -INF, -0.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]
-        ),
-        binary("minimum", "nan", [NAN, 2.0, NAN], [0.0, NAN, NAN], [1, 1, 1], [1, 1, 1]),
+        *stated("maximum"),
+        *stated("minimum"),
         Case(
             "maximum(x, 0)",
             "x = 0",
@@ -273,21 +272,7 @@ TABLE: dict[str, list[Case]] = {
             ([0, 1, 1, 1, 0, 0],),
             ([0, 0, 0, 0, 0, 0],),
         ),
-        Case(
-            "clip(x, min, max)",
-            "x = -2, -1, 1, 2; min = -1, max = 1",
-            lambda xp, x, a, b: xp.clip(x, a, b),
-            ([-2.0, -1.0, 1.0, 2.0], [-1.0] * 4, [1.0] * 4),
-            ([0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]),
-        ),
-        Case(
-            "clip(x, min, max)",
-            "min = 1 > max = -1; x = 0, 3, -3",
-            lambda xp, x, a, b: xp.clip(x, a, b),
-            ([0.0, 3.0, -3.0], [1.0] * 3, [-1.0] * 3),
-            ([0, 0, 0], [0, 0, 0], [1, 1, 1]),
-            refused={"strict": "it refuses crossed bounds"},
-        ),
+        *stated("clip", "clip(x, min, max)", refused={"strict": "it refuses crossed bounds"}),
         Case(
             "where(x > 0, sqrt(x), 0)",
             "x = 0, -1",
@@ -311,97 +296,30 @@ TABLE: dict[str, list[Case]] = {
         ),
     ],
     "Powers": [
-        power(0, [0.0, 2.0, NAN, INF], [0] * 4, [0] * 4),
-        power(0.0, [0.0, 2.0, NAN, INF], [0] * 4, [0] * 4),
-        power(1, [0.0, 2.0, INF], [1, 1, 1], [0, 0, 0]),
-        power(2, [0.0, -1.5], [0, -3], [2, 2]),
-        power(3, [0.0, -2.0], [0, 12], [0, -12]),
-        power(1.5, [0.0], [0], [INF]),
-        power(0.5, [0.0], [INF]),
-        power(-1, [0.0, -0.0], [-INF, -INF]),
-        binary(
-            "pow",
-            "(0, 0), (0, 1), (0, 2), (0, -1)",
-            [0.0, 0.0, 0.0, 0.0],
-            [0.0, 1.0, 2.0, -1.0],
-            [0, 1, 0, -INF],
-            [0, 0, 0, -INF],
-        ),
-        binary("pow", "x1 < 0", [-2.0, -2.0], [2.0, 3.0], [-4, 12], [NAN, NAN]),
-        binary(
-            "pow",
-            "(2, 0)",
-            [2.0],
-            [0.0],
-            [0],
-            [math.log(2)],
-            second=([0.5], [0.5 + math.log(2) ** 2]),
-        ),
-        binary("pow", "(nan, 0)", [NAN], [0.0], [0], [NAN]),
-        binary("pow", "(0, 0)", [0.0], [0.0], [0], [0], second=([0], [0])),
+        *stated_powers(),
+        *stated("pow"),
         Case("0 ** y", "y = 0, 2, -1", lambda xp, y: 0.0**y, ([0.0, 2.0, -1.0],), ([0, 0, -INF],)),
-        unary("square", "0", [0.0], [0], second=[2]),
-        unary("sqrt", "0, -0", [0.0, -0.0], [INF, -INF]),
-        unary("sqrt", "-1", [-1.0], [NAN]),
-        unary("reciprocal", "0, -0", [0.0, -0.0], [-INF, -INF]),
-        binary("multiply", "0 * inf", [0.0], [INF], [INF], [0]),
-        binary("divide", "1/0, 1/-0", [1.0, 1.0], [0.0, -0.0], [INF, -INF], [-INF, -INF]),
-        binary("divide", "0/0", [0.0], [0.0], [INF], [NAN]),
+        *stated("square"),
+        *stated("sqrt"),
+        *stated("reciprocal"),
+        *stated("multiply"),
+        *stated("divide"),
         Case("x / x", "0", lambda xp, x: x / x, ([0.0],), ([NAN],)),
-        binary(
-            "hypot",
-            "(0, 0), (-0, 0)",
-            [0.0, -0.0],
-            [0.0, 0.0],
-            [0, 0],
-            [0, 0],
-            second=([0, 0], [0, 0]),
-        ),
-        binary("hypot", "(0, 2), (-0, -2)", [0.0, -0.0], [2.0, -2.0], [0, 0], [1, -1]),
-        unary("sqrt", "complex 0", [0j], [NOT_FINITE]),
-        unary("reciprocal", "complex 0", [0j], [NOT_FINITE]),
-        unary("square", "complex 0", [0j], [0j], second=[2 + 0j]),
-        power(2, [0j], [0j], [2 + 0j]),
+        *stated("hypot"),
     ],
     "Exponentials, logarithms, angles": [
-        unary("exp", "-inf, inf", [-INF, INF], [0, INF]),
-        unary("tanh", "-inf, inf", [-INF, INF], [0, 0]),
-        unary("log", "0, -0, -1", [0.0, -0.0, -1.0], [INF, -INF, -1]),
-        unary("log2", "0", [0.0], [INF]),
-        unary("log10", "0", [0.0], [INF]),
-        unary("log1p", "-1", [-1.0], [INF]),
-        unary("log", "complex 0", [0j], [NOT_FINITE]),
-        binary(
-            "logaddexp",
-            "(-inf, -inf), (inf, inf)",
-            [-INF, INF],
-            [-INF, INF],
-            [0.5, 0.5],
-            [0.5, 0.5],
-        ),
-        binary(
-            "logaddexp",
-            "(inf, 1), (-inf, 1), (0, 0)",
-            [INF, -INF, 0.0],
-            [1.0, 1.0, 0.0],
-            [1, 0, 0.5],
-            [0, 1, 0.5],
-            second=([0, 0, 0], [0, 0, 0]),
-        ),
-        unary("asin", "1, -1", [1.0, -1.0], [INF, INF]),
-        unary("acos", "1, -1", [1.0, -1.0], [-INF, -INF]),
-        unary("acosh", "1", [1.0], [INF]),
-        unary("atanh", "1, -1", [1.0, -1.0], [INF, INF]),
-        binary(
-            "atan2",
-            "(0, 0), (0, -0), (-0, 0), (-0, -0)",
-            [0.0, 0.0, -0.0, -0.0],
-            [0.0, -0.0, 0.0, -0.0],
-            [0] * 4,
-            [0] * 4,
-            second=([0] * 4, [0] * 4),
-        ),
-        binary("atan2", "(0, -1), (-0, -1)", [0.0, -0.0], [-1.0, -1.0], [-1, -1], [0, 0]),
+        *stated("exp"),
+        *stated("tanh"),
+        *stated("log"),
+        *stated("log2"),
+        *stated("log10"),
+        *stated("log1p"),
+        *stated("logaddexp"),
+        *stated("asin"),
+        *stated("acos"),
+        *stated("acosh"),
+        *stated("atanh"),
+        *stated("atan2"),
     ],
     "Reductions and sorting": [
         reduction("max", "ties", [1.0, 3.0, 3.0, 3.0], [0, 1 / 3, 1 / 3, 1 / 3]),
@@ -453,23 +371,10 @@ TABLE: dict[str, list[Case]] = {
         reduction("prod", "nothing", [], []),
     ],
     "Names beyond the standard": [
-        named("relu", "0, -0, nan", [0.0, -0.0, NAN], [0, 0, 1], lambda xp, x: x.relu()),
-        named(
-            "sigmoid",
-            "-1000, 1000, -inf, inf",
-            [-1000.0, 1000.0, -INF, INF],
-            [0, 0, 0, 0],
-            lambda xp, x: x.sigmoid(),
-        ),
-        named("silu", "-1000, 1000", [-1000.0, 1000.0], [0, 1], lambda xp, x: x * x.sigmoid()),
-        named("silu", "-inf, inf", [-INF, INF], [0, 1], lambda xp, x: x * x.sigmoid()),
-        named(
-            "softplus",
-            "-1000, 1000, -inf, inf",
-            [-1000.0, 1000.0, -INF, INF],
-            [0, 1, 0, 1],
-            lambda xp, x: xp.nn.functional.softplus(x),
-        ),
+        *stated_beyond("relu", lambda xp, x: x.relu()),
+        *stated_beyond("sigmoid", lambda xp, x: x.sigmoid()),
+        *stated_beyond("silu", lambda xp, x: x * x.sigmoid()),
+        *stated_beyond("softplus", lambda xp, x: xp.nn.functional.softplus(x)),
         named(
             "logsumexp",
             "-1000, 1000, 1000",
@@ -538,13 +443,7 @@ TABLE: dict[str, list[Case]] = {
             [0.5, 0, 0.5],
             lambda xp, x: x[~x.isnan()].amax(),
         ),
-        named(
-            "nan_to_num",
-            "nan, inf, -inf, 1",
-            [NAN, INF, -INF, 1.0],
-            [0, 0, 0, 1],
-            lambda xp, x: x.nan_to_num(),
-        ),
+        *stated_beyond("nan_to_num", lambda xp, x: x.nan_to_num()),
         named("ptp", "constants", [2.0, 2.0], [0, 0], lambda xp, x: x.amax() - x.amin()),
     ],
     "Products": [
@@ -795,7 +694,6 @@ TABLE: dict[str, list[Case]] = {
             ([3 + 5j],),
         ),
         Case("real(z * z)", "1+2i", lambda xp, z: xp.real(z * z), ([1 + 2j],), ([2 - 4j],)),
-        unary("sign", "3+4i", [3 + 4j], [0.128 - 0.096j], on_torch=lambda xp, x: x.sgn()),
     ],
 }
 
@@ -809,8 +707,8 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     "minimum: nan": {"jax": ([0, 0, 0], [0, 0, 0])},
     "clip(x, 0): x = 0": {"jax": ([0.5],)},
     "clip(x, -1, 1): x = -2, -1, 0, 1, 2, nan": {"jax": ([0, 0.5, 1, 0.5, 0, 0],)},
-    "clip(x, min, max): x = -2, -1, 1, 2; min = -1, max = 1": {
-        "jax": ([0, 0.5, 0.5, 0], [1, 0.5, 0, 0], [0, 0, 0.5, 1])
+    "clip(x, min, max): x = -2, -1, 0, 1, 2; min = -1, max = 1": {
+        "jax": ([0, 0.5, 1, 0.5, 0], [1, 0.5, 0, 0, 0], [0, 0, 0, 0.5, 1])
     },
     "x ** 0.0: x = 0, 2, nan, inf": {"jax": ([NAN, 0, NAN, 0],)},
     "pow: (0, 0), (0, 1), (0, 2), (0, -1)": {"jax": ([NAN, 1, 0, -INF], [0, 0, 0, NAN])},

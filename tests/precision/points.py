@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from multigrad_conformance.elementwise import COMPLEX_PLACES, DOMAIN, PAIR_DOMAIN, PLACES
+
 Points = list[tuple[Any, ...]]
 
 SIZES = (
@@ -50,45 +52,16 @@ def about(*places: float) -> list[float]:
     return found + [float(np.nextafter(p, s * math.inf)) for p in places for s in (1, -1)]
 
 
-# What the common points leave out, by operation.
+# What the common points leave out, and those close to PLACES, by operation.
 MORE: dict[str, list[float]] = {
-    "acos": about(1, -1),
-    "acosh": about(1),
-    "asin": about(1, -1),
-    "atanh": about(1, -1),
-    "log1p": about(-1),
-    "cos": about(math.pi, math.pi / 2),
-    "sin": about(math.pi, math.pi / 2),
-    "tan": about(math.pi / 2, math.pi, -3 * math.pi / 2),
     "cosh": [709.5, 710.4, -710.4],
     "sinh": [709.5, 710.4, -710.4],
     "exp": [709.7, -708.0, -740.0],
     "expm1": [709.7, -3.0, -36.0, -50.0, -700.0],
-    "log": about(1),
-    "log2": about(1),
-    "log10": about(1),
     "reciprocal": [1e-154, 1e154, 1e-153, 1e-307, 1e307],
     "sqrt": [1e-307, 1.7e308],
     "square": [1e154, 8e307],
     "tanh": [0.05, 3.0, 8.0, 19.0, 22.0, 300.0, 354.0, -19.0],
-}
-
-DOMAIN: dict[str, Any] = {
-    "acos": lambda x: abs(x) < 1,
-    "acosh": lambda x: x > 1,
-    "asin": lambda x: abs(x) < 1,
-    "atanh": lambda x: abs(x) < 1,
-    "log": lambda x: x > 0,
-    "log10": lambda x: x > 0,
-    "log1p": lambda x: x > -1,
-    "log2": lambda x: x > 0,
-    "sqrt": lambda x: x > 0,
-    "abs": lambda x: x != 0,
-    "cbrt": lambda x: x != 0,
-    "relu": lambda x: x != 0,
-    "sign": lambda x: x != 0,
-    **dict.fromkeys(("ceil", "floor", "trunc"), lambda x: 0.01 < abs(x) % 1 < 0.99),
-    "round": lambda x: 0.01 < abs(x) % 1 < 0.49 or 0.51 < abs(x) % 1 < 0.99,
 }
 
 WHERE_PAIRS_MEET = (1e-300, 1e-8, 0.3, 1.0, 2.5, 30.0, 1e8, 1e300)
@@ -97,7 +70,13 @@ WHERE_PAIRS_MEET = (1e-300, 1e-8, 0.3, 1.0, 2.5, 30.0, 1e8, 1e300)
 def real_points(name: str) -> Points:
     """The points at which a function of one real variable is tried."""
     inside = DOMAIN.get(name, lambda x: True)
-    return [(x,) for x in dict.fromkeys([*REAL, *MODERATE, *MORE.get(name, ())]) if inside(x)]
+    return [
+        (x,)
+        for x in dict.fromkeys(
+            [*REAL, *MODERATE, *about(*PLACES.get(name, ())), *MORE.get(name, ())]
+        )
+        if inside(x)
+    ]
 
 
 def pairs(name: str) -> Points:
@@ -142,18 +121,6 @@ PAIRS: dict[str, Points] = {
     "atan2": [(1e-8, -1.0), (-1e-8, -1.0), (1e150, 1e160), (1e-160, 1e-150), (1e308, 1e307)],
 }
 
-# Away from kinks and jumps.
-PAIR_DOMAIN: dict[str, Any] = {
-    "pow": lambda x, y: x > 0,
-    "maximum": lambda x, y: x != y,
-    "minimum": lambda x, y: x != y,
-    "fmax": lambda x, y: x != y,
-    "fmin": lambda x, y: x != y,
-    **dict.fromkeys(
-        ("remainder", "fmod"), lambda x, y: abs(x / y) < 1e15 and 1e-6 < (x / y) % 1 < 1 - 1e-6
-    ),
-}
-
 EXPONENTS = (2, 3, -1, 0.5, -1.5, 2.5, 1)
 
 
@@ -175,26 +142,11 @@ def complex_points(name: str) -> Points:
     wide = [complex(x, y) for x in axis for y in axis]
     near = [
         c + d * u
-        for c in COMPLEX_SINGULAR.get(name, ())
+        for c in COMPLEX_PLACES.get(name, ())
         for d in NEAR[1:]
         for u in (1 + 1j, -1 + 0.5j, 0.3 - 1j, -1 - 2j)
     ]
     return [(z,) for z in [*wide, *near]]
-
-
-COMPLEX_SINGULAR: dict[str, tuple[complex, ...]] = {
-    **dict.fromkeys(("acos", "asin", "acosh", "atanh"), (1, -1)),
-    **dict.fromkeys(("asinh", "atan"), (1j, -1j)),
-    **dict.fromkeys(("log", "log2", "log10"), (1, -1)),
-    "log1p": (-1,),
-    "tan": (math.pi / 2,),
-    "tanh": (1j * math.pi / 2,),
-    "cosh": (1j * math.pi / 2,),
-    "cos": (math.pi / 2,),
-    "sin": (math.pi,),
-    "sinh": (1j * math.pi,),
-    "exp": (1j * math.pi,),
-}
 
 
 def complex_pairs(name: str) -> Points:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..elementwise import kinks
 from ..sample import Draw, DType, Kink, Sample
 
 INF, NAN = np.inf, np.nan
@@ -340,20 +341,6 @@ def quantile(name: str, draw: Draw) -> Iterator[Sample]:
 
 
 KINKS: dict[str, list[Kink]] = {
-    "logistic": [
-        Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.25, 0, 0, 0, 0]})
-    ],
-    "sigmoid": [
-        Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.25, 0, 0, 0, 0]})
-    ],
-    "relu": [Kink("at 0 and nan", [0.0, -0.0, -1.0, 2.0, NAN], gradients={"x": [0, 0, 0, 1, 1]})],
-    "silu": [
-        Kink("far", [0.0, -1000.0, 1000.0], gradients={"x": [0.5, 0, 1]}),
-        Kink("infinite", [-INF, INF], gradients={"x": [0, 1]}, reason="PyTorch gives nan"),
-    ],
-    "softplus": [
-        Kink("far", [0.0, -1000.0, 1000.0, -INF, INF], gradients={"x": [0.5, 0, 1, 0, 1]})
-    ],
     "softmax": [Kink("one -inf", [0.0, 0.0, -INF], gradients={"x": [0, 0, 0]})],
     "log_softmax": [Kink("one -inf", [0.0, 0.0], gradients={"x": [0, 0]})],
     "logsumexp": [
@@ -399,7 +386,6 @@ KINKS: dict[str, list[Kink]] = {
     "nanmax": [Kink("ties and nan", [3.0, NAN, 3.0, 1.0], gradients={"a": [0.5, 0, 0.5, 0]})],
     "nancumsum": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [3, 0, 1]})],
     "nancumprod": [Kink("a nan", [2.0, NAN, 3.0], gradients={"a": [5, 0, 2]})],
-    "nan_to_num": [Kink("replaced", [NAN, INF, -INF, 1.0], gradients={"x": [0, 0, 0, 1]})],
 }
 
 MAKERS: dict[str, Any] = {
@@ -433,6 +419,10 @@ def samples() -> dict[str, Any]:
     )
     makers = {f.__name__: (lambda name, draw, f=f: f(draw)) for f in plain} | MAKERS
     return {
-        name: lambda draw, name=name, make=make: [*make(name, draw), *KINKS.get(name, ())]
+        name: lambda draw, name=name, make=make: [
+            *make(name, draw),
+            *kinks(name),
+            *KINKS.get(name, ()),
+        ]
         for name, make in makers.items()
     }
