@@ -1,4 +1,4 @@
-"""FEATURES B: autograd.backward, on each backend and in PyTorch.
+"""autograd.backward, on each backend and in PyTorch.
 
 Deprecated names are in test_variable.py, layouts in test_layouts.py.
 """

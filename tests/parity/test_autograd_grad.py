@@ -1,4 +1,4 @@
-"""FEATURES C: autograd.grad, on each backend and in PyTorch."""
+"""autograd.grad, on each backend and in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""autograd.Function: FEATURES J, SEMANTICS 6.
+"""autograd.Function: chapter J of docs/parity.md.
 
 Every program runs through multigrad on each backend, and through PyTorch.
 

@@ -1,4 +1,4 @@
-"""FEATURES J: what test_function.py and test_function_ctx.py leave of autograd.Function, on each
+"""What test_function.py and test_function_ctx.py leave of autograd.Function, on each
 backend and in PyTorch.
 """
 

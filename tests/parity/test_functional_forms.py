@@ -1,4 +1,4 @@
-"""FEATURES D: what test_functional.py leaves of autograd.functional, on each backend and in
+"""What test_functional.py leaves of autograd.functional, on each backend and in
 PyTorch.
 """
 

@@ -1,4 +1,4 @@
-"""FEATURES E: grad modes, on each backend and in PyTorch.
+"""Grad modes, on each backend and in PyTorch.
 
 What is particular to multigrad is in test_grad_mode.py.
 """

@@ -1,4 +1,4 @@
-"""FEATURES K: what test_gradcheck.py leaves of gradcheck and gradgradcheck, on each backend and in
+"""What test_gradcheck.py leaves of gradcheck and gradgradcheck, on each backend and in
 PyTorch.
 """
 

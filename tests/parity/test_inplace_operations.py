@@ -1,4 +1,4 @@
-"""FEATURES G: in-place operations in general, on each backend and in PyTorch.
+"""In-place operations in general, on each backend and in PyTorch.
 
 Mutation programs and views have files of their own.
 """

@@ -1,4 +1,4 @@
-"""FEATURES L, the profiler: one program on each backend and in PyTorch.
+"""The profiler: one program on each backend and in PyTorch.
 
 See tools/test_profiler.py and its neighbours for what only we have.
 """

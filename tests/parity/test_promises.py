@@ -1,4 +1,4 @@
-"""FEATURES A: what the engine promises as a whole, on each backend and in PyTorch."""
+"""What the engine promises as a whole, on each backend and in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FEATURES I: attributes and methods of arrays that have to do with gradients, on each backend and
+"""Attributes and methods of arrays that have to do with gradients, on each backend and
 in PyTorch.
 """
 

@@ -1,4 +1,4 @@
-"""FEATURES N: the tutorial's programs on each backend and in PyTorch, in float32 as there.
+"""The tutorial's programs on each backend and in PyTorch, in float32 as there.
 
 See test_tutorial.py for all its numbers.
 """

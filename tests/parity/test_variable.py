@@ -1,4 +1,4 @@
-"""Variable and the other forms of former days: FEATURES H, and F010, F011, F024.
+"""Variable and the other forms of former days: chapter H of docs/parity.md, and F010, F011, F024.
 
 Some work in multigrad only, with a warning.
 """

@@ -1,4 +1,4 @@
-"""FEATURES H: what test_variable.py leaves of Variable, on each backend and in PyTorch."""
+"""What test_variable.py leaves of Variable, on each backend and in PyTorch."""
 
 from __future__ import annotations
 
