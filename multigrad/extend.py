@@ -37,15 +37,15 @@ from typing import Any, ClassVar, Self
 from .backends import discovery, hooks, kernels, plugins
 from .backends.raw import RawNamespace
 from .backends.spec import Backend
-from .engine import rules
-from .engine.dispatch import _candidates as candidates
-from .engine.dispatch import _named as named
-from .engine.dispatch import _same_structure as same_structure
-from .engine.dispatch import general, plain_scalars, run_raw, with_dtype
-from .engine.element import Host, common_host, host_named, is_array
-from .engine.level import Layer as ArrayObject
-from .engine.level import Run, innermost, outside, running
-from .engine.tensor import Tensor, element_of, lifted, peeled, stopped, strip
+from .core.element import Host, common_host, host_named, is_array
+from .core.level import Layer as ArrayObject
+from .core.level import Run, innermost, outside, running
+from .core.tensor import Tensor, element_of, lifted, peeled, stopped, strip
+from .dispatch import codegen
+from .dispatch.general import _candidates as candidates
+from .dispatch.general import _named as named
+from .dispatch.general import _same_structure as same_structure
+from .dispatch.general import general, plain_scalars, run_raw, with_dtype
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie
@@ -537,7 +537,7 @@ def jvp(
         and any(is_array(y) and element_of(y).floating for y in results)
     ):
         if not conform:
-            return rules.jvp(op, host.xp, with_scalars(op, host, args, results[0]), given, outs)
+            return codegen.jvp(op, host.xp, with_scalars(op, host, args, results[0]), given, outs)
         moved = pushed(op, host, args, given, results)
     return tuple(moved) if several else moved[0]
 
@@ -584,7 +584,7 @@ def vjp(
             found = iter(
                 _mapped(
                     strip,
-                    rules.vjp(
+                    codegen.vjp(
                         op, host.bound if layered else host.xp, args, outs, cotangents, needs
                     ),
                 )

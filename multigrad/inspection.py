@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .engine.element import DTYPES, Host
+from .core.element import DTYPES, Host
 
 KINDS = {
     "bool": ("bool",),

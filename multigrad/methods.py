@@ -13,13 +13,16 @@ from operator import index
 from types import FunctionType
 from typing import Any
 
-from .engine import convert, copying, dispatch, element, fast, inplace, views
-from .engine.dispatch import BOUNDS, is_fixed
-from .engine.element import Host
-from .engine.fast import function_of
-from .engine.level import Layer, Standing
-from .engine.surface import Surface
-from .engine.tensor import Tensor
+from .core import element
+from .core.element import Host
+from .core.level import Layer, Standing
+from .core.surface import Surface
+from .core.tensor import Tensor
+from .dispatch import creation, fast
+from .dispatch import general as dispatch
+from .dispatch.fast import function_of
+from .dispatch.general import BOUNDS, is_fixed
+from .memory import copying, inplace, views
 from .observe import WRITE, gate
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
@@ -270,7 +273,7 @@ def _key(key: Any, host: Host) -> Any:
     if kind in host.backend.array_types or (kind is Tensor and key._elem.host is host):
         return key
     if isinstance(key, list):
-        return convert.asarray(key, backend=host.name)
+        return creation.asarray(key, backend=host.name)
     if kind is not bool and issubclass(kind, Integral):
         return index(key)
     if isinstance(key, tuple):
@@ -408,7 +411,7 @@ def _copy(self: Tensor, other: Any) -> Tensor:
     differentiably.
     """
     try:
-        value = convert.asarray(other, backend=self._elem.host.name)
+        value = creation.asarray(other, backend=self._elem.host.name)
         if value._elem.base is not self._elem.base and (
             self._elem.complex or not value._elem.complex
         ):
@@ -526,7 +529,7 @@ _METHODS = {
     "zero_": _zero,
     "copy_": _copy,
     "to_device": _to_device,
-    "to_backend": convert.to_backend,
+    "to_backend": creation.to_backend,
     "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():

@@ -14,13 +14,15 @@ from . import inspection, methods, observe, registry
 from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
-from .engine import convert, dispatch, element, fast, generated, plans, rules
-from .engine.element import Host
-from .engine.fast import function_of
-from .engine.foreign import FUNCTIONS, hint
-from .engine.leaving import Leaving
-from .engine.level import Layer, innermost, running
-from .engine.tensor import Tensor, wrap_new
+from .core import element
+from .core.array_protocols import Leaving
+from .core.element import Host
+from .core.foreign_names import FUNCTIONS, hint
+from .core.level import Layer, innermost, running
+from .core.tensor import Tensor, wrap_new
+from .dispatch import codegen, creation, fast, generated, plans
+from .dispatch import general as dispatch
+from .dispatch.fast import function_of
 from .errors import nearest
 from .observe import gate
 from .provided import provide
@@ -141,7 +143,7 @@ class Namespace:
         See multigrad.asarray.
         """
         try:
-            return convert.asarray(
+            return creation.asarray(
                 obj,
                 dtype=dtype,
                 device=device,
@@ -227,7 +229,7 @@ def _bound_named(name: str, prefix: str) -> Any:
 
 def _creation(op: Op, host: Host) -> Callable[..., Any]:
     """A function that takes no array: it makes one of this backend, or tells about dtypes."""
-    raw = rules.raw_function(host, op.name)
+    raw = codegen.raw_function(host, op.name)
     signature = op.signature
     makes = "dtype" in signature.parameters and "device" in signature.parameters
     if makes:
@@ -331,7 +333,7 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
             ]
             if limits is not None:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
-            return rules.raw_function(home, op.name)(*values)
+            return codegen.raw_function(home, op.name)(*values)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -448,7 +450,7 @@ def load() -> None:
 
 def _fill() -> None:
     if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook below
-        convert.declare()
+        creation.declare()
         for op in list(OPS.values()):
             methods.install(op)
         registry.on_declaration(_changed)

@@ -92,7 +92,7 @@ class TestWhatIsMissing:
             assert list(found.lacks()) == ["data_dependent"]
 
     def test_the_namespace_says_so(self) -> None:
-        from multigrad.engine.element import Host
+        from multigrad.core.element import Host
         from multigrad.inspection import Info
 
         there = Info(

@@ -17,7 +17,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
 from multigrad.backends import discovery, kernels
-from multigrad.engine import element
+from multigrad.core import element
 from multigrad.errors import BackendError
 
 VALUES = {

@@ -58,7 +58,7 @@ def test_a_thread_waits_for_the_backend_that_another_one_loads(site: Site) -> No
         THREADS
         + """
 from multigrad.backends import numpy as backend
-from multigrad.engine.element import is_array
+from multigrad.core.element import is_array
 x, made, asked = np.ones(3), backend.make, []
 def make():
     asked.append(is_array(x))
@@ -214,7 +214,7 @@ def test_a_thread_waits_for_the_operations_of_a_deferred_plugin(site: Site) -> N
     out = site.run(
         THREADS
         + """
-xp, raw = mg.namespace("numpy"), mg.engine.element.host_named("numpy").xp
+xp, raw = mg.namespace("numpy"), mg.core.element.host_named("numpy").xp
 run(lambda: mg.toy.f(np.ones(())).item(), lambda: (mg.toy.g(np.ones(())).item(), xp.toy.g(np.ones(())).item(), raw.toy.g(np.ones(()))))
 """
     )
@@ -234,7 +234,7 @@ def test_a_name_is_found_that_another_thread_has_just_brought(site: Site) -> Non
     out = site.run(
         THREADS
         + """
-host = mg.engine.element.host_named("numpy")
+host = mg.core.element.host_named("numpy")
 want = discovery.want
 def late(name):
     discovery.want = want
@@ -255,7 +255,7 @@ def test_a_table_that_grows_may_be_searched(site: Site, look_up: str) -> None:
         import multigrad as mg
         from multigrad import registry
         sys.setswitchinterval(1e-6)
-        host = mg.engine.element.host_named("numpy")
+        host = mg.core.element.host_named("numpy")
         def declare():
             for i in range(150):
                 registry.elementwise(f"grown{{i}}.f(x, /)", x=1.0, forward=lambda xp, x: x)
@@ -279,7 +279,7 @@ def test_a_table_that_grows_may_be_listed(site: Site, look_up: str) -> None:
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        host = mg.engine.element.host_named("numpy")
+        host = mg.core.element.host_named("numpy")
         declared = []
         class Name(str):
             def startswith(self, prefix):
@@ -306,8 +306,8 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site, look_up: s
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        from multigrad.engine import fast
-        host = mg.engine.element.host_named("numpy")
+        from multigrad.dispatch import fast
+        host = mg.core.element.host_named("numpy")
         made, replaced = fast.make_function, []
         def make(op, *args, **kwargs):
             function = made(op, *args, **kwargs)
@@ -343,7 +343,7 @@ def test_a_raw_function_does_not_outlive_its_operation(site: Site) -> None:
         import multigrad as mg
         from multigrad import registry
         from multigrad.backends import raw
-        xp, found, replaced = mg.engine.element.host_named("numpy").xp, raw.RawNamespace._find, []
+        xp, found, replaced = mg.core.element.host_named("numpy").xp, raw.RawNamespace._find, []
         def find(self, name):
             function = found(self, name)
             if name == "sin" and not replaced:
@@ -361,7 +361,8 @@ def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        from multigrad.engine import element, fast
+        from multigrad.core import element
+        from multigrad.dispatch import fast
         x, seen = mg.asarray(np.zeros(())), []
         for module in (element, fast):
             def forget(*changed, before=module.forget):

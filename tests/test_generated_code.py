@@ -16,7 +16,8 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.engine import backward, graph
+from multigrad.backward import run as backward
+from multigrad.core import graph
 from multigrad.registry import define, elementwise
 
 

@@ -17,7 +17,7 @@ from general_path import general_path
 
 import multigrad as mg
 from multigrad import autograd, func, registry
-from multigrad.engine.graph import Node
+from multigrad.core.graph import Node
 from multigrad.errors import GradientError
 
 

@@ -220,7 +220,7 @@ class TestInspection:
         assert name_of(info.default_dtypes(device=poor)["integral"]) == "int32"
 
     def test_a_library_without_inspection(self) -> None:
-        from multigrad.engine.element import Host
+        from multigrad.core.element import Host
         from multigrad.inspection import Info
 
         class Bare:

@@ -12,7 +12,7 @@ from recorded_programs import recorded
 import multigrad as mg
 from multigrad import func
 from multigrad.backends.numpy_program import _evaluator, uniform
-from multigrad.engine.dispatch import general
+from multigrad.dispatch.general import general
 from multigrad.extend import raw_namespace
 from multigrad.optimizing import Library, optimized
 from multigrad.program import Call, Guard, Program, Write

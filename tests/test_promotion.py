@@ -18,7 +18,7 @@ import standard_names
 from conftest import values
 
 import multigrad as mg
-from multigrad.engine import element
+from multigrad.core import element
 from multigrad.errors import GradientError
 
 DTYPES = standard_names.DTYPES

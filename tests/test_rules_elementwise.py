@@ -12,7 +12,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 
 from .rule_checks import (
     NUMPY,
@@ -110,7 +110,7 @@ def gradients(xp: Any, name: str, *args: Any, g: Any = None, **kwargs: Any) -> A
     values = [mapped(xp.asarray, v) for v in values]
     out = run(xp, op, values)
     g = xp.ones_like(out) if g is None else xp.asarray(g)
-    return mapped(to_numpy, rules.vjp(op, xp, values, out, g, needs))
+    return mapped(to_numpy, codegen.vjp(op, xp, values, out, g, needs))
 
 
 @pytest.mark.parametrize("name", UNARY)

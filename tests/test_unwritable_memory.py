@@ -16,7 +16,7 @@ from conftest import values
 import multigrad as mg
 from multigrad import func
 from multigrad.backends import discovery
-from multigrad.engine import element
+from multigrad.core import element
 from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, 3.0, 4.0])

@@ -15,8 +15,8 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import func
-from multigrad.engine.element import host_named
-from multigrad.engine.layout import DEPTH, Location, compact
+from multigrad.core.aliasing import DEPTH, Location, compact
+from multigrad.core.element import host_named
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from typing import Any
 from weakref import ref
 
 from .. import observe
-from ..engine.backward import STOP
-from ..engine.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
-from ..engine.level import innermost
+from ..backward.run import STOP
+from ..core.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
+from ..core.level import innermost
 from ..errors import OWN, program
 from ..observe import NODE, STEP, Call, Observer
 

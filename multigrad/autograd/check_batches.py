@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.gradients import grad
-from ..engine.level import Run
-from ..engine.tensor import Tensor, element_of
+from ..backward.gradients import grad
+from ..core.level import Run
+from ..core.tensor import Tensor, element_of
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
 from .check_values import Function, GradcheckError, _like, _numbers, _outputs, _random, _random_like

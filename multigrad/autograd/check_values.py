@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..engine.convert import _to_numpy as to_numpy
-from ..engine.level import Layer, innermost
-from ..engine.tensor import Tensor, element_of, wrap
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, element_of, wrap
+from ..dispatch.creation import _to_numpy as to_numpy
 from ..errors import MultigradError
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
-from ..engine.computed import mark
-from ..engine.element import is_array
-from ..engine.grad_mode import enable_grad
-from ..engine.gradients import NOT_SCALAR, grad, owned
-from ..engine.level import Layer, Run, innermost
-from ..engine.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
+from ..backward.gradients import NOT_SCALAR, grad, owned
+from ..core.computed import mark
+from ..core.element import is_array
+from ..core.grad_mode import enable_grad
+from ..core.level import Layer, Run, innermost
+from ..core.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, check_tangent, taken_apart

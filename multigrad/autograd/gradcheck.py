@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.backward import Pass, run_pass
-from ..engine.gradients import grad
-from ..engine.graph import CustomNode, Node, Pick
-from ..engine.level import innermost
-from ..engine.tensor import Tensor, element_of, wrap, wrap_new
+from ..backward.gradients import grad
+from ..backward.run import run_pass
+from ..core.graph import CustomNode, Node, Pick
+from ..core.level import innermost
+from ..core.passes import Pass
+from ..core.tensor import Tensor, element_of, wrap, wrap_new
 from ..errors import GradientError, program
 from ..layers.dual import Dual
 from ..tracebacks import entry

@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import observe
+from ..backward.hooks import Group
+from ..core.graph import GradientEdge, RemovableHandle, edge
+from ..core.graph import Node as _Node
+from ..core.level import Layer
+from ..core.tensor import Tensor, alias
 from ..custom.node import BackwardCFunction
-from ..engine import saved
-from ..engine.graph import GradientEdge, RemovableHandle, edge
-from ..engine.graph import Node as _Node
-from ..engine.hooks import Group
-from ..engine.level import Layer
-from ..engine.old_values import OldValues
-from ..engine.tensor import Tensor, alias
-from ..engine.views import written
+from ..memory import saved
+from ..memory.old_values import OldValues
+from ..memory.views import written
 
 if TYPE_CHECKING:
     from ..tools.graphs.drawing import GraphPicture, draw

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..engine.convert import default_host, tensor
+from ..dispatch.creation import default_host, tensor
 
 OF_NUMPY = (
     "absolute",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..engine.element import Host
+from ..core.element import Host
 
 
 def equal(host: Host, x: Any, y: Any) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import tree
-from ..engine.element import SCALARS, Host, host_of
-from ..engine.level import Layer
-from ..engine.tensor import Tensor, wrap
+from ..core.element import SCALARS, Host, host_of
+from ..core.level import Layer
+from ..core.tensor import Tensor, wrap
 from ..errors import MultigradError
 from .leaves import Arguments, raw
 from .taking import Variant

@@ -17,8 +17,8 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .. import tree
-from ..engine.level import dual_levels, running
-from ..engine.tensor import strip
+from ..core.level import dual_levels, running
+from ..core.tensor import strip
 from ..errors import program
 from ..observe import gate
 from ..program import Missed, Program, Torn

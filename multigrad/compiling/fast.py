@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..engine import generated
-from ..engine.element import is_array
-from ..engine.layout import note_write
-from ..engine.tensor import Tensor, wrap
+from ..core.aliasing import note_write
+from ..core.element import is_array
+from ..core.tensor import Tensor, wrap
+from ..dispatch import generated
 from ..tree import Structure
 from .leaves import NUMBER, STATIC, TENSOR, Leaf, hashable, is_static, static
 from .taking import Entry, Variant

@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.element import Host, host_of
-from ..engine.level import Layer, Standing
-from ..engine.tensor import Tensor, View
+from ..core.element import Host, host_of
+from ..core.level import Layer, Standing
+from ..core.tensor import Tensor, View
 from .recording import Aside
 
 NUMBERS = (int, float, complex)

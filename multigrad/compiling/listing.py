@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..engine.element import host_of
+from ..core.element import host_of
 from ..errors import PACKAGE
 from ..program import Call, Guard, Ref, Write, is_on_numbers
 from .taking import Entry, Variant

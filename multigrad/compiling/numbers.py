@@ -12,8 +12,8 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from ..engine.element import Host, is_array
-from ..engine.level import Layer, Standing
+from ..core.element import Host, is_array
+from ..core.level import Layer, Standing
 from ..errors import LeakError
 from ..program import ON_NUMBERS
 from ..registry import OPS, Op

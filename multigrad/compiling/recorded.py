@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import extend
-from ..engine.conversions import conversion
-from ..engine.dispatch import _named as named
-from ..engine.inplace import DIRECT
-from ..engine.level import Standing, come_back, go_outside
-from ..engine.tensor import Tensor, peeled, wrap
+from ..core.conversions import conversion
+from ..core.level import Standing, come_back, go_outside
+from ..core.tensor import Tensor, peeled, wrap
+from ..dispatch.general import _named as named
 from ..errors import GradientError
 from ..layers.immutable import tie
+from ..memory.inplace import DIRECT
 from ..registry import OPS, Op
 from ..tree import mapped
 from .arrays import sorts_in_place

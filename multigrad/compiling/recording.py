@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .. import extend
-from ..engine.convert import default_host
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import plain_scalars, run_raw, with_dtype
-from ..engine.element import SCALARS, Element, Host, host_of, is_array, mixed
-from ..engine.level import Layer, Standing, outside, revived
-from ..engine.tensor import Tensor, strip
+from ..core.element import SCALARS, Element, Host, host_of, is_array, mixed
+from ..core.level import Layer, Standing, outside, revived
+from ..core.tensor import Tensor, strip
+from ..dispatch.creation import default_host
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import plain_scalars, run_raw, with_dtype
 from ..observe import gate
 from ..program import ON_NUMBERS, Call, Guard, Program, Ref, Spec, Write, refs
 from ..registry import OPS, Op

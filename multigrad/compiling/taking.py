@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from .. import tree
-from ..engine.element import Host, host_named, host_of, hosts, is_array
-from ..engine.layout import note_write
-from ..engine.level import Layer, Standing, outside
-from ..engine.tensor import Tensor, strip, wrap
+from ..core.aliasing import note_write
+from ..core.element import Host, host_named, host_of, hosts, is_array
+from ..core.level import Layer, Standing, outside
+from ..core.tensor import Tensor, strip, wrap
 from ..program import Guard, Missed, Program, Write, compatible, shared
 from .leaves import STATIC, Arguments, raw
 from .numbers import Number

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.element import Host
-from ..engine.tensor import View
+from ..core.element import Host
+from ..core.tensor import View
 from .leaves import NUMBER, Arguments, raw
 
 

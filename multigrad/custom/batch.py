@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..engine.conform import conform_gradient
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.element import is_array
-from ..engine.level import Layer, Run, outside, own_switch
-from ..engine.tensor import Tensor, element_of, strip, wrap
+from ..core.element import is_array
+from ..core.level import Layer, Run, outside, own_switch
+from ..core.tensor import Tensor, element_of, strip, wrap
+from ..dispatch.conform import conform_gradient
+from ..dispatch.general import _same_structure as same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from .definition import Applied, Definition, new_ctx_class, no_setup, no_vmap

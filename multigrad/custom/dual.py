@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine.element import is_array
-from ..engine.level import BASE, Guest, Layer, outside
-from ..engine.tensor import element_of, strip, wrap
+from ..core.element import is_array
+from ..core.level import BASE, Guest, Layer, outside
+from ..core.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
 from .definition import Applied, no_setup

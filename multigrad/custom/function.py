@@ -23,13 +23,13 @@ from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from .. import observe
-from ..engine import grad_mode
-from ..engine.computed import follow, following, mark
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.element import is_array
-from ..engine.graph import Node
-from ..engine.level import BASE, Layer, as_guest, own_switch, settle, undo
-from ..engine.tensor import Tensor, wrap, wrap_at
+from ..core import grad_mode
+from ..core.computed import follow, following, mark
+from ..core.element import is_array
+from ..core.graph import Node
+from ..core.level import BASE, Layer, as_guest, own_switch, settle, undo
+from ..core.tensor import Tensor, wrap, wrap_at
+from ..dispatch.general import _same_structure as same_structure
 from ..errors import GradientError
 from ..layers.immutable import Immutable
 from ..observe import FUNCTION

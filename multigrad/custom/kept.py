@@ -18,14 +18,14 @@ from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..engine import old_values, saved
-from ..engine.computed import following
-from ..engine.element import Host, is_array
-from ..engine.graph import Node, describe, edge, modified, tick
-from ..engine.level import Layer, Run
-from ..engine.pullback import Pullback
-from ..engine.tensor import Tensor, alias, wrap, wrap_at, wrap_in
+from ..core.computed import following
+from ..core.element import Host, is_array
+from ..core.graph import Node, describe, edge, modified, tick
+from ..core.level import Layer, Run
+from ..core.pullback import Pullback
+from ..core.tensor import Tensor, alias, wrap, wrap_at, wrap_in
 from ..errors import GradientError
+from ..memory import old_values, saved
 from ..registry import Op
 
 if TYPE_CHECKING:

@@ -17,13 +17,11 @@ from functools import partial
 from typing import Any
 
 from .. import observe
-from ..engine import grad_mode
-from ..engine.backward import Pass, current
-from ..engine.conform import conform_gradient
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import itself, recording_at, wrap_like
-from ..engine.element import Element, Host, host_of, is_array, mixed
-from ..engine.graph import (
+from ..backward.run import current
+from ..core import grad_mode
+from ..core.aliasing import Location
+from ..core.element import Element, Host, host_of, is_array, mixed
+from ..core.graph import (
     FREED,
     AccumulateGrad,
     CustomNode,
@@ -34,13 +32,16 @@ from ..engine.graph import (
     extra,
     tick,
 )
-from ..engine.layout import Location
-from ..engine.level import BASE, Layer, Run, Switch, as_guest, innermost
-from ..engine.pullback import Pullback
-from ..engine.saved import SavedTensor
-from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
+from ..core.level import BASE, Layer, Run, Switch, as_guest, innermost
+from ..core.passes import Pass
+from ..core.pullback import Pullback
+from ..core.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
+from ..dispatch.conform import conform_gradient
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
+from ..memory.saved import SavedTensor
+from ..memory.views import inside_function, is_part, move_retained, permit, rebase, written
 from .kept import (
     CONTAINERS,
     OP,

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import tree
-from ..engine import grad_mode
-from ..engine.dispatch import recording_at
-from ..engine.element import Element, is_array
-from ..engine.level import BASE, Layer, Run, innermost, own_switch
-from ..engine.tensor import Tensor, element_of, wrap
+from ..core import grad_mode
+from ..core.element import Element, is_array
+from ..core.level import BASE, Layer, Run, innermost, own_switch
+from ..core.tensor import Tensor, element_of, wrap
+from ..dispatch.general import recording_at
 from ..errors import GradientError
 from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
 from .definition import Definition

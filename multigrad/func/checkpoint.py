@@ -19,13 +19,15 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from .. import observe, tree
-from ..engine import backward, grad_mode, level, old_values, saved
-from ..engine.element import is_array
-from ..engine.graph import QUIET, Node, modified, tick
-from ..engine.level import Layer, Run
-from ..engine.tensor import Tensor, element_of, wrap
-from ..engine.towers import Shell, put_together, taken_apart
+from ..backward import run as backward
+from ..core import grad_mode, level
+from ..core.element import is_array
+from ..core.graph import QUIET, Node, modified, tick
+from ..core.level import Layer, Run
+from ..core.nested import Shell, put_together, taken_apart
+from ..core.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
+from ..memory import old_values, saved
 from ..tracebacks import entry, fold
 from .reverse import Function
 from .variables import P, R

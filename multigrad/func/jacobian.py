@@ -12,9 +12,9 @@ from math import prod
 from typing import Any, Concatenate, Literal, overload
 
 from .. import tree
-from ..engine.element import is_array
-from ..engine.level import Layer, Run, innermost
-from ..engine.tensor import Tensor, element_of
+from ..core.element import is_array
+from ..core.level import Layer, Run, innermost
+from ..core.tensor import Tensor, element_of
 from ..errors import GradientError
 from ..layers.constants import Constants
 from ..layers.transforming import (

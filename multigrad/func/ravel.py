@@ -10,10 +10,10 @@ from math import prod
 from typing import Any
 
 from .. import tree as trees
-from ..engine.convert import default_host
-from ..engine.element import SCALARS, is_array
-from ..engine.level import Layer
-from ..engine.tensor import element_of
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer
+from ..core.tensor import element_of
+from ..dispatch.creation import default_host
 from ..tracebacks import entry
 from .variables import R
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import tree as trees
-from ..engine.convert import default_host
-from ..engine.element import SCALARS, is_array, mixed
-from ..engine.level import Layer
-from ..engine.tensor import element_of
+from ..core.element import SCALARS, is_array, mixed
+from ..core.level import Layer
+from ..core.tensor import element_of
+from ..dispatch.creation import default_host
 from ..tree import Structure
 from .ravel import raveled
 from .variables import R

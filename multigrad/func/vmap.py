@@ -7,10 +7,10 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..engine.element import SCALARS, is_array
-from ..engine.gradients import owned
-from ..engine.level import Layer, Run
-from ..engine.tensor import Tensor, element_of, strip
+from ..backward.gradients import owned
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer, Run
+from ..core.tensor import Tensor, element_of, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
 from ..layers.transforming import as_tensor

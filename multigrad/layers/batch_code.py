@@ -1,7 +1,7 @@
 """Straight code for operations on batches: the ending of an operation's way where a Batched is the
 operand of the highest level.
 
-The template of engine/endings.py takes the operands apart. Per way of batching, the library is
+The template of dispatch/endings.py takes the operands apart. Per way of batching, the library is
 called on whole batches, or, where a value is itself a layer, our own function one layer further in;
 the result becomes a Batched. What is rare or wrong is declined, so that `dispatch.general` and
 `Batched._apply` run the operation, or say what is wrong with it.
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.element import SCALARS, Host
-from ..engine.endings import Lines, Locals, Part, Text, tuple_text
-from ..engine.level import Layer, outside
-from ..engine.tensor import lifted, strip
-from ..engine.ways import Ending
+from ..core.element import SCALARS, Host
+from ..core.level import Layer, outside
+from ..core.tensor import lifted, strip
+from ..dispatch.endings import Lines, Locals, Part, Text, tuple_text
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.ways import Ending
 from ..registry import Op, behind_batch, per_operation
 
 

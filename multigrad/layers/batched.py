@@ -16,17 +16,18 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
-from ..engine import gradients, ways
-from ..engine.backward import Pass
-from ..engine.conversions import conversion
-from ..engine.dispatch import _candidates as candidates
-from ..engine.dispatch import _named as named
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, plain_scalars, resolve_composite, run_raw
-from ..engine.element import SCALARS, Host, common_host, is_array, mixed
-from ..engine.level import Guest, Layer, Run, outside, own_switch
-from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, lifted, peeled, stopped, strip
+from ..backward import gradients
+from ..core.conversions import conversion
+from ..core.element import SCALARS, Host, common_host, is_array, mixed
+from ..core.level import Guest, Layer, Run, outside, own_switch
+from ..core.passes import Pass
+from ..core.tensor import element_of, lifted, peeled, stopped, strip
+from ..dispatch import ways
+from ..dispatch.codegen import array_index, positions
+from ..dispatch.general import _candidates as candidates
+from ..dispatch.general import _named as named
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import carried_out, plain_scalars, resolve_composite, run_raw
 from ..errors import BatchingError, GradientError, program
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation

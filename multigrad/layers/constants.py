@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import tree
-from ..engine.element import Host
-from ..engine.level import Layer
-from ..engine.tensor import Tensor, element_of, wrap
+from ..core.element import Host
+from ..core.level import Layer
+from ..core.tensor import Tensor, element_of, wrap
 
 
 class Constants:

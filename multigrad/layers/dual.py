@@ -13,17 +13,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import observe
-from ..engine import rules, showing, ways
-from ..engine.conform import shape_tangent
-from ..engine.conversions import conversion
-from ..engine.dispatch import _candidates as candidates
-from ..engine.dispatch import _named as named
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, general
-from ..engine.element import SCALARS, Host, is_array, mixed
-from ..engine.leaving import Leaving
-from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import Tensor, element_of, lifted, stopped, strip
+from ..core import showing
+from ..core.array_protocols import Leaving
+from ..core.conversions import conversion
+from ..core.element import SCALARS, Host, is_array, mixed
+from ..core.level import Layer, Run, innermost, outside
+from ..core.tensor import Tensor, element_of, lifted, stopped, strip
+from ..dispatch import codegen, ways
+from ..dispatch.conform import shape_tangent
+from ..dispatch.general import _candidates as candidates
+from ..dispatch.general import _named as named
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import carried_out, general
 from ..errors import GradientError, program
 from ..observe import stand_in
 from ..registry import Op
@@ -292,7 +293,7 @@ def pushed(
         outs = [lifted(x) for x in outs]
     with outside():
         found = observe.tangent(
-            rules.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
+            codegen.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
         )
         moved = [
             _conformed(xp, t, x, op)

@@ -1,7 +1,7 @@
 """Layers that are never written: an in-place operation puts a new value in the place of the old
 one, and views follow.
 
-A view knows its base and how it was made of it, as a Tensor does (see engine/views.py). A write
+A view knows its base and how it was made of it, as a Tensor does (see memory/views.py). A write
 goes to the root of the memory, by the operation copy_slices; every other view takes its value from
 its base anew when it is used next. No buffer is touched, so an array that came from outside stays
 what it was.
@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from ..engine import grad_mode, layout
-from ..engine.conversions import conversion
-from ..engine.dispatch import _bases as bases
-from ..engine.dispatch import general, itself, shows
-from ..engine.layout import WHOLE, Location, Step, ViewSpec, refresh
-from ..engine.leaving import Leaving
-from ..engine.level import Layer, Run
-from ..engine.old_values import before_write
-from ..engine.tensor import element_of
-from ..engine.views import REFERS, fitted, written
+from ..core import aliasing, grad_mode
+from ..core.aliasing import WHOLE, Location, Step, ViewSpec, refresh
+from ..core.array_protocols import Leaving
+from ..core.conversions import conversion
+from ..core.level import Layer, Run
+from ..core.tensor import element_of
+from ..dispatch.general import _bases as bases
+from ..dispatch.general import general, itself, shows
 from ..errors import GradientError, LeakError, kind
+from ..memory.old_values import before_write
+from ..memory.views import REFERS, fitted, written
 from ..registry import OPS, Op
 
 
@@ -238,7 +238,7 @@ def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: 
     elif (
         kind != "layout"
         or type(values[0]) is not type(top)
-        or layout.allows(values[0], values[0], found[0])
+        or aliasing.allows(values[0], values[0], found[0])
     ):
         # a list may be changed by its owner
         settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])

@@ -1,8 +1,8 @@
 """Straight code for Duals: the operation on the primals, its rule on the tangents, a Dual around
 both.
 
-An operation has two of these endings, of the template of engine/endings.py. One is for primals and
-tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
+An operation has two of these endings, of the template of dispatch/endings.py. One is for primals
+and tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
 written when it is first needed, is for values that may be layers of lower levels: there, rules run
 on layers only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
 """
@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..engine import plans, ways
-from ..engine.conform import shape_tangent
-from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..engine.graph import added
-from ..engine.level import come_back, go_outside, innermost
-from ..engine.pullback import missing_rule
-from ..engine.residuals import compute, residuals
-from ..engine.rules import _metadata as metadata
-from ..engine.rules import _zero as zero
-from ..engine.tensor import strip
-from ..engine.ways import Ending
+from ..core.graph import added
+from ..core.level import come_back, go_outside, innermost
+from ..core.tensor import strip
+from ..dispatch import plans, ways
+from ..dispatch.codegen import _metadata as metadata
+from ..dispatch.codegen import _zero as zero
+from ..dispatch.conform import shape_tangent
+from ..dispatch.endings import Lines, Locals, Part, Text, call_text, tuple_text
+from ..dispatch.pullbacks import missing_rule
+from ..dispatch.residuals import compute, residuals
+from ..dispatch.ways import Ending
 from ..observe import gate
 from ..registry import METADATA, Op, Rule, per_operation
 from .immutable import tie

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..engine.backward import Pass, run_pass
-from ..engine.element import SCALARS, is_array
-from ..engine.gradients import check_gradient, owned
-from ..engine.level import Layer, Run, outside
-from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
+from ..backward.gradients import check_gradient, owned
+from ..backward.run import run_pass
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer, Run, outside
+from ..core.passes import Pass
+from ..core.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from ..observe import stand_in
 from .dual import Dual, check_tangent
 

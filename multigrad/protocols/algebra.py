@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.level import Layer
+from ..core.level import Layer
 from .reductions import cast, finish, floats
 from .table import counterpart
 from .values import arrayed, host_of_all, of, placed, refuse

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.level import Layer, innermost
+from ..core.level import Layer, innermost
 from .reductions import cast, finish
 from .table import counterpart
 from .values import arrayed, host_of_all, listed, of, placed, refuse

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host
-from ..engine.level import Layer
+from ..core.element import Host
+from ..core.level import Layer
 from .reductions import cast, finish, floats
 from .table import counterpart
 from .values import arrayed, host_of_all, native, of

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.dispatch import general
-from ..engine.element import Host, common_host, host_named
-from ..engine.fast import function_of
-from ..engine.level import Layer, innermost
+from ..core.element import Host, common_host, host_named
+from ..core.level import Layer, innermost
+from ..dispatch.fast import function_of
+from ..dispatch.general import general
 from ..errors import nearest
 from ..registry import OPS, Op
 from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table

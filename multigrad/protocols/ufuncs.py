@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..backends.raw import arrives
-from ..engine.element import Host, by_type
-from ..engine.fast import function_of, make_function
-from ..engine.level import Layer
+from ..core.element import Host, by_type
+from ..core.level import Layer
+from ..dispatch.fast import function_of, make_function
 from ..registry import OPS
 from . import keep, reductions
 from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, of, written

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host, by_type, host_named, mixed
-from ..engine.fast import function_of
-from ..engine.level import Layer
+from ..core.element import Host, by_type, host_named, mixed
+from ..core.level import Layer
+from ..dispatch.fast import function_of
 from ..errors import GradientError
 from ..registry import OPS, Op, keeping, on_declaration
 

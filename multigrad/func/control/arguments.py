@@ -7,10 +7,10 @@ from operator import index
 from typing import Any
 
 from ... import observe, tree
-from ...engine.convert import default_host
-from ...engine.element import SCALARS, Host, common_host, is_array, mixed
-from ...engine.level import Layer
-from ...engine.tensor import Tensor, element_of, strip
+from ...core.element import SCALARS, Host, common_host, is_array, mixed
+from ...core.level import Layer
+from ...core.tensor import Tensor, element_of, strip
+from ...dispatch.creation import default_host
 from ...layers.transforming import as_tensor
 
 

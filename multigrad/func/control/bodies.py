@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ...engine.element import is_array
-from ...engine.gradients import check_gradient
-from ...engine.level import Layer, Run, Switch, outside
-from ...engine.tensor import element_of, stopped
+from ...backward.gradients import check_gradient
+from ...core.element import is_array
+from ...core.level import Layer, Run, Switch, outside
+from ...core.tensor import element_of, stopped
 from ...layers import transforming
 from ...layers.batched import batch
 from ...layers.batched import repeated as same_for_all

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import observe, tree
+from ...core.element import SCALARS, Host, is_array
+from ...core.level import Layer
+from ...core.tensor import element_of
 from ...custom.definition import Applied, new_ctx_class
 from ...custom.function import Application
-from ...engine.element import SCALARS, Host, is_array
-from ...engine.level import Layer
-from ...engine.tensor import element_of
 from ...layers.batched import Batched
 from ...layers.constants import Constants
 from ...layers.dual import Dual

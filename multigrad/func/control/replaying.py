@@ -22,9 +22,9 @@ from ... import observe
 from ...compiling.checks import HiddenStateError, same_arrays
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
-from ...engine.element import Host, is_array
-from ...engine.level import Layer, innermost
-from ...engine.tensor import strip
+from ...core.element import Host, is_array
+from ...core.level import Layer, innermost
+from ...core.tensor import strip
 from ...program import Call, Missed, Program, Torn, Write
 from .arguments import form
 from .bodies import Body

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 from ... import tree
-from ...engine.element import SCALARS, Host, is_array
-from ...engine.level import Layer, innermost
+from ...core.element import SCALARS, Host, is_array
+from ...core.level import Layer, innermost
 from ...layers.transforming import as_tensor
 from ...tracebacks import entry
 from ..variables import State, Xs, Y

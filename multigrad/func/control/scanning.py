@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...core.level import innermost
+from ...core.tensor import Tensor, element_of, strip
 from ...custom.definition import Applied, new_ctx_class
 from ...custom.function import Application
-from ...engine.level import innermost
-from ...engine.tensor import Tensor, element_of, strip
 from ...errors import GradientError
 from ...layers.batched import Batched
 from ...layers.dual import Dual

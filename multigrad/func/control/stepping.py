@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...engine.convert import default_host
-from ...engine.element import Host
-from ...engine.gradients import owned
-from ...engine.level import Layer
-from ...engine.tensor import element_of
+from ...backward.gradients import owned
+from ...core.element import Host
+from ...core.level import Layer
+from ...core.tensor import element_of
+from ...dispatch.creation import default_host
 from .bodies import added
 from .replaying import FEWEST, Stepper, layered, other_form, records
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ... import observe
-from ...engine.element import is_array
-from ...engine.level import Layer, innermost
-from ...engine.tensor import element_of
+from ...core.element import is_array
+from ...core.level import Layer, innermost
+from ...core.tensor import element_of
 from ...layers.batched import Batched
 from .arguments import form
 

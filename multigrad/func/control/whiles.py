@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from ... import tree
+from ...core.element import Host, is_array
+from ...core.level import Layer
+from ...core.tensor import element_of
 from ...custom.definition import Applied, new_ctx_class
 from ...custom.function import Application
-from ...engine.element import Host, is_array
-from ...engine.level import Layer
-from ...engine.tensor import element_of
 from ...errors import GradientError
 from ...layers.batched import Batched
 from ...layers.dual import Dual

@@ -10,8 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ... import observe
-from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
-from ...engine.tensor import Tensor
+from ...core.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
+from ...core.tensor import Tensor
 from ..graphs.noting import Site
 from ..graphs.vertices import named
 

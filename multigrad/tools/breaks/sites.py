@@ -9,10 +9,12 @@ from types import FrameType
 from typing import Any
 
 from ... import observe
+from ...backward import run as backward
+from ...core import conversions
+from ...core.graph import Node
+from ...core.level import Layer
 from ...custom import decorators
-from ...engine import backward, conversions, saved
-from ...engine.graph import Node
-from ...engine.level import Layer
+from ...memory import saved
 from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))

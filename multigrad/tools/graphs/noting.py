@@ -20,10 +20,10 @@ from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from ... import observe
-from ...engine import element
-from ...engine.each_call import each_call
-from ...engine.graph import TRACEBACK, AccumulateGrad, Node, notes
-from ...engine.tensor import Tensor
+from ...core import element
+from ...core.each_call import each_call
+from ...core.graph import TRACEBACK, AccumulateGrad, Node, notes
+from ...core.tensor import Tensor
 from ...errors import PACKAGE
 from ...observe import NODE, Observer
 

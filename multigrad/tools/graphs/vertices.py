@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.element import SCALARS
+from ...core.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
+from ...core.level import Layer
+from ...core.tensor import Tensor
 from ...custom.kept import FunctionCtx, Slot
-from ...engine import saved as _saved
-from ...engine.element import SCALARS
-from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
-from ...engine.level import Layer
-from ...engine.tensor import Tensor
+from ...memory import saved as _saved
 from .noting import Output, Site, dtype_name, note_of, output_of
 
 ARGUMENT = "argument of a checkpoint"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ...engine.element import host_of
-from ...engine.level import Layer
-from ...engine.tensor import element_of, strip, wrap
+from ...core.element import host_of
+from ...core.level import Layer
+from ...core.tensor import element_of, strip, wrap
 from ...layers.batched import Batched
 from ...observe import Call
 from ...registry import Op, per_operation

@@ -10,9 +10,9 @@ from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
-from ...engine.element import Host, host_of
-from ...engine.level import Layer
-from ...engine.tensor import Tensor, View
+from ...core.element import Host, host_of
+from ...core.level import Layer
+from ...core.tensor import Tensor, View
 
 
 class Record:

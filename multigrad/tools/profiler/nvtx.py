@@ -9,8 +9,8 @@ import importlib
 from typing import Any, Literal
 
 from ... import observe
-from ...engine import graph
-from ...engine.element import host_of
+from ...core import graph
+from ...core.element import host_of
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer
 from .memory import arrays
 from .recorder import Detail, describe, node_sequence

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ... import observe
-from ...engine.each_call import each_call
+from ...core.each_call import each_call
 from . import trace
 from .events import EventList, FunctionEventAvg
 from .recorder import Recorder, events_of, times_devices

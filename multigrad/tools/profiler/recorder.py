@@ -11,11 +11,11 @@ from time import perf_counter_ns, time_ns
 from typing import Any
 
 from ...backends import discovery
-from ...engine import graph
-from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node, Pick
-from ...engine.level import Layer
-from ...engine.tensor import Tensor
+from ...core import graph
+from ...core.element import Host, host_of
+from ...core.graph import AccumulateGrad, Node, Pick
+from ...core.level import Layer
+from ...core.tensor import Tensor
 from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
 from . import BACKWARD, FORWARD, USER

@@ -14,10 +14,10 @@ from time import perf_counter_ns
 from typing import Any
 
 from ... import observe
-from ...engine import backward
-from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node, Pick, notes
-from ...engine.tensor import Tensor, wrap_at
+from ...backward import run as backward
+from ...core.element import Host, host_of
+from ...core.graph import AccumulateGrad, Node, Pick, notes
+from ...core.tensor import Tensor, wrap_at
 from ...observe import PASS, Call
 from ..graphs import noting
 from ..graphs.drawing import GraphPicture

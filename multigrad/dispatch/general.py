@@ -15,17 +15,27 @@ from operator import is_
 from typing import Any
 
 from .. import observe, registry
+from ..core import aliasing, tensor
+from ..core.aliasing import WHOLE, Step
+from ..core.computed import following, mark
+from ..core.element import (
+    SCALARS,
+    Element,
+    Host,
+    common_host,
+    host_of,
+    is_array,
+    mixed,
+    named_dtype,
+)
+from ..core.graph import MultiNode, Node, tick
+from ..core.level import Layer, Standing
+from ..core.pullback import Pullback
+from ..core.tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 from ..provided import provide
 from ..registry import Op, per_operation
-from . import layout, tensor
-from .computed import following, mark
-from .element import SCALARS, Element, Host, common_host, host_of, is_array, mixed, named_dtype
-from .graph import MultiNode, Node, tick
-from .layout import WHOLE, Step
-from .level import Layer, Standing
-from .pullback import Pullback, pullback_of
-from .rules import array_index, caller, is_flat, positions, raw_function, recorder
-from .tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
+from .codegen import array_index, caller, is_flat, positions, raw_function, recorder
+from .pullbacks import pullback_of
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -360,7 +370,7 @@ def record(
             return ans
         base, step = None, WHOLE
         kind = shows(op, values)
-        if kind and (kind != "layout" or layout.allows(values[0], inner[0], ans)):
+        if kind and (kind != "layout" or aliasing.allows(values[0], inner[0], ans)):
             base = values[0]
             step = (
                 itself(top)

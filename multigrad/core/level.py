@@ -60,7 +60,7 @@ class Layer:
         raise NotImplementedError(
             f"multigrad cannot apply an autograd.Function under {kind} yet: let the class "
             f"{kind} define the static method _apply_custom(application, values, top), as "
-            "multigrad.engine.level.Layer describes it"
+            "multigrad.core.level.Layer describes it"
         )
 
     def _check(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..registry import keeping
-from .foreign import ATTRIBUTES, hint
+from .foreign_names import ATTRIBUTES, hint
 from .level import Layer, innermost
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from math import prod
 from reprlib import Repr
 from typing import Any
 
+from ..core.element import SCALARS, is_array
 from ..errors import MultigradError
 from ..registry import Op
 from ..tracebacks import fold
-from .element import SCALARS, is_array
 
 PREFIX = "multigrad."
 _short = Repr()

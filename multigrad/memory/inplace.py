@@ -15,18 +15,18 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import observe
+from ..core.aliasing import Location, climb, note_write
+from ..core.computed import following, mark
+from ..core.element import SCALARS
+from ..core.graph import Node, tick
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
+from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
 from ..observe import WRITE, Call, gate
 from ..provided import provide
 from ..registry import OPS, Op
 from . import accumulation
-from .computed import following, mark
-from .dispatch import accepts, apply_tensor, general, is_basic_key, mode_at
-from .element import SCALARS
-from .graph import Node, tick
-from .layout import Location, climb, note_write
-from .level import Layer, innermost
 from .old_values import Copies, before_write, keep_old, noted, without
-from .tensor import Tensor, View, element_of, peeled, wrap_at
 from .views import (
     check_value,
     fitted,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..core.aliasing import note_write
+from ..core.graph import AccumulateGrad, Node
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, _new, element_of, wrap_at
 from ..errors import GradientError, kind
 from ..provided import wanted
-from .graph import AccumulateGrad, Node
-from .layout import note_write
-from .level import Layer, innermost
 from .old_values import before_write
-from .tensor import Tensor, _new, element_of, wrap_at
 
 if TYPE_CHECKING:
-    from .backward import Pass
+    from ..core.passes import Pass
 
 _accumulating = threading.Lock()
 

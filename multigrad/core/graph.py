@@ -18,11 +18,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import GradientError
+from ..provided import wanted
 from .level import Layer, alive, running
 
 if TYPE_CHECKING:
-    from .backward import Pass
     from .element import Host
+    from .passes import Pass
     from .pullback import Pullback
     from .tensor import Tensor
 
@@ -113,7 +114,6 @@ class Node:
         """Shape, dtype and device of each output, as far as the node knows them: those of the
         Tensor if get_gradient_edge or a hook noted it.
         """
-        from .saved import output_info
 
         return output_info(self)
 
@@ -156,14 +156,25 @@ def expose(names: Sequence[str]) -> None:
 
 
 def _saved(name: str, raw: bool, node: Node) -> Any:
-    from .saved import SavedTensor, pack_saved, show
 
     rule = getattr(node, "rule", None)
     if rule is None or (name not in rule.plan and name not in rule.op.arrays):
         raise AttributeError(
             f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'"
         )
-    return SavedTensor(partial(pack_saved, node, name)) if raw else show(node, name)
+    return saved_tensor(node, name) if raw else show(node, name)
+
+
+@wanted
+def show(node: Node, name: str) -> Any:
+    """What `node` saved under this name of its rule's parameters; arrays as Tensors.
+    (memory/saved.py)
+    """
+
+
+@wanted
+def saved_tensor(node: Node, name: str) -> Any:
+    """What `node` saved under this name, with a method that registers hooks. (memory/saved.py)"""
 
 
 class OutputInfo(NamedTuple):
@@ -532,3 +543,26 @@ def describe(host: Host, value: Any, node: Node | None) -> str:
     Add,`.
     """
     return _shown(host, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))
+
+
+def output_info(node: Node) -> tuple[OutputInfo, ...]:
+    """Shape, dtype and device of the outputs of a node, where it knows them."""
+    if type(node) is AccumulateGrad:
+        leaf = node.variable
+        if leaf is not None:
+            return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
+    elif isinstance(node, MultiNode):
+        found = [e.output for _, e in sorted(node.outputs.items())]
+        if len(found) == len(node.picks) and None not in found:
+            return tuple(f[0] for f in found if f is not None)
+    else:
+        e = getattr(node, "extra", None)
+        if e is not None and e.output is not None:
+            return (e.output[0],)
+        if "ans" in node.rule.plan and node.saved is not None:
+            ans = show(node, "ans")
+            return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
+    raise RuntimeError(
+        f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
+        "which notes it."
+    )

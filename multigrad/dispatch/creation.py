@@ -13,18 +13,18 @@ from typing import Any
 
 from .. import errors, observe
 from ..backends import own
+from ..core.computed import mark
+from ..core.element import SCALARS, Host, host_named, host_of, is_array, named_dtype
+from ..core.level import Layer
+from ..core.surface import OfArrays
+from ..core.tensor import Data, Tensor, View, wrap, wrap_new
 from ..errors import BackendError, GradientError
 from ..observe import OPERATION
 from ..provided import provide
 from ..registry import OPS, linear
 from ..tracebacks import fold
-from .computed import mark
-from .dispatch import recording_at
-from .element import SCALARS, Host, host_named, host_of, is_array, named_dtype
 from .fast import function_of
-from .level import Layer
-from .surface import OfArrays
-from .tensor import Data, Tensor, View, wrap, wrap_new
+from .general import recording_at
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
 

@@ -16,17 +16,17 @@ import threading
 from typing import Any
 
 from .. import observe
+from ..core.aliasing import Location, Part, ViewSpec, note_write
+from ..core.computed import mark
+from ..core.element import Element
+from ..core.graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
+from ..core.level import Layer, innermost, leaves_effect, running
+from ..core.tensor import Tensor, View, element_of, peeled, stopped
+from ..dispatch import general as dispatch
+from ..dispatch.general import accepts, general, is_basic_key, recording_at, run_raw
 from ..errors import GradientError
 from ..registry import OPS, Op
-from . import dispatch
 from .accumulation import keepable
-from .computed import mark
-from .dispatch import accepts, general, is_basic_key, recording_at, run_raw
-from .element import Element
-from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
-from .layout import Location, Part, ViewSpec, note_write
-from .level import Layer, innermost, leaves_effect, running
-from .tensor import Tensor, View, element_of, peeled, stopped
 
 # What may be written, and where
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.element import Host
+from ..core.level import Layer, outside
+from ..core.tensor import strip, wrap
 from ..errors import GradientError
 from ..registry import Op, Rule, per_operation
-from .element import Host
-from .level import Layer, outside
-from .tensor import strip, wrap
 
 
 @per_operation

@@ -18,23 +18,25 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from .. import observe
+from ..core import element
+from ..core.computed import mark
+from ..core.element import truth_of
+from ..core.graph import Node, tick
+from ..core.level import Layer
+from ..core.pullback import Needs
+from ..core.tensor import Tensor, View
 from ..observe import gate
 from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
 from ..tracebacks import shown
-from . import element, generated, ways, wider
-from .computed import mark
-from .dispatch import arrays_of, composed, general, operate, resolve_composite
-from .element import truth_of
+from . import generated, ways, wider
+from .codegen import is_flat
 from .endings import call_text, tuple_text
 from .explaining import failed
-from .graph import Node, tick
-from .level import Layer
+from .general import arrays_of, composed, general, operate, resolve_composite
 from .plans import CHOICES, PAIRS, conforms, learn
-from .pullback import Needs, pullback
+from .pullbacks import pullback
 from .residuals import residuals
-from .rules import is_flat
-from .tensor import Tensor, View
 
 
 class Operand(NamedTuple):

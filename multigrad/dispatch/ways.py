@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..core import element
+from ..core.element import SCALARS
+from ..core.level import Layer
 from ..provided import wanted
 from ..registry import OPS, Op, per_operation
-from . import element, generated, plans
-from .element import SCALARS
-from .level import Layer
+from . import generated, plans
 
 declined: Any = object()
 """What a way returns where the general path is to run the operation."""

@@ -15,13 +15,13 @@ from typing import Any
 from weakref import ref
 
 from .. import observe
+from ..core.element import SCALARS
+from ..core.graph import Node, flat_cells
+from ..core.level import Layer
+from ..core.nested import put_together, taken_apart
+from ..core.tensor import element_of
 from ..observe import gate
-from .element import SCALARS
-from .graph import Node, flat_cells
-from .level import Layer
 from .saved import Keeper, Take, slot
-from .tensor import element_of
-from .towers import put_together, taken_apart
 
 Copy = Callable[[Any], Any]
 

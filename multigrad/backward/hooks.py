@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core.graph import Extra, GradCell, Node, Pick, RemovableHandle, extra, watch
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, element_of, peeled, wrap_at
 from ..errors import GradientError, kind
-from .graph import Extra, GradCell, Node, Pick, RemovableHandle, extra, watch
-from .level import Layer, innermost
-from .tensor import Tensor, element_of, peeled, wrap_at
 
 if TYPE_CHECKING:
-    from .backward import Pass
+    from ..core.passes import Pass
 
 
 _retaining = threading.Lock()

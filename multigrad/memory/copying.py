@@ -20,14 +20,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from ..core.aliasing import climb
+from ..core.conversions import conversion
+from ..core.graph import AccumulateGrad
+from ..core.level import Layer
+from ..core.tensor import Data, Tensor, wrap_at
+from ..dispatch.general import general, wrap_like
 from ..provided import wanted
 from . import views
-from .conversions import conversion
-from .dispatch import general, wrap_like
-from .graph import AccumulateGrad
-from .layout import climb
-from .level import Layer
-from .tensor import Data, Tensor, wrap_at
 
 _KEY = "multigrad.copies"
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from .graph import AccumulateGrad, Node, Pick
+from ..core.graph import AccumulateGrad, Node, Pick
 
 if TYPE_CHECKING:
-    from .backward import Pass
+    from ..core.passes import Pass
 
 
 def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..core.element import Element, all_plans
+from ..core.pullback import Needs
+from ..core.tensor import Tensor, View
 from ..registry import OPS, Op, Rule
-from .element import Element, all_plans
-from .pullback import Needs, pullback_of
-from .rules import raw_function
-from .tensor import Tensor, View
+from .codegen import raw_function
+from .pullbacks import pullback_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

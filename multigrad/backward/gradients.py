@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from ..backends.kernels import SOLE_OWNER
+from ..core import level, tensor
+from ..core.computed import following, mark
+from ..core.element import is_array
+from ..core.graph import AccumulateGrad, GradientEdge, Node, arrival
+from ..core.level import Layer, innermost
+from ..core.passes import Pass
+from ..core.tensor import Tensor, element_of, wrap_at
 from ..errors import GradientError, kind, program
+from ..memory.accumulation import outer_leaf
 from ..observe import as_given, stand_in
 from ..provided import provide, wanted
 from ..tracebacks import entry, fold
-from . import level, tensor
-from .accumulation import outer_leaf
-from .backward import Pass, run_pass
-from .computed import following, mark
-from .element import is_array
-from .graph import AccumulateGrad, GradientEdge, Node, arrival
-from .level import Layer, innermost
 from .reach import reach
-from .tensor import Tensor, element_of, wrap_at
+from .run import run_pass
 
 K = TypeVar("K")
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..core.element import SCALARS, Host, host_of
+from ..core.graph import OutputInfo
+from ..core.level import Layer, innermost
+from ..core.pullback import Needs, Pullback
 from ..errors import MissingRuleError
 from ..registry import METADATA, Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import shape_tangent
-from .element import SCALARS, Host, host_of
-from .graph import OutputInfo
-from .level import Layer, innermost
-from .pullback import Needs, Pullback, missing_rule, pullback
+from .pullbacks import missing_rule, pullback
 from .residuals import compute, compute_while_recording, residuals
 
 

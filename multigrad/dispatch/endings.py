@@ -15,16 +15,17 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, NamedTuple
 
+from ..core import element
+from ..core.computed import mark
+from ..core.element import SCALARS, named_dtype
+from ..core.graph import Node, tick
+from ..core.level import Layer
+from ..core.tensor import Data, Tensor, View
 from ..observe import gate
 from ..registry import Op, per_operation
-from . import element, generated, ways
-from .computed import mark
-from .dispatch import record, rule_of, shows
-from .element import SCALARS, named_dtype
-from .graph import Node, tick
-from .level import Layer
-from .rules import is_flat
-from .tensor import Data, Tensor, View
+from . import generated, ways
+from .codegen import is_flat
+from .general import record, rule_of, shows
 from .ways import Ending
 
 Lines = Iterator[str]

@@ -12,12 +12,9 @@ from functools import partial
 from typing import Any
 
 from .. import observe
-from ..errors import GradientError
-from ..observe import SAVED, Observer, gate, watched, watching
-from ..registry import per_operation
-from . import grad_mode
-from .element import SCALARS
-from .graph import (
+from ..core import grad_mode, graph
+from ..core.element import SCALARS
+from ..core.graph import (
     FREED,
     AccumulateGrad,
     HookedNode,
@@ -27,11 +24,15 @@ from .graph import (
     check_versions,
     extra,
 )
-from .level import Layer, innermost
-from .pullback import Pullback
-from .rules import positions
-from .tensor import Tensor, wrap, wrap_at
-from .towers import Shell, put_together, taken_apart
+from ..core.level import Layer, innermost
+from ..core.nested import Shell, put_together, taken_apart
+from ..core.pullback import Pullback
+from ..core.tensor import Tensor, wrap, wrap_at
+from ..dispatch.codegen import positions
+from ..errors import GradientError
+from ..observe import SAVED, Observer, gate, watched, watching
+from ..provided import provide
+from ..registry import per_operation
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 Take = Callable[[Tensor], "Packed"]
@@ -564,29 +565,6 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     node.cells = tuple(cells)
 
 
-def output_info(node: Node) -> tuple[OutputInfo, ...]:
-    """Shape, dtype and device of the outputs of a node, where it knows them."""
-    if type(node) is AccumulateGrad:
-        leaf = node.variable
-        if leaf is not None:
-            return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
-    elif isinstance(node, MultiNode):
-        found = [e.output for _, e in sorted(node.outputs.items())]
-        if len(found) == len(node.picks) and None not in found:
-            return tuple(f[0] for f in found if f is not None)
-    else:
-        e = getattr(node, "extra", None)
-        if e is not None and e.output is not None:
-            return (e.output[0],)
-        if "ans" in node.rule.plan and node.saved is not None:
-            ans = show(node, "ans")
-            return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
-    raise RuntimeError(
-        f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
-        "which notes it."
-    )
-
-
 def note_output(t: Tensor) -> None:
     """Let the node of `t` know what `t` is like."""
     node = t._node
@@ -601,3 +579,11 @@ def note_output(t: Tensor) -> None:
                 else t._array
             )
             e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), wrap_at(t, value)
+
+
+def saved_tensor(node: Node, name: str) -> SavedTensor:
+    """What `node` saved under this name, for hooks of its own."""
+    return SavedTensor(partial(pack_saved, node, name))
+
+
+provide(graph, show=show, saved_tensor=saved_tensor)

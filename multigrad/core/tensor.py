@@ -18,12 +18,12 @@ from ..errors import GradientError, kind
 from ..provided import wanted
 from ..tracebacks import fold
 from . import imported, level, showing
+from .aliasing import WHOLE, Step, ViewSpec, refresh
+from .array_protocols import Leaving
 from .computed import mark
 from .conversions import conversion
 from .element import Element, host_of, is_array
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
-from .layout import WHOLE, Step, ViewSpec, refresh
-from .leaving import Leaving
 from .level import Layer, Run
 
 _new = object.__new__

@@ -1,0 +1,84 @@
+"""One backward pass, as the nodes and hooks that it meets see it. `backward/run.py` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..observe import Observer
+from .graph import AccumulateGrad, Node
+from .tensor import Tensor
+
+
+class Pass:
+    """One backward pass: what it keeps, where it stops, what it returns.
+
+    like     one of the outputs: a Tensor of the level whose graph is differentiated
+    roots    where it starts, with the gradients there; set when it does
+    keep     whether saved values stay for another pass
+    create   whether the pass itself is recorded
+    raw      whether every value of the pass so far is a raw array. A user's function or hook may
+             bring in a layer, which ends that
+    targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the
+             leaves
+    needed   the nodes on the way to a target; None: all
+    through  whether leaves that are no targets accumulate, too, and the pass goes on behind the
+             targets
+    into     whether leaves among the targets accumulate
+    leaves   whether every target is a leaf. A leaf takes its gradient and passes nothing on
+    every    whether the targets are all the leaves of their transformation. Then every node leads
+             to a target
+    reached  the nodes that run; set where the order is asked for (run_in_order)
+    groups   the state of hooks on several Tensors; set there, too
+    found    what was computed again for this pass, by the checkpoint it belongs to; set where there
+             is one
+    told     the observers that are told of each node
+    """
+
+    __slots__ = (
+        "create",
+        "every",
+        "found",
+        "groups",
+        "into",
+        "keep",
+        "leaves",
+        "like",
+        "needed",
+        "raw",
+        "reached",
+        "roots",
+        "targets",
+        "through",
+        "told",
+    )
+    found: Any
+    groups: dict[Any, Any]
+    reached: set[Node]
+    roots: Sequence[tuple[Node, Any]]
+
+    def __init__(
+        self,
+        like: Tensor,
+        keep: bool,
+        create: bool,
+        targets: dict[Node, Any] | None,
+        others: bool = False,
+        every: bool = False,
+    ) -> None:
+        self.like = like
+        self.keep = keep
+        self.create = create
+        self.targets = targets
+        self.needed: set[Node] | None = None
+        self.through = others
+        self.into = False
+        self.leaves = every or (
+            targets is not None
+            and not others
+            and all(type(node) is AccumulateGrad for node in targets)
+        )
+        self.every = every
+        elem = like._elem
+        self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
+        self.told: tuple[Observer, ...] = ()
