@@ -382,7 +382,7 @@ def jax_raw(x64: bool = True) -> Iterator[Any]:
                 "jax",
                 jax.numpy,
                 (jax.Array,),
-                kernels={"device": lambda xp, x: None, "truth": lambda xp, x: None},
+                kernels={"device": lambda xp, x: None, "concrete_bool": lambda xp, x: None},
             )
         )
 

@@ -613,7 +613,7 @@ def _result(
         return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     if not isinstance(g, Layer):
         host = t._elem.host
-        g = host.place(host.xp, g, innermost(t))
+        g = host.place_like(host.xp, g, innermost(t))
     return mark(wrap_at(t, g))
 
 
@@ -623,7 +623,7 @@ def _result(
 # library's arrays can. The result of a pass need not be one. It may be the gradient of two
 # arguments at once, a broadcast, or the cotangent that the user gave. So it is copied before the
 # user gets it. No copy is made where the reference count proves that the array has no other holder,
-# as in the kernel `own`, which makes a leaf's `.grad`.
+# as in the kernel `take_ownership`, which makes a leaf's `.grad`.
 
 
 def owned(values: list[Any], like: Any) -> Any:
@@ -644,10 +644,10 @@ def owned(values: list[Any], like: Any) -> Any:
         return values.pop()
     del x
     if not host.mutable:
-        return host.place(
+        return host.place_like(
             host.xp, values.pop(), innermost(like) if isinstance(like, Layer) else like
         )
-    return host.own(host.xp, values.pop(), None)
+    return host.take_ownership(host.xp, values.pop(), None)
 
 
 def _owned_tensor(values: list[Any]) -> Any:

@@ -102,7 +102,7 @@ def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:
         return t
     holder = cell.holder() if cell.holder is not None else None
     host = t._elem.host
-    array = host.own(host.xp, t._array, None if holder is None else innermost(holder))
+    array = host.take_ownership(host.xp, t._array, None if holder is None else innermost(holder))
     return t.clone() if p.create else wrap_at(t, array)
 
 

@@ -169,7 +169,8 @@ class Location:
         ):
             return False
         return array is root._array or (
-            not isinstance(root._array, Layer) and bool(host.shared(host.xp, array, root._array))
+            not isinstance(root._array, Layer)
+            and bool(host.shares_memory(host.xp, array, root._array))
         )
 
 
@@ -256,7 +257,7 @@ def _is_by_rows(root: Any) -> bool:
         not host.mutable
         or inner.shape != root.shape
         or isinstance(inner, host.scalars)
-        or bool(host.dense(host.xp, inner))
+        or bool(host.is_c_contiguous(host.xp, inner))
     )
 
 

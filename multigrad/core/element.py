@@ -43,20 +43,20 @@ class Host:
         "_bound",
         "admit",
         "assign",
-        "at_once",
         "backend",
         "constant",
-        "dense",
         "device",
+        "eagerly",
         "elements",
         "fixed",
+        "is_c_contiguous",
         "mutable",
         "name",
         "order",
-        "own",
-        "place",
+        "place_like",
         "scalars",
-        "shared",
+        "shares_memory",
+        "take_ownership",
         "write",
         "xp",
     )
@@ -73,12 +73,14 @@ class Host:
         self.elements: dict[Any, Element] = {}
         self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
         self.assign: Callable[..., Any] = backend.kernel("assign")
-        self.at_once: Callable[..., Any] = backend.kernel("at_once")
-        self.dense: Callable[..., Any] = backend.kernel("dense") if self.mutable else _always
+        self.eagerly: Callable[..., Any] = backend.kernel("eagerly")
+        self.is_c_contiguous: Callable[..., Any] = (
+            backend.kernel("is_c_contiguous") if self.mutable else _always
+        )
         self.order: Callable[..., Any] = backend.kernel("order")
-        self.own: Callable[..., Any] = backend.kernel("own")
-        self.shared: Callable[..., Any] = backend.kernel("shared")
-        self.place: Callable[..., Any] = backend.kernel("place")
+        self.take_ownership: Callable[..., Any] = backend.kernel("take_ownership")
+        self.shares_memory: Callable[..., Any] = backend.kernel("shares_memory")
+        self.place_like: Callable[..., Any] = backend.kernel("place_like")
         self.constant: Callable[..., Any] = backend.kernel("constant")
         self.device: Callable[..., Any] = backend.kernel("device")
         self.write: Callable[..., Any] = backend.kernel("write")

@@ -298,7 +298,7 @@ class Tensor(Leaving):
         host = self._elem.host
         if not host.mutable and not isinstance(value._array, Layer):
             # raises for a tracer from inside a trace
-            host.own(host.xp, value._array, self._innermost())
+            host.take_ownership(host.xp, value._array, self._innermost())
         self._own_cell().grad = value
 
     @grad.deleter

@@ -396,8 +396,8 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
     # of memory in row-major order it is a view for sure; the general path asks
     if op.view == "layout":
         yield (
-            f"        if _p and (not _p.host.dense(_p.xp, {x.value}) or type({x.name}) is "
-            "_View and not _p.host.mutable):"
+            f"        if _p and (not _p.host.is_c_contiguous(_p.xp, {x.value}) or "
+            f"type({x.name}) is _View and not _p.host.mutable):"
         )
         yield "            _p = False"
     yield "    else:"

@@ -207,7 +207,7 @@ class _Argument:
         for cell in self.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
         arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
-        afresh = self.host.backend.kernel("afresh")
+        afresh = self.host.backend.kernel("fresh")
         return put_together(
             self.shell, iter([afresh(self.host.xp, a) for a in arrays]), afresh=True
         )

@@ -54,7 +54,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
         if not p.create and not layered and (before is None or before._elem.run is None):
             if before is None:
                 host = leaf._elem.host
-                cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
+                cell.grad = _plain(host.take_ownership(host.xp, box.pop(), leaf._array), leaf)
             else:
                 _add_in_place(before, box.pop())
         else:
@@ -89,12 +89,12 @@ def outer_leaf(g: Layer) -> str:
 
 def keepable(holder: Tensor, value: Any) -> None:
     """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from
-    outside its trace. Immutable libraries' `own` knows.
+    outside its trace. Immutable libraries' `take_ownership` knows.
     """
     host = holder._elem.host
     x = innermost(value)
     if not host.mutable and not isinstance(x, Layer):
-        host.own(host.xp, x, innermost(holder))
+        host.take_ownership(host.xp, x, innermost(holder))
 
 
 def _plain(array: Any, leaf: Tensor) -> Tensor:
@@ -130,5 +130,5 @@ def _add_in_place(before: Tensor, g: Any) -> None:
         from .views import unwritable
 
         raise unwritable(before, "adding to .grad", error) from error
-    before._array = total if host.mutable else host.own(host.xp, total, before._array)
+    before._array = total if host.mutable else host.take_ownership(host.xp, total, before._array)
     note_write(before._cell)

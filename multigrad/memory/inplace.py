@@ -394,7 +394,7 @@ def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
     ):
         return False
     host = t._elem.host
-    xp, truth = host.xp, host.backend.kernel("truth")  # None where values are not known
+    xp, truth = host.xp, host.backend.kernel("concrete_bool")  # None where values are not known
     return truth(xp, xp.all(mask)) is True and truth(xp, xp.all(xp.isfinite(t._array))) is False
 
 

@@ -390,7 +390,7 @@ def shown(base: Any, view: ViewSpec) -> Any:
         out = general(op, inner)
     else:
         host = base._elem.host
-        out = host.at_once(host.xp, base._array, lambda: run_raw(op, inner, host))
+        out = host.eagerly(host.xp, base._array, lambda: run_raw(op, inner, host))
     return out if output is None or op.outputs == () else out[output]
 
 

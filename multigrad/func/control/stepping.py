@@ -104,7 +104,7 @@ def _in_place(
 def _views(host: Host, xs: list[Any], carry: list[Any]) -> bool:
     """Whether a part of an array is known to be written by what is written to it."""
     x = _room(host, (*carry, *xs, None)[0], (2,)) if carry or xs else host.xp.empty((2,))
-    return bool(host.shared(host.xp, x[0, ...], x))
+    return bool(host.shares_memory(host.xp, x[0, ...], x))
 
 
 def _room(host: Host, x: Any, axes: tuple[int, ...]) -> Any:

@@ -32,7 +32,8 @@ def known(x: Any) -> bool:
     at = innermost(x)
     host = element_of(at).host
     return (
-        host.backend.kernel("truth")(host.xp, at if element_of(at).bool else at == at) is not None
+        host.backend.kernel("concrete_bool")(host.xp, at if element_of(at).bool else at == at)
+        is not None
     )
 
 
