@@ -49,7 +49,7 @@ from .core.foreign_names import hint as _hint
 from .core.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .core.tensor import Tensor
 from .core.tensor import element_of as _element_of
-from .dispatch.creation import asarray, default_host, tensor, use_backend
+from .dispatch.creation import asarray, default_library, tensor, use_backend
 from .namespace import Namespace as _Namespace
 from .tracebacks import entry as _entry
 from .tracebacks import fold as _fold
@@ -97,8 +97,12 @@ def namespace(backend: Any) -> NamespaceProtocol:
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a
     known library.
     """
-    host = _element.host_named(backend) if isinstance(backend, str) else _element_of(backend).host
-    bound: NamespaceProtocol = host.bound
+    library = (
+        _element.library_named(backend)
+        if isinstance(backend, str)
+        else _element_of(backend).library
+    )
+    bound: NamespaceProtocol = library.bound
     return bound
 
 
@@ -133,7 +137,7 @@ class _Dispatcher:
         """What users call."""
         return [
             name
-            for name in dir(getattr(default_host().bound, self._prefix))
+            for name in dir(getattr(default_library().bound, self._prefix))
             if not name.startswith("_")
         ]
 
@@ -169,7 +173,7 @@ def _lookup(name: str) -> tuple[Any, bool]:
     op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
         return function_of(op), True
-    found: Any = default_host().bound
+    found: Any = default_library().bound
     for part in name.split("."):
         found = getattr(found, part)
     return (_Dispatcher(name), True) if isinstance(found, _Namespace) else (found, False)
@@ -225,5 +229,5 @@ def _missing(name: str) -> AttributeError:
 
 def __dir__() -> list[str]:
     """What users call: names of this module, and operations that are no means of others."""
-    names = {name for name in dir(default_host().bound) if not name.startswith("_")}
+    names = {name for name in dir(default_library().bound) if not name.startswith("_")}
     return sorted({*__all__, *names, "__version__", "__doc__", "__all__"})

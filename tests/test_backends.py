@@ -126,7 +126,7 @@ def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
     ):
         x.strides
     object.__setattr__(
-        x._elem.host.backend, "attributes", {"strides": lambda t: (t.array.strides, t.shape)}
+        x._elem.library.backend, "attributes", {"strides": lambda t: (t.array.strides, t.shape)}
     )
     try:
         assert x.strides == ((8,), (3,)) and "strides" in dir(x)
@@ -134,7 +134,7 @@ def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
             mg.asarray([1.0], backend="strict"), "strides"
         )
     finally:
-        object.__setattr__(x._elem.host.backend, "attributes", {})
+        object.__setattr__(x._elem.library.backend, "attributes", {})
 
 
 # ----- NumPy: functions -----
@@ -524,7 +524,7 @@ def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
     default = kernels.DEFAULTS
     x = np.ones((2, 2))
     assert default["take_ownership"](XP, x, x) is not x
-    assert default["place"](XP, x, x) is x
+    assert default["place_like"](XP, x, x) is x
     assert default["constant"](XP, 2.0, np.float32, None).dtype == np.float32
     assert default["device"](XP, x) == "cpu"
     assert default["device"](XP, object()) is None

@@ -92,11 +92,11 @@ class TestWhatIsMissing:
             assert list(found.lacks()) == ["data_dependent"]
 
     def test_the_namespace_says_so(self) -> None:
-        from multigrad.core.element import Host
+        from multigrad.core.element import Library
         from multigrad.inspection import Info
 
         there = Info(
-            Host(
+            Library(
                 mg.Backend(
                     "told",
                     SimpleNamespace(),

@@ -251,7 +251,7 @@ class TestRedeclaring:
         assert type(xp.linalg.slogdet(xp.eye(2))) is before
 
 
-@pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.Extra])
+@pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.NodeHooks])
 def test_docstrings_name_the_fields_that_there_are(kind):
     described = {
         line.split("  ")[0].strip()

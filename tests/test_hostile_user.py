@@ -81,7 +81,7 @@ def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_tangents_at_ties_are_the_adjoint_of_the_gradients(name: str, keepdims: bool) -> None:
-    xp: Any = mg.namespace("numpy")._host.xp
+    xp: Any = mg.namespace("numpy")._library.xp
     x, t = (
         np.asarray([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]),
         np.asarray([[1.0, 10.0, 100.0], [2.0, 3.0, 7.0]]),

@@ -34,7 +34,7 @@ from multigrad.observe import (
     WRITE,
     Observer,
 )
-from multigrad.tools.graphs.noting import noted
+from multigrad.tools.graphs.provenance import noted
 
 ALL = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE, LABEL})
 

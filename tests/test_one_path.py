@@ -367,4 +367,4 @@ def test_a_name_of_the_module_is_looked_up_once_and_follows_an_override(cube):
 
 
 def test_types_of_arrays_are_known_by_their_library():
-    assert element.by_type[np.ndarray] is leaf(A)._elem.host is element.by_type[np.float64]
+    assert element.by_type[np.ndarray] is leaf(A)._elem.library is element.by_type[np.float64]

@@ -214,9 +214,9 @@ class TestUnusedOutputs:
 
     def test_a_rule_of_a_backend(self, monkeypatch):
         declare_parts()
-        host = mg.namespace("numpy").zeros(1)._elem.host
+        library = mg.namespace("numpy").zeros(1)._elem.library
         monkeypatch.setitem(
-            host.backend.rules,
+            library.backend.rules,
             "t.parts",
             {"x": lambda xp, g_cubes, g_sums, x: 30 * x * x * g_cubes + g_sums[:, None]},
         )

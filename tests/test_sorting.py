@@ -192,7 +192,7 @@ class TestResiduals:
         )
 
     def test_rules_run_by_hand(self, declared):
-        xp = mg.namespace("numpy").zeros(1)._elem.host.xp
+        xp = mg.namespace("numpy").zeros(1)._elem.library.xp
         (g,) = codegen.vjp(registry.OPS["t.sorted"], xp, [X, -1], np.sort(X), WEIGHTS, (True,))
         np.testing.assert_array_equal(g, expected())
 

@@ -14,10 +14,10 @@ from multigrad.core.element import is_array
 from multigrad.core.level import Layer, Run
 from multigrad.core.tensor import stopped
 from multigrad.dispatch.general import carried_out
-from multigrad.layers.immutable import Immutable
+from multigrad.layers.value_layer import ValueLayer
 
 
-class Logged(Immutable):
+class Logged(ValueLayer):
     """An array that notes the names of the operations on it."""
 
     __slots__ = ()

@@ -251,11 +251,11 @@ def classes() -> Drawing:
     rows = (
         ("core.level", "Layer", "stands for an array, at a level"),
         ("core.surface", "Surface", "has the operators and methods of the table"),
-        ("core.array_protocols", "Leaving", "describes the array and lets its values out"),
+        ("core.array_protocols", "ArrayProtocols", "describes the array and lets its values out"),
         ("core.tensor", "Tensor", "records a graph"),
         ("core.tensor", "View", "shares the memory of a base"),
         ("core.tensor", "Data", "x.data where arrays are immutable"),
-        ("layers.immutable", "Immutable", "takes a new value in the place of a write"),
+        ("layers.value_layer", "ValueLayer", "takes a new value in the place of a write"),
         ("layers.dual", "Dual", "carries a tangent: jvp"),
         ("layers.batched", "Batched", "holds all examples at once: vmap"),
         ("extend", "Layer", "base of layers that others write"),
@@ -270,7 +270,7 @@ def classes() -> Drawing:
         x = 20.0 if base is None else base[0] + 32
         fill = (
             (BLUE if "core" in module else GREEN)
-            if any(c.__name__ in ("Tensor", "Immutable") for c in cls.__mro__)
+            if any(c.__name__ in ("Tensor", "ValueLayer") for c in cls.__mro__)
             else PLAIN
         )
         if base is not None:
@@ -461,7 +461,7 @@ def observers() -> Drawing:
         ("tools.report.watch", "RunObserver", "the report of a run"),
         ("tools.breaks.watch", "BreakObserver", "detect_breaks"),
         ("autograd.anomaly_mode", "_Anomaly", "anomaly mode"),
-        ("tools.graphs.noting", "_Notes", "record_lines, label"),
+        ("tools.graphs.provenance", "_Notes", "record_lines, label"),
         ("memory.saved", "Pair", "saved-tensor hooks"),
         ("func.checkpoint", "_Call", "checkpoint"),
         ("memory.old_values", "OldValues", "allow_mutation_on_saved_tensors"),

@@ -221,7 +221,7 @@ def _refuse_nan(node: Node, found: Any) -> None:
 def _has_nan(node: Node, x: Any) -> bool:
     if x is None:
         return False
-    xp = node.host.xp
+    xp = node.library.xp
     found = xp.any(xp.isnan(x))
     try:
         return bool(found)

@@ -55,7 +55,7 @@ def _message(output: int, number: int, found: Any, expected: Any, forward: bool 
 
 
 def _stacked(like: Tensor, parts: Sequence[Any]) -> Any:
-    return like._elem.host.xp.stack([p.array for p in parts])
+    return like._elem.library.xp.stack([p.array for p in parts])
 
 
 def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
@@ -112,7 +112,7 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
         expected = [moved(func, inputs, x, v) for v in vectors]
         run = Run("gradcheck")
         try:
-            pairs = moved(func, inputs, x, batch(x._elem.host.xp.stack(vectors), run))
+            pairs = moved(func, inputs, x, batch(x._elem.library.xp.stack(vectors), run))
             found = [None if t is None else examples(t, run, 2) for _, t in pairs]
         except RuntimeError as error:
             raise GradcheckError(

@@ -201,4 +201,4 @@ def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
 
 def _zero(x: Any) -> Any:
     with outside():
-        return x._elem.host.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0
+        return x._elem.library.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0

@@ -197,7 +197,7 @@ _constants: dict[Any, Any] = {}
 
 
 def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """`value` as a 0-d array on its device, remembered: each new one is a copy from the host."""
+    """`value` as a 0-d array on its device, remembered: each new one is a copy from the library."""
     if device is None:
         device = cp.cuda.Device()
     key = (repr(value), type(value), dtype, device.id)

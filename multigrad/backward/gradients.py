@@ -98,7 +98,7 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
         info, like = noted.output
         t = wrap_at(
             like,
-            like._elem.host.xp.broadcast_to(like._array, info.shape)
+            like._elem.library.xp.broadcast_to(like._array, info.shape)
             if not isinstance(like._array, Layer)
             else like._array,
         )
@@ -142,12 +142,12 @@ def seed(t: Tensor, shared: bool = False) -> Any:
             f"grad can be implicitly created only for real scalar outputs but got {t.dtype}. "
             "Take a real number of it: xp.real(), xp.imag() or xp.abs()."
         )
-    host, x = t._elem.host, innermost(t)
+    library, x = t._elem.library, innermost(t)
     if shared and not shape and type(t._node) is Node:
-        return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, x))
+        return library.constant(library.xp, 1, t._elem.dtype, library.device(library.xp, x))
     if isinstance(t._array, Layer):  # the same for all examples
-        return host.xp.ones(shape, dtype=t._elem.dtype, device=host.device(host.xp, x))
-    return host.xp.ones_like(x)
+        return library.xp.ones(shape, dtype=t._elem.dtype, device=library.device(library.xp, x))
+    return library.xp.ones_like(x)
 
 
 def check_gradient(t: Tensor, g: Any, i: int) -> Any:
@@ -172,10 +172,10 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
             f"output[{i}] has a shape of {tuple(t.shape)}."
         )
     elem = element_of(g)
-    if elem.host is not t._elem.host:
+    if elem.library is not t._elem.library:
         raise GradientError(
-            f"Mismatch in backend: grad_output[{i}] is of {elem.host.name!r} and output[{i}] of "
-            f"{t._elem.host.name!r}. Convert it with .to_backend({t._elem.host.name!r})."
+            f"Mismatch in backend: grad_output[{i}] is of {elem.library.name!r} and output[{i}] of "
+            f"{t._elem.library.name!r}. Convert it with .to_backend({t._elem.library.name!r})."
         )
     if elem is t._elem.base:
         return g
@@ -185,7 +185,7 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
             f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {elem.dtype} and "
             f"output[{i}] has a dtype of {t.dtype}."
         )
-    return elem.host.bound.astype(g, t.dtype)
+    return elem.library.bound.astype(g, t.dtype)
 
 
 def _renamed(old: str, value: Any, new: str, given: Any) -> Any:
@@ -277,7 +277,7 @@ def backward(
             if isinstance(t, Tensor):
                 t.retain_grad()
         p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
-        p.into = True
+        p.accumulate_targets = True
         _accumulated(roots, p)
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -596,10 +596,10 @@ def _result(
     if found[-1] is None:
         found.pop()
         if materialize and isinstance(t, Tensor):
-            host = t._elem.host
+            library = t._elem.library
             with level.outside():
-                zeros: Tensor = host.bound.zeros_like(t)
-            return zeros.requires_grad_() if p.create else zeros
+                zeros: Tensor = library.bound.zeros_like(t)
+            return zeros.requires_grad_() if p.create_graph else zeros
         if not allow_unused:
             raise GradientError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the "
@@ -612,8 +612,8 @@ def _result(
     if isinstance(g, Layer) and g._level >= t._level:
         return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     if not isinstance(g, Layer):
-        host = t._elem.host
-        g = host.place_like(host.xp, g, innermost(t))
+        library = t._elem.library
+        g = library.place_like(library.xp, g, innermost(t))
     return mark(wrap_at(t, g))
 
 
@@ -639,15 +639,15 @@ def owned(values: list[Any], like: Any) -> Any:
         layered = _owned_tensor if isinstance(x, Tensor) else _owned_layer
         del x
         return layered(values)
-    host = element_of(x).host
-    if isinstance(x, host.scalars) and isinstance(like, host.scalars):
+    library = element_of(x).library
+    if isinstance(x, library.scalars) and isinstance(like, library.scalars):
         return values.pop()
     del x
-    if not host.mutable:
-        return host.place_like(
-            host.xp, values.pop(), innermost(like) if isinstance(like, Layer) else like
+    if not library.mutable:
+        return library.place_like(
+            library.xp, values.pop(), innermost(like) if isinstance(like, Layer) else like
         )
-    return host.take_ownership(host.xp, values.pop(), None)
+    return library.take_ownership(library.xp, values.pop(), None)
 
 
 def _owned_tensor(values: list[Any]) -> Any:

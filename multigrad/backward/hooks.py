@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..core.graph import Extra, GradCell, Node, Pick, RemovableHandle, extra, watch
+from ..core.graph import GradCell, Node, NodeHooks, OutputNode, RemovableHandle, extra, watch
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, element_of, peeled, wrap_at
 from ..errors import GradientError, kind
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _retaining = threading.Lock()
 
 
-def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
+def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
     """Pass the gradient of a Tensor through its hooks and store it if the Tensor retains it.
 
     None: it is an output that was not used.
@@ -44,7 +44,7 @@ def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
     return _hidden(t, p)
 
 
-def run_prehooks(e: Extra, g: Any, p: Pass) -> Any:
+def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
     """Pass the gradients of all outputs of a node through its prehooks: `g` is one, or a tuple of
     them.
     """
@@ -55,7 +55,7 @@ def run_prehooks(e: Extra, g: Any, p: Pass) -> Any:
     return found if isinstance(g, tuple) else found[0]
 
 
-def run_posthooks(node: Node, e: Extra, found: Any, g: Any, p: Pass) -> Any:
+def run_posthooks(node: Node, e: NodeHooks, found: Any, g: Any, p: Pass) -> Any:
     """Pass what the rule of a node returned through its posthooks, which see None for a constant
     operand.
     """
@@ -70,7 +70,7 @@ def run_posthooks(node: Node, e: Extra, found: Any, g: Any, p: Pass) -> Any:
     return result[0] if single else result
 
 
-def run_post_accumulate(e: Extra, leaf: Tensor) -> None:
+def run_post_accumulate(e: NodeHooks, leaf: Tensor) -> None:
     """Call the hooks that follow the accumulation into a leaf; they get the leaf and return
     nothing.
     """
@@ -93,7 +93,11 @@ def _hidden(t: Any, p: Pass) -> Any:
     made.
     """
     t = peeled(t, p.like._level)
-    return t._array if isinstance(t, Tensor) and t._level == p.like._level and not p.create else t
+    return (
+        t._array
+        if isinstance(t, Tensor) and t._level == p.like._level and not p.create_graph
+        else t
+    )
 
 
 def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:
@@ -101,9 +105,11 @@ def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:
     if isinstance(t._array, Layer):
         return t
     holder = cell.holder() if cell.holder is not None else None
-    host = t._elem.host
-    array = host.take_ownership(host.xp, t._array, None if holder is None else innermost(holder))
-    return t.clone() if p.create else wrap_at(t, array)
+    library = t._elem.library
+    array = library.take_ownership(
+        library.xp, t._array, None if holder is None else innermost(holder)
+    )
+    return t.clone() if p.create_graph else wrap_at(t, array)
 
 
 def _replaced(hook: Any, result: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -133,8 +139,8 @@ def _checked(hook: Any, result: Any, before: Tensor | None) -> Tensor:
         raise GradientError(f"hook '{_name(hook)}' has changed the size of value")
     if element_of(result) is not before._elem.base:
         raise GradientError(
-            f"hook '{_name(hook)}' has changed the type of value (was {before._elem.host.name} "
-            f"{before.dtype} got {element_of(result).host.name} {element_of(result).dtype})"
+            f"hook '{_name(hook)}' has changed the type of value (was {before._elem.library.name} "
+            f"{before.dtype} got {element_of(result).library.name} {element_of(result).dtype})"
         )
     return result  # type: ignore[return-value]
 
@@ -163,7 +169,7 @@ class Group:
             RemovableHandle(extra(node).hooks, Member(self, i)) for i, node in enumerate(nodes)
         ]
         for node in nodes:
-            watch(node.next if type(node) is Pick else node)
+            watch(node.next if type(node) is OutputNode else node)
 
     def arrived(self, number: int, t: Any, p: Pass) -> None:
         """Note the gradient of Tensor `number`."""
@@ -173,7 +179,9 @@ class Group:
         state = p.groups.get(self)
         if state is None:
             pending = sum(
-                1 for node in self.nodes if (node.next if type(node) is Pick else node) in p.reached
+                1
+                for node in self.nodes
+                if (node.next if type(node) is OutputNode else node) in p.reached
             )
             state = p.groups[self] = [pending if self.every else 1, [None] * len(self.nodes)]
         state[0] -= 1

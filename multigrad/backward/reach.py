@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..core.graph import AccumulateGrad, Node, Pick
+from ..core.graph import AccumulateGrad, Node, OutputNode
 
 if TYPE_CHECKING:
     from ..core.passes import Pass
@@ -74,7 +74,7 @@ def survey(
         return None
     needed = set(targets)
     for target in targets:
-        if type(target) is Pick:  # its node runs the hooks of all outputs
+        if type(target) is OutputNode:  # its node runs the hooks of all outputs
             needed.update(filter(None, (ref() for ref in target.next.picks if ref is not None)))
     for node in sorted(seen, key=_number):
         parents = node.next

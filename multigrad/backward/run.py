@@ -18,7 +18,7 @@ from ..core.graph import (
     CustomNode,
     MultiNode,
     Node,
-    Pick,
+    OutputNode,
     added,
     check_versions,
     watched,
@@ -40,7 +40,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     Most nodes are the next to run as soon as their child has: they are followed without touching
     the heap.
     """
-    keep, targets, needed = p.keep, p.targets, p.needed
+    keep, targets, needed = p.retain_graph, p.targets, p.needed
     inner = None if p.leaves else targets  # which may be nodes on the way
     timed = len(p.told) == 1 and p.told[0].timed is not None
     direct, lift = (False, _timed) if timed else (p.raw, _lifted)
@@ -94,7 +94,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 g = astype(g, narrow.pop(node))
         kind = type(node)
         if kind is not plain:
-            if kind is leaf and node.extra is None and inner is None and not p.into:
+            if kind is leaf and node.extra is None and inner is None and not p.accumulate_targets:
                 if targets is not None:
                     if node in targets:
                         targets[node] = g
@@ -116,7 +116,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         else:
             if inner is not None and node in inner:
                 inner[node] = g
-                if not p.through and (needed is None or not _leads_on(node, needed)):
+                if not p.accumulate_others and (needed is None or not _leads_on(node, needed)):
                     node = None
                     continue
             saved = node.saved
@@ -193,7 +193,7 @@ def _pass_on(
     """
     if type(node) is Node:
         found: Any = None if node.rule.single else (None,) * len(node.next)
-        if not p.keep and node.rule.saves:
+        if not p.retain_graph and node.rule.saves:
             node.saved = node.cells = None
     else:
         found = step(node, type(node), [None], p, heap, buffers)
@@ -219,7 +219,7 @@ def step(
 
     Returns what its rule returned, or STOP.
     """
-    if kind is Pick:
+    if kind is OutputNode:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
     if not p.told:
@@ -233,7 +233,7 @@ def step(
         node=node,
     )
     found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
-    if found is not STOP and not p.keep and node.rule.saves:
+    if found is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None
     return found
 
@@ -252,7 +252,9 @@ def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
     if p.targets is not None and not _reported(node, box[0], p):
         return STOP
     if kind is AccumulateGrad:
-        if p.targets is None or (p.into if node in p.targets else p.through):
+        if p.targets is None or (
+            p.accumulate_targets if node in p.targets else p.accumulate_others
+        ):
             _finish(node, box, p)  # type: ignore[arg-type]
         return STOP
     found = execute(node, box[0], p)
@@ -271,10 +273,10 @@ def _reported(node: Node, g: Any, p: Pass) -> bool:
             if pick is not None and pick in targets:
                 targets[pick] = gradient
         return p.needed is None or node in p.needed
-    if node not in targets or (p.into and type(node) is AccumulateGrad):
+    if node not in targets or (p.accumulate_targets and type(node) is AccumulateGrad):
         return True
     targets[node] = g
-    return p.through or (p.needed is not None and _leads_on(node, p.needed))
+    return p.accumulate_others or (p.needed is not None and _leads_on(node, p.needed))
 
 
 def execute(node: Node, g: Any, p: Pass) -> Any:
@@ -296,17 +298,17 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
         g = None
         found = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
-        found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
+        found = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
     else:
         if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
-            found = rule.vjp(node.host.xp, g, *saved)
+            found = rule.vjp(node.library.xp, g, *saved)
         elif p.told and type(node) is not Node:
             # what the rule calls is told apart from what hooks call
             found = observe.within(_lifted, node, saved, g, p)
         else:
             found = _lifted(node, saved, g, p)
     # who observes sees the saved arrays freed after the node, see step
-    if not p.keep and rule.saves and not p.told:
+    if not p.retain_graph and rule.saves and not p.told:
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
         refuse_none(rule)
@@ -337,7 +339,7 @@ def _leads_on(node: Node, needed: set[Node]) -> bool:
     )
 
 
-def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
+def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
     node = pick.next
     if node not in buffers:
         buffers[node] = [None] * len(node.picks)
@@ -352,7 +354,7 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     itself a layer.
     """
     rule = node.rule
-    if p.create:
+    if p.create_graph:
         given = [
             _recorded(node, value, source, p)
             for value, source in zip(saved, rule.sources, strict=True)
@@ -367,17 +369,17 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
             for value, source in zip(saved, rule.sources)
         ]
     else:
-        return rule.vjp(node.host.xp, g, *saved)
+        return rule.vjp(node.library.xp, g, *saved)
     if not isinstance(g, Layer):
         g = lifted(g)
     # what the rule makes must not count as made inside a transformation that runs now, of which the
     # node knows nothing
     token = go_outside(None)
     try:
-        found = rule.vjp(node.host.bound, g, *given)
+        found = rule.vjp(node.library.bound, g, *given)
     finally:
         come_back(token)
-    if p.create:
+    if p.create_graph:
         return found
     if rule.single:
         return strip(found) if isinstance(found, Tensor) else found
@@ -451,7 +453,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
-    if p.targets is not None and p.needed is None and not p.through and not p.every:
+    if p.targets is not None and p.needed is None and not p.accumulate_others and not p.every:
         p.needed = survey(roots, p.targets, p.leaves)
         if p.needed is not None:
             # an output that leads to no target keeps its graph
@@ -466,7 +468,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     outer = current.get()
     try:  # the same at the base level, where these two are all that is set, in a third of the time
         try:
-            if mode is not True or p.create:
+            if mode is not True or p.create_graph:
                 _run_in_mode(BASE, roots, p)
             else:
                 gate.set(OFF)
@@ -478,7 +480,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    variable.turn(p.create)
+    variable.turn(p.create_graph)
     _run_here(roots, p)
 
 

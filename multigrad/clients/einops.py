@@ -31,9 +31,9 @@ class Operations:
         return x.numpy()
 
     def arange(self, start: int, stop: int) -> Any:
-        from ..dispatch.creation import default_host
+        from ..dispatch.creation import default_library
 
-        return default_host().bound.arange(start, stop)
+        return default_library().bound.arange(start, stop)
 
     def shape(self, x: Any) -> tuple[int, ...]:
         return tuple(x.shape)

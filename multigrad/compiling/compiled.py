@@ -272,8 +272,8 @@ class Compiled(Generic[P, R]):
         if taken.unkept is not None:
             self._put_aside(entry, taken.unkept)
             return taken.returned
-        host = taken.host
-        run = host.backend.kernel("compile")(host.xp, taken.program, arena=self._arena)
+        library = taken.library
+        run = library.backend.kernel("compile")(library.xp, taken.program, arena=self._arena)
         variant = Variant(taken.program, run, taken.result, taken.writes, not self._check)
         with self._lock:
             # another thread may have been as fast

@@ -11,7 +11,7 @@ from math import gcd, prod
 from typing import Any
 
 from ..registry import OPS, Op
-from .element import Host, host_named
+from .element import Library, library_named
 from .graph import Node, tick
 from .level import Layer, innermost
 
@@ -161,16 +161,16 @@ class Location:
         What lies behind a place that shows an element several times counts as a copy.
         """
         root = self.memory
-        host: Host = root._elem.host
+        library: Library = root._elem.library
         if (
-            not host.mutable
-            or isinstance(array, host.fixed)
+            not library.mutable
+            or isinstance(array, library.fixed)
             or (self.wide and self.overlaps(self.part))
         ):
             return False
         return array is root._array or (
             not isinstance(root._array, Layer)
-            and bool(host.shares_memory(host.xp, array, root._array))
+            and bool(library.shares_memory(library.xp, array, root._array))
         )
 
 
@@ -251,18 +251,18 @@ def _moves(op: Op) -> bool:
 
 def _is_by_rows(root: Any) -> bool:
     """Whether an array counts as laid out row by row, as `allows` sees it."""
-    host: Host = root._elem.host
+    library: Library = root._elem.library
     inner = innermost(root._array)
     return (
-        not host.mutable
+        not library.mutable
         or inner.shape != root.shape
-        or isinstance(inner, host.scalars)
-        or bool(host.is_c_contiguous(host.xp, inner))
+        or isinstance(inner, library.scalars)
+        or bool(library.is_c_contiguous(library.xp, inner))
     )
 
 
 def _read(x: Any, part: Part) -> Any:
-    return host_named("numpy").xp.read_slices(x, part)
+    return library_named("numpy").xp.read_slices(x, part)
 
 
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
@@ -442,13 +442,13 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
     Where memory cannot be seen, what is computed counts as laid out row by row, and views of it as
     they would be in NumPy.
     """
-    host: Host = x._elem.host
+    library: Library = x._elem.library
     inner = innermost(array)
-    if host.mutable and inner.shape == array.shape:
-        if isinstance(inner, host.scalars):
+    if library.mutable and inner.shape == array.shape:
+        if isinstance(inner, library.scalars):
             return True
         try:
-            host.xp.reshape(inner, reshaped.shape, copy=False)
+            library.xp.reshape(inner, reshaped.shape, copy=False)
         except (ValueError, AttributeError):  # AttributeError: of array_api_strict
             return False
         return True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-class Leaving(Surface):
+class ArrayProtocols(Surface):
     """The part of Tensor, and of other layers, that describes the array and turns it into something
     else.
     """
@@ -80,22 +80,22 @@ class Leaving(Surface):
     @property
     def device(self) -> Any:
         """The device of the array; None where the library does not know it (a JAX tracer)."""
-        host = self._elem.host
-        return host.device(host.xp, self._innermost())
+        library = self._elem.library
+        return library.device(library.xp, self._innermost())
 
     def _innermost(self) -> Any:
         return innermost(self._array)
 
     def clone(self) -> Tensor:
         """A differentiable copy."""
-        copy: Tensor = self._elem.host.bound.asarray(self, copy=True)
+        copy: Tensor = self._elem.library.bound.asarray(self, copy=True)
         return copy
 
     def __dir__(self) -> list[str]:
         """The attributes that there are, without those that only the library's arrays have, or
         Tensors of other backends.
         """
-        given = self._elem.host.backend.attributes
+        given = self._elem.library.backend.attributes
         return [
             name
             for name in object.__dir__(self)
@@ -111,7 +111,7 @@ class Leaving(Surface):
                 f"unsupported version of the Array API standard: {api_version!r}; supported are "
                 f"{', '.join(VERSIONS)}"
             )
-        bound: Namespace = self._elem.host.bound
+        bound: Namespace = self._elem.library.bound
         return bound
 
     def _refuse(self, what: str, fix: str) -> None:
@@ -140,8 +140,8 @@ class Leaving(Surface):
             self._refuse("numpy()", "tensor.detach().numpy()")
             x = self._array
         if not isinstance(x, Layer):
-            host = self._elem.host
-            x = host.backend.kernel("to_numpy")(host.xp, x, False if copy is False else None)
+            library = self._elem.library
+            x = library.backend.kernel("to_numpy")(library.xp, x, False if copy is False else None)
         return np.asarray(x, dtype=dtype, copy=copy)
 
     def _is_constant(self) -> bool:
@@ -149,7 +149,7 @@ class Leaving(Surface):
         integers and booleans have none at any level.
         """
         x: Any = self
-        while isinstance(x, Leaving) and x._differentiates:
+        while isinstance(x, ArrayProtocols) and x._differentiates:
             x = x._array
         return not isinstance(x, Layer)
 
@@ -184,7 +184,9 @@ class Leaving(Surface):
             # the capsule without a version, which every library gives where no version is asked for
             max_version = None
         x = self._exporter()
-        if not copy and not self._elem.host.backend.kernel("exportable")(self._elem.host.xp, x):
+        if not copy and not self._elem.library.backend.kernel("exportable")(
+            self._elem.library.xp, x
+        ):
             if copy is False:
                 raise BufferError(
                     "__dlpack__(copy=False): the memory has negative strides, which not every "
@@ -207,13 +209,13 @@ class Leaving(Surface):
         """The raw array; a scalar of the library, which has no memory to show, as an array."""
         self._check()
         x = self._innermost()
-        return self._elem.host.xp.asarray(x) if isinstance(x, self._elem.host.scalars) else x
+        return self._elem.library.xp.asarray(x) if isinstance(x, self._elem.library.scalars) else x
 
     @conversion
     def item(self) -> bool | int | float | complex:
         """The only element as a Python scalar; the gradient does not follow it."""
         self._look()
-        if isinstance(self._array, Leaving):
+        if isinstance(self._array, ArrayProtocols):
             found: bool | int | float | complex = self._array.item()
             return found
         x = self._array
@@ -223,7 +225,7 @@ class Leaving(Surface):
                 "as by x[0], or call tolist()."
             )
         value: bool | int | float | complex = self._python(
-            self._elem.host.xp.reshape(x, ()) if len(x.shape) else x
+            self._elem.library.xp.reshape(x, ()) if len(x.shape) else x
         )
         return value
 
@@ -245,21 +247,21 @@ class Leaving(Surface):
         return kind(x)
 
     def _is(self, kind: str) -> bool:
-        return bool(self._elem.host.xp.isdtype(self._elem.dtype, kind))
+        return bool(self._elem.library.xp.isdtype(self._elem.dtype, kind))
 
     @conversion
     def tolist(self) -> Any:
         """The values as nested lists of Python scalars."""
         self._look()
-        if isinstance(self._array, Leaving):
+        if isinstance(self._array, ArrayProtocols):
             return self._array.tolist()
-        host = self._elem.host
+        library = self._elem.library
         try:
-            values = host.backend.kernel("to_numpy")(host.xp, self._array)
+            values = library.backend.kernel("to_numpy")(library.xp, self._array)
         except Exception:
             # more elements than the default converts, or a tracer, whose library says best what is
             # wrong with an element
-            return _nested(host.xp, self._array, self._python)
+            return _nested(library.xp, self._array, self._python)
         return values.astype(_PYTHONS.get(values.dtype.char, values.dtype), copy=False).tolist()
 
     def __format__(self, spec: str) -> str:

@@ -1,8 +1,8 @@
 """Backends in use, and their element types.
 
-A `Host` is a Backend with what the engine made of it; an `Element` is one dtype of one host at one
-level. Two arrays with the same Element share library, dtype, realness and level, so the hot path
-tests all of them with one `is`.
+A `Library` is a Backend with what the engine made of it; an `Element` is one dtype of one library
+at one level. Two arrays with the same Element share library, dtype, realness and level, so the hot
+path tests all of them with one `is`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _always(*_: Any) -> bool:
 
 
 @wanted
-def make_bound(host: Host) -> Any:
-    """Make the differentiable namespace of a host. (namespace.py)"""
+def make_bound(library: Library) -> Any:
+    """Make the differentiable namespace of a library. (namespace.py)"""
 
 
 _making = threading.RLock()
 
 
-class Host:
+class Library:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
     __slots__ = (
@@ -109,7 +109,7 @@ class Host:
         return _is_exactly(x, self) and not self.element(x.dtype).opaque
 
     def __repr__(self) -> str:
-        return f"<Host {self.name}>"
+        return f"<Library {self.name}>"
 
 
 class Element:
@@ -137,9 +137,9 @@ class Element:
         "complex",
         "dtype",
         "floating",
-        "host",
         "layered",
         "level",
+        "library",
         "opaque",
         "plans",
         "refusal",
@@ -148,8 +148,8 @@ class Element:
         "wide",
     )
 
-    def __init__(self, host: Host, dtype: Any) -> None:
-        self.host = host
+    def __init__(self, library: Library, dtype: Any) -> None:
+        self.library = library
         self.dtype = dtype
         self.base = self
         self.run: Run | None = None
@@ -158,12 +158,12 @@ class Element:
         self.plans: dict[Any, Any] = {}
         self._families: dict[tuple[Any, bool], dict[Any, Any]] = {(None, False): self.plans}
         self.truth: Element | None = None
-        self.bool = _is(host, dtype, "bool")
-        self.complex = _is(host, dtype, "complex floating")
-        self.floating = self.complex or _is(host, dtype, "real floating")
+        self.bool = _is(library, dtype, "bool")
+        self.complex = _is(library, dtype, "complex floating")
+        self.floating = self.complex or _is(library, dtype, "real floating")
         # no dtype of the standard
-        self.opaque = not (self.floating or self.bool or _is(host, dtype, "integral"))
-        self.refusal = _refusal(host, dtype) if self.opaque else None
+        self.opaque = not (self.floating or self.bool or _is(library, dtype, "integral"))
+        self.refusal = _refusal(library, dtype) if self.opaque else None
         self.wide = _wide(self) if self.floating else None
         if self.wide is not None:
             narrow_seen[0] = True
@@ -187,12 +187,12 @@ class Element:
         layered = isinstance(x, Layer)
         if layered is self.layered and x.dtype == self.dtype:
             return self
-        base: Element = x._elem.base if layered else self.host.element(x.dtype)
+        base: Element = x._elem.base if layered else self.library.element(x.dtype)
         return base.at(self.run, self.level, layered)
 
     def _made_at(self, run: Run, level: int, layered: bool, kind: Any) -> Element:
         found = _new(Element)
-        found.host, found.dtype, found.base = self.host, self.dtype, self
+        found.library, found.dtype, found.base = self.library, self.dtype, self
         found.run, found.level, found.layered, found.truth = run, level, layered, None
         found.bool, found.complex, found.floating, found.opaque = (
             self.bool,
@@ -208,7 +208,7 @@ class Element:
 
     def __repr__(self) -> str:
         return (
-            f"<Element {self.host.name} "
+            f"<Element {self.library.name} "
             f"{self.dtype}{'' if self.run is None else f' of {self.run.name} at {self.level}'}>"
         )
 
@@ -223,14 +223,14 @@ def truth_of(elem: Element) -> Element:
     if elem.bool:
         return elem
     if elem.truth is None:
-        host = elem.host
-        elem.truth = host.element(host.xp.asarray([True]).dtype).at(
+        library = elem.library
+        elem.truth = library.element(library.xp.asarray([True]).dtype).at(
             elem.run, elem.level, elem.layered
         )
     return elem.truth
 
 
-def _refusal(host: Host, dtype: Any) -> str | None:
+def _refusal(library: Library, dtype: Any) -> str | None:
     """Why no Tensor holds Python objects or records: no function of the standard is defined on
     them.
     """
@@ -243,27 +243,27 @@ def _refusal(host: Host, dtype: Any) -> str | None:
         else ("Python objects", "convert it, x.astype('float64')")
     )
     return (
-        f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its "
+        f"a Tensor cannot hold an array of dtype {dtype} (backend {library.name!r}). Its "
         f"elements are {elements}: {fix}."
     )
 
 
-def _is_exactly(x: Any, host: Host) -> bool:
+def _is_exactly(x: Any, library: Library) -> bool:
     """A registered type that says itself what its instances are has none that are exactly of it:
     jax.Array, for example.
     """
     kind = type(x)
-    if kind in host.scalars:
+    if kind in library.scalars:
         return False
     return any(
         kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t))
-        for t in host.backend.array_types
+        for t in library.backend.array_types
     )
 
 
-def _is(host: Host, dtype: Any, kind: str) -> bool:
+def _is(library: Library, dtype: Any, kind: str) -> bool:
     try:
-        return bool(host.xp.isdtype(dtype, kind))
+        return bool(library.xp.isdtype(dtype, kind))
     except (TypeError, ValueError):  # a dtype from outside the standard: opaque
         return False
 
@@ -276,7 +276,7 @@ question.
 
 def _wide(elem: Element) -> Any:
     """float32 for float16, bfloat16 and narrower ones, which the standard does not have."""
-    xp = elem.host.xp
+    xp = elem.library.xp
     try:
         bits = xp.finfo(elem.dtype).bits
     except (TypeError, ValueError, AttributeError):
@@ -284,46 +284,46 @@ def _wide(elem: Element) -> Any:
     return None if bits >= 32 else xp.complex64 if elem.complex else xp.float32
 
 
-_hosts: dict[str, Host] = {}
+_libraries: dict[str, Library] = {}
 # Of no library, whatever is imported later: what stands in keys and shapes need not be looked up
 # each time.
-by_type: dict[type, Host | None] = dict.fromkeys(
+by_type: dict[type, Library | None] = dict.fromkeys(
     (bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict)
 )
-operands: dict[type, Host | None] = dict(by_type)
+operands: dict[type, Library | None] = dict(by_type)
 """Those of the types whose raw arrays are taken for what they are.
 
 Each array of a backend that has the kernel `admit` is looked at first.
 """
 
 
-def host_named(name: str) -> Host:
-    """The host of the backend of that name, loading it if need be."""
-    host = _hosts.get(name)
-    if host is None:
+def library_named(name: str) -> Library:
+    """The library of the backend of that name, loading it if need be."""
+    library = _libraries.get(name)
+    if library is None:
         from ..backends import discovery
 
-        host = _hosts.setdefault(name, Host(discovery.get(name)))
-    return host
+        library = _libraries.setdefault(name, Library(discovery.get(name)))
+    return library
 
 
-def hosts() -> list[Host]:
-    """The hosts in use."""
-    return list(_hosts.values())
+def libraries() -> list[Library]:
+    """The libraries in use."""
+    return list(_libraries.values())
 
 
-def host_of(x: Any) -> Host | None:
-    """The host whose library `x` is an array of, or None if it is no array of a known library.
+def library_of(x: Any) -> Library | None:
+    """The library that `x` is an array of, or None if it is no array of a known library.
 
     Raises what `admit` of its backend does.
     """
     try:
-        host = by_type[type(x)]
+        library = by_type[type(x)]
     except KeyError:
-        host = _new_host(x)
-    if host is not None and host.admit is not None:
-        host.admit(host.xp, x)
-    return host
+        library = _new_library(x)
+    if library is not None and library.admit is not None:
+        library.admit(library.xp, x)
+    return library
 
 
 def admitted(x: Any) -> bool:
@@ -331,47 +331,47 @@ def admitted(x: Any) -> bool:
 
     Raises where it must not be computed with.
     """
-    host = by_type.get(type(x))
-    if host is None or host.admit is None:
+    library = by_type.get(type(x))
+    if library is None or library.admit is None:
         return False
-    host.admit(host.xp, x)
+    library.admit(library.xp, x)
     return True
 
 
-def _new_host(x: Any) -> Host | None:
-    """`host_of` for an array of a type that was not seen before."""
+def _new_library(x: Any) -> Library | None:
+    """`library_of` for an array of a type that was not seen before."""
     from ..backends import discovery
 
     backend = discovery.backend_of(x)
     if backend is None:
         return None
-    host = by_type[type(x)] = _hosts.setdefault(backend.name, Host(backend))
-    if host.admit is None:
-        operands[type(x)] = host
-    return host
+    library = by_type[type(x)] = _libraries.setdefault(backend.name, Library(backend))
+    if library.admit is None:
+        operands[type(x)] = library
+    return library
 
 
 def is_array(x: Any) -> bool:
     """Whether `x` is a layer or a raw array of a known library."""
-    return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
+    return isinstance(x, Layer) or (type(x) not in SCALARS and library_of(x) is not None)
 
 
 def forget() -> None:
     """Drop what was found for operations, after one was replaced; namespaces that users hold are
     emptied, not exchanged.
     """
-    for host in list(_hosts.values()):
-        host.xp._forget()
-        if host._bound is not None:
-            host._bound._forget()
+    for library in list(_libraries.values()):
+        library.xp._forget()
+        if library._bound is not None:
+            library._bound._forget()
 
 
 def all_plans() -> list[dict[Any, Any]]:
     """The plans of all Elements."""
     return [
         plans
-        for host in list(_hosts.values())
-        for elem in list(host.elements.values())
+        for library in list(_libraries.values())
+        for elem in list(library.elements.values())
         for plans in list(elem._families.values())
     ]
 
@@ -379,16 +379,16 @@ def all_plans() -> list[dict[Any, Any]]:
 SCALARS = (bool, int, float, complex)
 
 
-def named_dtype(host: Host, dtype: Any) -> Any:
-    """The dtype object of a host for a name of the standard; other objects are returned as they
+def named_dtype(library: Library, dtype: Any) -> Any:
+    """The dtype object of a library for a name of the standard; other objects are returned as they
     are.
     """
     if type(dtype) is not str:
         return dtype
-    found = getattr(host.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
+    found = getattr(library.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
     if found is None:
         raise TypeError(
-            f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are "
+            f"unknown dtype {dtype!r} (backend {library.name!r}); the names of the standard are "
             f"{', '.join(DTYPES)}"
         )
     return found
@@ -414,27 +414,27 @@ MORE_DTYPES = ("float16",)
 """Names of dtypes beyond the standard, offered where the library has them."""
 
 
-def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:
-    """The one host of all raw arrays among `arrays`; an error if there are two.
+def common_library(op_name: str, arrays: Iterable[Any]) -> Library | None:
+    """The one library of all raw arrays among `arrays`; an error if there are two.
 
     Scalars of a library go with any other.
     """
-    found: Host | None = None
-    scalar: Host | None = None
+    found: Library | None = None
+    scalar: Library | None = None
     for x in arrays:
-        host = None if x is None or type(x) in SCALARS else host_of(x)
-        if host is None or host is found:
+        library = None if x is None or type(x) in SCALARS else library_of(x)
+        if library is None or library is found:
             continue
-        if host.scalars and isinstance(x, host.scalars):
-            scalar = host
+        if library.scalars and isinstance(x, library.scalars):
+            scalar = library
         elif found is None:
-            found = host
+            found = library
         else:
-            raise mixed(op_name, found, host)
+            raise mixed(op_name, found, library)
     return found or scalar
 
 
-def mixed(op_name: str, first: Host, second: Host) -> MixedBackendsError:
+def mixed(op_name: str, first: Library, second: Library) -> MixedBackendsError:
     """The error for arrays of two libraries in one operation."""
     return MixedBackendsError(
         f"{op_name}: got arrays of two backends, {first.name!r} and {second.name!r}. Convert "

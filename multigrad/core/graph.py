@@ -22,7 +22,7 @@ from ..provided import wanted
 from .level import Layer, alive, running
 
 if TYPE_CHECKING:
-    from .element import Host
+    from .element import Library
     from .passes import Pass
     from .pullback import Pullback
     from .tensor import Tensor
@@ -56,10 +56,10 @@ class Node:
     noted: dict[str, Any]
 
     @property
-    def host(self) -> Host:
+    def library(self) -> Library:
         """Whose library the saved arrays are of."""
-        host: Host = self.rule.host
-        return host
+        library: Library = self.rule.library
+        return library
 
     def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
         """A pass from these roots has arrived at a hidden node. Raises if it must not."""
@@ -195,13 +195,15 @@ class HookedNode(Node):
 
 
 class MultiNode(Node):
-    """A recorded operation with several outputs; each has a Pick in front of it, held weakly."""
+    """A recorded operation with several outputs; each has an OutputNode in front of it, held
+    weakly.
+    """
 
     __slots__ = ("outputs", "picks")
-    picks: list[weakref.ref[Pick] | None]
-    outputs: dict[int, Extra]
-    """The hooks of outputs: they outlive their Picks, since the hook of an unused output is called
-    with None.
+    picks: list[weakref.ref[OutputNode] | None]
+    outputs: dict[int, NodeHooks]
+    """The hooks of outputs: they outlive their OutputNodes, since the hook of an unused output is
+    called with None.
     """
 
     def __init__(self, outputs: int) -> None:
@@ -209,12 +211,12 @@ class MultiNode(Node):
         self.outputs = {}
         self.extra = None
 
-    def pick(self, number: int) -> Pick:
-        """The Pick of an output, made anew if nobody holds it any more."""
+    def pick(self, number: int) -> OutputNode:
+        """The OutputNode of an output, made anew if nobody holds it any more."""
         ref = self.picks[number]
         found = ref() if ref is not None else None
         if found is None:
-            found = Pick(self, number)
+            found = OutputNode(self, number)
             self.picks[number] = weakref.ref(found)
         return found
 
@@ -226,9 +228,9 @@ class CustomNode(MultiNode):
     the node weakly, and makes it anew if nobody holds it any more.
     """
 
-    __slots__ = ("ctx", "host")
+    __slots__ = ("ctx", "library")
     ctx: Any
-    host: Host
+    library: Library
 
     def name(self) -> str:
         return type(self.ctx).__name__
@@ -246,7 +248,7 @@ class CustomNode(MultiNode):
         return found
 
 
-class Pick(Node):
+class OutputNode(Node):
     """One output of a MultiNode. Users see the MultiNode and the output's number."""
 
     __slots__ = ("number",)
@@ -303,7 +305,7 @@ class GradCell:
         self.holder: weakref.ref[Tensor] | None = None
 
 
-class Extra:
+class NodeHooks:
     """Hooks and metadata of a node.
 
     hooks            of the Tensor that the node made
@@ -343,15 +345,15 @@ pass runs in order (`backward.run_in_order`).
 """
 
 
-def extra(node: Node) -> Extra:
+def extra(node: Node) -> NodeHooks:
     """The hooks of a node, which has room for them from now on."""
     with _extending:
         found = getattr(node, "extra", None)
         if found is None:
-            if type(node) is Pick:
-                found = node.next.outputs.setdefault(node.number, Extra())
+            if type(node) is OutputNode:
+                found = node.next.outputs.setdefault(node.number, NodeHooks())
             else:
-                found = Extra()
+                found = NodeHooks()
             node.extra = found
             if type(node) is Node:
                 node.__class__ = HookedNode
@@ -397,7 +399,7 @@ def arrival(e: GradientEdge) -> Node:
 
 def edge(node: Node) -> tuple[Node, int]:
     """A parent as users see it: the node and the number of its output."""
-    if type(node) is not Pick:
+    if type(node) is not OutputNode:
         return node, 0
     return node.next.ctx if type(node.next) is CustomNode else node.next, node.number
 
@@ -514,7 +516,9 @@ def _describe(node: Node, cell: list[int]) -> str:
     i = found[0]
     value, source = (node.saved or ())[i], node.rule.sources[i]
     text = (
-        _shown(node.host, value) if hasattr(value, "shape") else f"an array saved by {node.name()}"
+        _shown(node.library, value)
+        if hasattr(value, "shape")
+        else f"an array saved by {node.name()}"
     )
     if isinstance(source[0], tuple):
         return text
@@ -528,8 +532,8 @@ def _describe(node: Node, cell: list[int]) -> str:
     return f"{text}{_origin(*made_by)}"
 
 
-def _shown(host: Host, value: Any) -> str:
-    return f"[{host.name} {value.dtype} {list(value.shape)}]"
+def _shown(library: Library, value: Any) -> str:
+    return f"[{library.name} {value.dtype} {list(value.shape)}]"
 
 
 def _origin(parent: Node | None, output: int) -> str:
@@ -538,11 +542,11 @@ def _origin(parent: Node | None, output: int) -> str:
     return f", which is output {output} of {parent.name().removesuffix('Backward')},"
 
 
-def describe(host: Host, value: Any, node: Node | None) -> str:
+def describe(library: Library, value: Any, node: Node | None) -> str:
     """An array of the history `node`, for a message: `[numpy float64 [3]], which is output 0 of
     Add,`.
     """
-    return _shown(host, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))
+    return _shown(library, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))
 
 
 def output_info(node: Node) -> tuple[OutputInfo, ...]:

@@ -14,14 +14,15 @@ from .tensor import Tensor, wrap_in
 _new = object.__new__
 
 
-class Shell:
+class NestedLayer:
     """One layer of a tower.
 
     kind   its class; that of a Tensor does not matter
     run    the transformation it belongs to, None at the base level
     level  its level
     node   the history of a Tensor, if it has one
-    parts  by the name of its slot, what is one layer further in: a Shell, or None for a raw array
+    parts  by the name of its slot, what is one layer further in: a NestedLayer, or None for a raw
+           array
     rest   the other slots of a layer that is no Tensor
     """
 
@@ -32,7 +33,7 @@ class Shell:
         self.run: Run | None = getattr(x, "_run", None)
         self.level = x._level
         self.node: Any = getattr(x, "_node", None)
-        self.parts: dict[str, Shell | None] = {}
+        self.parts: dict[str, NestedLayer | None] = {}
         self.rest: dict[str, Any] = {}
 
     def forget(self) -> None:
@@ -60,7 +61,7 @@ class Shell:
 
 def taken_apart(
     x: Any, arrays: list[Any], cells: list[list[int]], cell: list[int] | None = None
-) -> Shell | None:
+) -> NestedLayer | None:
     """The tower `x` without its raw arrays, which are added to `arrays`, each with the version cell
     of the layer around it in `cells`.
 
@@ -70,7 +71,7 @@ def taken_apart(
         arrays.append(x)
         cells.append([] if cell is None else cell)
         return None
-    shell = Shell(x)
+    shell = NestedLayer(x)
     if isinstance(x, Tensor):
         shell.parts["_array"] = taken_apart(x._array, arrays, cells, x._cell)
         return shell
@@ -91,7 +92,7 @@ def taken_apart(
     return shell
 
 
-def put_together(shell: Shell | None, arrays: Iterator[Any], afresh: bool = False) -> Any:
+def put_together(shell: NestedLayer | None, arrays: Iterator[Any], afresh: bool = False) -> Any:
     """The tower again, with these raw arrays.
 
     `afresh`: Tensors with a history become leaves that require grad.

@@ -20,12 +20,23 @@ class Pullback:
     argument; `plan` names what is saved, in order; `saves` says whether any of it is an array (then
     it is freed after use). `sources` tells for each saved value where it came from: None (no
     array), ("in", i) the i-th wanted gradient's argument, ("in", None) a constant argument, ("out",
-    k) the k-th output; for a list of arrays a tuple of these. `host`: of what library the arrays
+    k) the k-th output; for a list of arrays a tuple of these. `library`: of what library the arrays
     are, where it is the rule of nodes. `make` returns the vjp, when it is first asked for: many a
     pattern is never met.
     """
 
-    __slots__ = ("host", "make", "needs", "op", "plan", "saves", "single", "sources", "vjp", "xp")
+    __slots__ = (
+        "library",
+        "make",
+        "needs",
+        "op",
+        "plan",
+        "saves",
+        "single",
+        "sources",
+        "vjp",
+        "xp",
+    )
     vjp: Callable[..., Any]
 
     def __init__(
@@ -36,7 +47,7 @@ class Pullback:
         plan: tuple[str, ...],
         single: bool,
         sources: tuple[Any, ...],
-        host: Any = None,
+        library: Any = None,
     ) -> None:
         self.op = op
         self.needs = needs
@@ -45,8 +56,8 @@ class Pullback:
         self.single = single
         self.saves = any(s is not None for s in sources)
         self.sources = sources
-        self.host = host
-        self.xp = None if host is None else host.xp
+        self.library = library
+        self.xp = None if library is None else library.xp
 
     def __getattr__(self, name: str) -> Any:
         if name != "vjp":

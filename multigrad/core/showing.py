@@ -7,26 +7,26 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError, LeakError
-from .element import Host, host_of
+from .element import Library, library_of
 from .level import Layer
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 
-def value(x: Any, host: Host | None = None) -> str:
+def value(x: Any, library: Library | None = None) -> str:
     """The repr of a value; of a 0-d array of any library the number alone, with the dtype where
     that is none of the library's defaults.
     """
     if isinstance(x, Layer):
         return repr(x)
-    host = host_of(x) if host is None else host
-    if host is None or getattr(x, "shape", None) != () or host.backend.capabilities.lazy:
+    library = library_of(x) if library is None else library
+    if library is None or getattr(x, "shape", None) != () or library.backend.capabilities.lazy:
         return repr(x)
-    number = _number(str(x)) or _number(_item(x, host))
+    number = _number(str(x)) or _number(_item(x, library))
     if not number:
         return repr(x)
-    return number if _is_default(host, x.dtype) else f"{number}, dtype={dtype_name(x.dtype)}"
+    return number if _is_default(library, x.dtype) else f"{number}, dtype={dtype_name(x.dtype)}"
 
 
 def _number(text: str) -> str:
@@ -40,10 +40,10 @@ def _number(text: str) -> str:
     return text
 
 
-def _item(x: Any, host: Host) -> str:
+def _item(x: Any, library: Library) -> str:
     """The only element as Python shows it; nothing where it has no value yet, as a tracer."""
     try:
-        kind = next(k for name, k in _KINDS.items() if host.xp.isdtype(x.dtype, name))
+        kind = next(k for name, k in _KINDS.items() if library.xp.isdtype(x.dtype, name))
         return str(kind(x))
     except Exception:  # whatever a library raises where there is no value
         return ""
@@ -52,11 +52,11 @@ def _item(x: Any, host: Host) -> str:
 _KINDS = {"bool": bool, "integral": int, "real floating": float, "complex floating": complex}
 
 
-def _is_default(host: Host, dtype: Any) -> bool:
+def _is_default(library: Library, dtype: Any) -> bool:
     try:
         return dtype in (
-            host.xp.bool,
-            *host.backend.namespace.__array_namespace_info__().default_dtypes().values(),
+            library.xp.bool,
+            *library.backend.namespace.__array_namespace_info__().default_dtypes().values(),
         )
     except (AttributeError, TypeError):  # a library without inspection
         return dtype_name(dtype) in ("bool", "int64", "float64", "complex128")
@@ -73,8 +73,10 @@ def text(t: Tensor) -> str:
     One inside nested transformations is shown once, with its own place.
     """
     place = history(t)  # which brings views up to date
-    backend = "" if t._elem.host.name == "numpy" else f"backend='{t._elem.host.name}'"
-    return f"Tensor({', '.join(filter(None, (value(_inside(t), t._elem.host), backend, place)))})"
+    backend = "" if t._elem.library.name == "numpy" else f"backend='{t._elem.library.name}'"
+    return (
+        f"Tensor({', '.join(filter(None, (value(_inside(t), t._elem.library), backend, place)))})"
+    )
 
 
 def _levels(t: Any) -> Iterator[Any]:
@@ -110,16 +112,16 @@ def html(t: Tensor) -> str:
     """What notebooks show: shape, dtype, backend and place in the graph, above the values as the
     library shows them.
     """
-    host = t._elem.host
+    library = t._elem.library
     place = history(t)
-    facts = [f"shape {tuple(t.shape)}", dtype_name(t.dtype), host.name, place]
+    facts = [f"shape {tuple(t.shape)}", dtype_name(t.dtype), library.name, place]
     head = " &middot; ".join(escape(fact) for fact in facts if fact)
     inner = _inside(t)
     own = getattr(inner, "_repr_html_", None)
     body = (
         own()
         if callable(own) and not isinstance(inner, Layer)
-        else f'<pre style="margin:2px 0 0">{escape(value(inner, host))}</pre>'
+        else f'<pre style="margin:2px 0 0">{escape(value(inner, library))}</pre>'
     )
     return (
         f'<div class="multigrad-tensor"><span style="font:600 12px sans-serif">Tensor</span> '

@@ -51,7 +51,7 @@ class OfArrays:
     def __get__(self, obj: Any, cls: type) -> Any:
         if obj is None:
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {self._name!r}")
-        given = obj._elem.host.backend.attributes.get(self._name)
+        given = obj._elem.library.backend.attributes.get(self._name)
         if given is not None:
             return given(obj)
         text = f"{cls.__name__!r} object has no attribute {self._name!r}"
@@ -59,7 +59,7 @@ class OfArrays:
             text += hint(ATTRIBUTES, self._name)
         elif hasattr(type(innermost(obj)), self._name):
             text += (
-                f", which only the {obj._elem.host.name} array in it has. Use "
+                f", which only the {obj._elem.library.name} array in it has. Use "
                 f"x.array.{self._name}, through which no gradient flows, or the functions of "
                 "the standard."
             )

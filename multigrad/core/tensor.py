@@ -19,11 +19,20 @@ from ..provided import wanted
 from ..tracebacks import fold
 from . import imported, level, showing
 from .aliasing import WHOLE, Step, ViewSpec, refresh
-from .array_protocols import Leaving
+from .array_protocols import ArrayProtocols
 from .computed import mark
 from .conversions import conversion
-from .element import Element, host_of, is_array
-from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
+from .element import Element, is_array, library_of
+from .graph import (
+    AccumulateGrad,
+    GradCell,
+    Node,
+    OutputNode,
+    RemovableHandle,
+    edge,
+    extra,
+    versions,
+)
 from .level import Layer, Run
 
 _new = object.__new__
@@ -40,7 +49,7 @@ def recording_at(top: Tensor) -> bool:
     raise NotImplementedError
 
 
-class Tensor(Leaving):
+class Tensor(ArrayProtocols):
     """An array with a gradient.
 
     Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
@@ -94,7 +103,7 @@ class Tensor(Leaving):
         own: writes to it are not noticed.
         """
         self._look()
-        if self._elem.host.mutable and not isinstance(self._array, self._elem.host.fixed):
+        if self._elem.library.mutable and not isinstance(self._array, self._elem.library.fixed):
             # of no transformation, whose values could not be written into this memory
             t = wrap(self._array)
             return t if self._node is None else mark(t)
@@ -193,7 +202,7 @@ class Tensor(Leaving):
             if not self._elem.floating:
                 raise GradientError(
                     "only Tensors of floating point and complex dtype can require gradients, "
-                    f"not {self.dtype} (backend {self._elem.host.name!r}). Convert it: "
+                    f"not {self.dtype} (backend {self._elem.library.name!r}). Convert it: "
                     "xp.astype(x, xp.float64)."
                 )
             self._become_leaf()
@@ -247,7 +256,7 @@ class Tensor(Leaving):
     def output_nr(self) -> int:
         """Which output of `grad_fn` this is."""
         self._check()
-        return self._node.number if type(self._node) is Pick else 0
+        return self._node.number if type(self._node) is OutputNode else 0
 
     @property
     def grad(self) -> Tensor | None:
@@ -292,13 +301,13 @@ class Tensor(Leaving):
         if value._elem.base is not self._elem.base:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{value.dtype}' (backend "
-                f"{value._elem.host.name!r}) to a tensor with grad_dtype '{self.dtype}' "
-                f"(backend {self._elem.host.name!r}). Please convert it first."
+                f"{value._elem.library.name!r}) to a tensor with grad_dtype '{self.dtype}' "
+                f"(backend {self._elem.library.name!r}). Please convert it first."
             )
-        host = self._elem.host
-        if not host.mutable and not isinstance(value._array, Layer):
+        library = self._elem.library
+        if not library.mutable and not isinstance(value._array, Layer):
             # raises for a tracer from inside a trace
-            host.take_ownership(host.xp, value._array, self._innermost())
+            library.take_ownership(library.xp, value._array, self._innermost())
         self._own_cell().grad = value
 
     @grad.deleter
@@ -563,14 +572,14 @@ def element_of(x: Any) -> Element:
     if isinstance(x, Layer):
         elem: Element = x._elem.base
         return elem
-    host = host_of(x)
-    if host is None:
+    library = library_of(x)
+    if library is None:
         raise TypeError(
             "expected an array of a known library or a Tensor, got "
             f"{type(x).__module__}.{type(x).__qualname__}. Wrap lists and scalars with "
             "multigrad.asarray; `python -m multigrad backends` lists the known libraries."
         )
-    return host.element(x.dtype)
+    return library.element(x.dtype)
 
 
 def checked(t: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..core.element import SCALARS, Host, host_of
+from ..core.element import SCALARS, Library, library_of
 from ..core.graph import OutputInfo
 from ..core.level import Layer, innermost
 from ..core.pullback import Needs, Pullback
@@ -88,9 +88,11 @@ def _metadata(value: Any, what: str) -> Any:
     if what == "scalar":
         return value if type(value) in SCALARS else None
     if what in ("order", "device") and value is not None and not isinstance(value, Layer):
-        host = host_of(value)
+        library = library_of(value)
         return (
-            getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)
+            getattr(library, what)(library.xp, value)
+            if library is not None
+            else getattr(value, what, None)
         )
     return getattr(value, what, None)
 
@@ -99,8 +101,8 @@ def _metadata(value: Any, what: str) -> Any:
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
-    `save(v, ans, like, host)` makes the saved values of the argument values `v` and the output; a
-    Python scalar in place of an array that has a rule, or is an operand of an elementwise
+    `save(v, ans, like, library)` makes the saved values of the argument values `v` and the output;
+    a Python scalar in place of an array that has a rule, or is an operand of an elementwise
     operation, becomes a 0-d array of the dtype and device of the Tensor `like`. `track(c, t)` picks
     the version cells, of those of the arguments, `c`, and of the outputs, `t`, that belong to saved
     arrays.
@@ -144,7 +146,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         "constant": constant_like,
     }
     generated.run(
-        f"def save(v, ans, like, host): return ({''.join(f'{text}, ' for text in saved)})\n"
+        f"def save(v, ans, like, library): return ({''.join(f'{text}, ' for text in saved)})\n"
         "def track(c, t): return "
         f"{cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
         f"multigrad what {op.name} keeps",
@@ -165,7 +167,7 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
             f"v[{position[n]}]" if n in position else _saved_text(rule, n, position)
             for n in f.takes[1:]
         ]
-        return f"residual(op, {name!r}, host, {', '.join(taken)})"
+        return f"residual(op, {name!r}, library, {', '.join(taken)})"
     argument, _, what = name.rpartition("_")
     if what == "info":
         return (
@@ -185,8 +187,10 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
 
 def constant_like(scalar: Any, like: Any) -> Any:
     """A Python scalar as a 0-d array of the dtype and device of a layer."""
-    host = like._elem.host
-    return host.constant(host.xp, scalar, like._elem.dtype, host.device(host.xp, innermost(like)))
+    library = like._elem.library
+    return library.constant(
+        library.xp, scalar, like._elem.dtype, library.device(library.xp, innermost(like))
+    )
 
 
 def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:
@@ -395,9 +399,9 @@ def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
     return caller(op)(function, *values)
 
 
-def raw_function(host: Host, name: str) -> Callable[..., Any]:
-    """The function of a host's raw namespace that carries out the operation `name`."""
-    found = host.xp
+def raw_function(library: Library, name: str) -> Callable[..., Any]:
+    """The function of a library's raw namespace that carries out the operation `name`."""
+    found = library.xp
     for part in name.split("."):
         found = getattr(found, part)
     function: Callable[..., Any] = found

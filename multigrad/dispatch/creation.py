@@ -14,7 +14,7 @@ from typing import Any
 from .. import errors, observe
 from ..backends import own
 from ..core.computed import mark
-from ..core.element import SCALARS, Host, host_named, host_of, is_array, named_dtype
+from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
 from ..core.level import Layer
 from ..core.surface import OfArrays
 from ..core.tensor import Data, Tensor, View, wrap, wrap_new
@@ -29,9 +29,9 @@ from .general import recording_at
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
 
 
-def default_host() -> Host:
+def default_library() -> Library:
     """The backend of creation functions: `use_backend`, else MULTIGRAD_BACKEND, else NumPy."""
-    return host_named(_default.get() or os.environ.get("MULTIGRAD_BACKEND") or "numpy")
+    return library_named(_default.get() or os.environ.get("MULTIGRAD_BACKEND") or "numpy")
 
 
 class use_backend:
@@ -45,7 +45,7 @@ class use_backend:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError(f"use_backend takes the name of a backend, not {type(name).__name__}")
-        host_named(name)
+        library_named(name)
         self._before = _default.get()
         _default.set(name)
 
@@ -81,8 +81,8 @@ def asarray(
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array.
     """
     try:
-        host = None if backend is None else host_named(backend)
-        t: Any = _as_tensor(obj, dtype, device, copy, host)
+        library = None if backend is None else library_named(backend)
+        t: Any = _as_tensor(obj, dtype, device, copy, library)
         if requires_grad:
             if not isinstance(t, Tensor):  # another layer: a leaf of a graph around it
                 t = wrap_new(t)
@@ -112,13 +112,13 @@ def tensor(
     Arguments as for `asarray`; as torch.tensor, it has no history.
     """
     try:
-        host = None if backend is None else host_named(backend)
+        library = None if backend is None else library_named(backend)
         # a copy has no history, so no tangent either
         while isinstance(data, Layer) and not isinstance(data, Tensor):
             data._check()
             data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
         t = _as_tensor(
-            data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host
+            data.detach() if isinstance(data, Tensor) else data, dtype, device, True, library
         )
         if t._node is not None or t._view is not None:
             found = wrap_new(t.detach()._array)
@@ -129,16 +129,18 @@ def tensor(
         raise
 
 
-def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
+def _as_tensor(
+    obj: Any, dtype: Any, device: Any, copy: bool | None, library: Library | None
+) -> Tensor:
     if isinstance(obj, Layer):
-        return _convert_tensor(obj, dtype, device, copy, host)
-    own = None if type(obj) in SCALARS else host_of(obj)
-    if own is not None and host in (None, own) and dtype is None and device is None and not copy:
+        return _convert_tensor(obj, dtype, device, copy, library)
+    own = None if type(obj) in SCALARS else library_of(obj)
+    if own is not None and library in (None, own) and dtype is None and device is None and not copy:
         return wrap_new(obj)
-    if own is None and host is None:
-        host = default_host()  # the first that is asked for fills the table of operations
+    if own is None and library is None:
+        library = default_library()  # the first that is asked for fills the table of operations
     if observe.gate.get() is True:
-        return _made_array(obj, own, dtype, device, copy, host)
+        return _made_array(obj, own, dtype, device, copy, library)
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
     found: Tensor = observe.call(
@@ -147,37 +149,42 @@ def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host 
         op.name,
         tuple(op.roles),
         (shown, dtype, device, copy),
-        partial(_made_array, obj, own, dtype, device, copy, host),
+        partial(_made_array, obj, own, dtype, device, copy, library),
     )
     return found
 
 
 def _made_array(
-    obj: Any, own: Host | None, dtype: Any, device: Any, copy: bool | None, host: Host | None
+    obj: Any,
+    own: Library | None,
+    dtype: Any,
+    device: Any,
+    copy: bool | None,
+    library: Library | None,
 ) -> Tensor:
     """A Tensor of what is no Tensor, where an array is made, or the library asked for one."""
     if own is None:
-        assert host is not None  # see _as_tensor
-        return _from_python(obj, dtype, device, copy, host)
-    if host is None or host is own:
+        assert library is not None  # see _as_tensor
+        return _from_python(obj, dtype, device, copy, library)
+    if library is None or library is own:
         return wrap_new(
             own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy)
         )
-    return wrap_new(_transfer(obj, own, host, named_dtype(host, dtype), device, copy))
+    return wrap_new(_transfer(obj, own, library, named_dtype(library, dtype), device, copy))
 
 
 def _convert_tensor(
-    t: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None
+    t: Any, dtype: Any, device: Any, copy: bool | None, library: Library | None
 ) -> Tensor:
-    own: Host = t._elem.host
-    if host is not None and host is not own:
+    own: Library = t._elem.library
+    if library is not None and library is not own:
         if copy is False:
             raise ValueError(
                 f"asarray(copy=False): a Tensor of {own.name!r} cannot become one of "
-                f"{host.name!r} without a copy"
+                f"{library.name!r} without a copy"
             )
-        t = to_backend(t, host.name)
-        own = host
+        t = to_backend(t, library.name)
+        own = library
         copy = None
     dtype = named_dtype(own, dtype)
     if device is not None or copy or (dtype is not None and dtype != t.dtype):
@@ -186,19 +193,21 @@ def _convert_tensor(
     return found
 
 
-def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host) -> Tensor:
+def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: Library) -> Tensor:
     if copy is False:
         raise ValueError(
             "asarray(copy=False): a Python scalar or list cannot become an array without a copy"
         )
-    dtype = named_dtype(host, dtype)
+    dtype = named_dtype(library, dtype)
     arrays = _arrays_in(obj) if isinstance(obj, (list, tuple)) else []
     if arrays:
-        own = None if isinstance(arrays[0], Layer) else host_of(arrays[0])
+        own = None if isinstance(arrays[0], Layer) else library_of(arrays[0])
         # np.float64: its library takes them as Python's
         if own is not None and all(isinstance(x, own.scalars) for x in arrays):
-            return _as_tensor(own.xp.asarray(obj), dtype, device, None, host)
-        stacked: Tensor = host.bound.stack([_as_tensor(x, dtype, device, None, host) for x in obj])
+            return _as_tensor(own.xp.asarray(obj), dtype, device, None, library)
+        stacked: Tensor = library.bound.stack(
+            [_as_tensor(x, dtype, device, None, library) for x in obj]
+        )
         return stacked
     if (
         not isinstance(obj, (bool, int, float, complex, list, tuple))
@@ -212,9 +221,11 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Hos
             "it is no array of a known library (see `python -m multigrad backends --probe`), "
             "no scalar and no nested list"
         )
-    x = host.xp.asarray(obj, dtype=dtype, device=device)
+    x = library.xp.asarray(obj, dtype=dtype, device=device)
     if not is_array(x):
-        raise TypeError(f"asarray: {type(obj).__name__} did not become an array of {host.name!r}")
+        raise TypeError(
+            f"asarray: {type(obj).__name__} did not become an array of {library.name!r}"
+        )
     return wrap_new(x)
 
 
@@ -267,7 +278,7 @@ itself.
 
 
 def _transfer(
-    x: Any, source: Host, target: Host, dtype: Any, device: Any, copy: bool | None
+    x: Any, source: Library, target: Library, dtype: Any, device: Any, copy: bool | None
 ) -> Any:
     """A raw array of one library as one of another: through DLPack where both can, else through
     NumPy.
@@ -297,7 +308,7 @@ def _transfer(
     return target.xp.asarray(y, dtype=dtype, device=device)
 
 
-def _to_numpy(x: Any, source: Host) -> Any:
+def _to_numpy(x: Any, source: Library) -> Any:
     """A raw array as one of NumPy."""
     try:
         return source.backend.kernel("to_numpy")(source.xp, x)
@@ -312,18 +323,18 @@ def to_backend(t: Tensor, name: str) -> Tensor:
     """This Tensor as one of the backend `name`; differentiable: the gradient comes back to this
     Tensor's backend.
     """
-    target = host_named(name)
-    if target is t._elem.host:
+    target = library_named(name)
+    if target is t._elem.library:
         return t
-    moved: Tensor = function_of(OPS["to_backend"])(t, name, t._elem.host.name)
+    moved: Tensor = function_of(OPS["to_backend"])(t, name, t._elem.library.name)
     return moved
 
 
 def _to_backend_forward(xp: Any, x: Any, backend: str, source: str) -> Any:
-    target = host_named(backend)
+    target = library_named(backend)
     if isinstance(x, Layer):
         return to_backend(x, backend)  # type: ignore[arg-type]
-    return _transfer(x, host_named(source), target, None, None, None)
+    return _transfer(x, library_named(source), target, None, None, None)
 
 
 def _to_backend_vjp(xp: Any, g: Any, x_dtype: Any, backend: str, source: str) -> Any:
@@ -331,11 +342,11 @@ def _to_backend_vjp(xp: Any, g: Any, x_dtype: Any, backend: str, source: str) ->
     dtype.
     """
     g = xp.to_backend(g, source, backend)
-    host = host_named(source)
+    library = library_named(source)
     return (
         g
         if g.dtype == x_dtype
-        else (host.bound if isinstance(g, Layer) else host.xp).astype(g, x_dtype)
+        else (library.bound if isinstance(g, Layer) else library.xp).astype(g, x_dtype)
     )
 
 
@@ -426,7 +437,7 @@ def closed(x: Any, backend: str) -> Any:
     except (TypeError, AttributeError):  # libraries also pass placeholders that are no arrays
         blank: Any = object.__new__(Tensor)
         blank._array, blank._cell, blank._node = x, [], None
-        blank._elem = host_named(backend).element(getattr(x, "dtype", None))
+        blank._elem = library_named(backend).element(getattr(x, "dtype", None))
         return blank
 
 

@@ -194,8 +194,8 @@ class Text:
         yield f"def ending(_top, {', '.join(op.roles)}):"
         yield "    _e = _top._elem"
         yield from self.gate()
-        yield "    _host = _e.host"
-        yield "    _xp = _host.xp"
+        yield "    _library = _e.library"
+        yield "    _xp = _library.xp"
         yield "    _l = _e.level"
         if self.inside and not self.alone:
             yield "    _deep = False"
@@ -250,7 +250,7 @@ class Text:
         """An array parameter, or an array of a list."""
         yield f"{pad}_k = _type({x.x})"
         yield from self.own(x, pad, "if")
-        yield f"{pad}elif _kinds.get(_k) is _host or {x.scalar}:"
+        yield f"{pad}elif _kinds.get(_k) is _library or {x.scalar}:"
         yield f"{pad}    {x.value} = {x.x}"
         yield from x.taken("raw", pad + "    ")
         yield from self.lower(x, pad)
@@ -301,10 +301,9 @@ class Text:
         yield f"{pad}    if {x.x}._view is not None:"
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    _q = {x.x}._elem"
-        yield (
-            f"{pad}    if _q is not _e and "
-            f"{'_q.host is not _host' if self.inside else '(_q.host is not _host or _q.layered)'}:"
-        )
+        other = "_q.library is not _library"
+        other = other if self.inside else f"({other} or _q.layered)"
+        yield f"{pad}    if _q is not _e and {other}:"
         yield f"{pad}        {self.leave}"
         yield f"{pad}    {x.value} = {x.x}._array"
         yield from x.taken("own", pad + "    ")
@@ -314,7 +313,8 @@ class Text:
 
     def lower(self, x: Locals, pad: str) -> Lines:
         """An array of a lower level: one of the base level without a history is worth its value."""
-        yield f"{pad}elif {_OF_TENSORS} and {x.x}._elem.run is None and {x.x}._elem.host is _host:"
+        elem = f"{x.x}._elem"
+        yield f"{pad}elif {_OF_TENSORS} and {elem}.run is None and {elem}.library is _library:"
         yield f"{pad}    if {x.x}._view is not None:"
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    if {x.x}._node is None:"
@@ -323,7 +323,7 @@ class Text:
         yield from self.as_layer(x, pad + "        ")
         yield from x.taken("layer", pad + "    ")
         if self.inside:
-            yield f"{pad}elif _k in _known and {x.x}._elem.host is _host:"
+            yield f"{pad}elif _k in _known and {x.x}._elem.library is _library:"
             yield from self.as_layer(x, pad + "    ")
             yield from x.taken("layer", pad + "    ")
         yield f"{pad}else:"
@@ -340,7 +340,8 @@ class Text:
     def setting(self, name: str, value: str) -> Lines:
         """A parameter that is no array. A list may be changed by its owner."""
         if name == "dtype":
-            yield f"    {value} = _named_dtype(_host, {name}) if _type({name}) is _str else {name}"
+            named = f"_named_dtype(_library, {name})"
+            yield f"    {value} = {named} if _type({name}) is _str else {name}"
         elif value != name:
             yield f"    {value} = _tuple({name}) if _isinstance({name}, _list) else {name}"
 
@@ -397,7 +398,7 @@ class _Tensors(Text):
             f" or _y is {self.values[n]}" for n, role in op.roles.items() if role == "array"
         )
         yield "    _k = _type(_y)"
-        yield f"    if (_k not in _known and _kinds.get(_k) is not _host){same}:"
+        yield f"    if (_k not in _known and _kinds.get(_k) is not _library){same}:"
         yield f"        {self.generally}"
         yield "    _t = _new(_Tensor)"
         yield "    _t._array = _y"
@@ -440,14 +441,14 @@ class _Tensors(Text):
             for n in nodes
         )
         yield f"    _needs = {tuple_text(needs)}"
-        yield "    _w = _rules.get((_needs, _q.complex, _host))"
+        yield "    _w = _rules.get((_needs, _q.complex, _library))"
         yield "    if _w is None:"
-        yield "        _w = _rules[_needs, _q.complex, _host] = _rule_of(_op, _needs, _q)"
+        yield "        _w = _rules[_needs, _q.complex, _library] = _rule_of(_op, _needs, _q)"
         yield "    _rule, _save, _track = _w"
         yield "    _t._node = _m = _new(_Node)"
         yield "    _m.seq = _tick()"
         yield "    _m.rule = _rule"
-        yield f"    _m.saved = _save({self.inner}, _y, _t, _host)"
+        yield f"    _m.saved = _save({self.inner}, _y, _t, _library)"
         yield f"    _m.cells = _track({self.cells}, (_c,))"
         if len(nodes) == 1 and not lists:
             yield f"    _m.next = {nodes[0]}"

@@ -207,7 +207,7 @@ def _composite_lines(op: Op) -> Iterator[str]:
     first = next((name for name, role in op.roles.items() if role == "array"), None)
     if first is not None:
         yield f"    if isinstance({first}, _Layer) and _table.get({op.name!r}) is _op:"
-        yield f"        _t = _form({', '.join([f'{first}._elem.host.bound', *op.roles])})"
+        yield f"        _t = _form({', '.join([f'{first}._elem.library.bound', *op.roles])})"
         yield "        return _t if isinstance(_t, _Layer) else _composed(_op, _t)"
     yield f"    return _general(_op, {tuple_text(op.roles)})"
 
@@ -396,8 +396,8 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
     # of memory in row-major order it is a view for sure; the general path asks
     if op.view == "layout":
         yield (
-            f"        if _p and (not _p.host.is_c_contiguous(_p.xp, {x.value}) or "
-            f"type({x.name}) is _View and not _p.host.mutable):"
+            f"        if _p and (not _p.library.is_c_contiguous(_p.xp, {x.value}) or "
+            f"type({x.name}) is _View and not _p.library.mutable):"
         )
         yield "            _p = False"
     yield "    else:"
@@ -445,7 +445,7 @@ def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
         yield f"{pad}    elif _p or not _e.floating:"
         yield f"{pad}        _p = False"
         word = "elif"
-    yield f"{pad}{word} _kinds.get(type({x.name})) is _e.host and {x.name}.dtype == _e.dtype:"
+    yield f"{pad}{word} _kinds.get(type({x.name})) is _e.library and {x.name}.dtype == _e.dtype:"
     yield f"{pad}    {x.value} = {x.name}"
     yield from _as_constant(op, x, "", pad + "    ")
     yield f"{pad}else:"
@@ -463,7 +463,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
     yield f"        if type({x2.name}) is _Tensor and _e is {x2.name}._elem.base:"
     yield f"            _e = {x2.name}._elem"
     yield "        _p = _e.plans.get(_op)"
-    yield "        if not _q.bool or _q.host is not _e.host or (_q.layered and not _e.layered) \\"
+    yield "        if not _q.bool or _q.library is not _e.library \\"
+    yield "                or (_q.layered and not _e.layered) \\"
     yield (
         f"                or (_q.level != _e.level and (_q.run is not None or {c}._node is "
         "not None)):"
@@ -480,7 +481,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
         yield f"        elif (type({x.name}) is float or type({x.name}) is int) and _e.floating:"
         yield f"            {x.value} = {x.name}"
         yield from _as_constant(op, x, "", "            ")
-        yield f"        elif _kinds.get(type({x.name})) is _e.host and {x.name}.dtype == _e.dtype:"
+        kind = f"_kinds.get(type({x.name}))"
+        yield f"        elif {kind} is _e.library and {x.name}.dtype == _e.dtype:"
         yield f"            {x.value} = {x.name}"
         yield from _as_constant(op, x, "", "            ")
         yield "        else:"
@@ -631,7 +633,7 @@ def _saved_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
         return local[argument].scalar
     array = local[argument].value
     if what in ("device", "order"):
-        return f"_p.host.{what}(_p.xp, {array})"
+        return f"_p.library.{what}(_p.xp, {array})"
     return "_e.dtype" if what == "dtype" else f"{array}.{what}"
 
 

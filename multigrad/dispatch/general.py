@@ -21,10 +21,10 @@ from ..core.computed import following, mark
 from ..core.element import (
     SCALARS,
     Element,
-    Host,
-    common_host,
-    host_of,
+    Library,
+    common_library,
     is_array,
+    library_of,
     mixed,
     named_dtype,
 )
@@ -53,7 +53,7 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
-        return composed(op, resolve_composite(op)(_host_of_layer(top).bound, *values))
+        return composed(op, resolve_composite(op)(_library_of_layer(top).bound, *values))
     return type(top)._apply(op, values, top)
 
 
@@ -180,16 +180,16 @@ def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def _host_of_layer(x: Any) -> Host:
-    host: Host = x._elem.host
-    return host
+def _library_of_layer(x: Any) -> Library:
+    library: Library = x._elem.library
+    return library
 
 
-def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
+def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> Any:
     """Call the library's function on raw arrays."""
-    if host is None:
-        host = common_host(op.name, list(_candidates(op, values)))
-        if host is None:
+    if library is None:
+        library = common_library(op.name, list(_candidates(op, values)))
+        if library is None:
             given = [
                 v
                 for role, v in zip(op.roles.values(), values, strict=True)
@@ -201,16 +201,16 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
                 "Wrap lists and scalars with multigrad.asarray; `python -m multigrad backends` "
                 "lists the known libraries."
             )
-    return caller(op)(raw_function(host, op.name), *with_dtype(op, values, host))
+    return caller(op)(raw_function(library, op.name), *with_dtype(op, values, library))
 
 
-def with_dtype(op: Op, values: Sequence[Any], host: Host) -> Sequence[Any]:
+def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]:
     """The values of all parameters with the library's dtype in the place of its name."""
     i = positions(op).get("dtype")
     return (
         values
         if i is None or type(values[i]) is not str
-        else [*values[:i], named_dtype(host, values[i]), *values[i + 1 :]]
+        else [*values[:i], named_dtype(library, values[i]), *values[i + 1 :]]
     )
 
 
@@ -221,11 +221,11 @@ def apply_tensor(
     arrays by `carry_out`, if that is given.
     """
     reach = top._elem.level
-    host: Host = top._elem.host
+    library: Library = top._elem.library
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
     cells: list[Any] = []
-    pure = True  # all raw arrays are of one host
+    pure = True  # all raw arrays are of one library
     deep = False  # some value is a layer of a lower level
     for role, value in zip(op.roles.values(), values, strict=True):
         if isinstance(value, Tensor) and value._elem.level == reach:
@@ -234,14 +234,14 @@ def apply_tensor(
             x = value._array
             edges.append(value._node)
             cells.append(value._cell)
-            if value._elem.host is not host:  # also a NumPy scalar, once it is a Tensor
-                raise mixed(op.name, host, value._elem.host)
+            if value._elem.library is not library:  # also a NumPy scalar, once it is a Tensor
+                raise mixed(op.name, library, value._elem.library)
             deep = deep or isinstance(x, Layer)
         elif role == "arrays" or type(value) is tuple:
             parts = [_unwrap(v, reach) for v in value]
             for v in value if role == "arrays" else ():
-                if isinstance(v, Layer) and v._elem.host is not host:
-                    raise mixed(op.name, host, v._elem.host)
+                if isinstance(v, Layer) and v._elem.library is not library:
+                    raise mixed(op.name, library, v._elem.library)
             x = tuple(p[0] for p in parts)
             if type(value) is tuple and all(map(is_, x, value)):
                 x = value  # the key of y[key] += v is known again by its identity
@@ -257,8 +257,8 @@ def apply_tensor(
             cells.append(value._cell if isinstance(value, Layer) else None)
             if isinstance(value, Layer):  # an indexing key, too
                 deep = deep or isinstance(x, Layer)
-                if value._elem.host is not host:
-                    raise mixed(op.name, host, value._elem.host)
+                if value._elem.library is not library:
+                    raise mixed(op.name, library, value._elem.library)
             elif role == "array" and type(x) not in SCALARS and x is not None:
                 pure = False
         inner.append(x)
@@ -266,30 +266,30 @@ def apply_tensor(
         ans = general(op, tuple(inner))
     else:
         if not pure:
-            host = common_host(op.name, _candidates(op, inner)) or host
+            library = common_library(op.name, _candidates(op, inner)) or library
             inner = [
-                plain_scalars(x, host) if role == "array" else x
+                plain_scalars(x, library) if role == "array" else x
                 for role, x in zip(op.roles.values(), inner, strict=True)
             ]
-        ans = run_raw(op, inner, host) if carry_out is None else carry_out(*inner)
+        ans = run_raw(op, inner, library) if carry_out is None else carry_out(*inner)
     return record(op, inner, edges, cells, ans, top, values)
 
 
-def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence[Any], Host]:
+def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence[Any], Library]:
     """Run `op` on values one layer further in than `top`: the result, the values as they were used,
-    and their host.
+    and their library.
     """
-    host = _host_of_layer(top)
+    library = _library_of_layer(top)
     for x in _candidates(op, inner):
         if isinstance(x, Layer):
-            return general(op, tuple(inner)), inner, host
-    host = common_host(op.name, _candidates(op, inner)) or host
+            return general(op, tuple(inner)), inner, library
+    library = common_library(op.name, _candidates(op, inner)) or library
     inner = [
-        plain_scalars(x, host) if role == "array" else x
+        plain_scalars(x, library) if role == "array" else x
         for role, x in zip(op.roles.values(), inner, strict=True)
     ]
-    inner = with_dtype(op, inner, host)
-    return run_raw(op, inner, host), inner, host
+    inner = with_dtype(op, inner, library)
+    return run_raw(op, inner, library), inner, library
 
 
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
@@ -311,7 +311,7 @@ def accepts(x: Any) -> bool:
         isinstance(x, (Layer, Standing))
         or x is None
         or type(x) in SCALARS
-        or host_of(x) is not None
+        or library_of(x) is not None
     )
 
 
@@ -329,20 +329,20 @@ def operate(op: Op, values: tuple[Any, ...]) -> Any:
     return general(op, values)
 
 
-def plain_scalars(x: Any, host: Host) -> Any:
+def plain_scalars(x: Any, library: Library) -> Any:
     """A scalar of another library (np.float64) is a Python scalar here; what is no array at all is
     refused.
     """
     if type(x) in SCALARS or x is None:
         return x
-    other = host_of(x)
+    other = library_of(x)
     if other is None:
         raise TypeError(
             "expected an array, a Tensor or a Python scalar, got "
             f"{type(x).__module__}.{type(x).__qualname__}. Wrap lists with multigrad.asarray."
         )
     scalar: Any = x
-    return scalar.item() if other is not host and isinstance(x, other.scalars) else x
+    return scalar.item() if other is not library and isinstance(x, other.scalars) else x
 
 
 def record(
@@ -363,7 +363,7 @@ def record(
         if not is_array(ans):
             if recorded and needs_of(op, edges) is not None:
                 raise TypeError(
-                    f"{op.name}: the backend {top._elem.host.name!r} returned "
+                    f"{op.name}: the backend {top._elem.library.name!r} returned "
                     f"{type(ans).__name__}, which is none of its arrays, so the gradient would "
                     "be lost. Its function must return an array."
                 )
@@ -377,7 +377,7 @@ def record(
                 if kind == "same" or ans is inner[0]
                 else (op, tuple(inner[1:]), None, recording_at(top))
             )
-        elif not isinstance(ans, top._elem.host.scalars):
+        elif not isinstance(ans, top._elem.library.scalars):
             # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
             step = itself(top)
@@ -510,7 +510,7 @@ def _attach(
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
     node.rule = rule
-    node.saved = save(inner, ans, first, elem.host)
+    node.saved = save(inner, ans, first, elem.library)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
     node.next = flat[0] if rule.single else tuple(flat)
@@ -530,16 +530,21 @@ def rule_of(
     """The pullback for these wanted gradients and a result of `elem`, and what picks the values and
     the version cells that it keeps.
     """
-    host = elem.host
-    overrides = host.backend.rules.get(op.name)
+    library = elem.library
+    overrides = library.backend.rules.get(op.name)
     rule = pullback_of(
-        op, needs, elem.complex, True, host, None if overrides is None else backend_rules(op, host)
+        op,
+        needs,
+        elem.complex,
+        True,
+        library,
+        None if overrides is None else backend_rules(op, library),
     )
     return (rule, *recorder(rule))
 
 
 @per_operation
-def backend_rules(op: Op, host: Host) -> Any:
+def backend_rules(op: Op, library: Library) -> Any:
     """The rules of `op` with those that the backend gives itself."""
     known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)
     materialize = all(rule.materialize for rule in known.values())
@@ -548,7 +553,7 @@ def backend_rules(op: Op, host: Host) -> Any:
             registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"),
             materialize=materialize,
         )
-        for a, fn in host.backend.rules[op.name].items()
+        for a, fn in library.backend.rules[op.name].items()
     }
     return _Frozen(known | own)
 

@@ -55,7 +55,7 @@ class Plan:
         "complex",
         "constant",
         "fn",
-        "host",
+        "library",
         "op",
         "r1",
         "r2",
@@ -65,12 +65,12 @@ class Plan:
     )
 
     def __init__(self, op: Op, elem: Element, fn: Callable[..., Any], same: bool) -> None:
-        self.host = elem.host
-        self.xp = elem.host.xp
+        self.library = elem.library
+        self.xp = elem.library.xp
         self.fn = fn
         self.same = same
         self.constant = (
-            elem.host.backend.kernels.get("constant")
+            elem.library.backend.kernels.get("constant")
             if elem.floating and not elem.layered
             else None
         )
@@ -86,7 +86,7 @@ class Plan:
             (True,) if n == 1 else (CHOICES if n == 3 else PAIRS)[("1", "2", "12").index(name[1:])]
         )
         found = pullback_of(
-            self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.host
+            self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.library
         )
         setattr(self, name, found)
         return found
@@ -107,7 +107,7 @@ def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, resu
     out: Any = getattr(result, "_elem", None)
     plan: Any = False
     # not the argument itself, say
-    if type(result) is (View if op.view else Tensor) and op.name not in elem.host.backend.rules:
+    if type(result) is (View if op.view else Tensor) and op.name not in elem.library.backend.rules:
         if out.level != elem.level or out.layered is not elem.layered:
             return result
         same = out.base is elem.base
@@ -115,7 +115,7 @@ def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, resu
             elem.layered and asks_the_library(op)
         ):
             plan = Plan(
-                op, elem, inner(op) if elem.layered else raw_function(elem.host, op.name), same
+                op, elem, inner(op) if elem.layered else raw_function(elem.library, op.name), same
             )
     note(op, elem, op, plan)
     return result

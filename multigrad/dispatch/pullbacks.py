@@ -20,7 +20,7 @@ from .explaining import failed_rule
 from .residuals import residuals
 
 if TYPE_CHECKING:
-    from ..core.element import Host
+    from ..core.element import Library
 
 
 @per_operation
@@ -64,18 +64,18 @@ def pullback(
 
 @per_operation
 def pullback_of(
-    op: Op, needs: Needs, complex_: bool, conform: bool, host: Host, overrides: Any = None
+    op: Op, needs: Needs, complex_: bool, conform: bool, library: Library, overrides: Any = None
 ) -> Pullback:
     """The pullback for nodes whose arrays are of that library."""
     rule = pullback(op, needs, complex_, conform, overrides)
     return Pullback(
         op,
         needs,
-        lambda: host.backend.kernel("rule")(host.xp, op.name, rule.make()),
+        lambda: library.backend.kernel("rule")(library.xp, op.name, rule.make()),
         rule.plan,
         rule.single,
         rule.sources,
-        host,
+        library,
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.element import Host
+from ..core.element import Library
 from ..core.level import Layer, outside
 from ..core.tensor import strip, wrap
 from ..errors import GradientError
@@ -38,17 +38,17 @@ def compute(op: Op, name: str, xp: Any, *args: Any) -> Any:
     return found
 
 
-def compute_while_recording(op: Op, name: str, host: Host, *args: Any) -> Any:
+def compute_while_recording(op: Op, name: str, library: Library, *args: Any) -> Any:
     """The same for a new node: on raw arrays, or, where a value is itself a layer, on layers only,
     as rules run.
     """
     if not any(isinstance(x, Layer) for x in args):
-        return compute(op, name, host.xp, *args)
+        return compute(op, name, library.xp, *args)
     with outside():
         found = compute(
             op,
             name,
-            host.bound,
+            library.bound,
             *(wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x for x in args),
         )
     return strip(found)

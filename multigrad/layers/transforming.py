@@ -173,9 +173,9 @@ def reached(
 
 def zeros_like(x: Any) -> Any:
     """The derivative of what does not depend on `x`, or `x` on it."""
-    host = element_of(x).host
+    library = element_of(x).library
     with outside():
-        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
+        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(x)
 
 
 def as_tensor(x: Any) -> Any:

@@ -32,8 +32,8 @@ def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
 
 
 def astype(x: Any, dtype: Any) -> Any:
-    host = element_of(x).host
-    return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)
+    library = element_of(x).library
+    return (library.bound if isinstance(x, Layer) else library.xp).astype(x, dtype)
 
 
 def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
@@ -51,10 +51,10 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
     with _accumulating:
         before = cell.grad
         layered = leaf._elem.layered or isinstance(box[0], Layer)
-        if not p.create and not layered and (before is None or before._elem.run is None):
+        if not p.create_graph and not layered and (before is None or before._elem.run is None):
             if before is None:
-                host = leaf._elem.host
-                cell.grad = _plain(host.take_ownership(host.xp, box.pop(), leaf._array), leaf)
+                library = leaf._elem.library
+                cell.grad = _plain(library.take_ownership(library.xp, box.pop(), leaf._array), leaf)
             else:
                 _add_in_place(before, box.pop())
         else:
@@ -91,16 +91,16 @@ def keepable(holder: Tensor, value: Any) -> None:
     """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from
     outside its trace. Immutable libraries' `take_ownership` knows.
     """
-    host = holder._elem.host
+    library = holder._elem.library
     x = innermost(value)
-    if not host.mutable and not isinstance(x, Layer):
-        host.take_ownership(host.xp, x, innermost(holder))
+    if not library.mutable and not isinstance(x, Layer):
+        library.take_ownership(library.xp, x, innermost(holder))
 
 
 def _plain(array: Any, leaf: Tensor) -> Tensor:
     elem = leaf._elem
     if array.dtype != elem.dtype:  # sums of arrays in another byte order are in the machine's
-        array = elem.host.xp.astype(array, elem.dtype)
+        array = elem.library.xp.astype(array, elem.dtype)
     t = _new(Tensor)
     t._array = array
     t._elem = elem
@@ -121,7 +121,7 @@ def _add_in_place(before: Tensor, g: Any) -> None:
     if before._view is not None:
         add_to_view(before, g)
         return
-    host = before._elem.host
+    library = before._elem.library
     total = before._array
     before_write(before._cell)
     try:
@@ -130,5 +130,7 @@ def _add_in_place(before: Tensor, g: Any) -> None:
         from .views import unwritable
 
         raise unwritable(before, "adding to .grad", error) from error
-    before._array = total if host.mutable else host.take_ownership(host.xp, total, before._array)
+    before._array = (
+        total if library.mutable else library.take_ownership(library.xp, total, before._array)
+    )
     note_write(before._cell)

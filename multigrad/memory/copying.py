@@ -117,15 +117,15 @@ def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
         return x.clone()
     if isinstance(array, Layer):
         return wrap_at(x, copy.deepcopy(array, memo))
-    host = x._elem.host
+    library = x._elem.library
     # with `x.data`, or with the raw array in the same container
-    shared = host.mutable and not isinstance(array, host.fixed)
+    shared = library.mutable and not isinstance(array, library.fixed)
     if shared and id(array) in memo:
         return wrap_at(x, memo[id(array)])
     found = (
         x.clone()
         if recorded and x._node is not None
-        else wrap_at(x, host.xp.asarray(array, copy=True))
+        else wrap_at(x, library.xp.asarray(array, copy=True))
     )
     if shared:
         memo[id(array)] = found._array

@@ -121,9 +121,9 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
     None where it is not that simple.
     """
-    host = t._elem.host
+    library = t._elem.library
     array = t._array
-    if not host.mutable or isinstance(array, host.scalars):
+    if not library.mutable or isinstance(array, library.scalars):
         return None
     before_write(t._cell)
     try:
@@ -322,11 +322,11 @@ def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
     Returns whether it could: else the checked ways say what is wrong, or can do it.
     """
     raw = raw_key(value)
-    host = t._elem.host
-    if hasattr(raw, "dtype") and element_of(raw).host is not host:
+    library = t._elem.library
+    if hasattr(raw, "dtype") and element_of(raw).library is not library:
         return False
     try:
-        host.assign(host.xp, t._array, raw_key(key), raw)
+        library.assign(library.xp, t._array, raw_key(key), raw)
     except (IndexError, TypeError, ValueError):
         return False
     return True
@@ -342,7 +342,7 @@ def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bo
         shown = (
             general(OPS["getitem"], (x, key))
             if isinstance(x, Layer)
-            else t._elem.host.xp.getitem(x, key)
+            else t._elem.library.xp.getitem(x, key)
         )
         array, node, cell = _as_part(t, value, shown)
     except (IndexError, TypeError, ValueError):
@@ -393,8 +393,11 @@ def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
         or not element_of(mask).bool
     ):
         return False
-    host = t._elem.host
-    xp, truth = host.xp, host.backend.kernel("concrete_bool")  # None where values are not known
+    library = t._elem.library
+    xp, truth = (
+        library.xp,
+        library.backend.kernel("concrete_bool"),
+    )  # None where values are not known
     return truth(xp, xp.all(mask)) is True and truth(xp, xp.all(xp.isfinite(t._array))) is False
 
 
@@ -408,13 +411,13 @@ def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[
     version cell. Raises where it does not fit.
     """
     elem = t._elem
-    host = elem.host
+    library = elem.library
     shape = tuple(shown.shape)
     if type(value) in SCALARS:
-        device = host.device(host.xp, innermost(shown) if isinstance(shown, Layer) else shown)
-        value = host.xp.asarray(value, dtype=elem.dtype, device=device)
-        return (host.xp.broadcast_to(value, shape) if shape else value), None, []
-    if element_of(value).host is not host:
+        device = library.device(library.xp, innermost(shown) if isinstance(shown, Layer) else shown)
+        value = library.xp.asarray(value, dtype=elem.dtype, device=device)
+        return (library.xp.broadcast_to(value, shape) if shape else value), None, []
+    if element_of(value).library is not library:
         raise TypeError("an array of another library")
     if not isinstance(value, Tensor) or value._level != t._level:
         value = wrap_at(t, value)
@@ -423,10 +426,10 @@ def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[
     if given != shape:
         extra = len(given) - len(shape)
         if extra > 0 and given[:extra] == (1,) * extra:
-            value = host.bound.reshape(value, given[extra:])
-        value = host.bound.broadcast_to(value, shape)
+            value = library.bound.reshape(value, given[extra:])
+        value = library.bound.broadcast_to(value, shape)
     if value._elem.base is not elem.base:
-        value = host.bound.astype(value, elem.dtype)
+        value = library.bound.astype(value, elem.dtype)
     return value._array, value._node, value._cell
 
 

@@ -111,11 +111,11 @@ class Copies:
             return put_together(shell, iter([self(x) for x in arrays]))
         if type(value) in SCALARS:
             return value
-        host = element_of(value).host
+        library = element_of(value).library
         return (
             value
-            if not host.mutable or isinstance(value, host.fixed)
-            else host.xp.asarray(value, copy=True)
+            if not library.mutable or isinstance(value, library.fixed)
+            else library.xp.asarray(value, copy=True)
         )
 
 

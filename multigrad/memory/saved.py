@@ -25,7 +25,7 @@ from ..core.graph import (
     extra,
 )
 from ..core.level import Layer, innermost
-from ..core.nested import Shell, put_together, taken_apart
+from ..core.nested import NestedLayer, put_together, taken_apart
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, wrap, wrap_at
 from ..dispatch.codegen import positions
@@ -260,7 +260,7 @@ class Packed:
     """
 
     __slots__ = ()
-    shell: Shell | None = None
+    shell: NestedLayer | None = None
 
     @property
     def data(self) -> list[Any]:
@@ -341,7 +341,7 @@ class PackedTower(Packed):
 
     __slots__ = ("parts", "shell", "take")
 
-    def __init__(self, take: Take, shell: Shell, parts: list[Packed]) -> None:
+    def __init__(self, take: Take, shell: NestedLayer, parts: list[Packed]) -> None:
         self.take = take
         self.shell = shell
         self.parts = parts
@@ -572,9 +572,9 @@ def note_output(t: Tensor) -> None:
     if type(node) is not AccumulateGrad:
         e = extra(node)
         if e.output is None:
-            host = t._elem.host
+            library = t._elem.library
             value: Any = (
-                host.xp.ones((), dtype=t.dtype, device=t.device)
+                library.xp.ones((), dtype=t.dtype, device=t.device)
                 if not isinstance(t._array, Layer)
                 else t._array
             )

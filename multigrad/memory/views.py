@@ -19,7 +19,7 @@ from .. import observe
 from ..core.aliasing import Location, Part, ViewSpec, note_write
 from ..core.computed import mark
 from ..core.element import Element
-from ..core.graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
+from ..core.graph import QUIET, AccumulateGrad, HookedNode, Node, NodeHooks, backward_name, extra
 from ..core.level import Layer, innermost, leaves_effect, running
 from ..core.tensor import Tensor, View, element_of, peeled, stopped
 from ..dispatch import general as dispatch
@@ -211,13 +211,13 @@ def check_value(t: Tensor, value: Any, recording: bool) -> None:
 
 def cast(t: Any, value: Any) -> Any:
     """A value in the dtype of `t`, which must be able to hold it."""
-    if _rank(value._elem) > _rank(t._elem) or value._elem.host is not t._elem.host:
+    if _rank(value._elem) > _rank(t._elem) or value._elem.library is not t._elem.library:
         raise RuntimeError(
             f"result type {value.dtype} can't be cast to the desired output type {t.dtype}. "
             "What is written in place keeps its dtype: convert the value with xp.astype(), or "
             "compute a new array."
         )
-    return t._elem.host.bound.astype(value, t.dtype)
+    return t._elem.library.bound.astype(value, t.dtype)
 
 
 # Where it goes
@@ -236,11 +236,11 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
     """
     if place.wide and place.overlaps(part):
         raise RuntimeError(f"{name}: {REFERS}")
-    host = t._elem.host
+    library = t._elem.library
     shown = place.holds(array) and not isinstance(value, Layer)
     if shown:
         try:
-            return host.write(host.xp, array, value)
+            return library.write(library.xp, array, value)
         except ValueError as error:
             if not part:
                 raise unwritable(t, name, error) from error
@@ -251,7 +251,7 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
 
 def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
     """Put `value` into the root of a memory. Returns what the part shows."""
-    host = root._elem.host
+    library = root._elem.library
     new = value
     if part:
         inner = (root._array, value, part)
@@ -259,17 +259,21 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
         new = (
             general(OPS["copy_slices"], inner)
             if layered
-            else run_raw(OPS["copy_slices"], inner, host)
+            else run_raw(OPS["copy_slices"], inner, library)
         )
-    if host.mutable and not isinstance(root._array, host.fixed) and not isinstance(new, Layer):
+    if (
+        library.mutable
+        and not isinstance(root._array, library.fixed)
+        and not isinstance(new, Layer)
+    ):
         try:  # it is a copy of it that is written, or a scalar of the library, or marked read-only
-            root._array = host.write(host.xp, root._array, new)
+            root._array = library.write(library.xp, root._array, new)
         except ValueError as error:
             raise unwritable(root, name, error) from error
     else:
-        if not host.mutable:
+        if not library.mutable:
             # raises where it must not
-            placed = host.write(host.xp, innermost(root), innermost(new))
+            placed = library.write(library.xp, innermost(root), innermost(new))
             new = new if isinstance(new, Layer) else placed
             if type(root._node) is AccumulateGrad:
                 keepable(root, new)
@@ -349,7 +353,7 @@ def record(
 def move_retained(old: Node | None, new: Node) -> None:
     """retain_grad follows the array."""
     kept = getattr(old, "extra", None)
-    if isinstance(kept, Extra) and kept.retain is not None:
+    if isinstance(kept, NodeHooks) and kept.retain is not None:
         extra(new).retain, kept.retain = kept.retain, None
 
 
@@ -389,8 +393,8 @@ def shown(base: Any, view: ViewSpec) -> Any:
     if isinstance(base._array, Layer):
         out = general(op, inner)
     else:
-        host = base._elem.host
-        out = host.eagerly(host.xp, base._array, lambda: run_raw(op, inner, host))
+        library = base._elem.library
+        out = library.eagerly(library.xp, base._array, lambda: run_raw(op, inner, library))
     return out if output is None or op.outputs == () else out[output]
 
 

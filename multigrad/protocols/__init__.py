@@ -95,7 +95,7 @@ def _bound(t: Any) -> Any:
     """
     import numpy as np
 
-    return MethodType(array_ufunc, t) if np.ndarray in t._elem.host.backend.array_types else None
+    return MethodType(array_ufunc, t) if np.ndarray in t._elem.library.backend.array_types else None
 
 
 class _ByClass(property):

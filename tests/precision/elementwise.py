@@ -15,7 +15,7 @@ from mpmath import mp
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.core.element import host_named
+from multigrad.core.element import library_named
 from multigrad.dispatch import codegen
 
 from . import points, scalars, special
@@ -177,7 +177,7 @@ def _weight(x: Any) -> Any:
 
 def _jvp(op: Any, arguments: tuple[Any, ...], which: int) -> Any:
     """The derivative along one of the arrays, in forward mode."""
-    raw = host_named("numpy").xp
+    raw = library_named("numpy").xp
     plain, columns, after = arguments
     values = [*plain, *columns, *after]
     tangents = [

@@ -14,7 +14,7 @@ from mpmath import mp
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.core.element import host_named
+from multigrad.core.element import library_named
 from multigrad.dispatch import codegen
 from multigrad_conformance.problem import Problem, floating_of
 from multigrad_conformance.sample import OWN_DEVICE, DType, Kink, leaves
@@ -77,10 +77,10 @@ class Case:
         self.random = np.random.default_rng(5)
         self.tangents = problem.projected([self._drawn(x) for x in self.inputs])
         with np.errstate(all="ignore"):
-            self.outputs = codegen._call_raw(problem.op, host_named("numpy").xp, problem.values)
+            self.outputs = codegen._call_raw(problem.op, library_named("numpy").xp, problem.values)
             self.cotangents = [
                 self._drawn(y)
-                for y in floating_of(problem.finished(host_named("numpy").xp, self.outputs))
+                for y in floating_of(problem.finished(library_named("numpy").xp, self.outputs))
             ]
 
     def _drawn(self, x: Any) -> Any:
@@ -163,7 +163,7 @@ class Case:
 
     def _jvp_error(self, gradients: list[Any]) -> tuple[float, float]:
         """Of the outputs themselves or, where they have no definite value, of L."""
-        op, xp = self.problem.op, host_named("numpy").xp
+        op, xp = self.problem.op, library_named("numpy").xp
         given: list[Any] = [None] * len(codegen.array_index(op))
         place = {i: k for k, i in enumerate(codegen.array_index(op).values())}
         for (i, j), t in zip(self.problem.places, self.tangents, strict=True):

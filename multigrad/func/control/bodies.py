@@ -67,15 +67,15 @@ def floating(x: Any) -> bool:
 
 def zeros(x: Any) -> Any:
     """A derivative with respect to `x` that is zero, and a constant of every level."""
-    host = element_of(x).host
+    library = element_of(x).library
     with outside():
-        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(stopped(x))
+        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(stopped(x))
 
 
 def namespace(*arrays: Any) -> Any:
     """The namespace that computes with these."""
-    host = element_of(arrays[0]).host
-    return host.bound if any(isinstance(x, Layer) for x in arrays) else host.xp
+    library = element_of(arrays[0]).library
+    return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp
 
 
 def added(x: Any, y: Any) -> Any:

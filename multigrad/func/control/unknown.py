@@ -30,9 +30,9 @@ def known(x: Any) -> bool:
     if differs(x):
         return False
     at = innermost(x)
-    host = element_of(at).host
+    library = element_of(at).library
     return (
-        host.backend.kernel("concrete_bool")(host.xp, at if element_of(at).bool else at == at)
+        library.backend.kernel("concrete_bool")(library.xp, at if element_of(at).bool else at == at)
         is not None
     )
 

@@ -15,7 +15,7 @@ from ...core.graph import Node
 from ...core.level import Layer
 from ...custom import decorators
 from ...memory import saved
-from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
+from ..graphs.provenance import OWN, UNKNOWN, Site, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose

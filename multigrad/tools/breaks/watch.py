@@ -14,7 +14,7 @@ from ...core.graph import AccumulateGrad, CustomNode
 from ...dispatch import creation
 from ...memory import copying
 from ...observe import CONVERSION, FUNCTION, NODE, OPERATION, PASS, STEP, WRITE, Call, Observer
-from ..graphs.noting import OWN, Site, site, skipped
+from ..graphs.provenance import OWN, Site, site, skipped
 from .detect import BreakReport
 from .follow import Losses
 from .sites import caller, nodes_of, place

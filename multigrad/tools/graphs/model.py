@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.element import SCALARS
-from ...core.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
+from ...core.graph import (
+    AccumulateGrad,
+    CustomNode,
+    MultiNode,
+    Node,
+    OutputNode,
+    flat_cells,
+    versions,
+)
 from ...core.level import Layer
 from ...core.tensor import Tensor
 from ...custom.kept import FunctionCtx, Slot
 from ...memory import saved as _saved
-from .noting import Output, Site, dtype_name, note_of, output_of
+from .provenance import Output, Site, dtype_name, note_of, output_of
 
 ARGUMENT = "argument of a checkpoint"
 """The name of what is saved in the place of an array that a checkpoint computes again."""
@@ -258,7 +266,7 @@ def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
 
 
 def _owner(node: Node) -> Node:
-    owner: Node = node.next if type(node) is Pick else node
+    owner: Node = node.next if type(node) is OutputNode else node
     return owner
 
 
@@ -269,7 +277,7 @@ def _next(node: Node) -> tuple[Node, ...]:
 
 def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, str]) -> Vertex:
     parents = tuple(
-        (numbers[id(_owner(p))], p.number if type(p) is Pick else 0) for p in _next(node)
+        (numbers[id(_owner(p))], p.number if type(p) is OutputNode else 0) for p in _next(node)
     )
     v = Vertex(
         number,

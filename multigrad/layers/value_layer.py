@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ..core import aliasing, grad_mode
 from ..core.aliasing import WHOLE, Location, Step, ViewSpec, refresh
-from ..core.array_protocols import Leaving
+from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
 from ..core.level import Layer, Run
 from ..core.tensor import element_of
@@ -26,7 +26,7 @@ from ..memory.views import REFERS, fitted, written
 from ..registry import OPS, Op
 
 
-class Immutable(Leaving):
+class ValueLayer(ArrayProtocols):
     """Base of these layers.
 
     `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them
@@ -99,7 +99,7 @@ class Immutable(Leaving):
         self._check()
         return self._copied()
 
-    def _on(self, base: Immutable, step: Step) -> Any:
+    def _on(self, base: ValueLayer, step: Step) -> Any:
         """This layer as a view of `base`."""
         self._view, self._cell, self._seen = (base, *step), base._cell, len(base._cell)
         return self
@@ -134,7 +134,7 @@ class Immutable(Leaving):
         self._seen = len(self._cell)
         return True
 
-    def _again(self, base: Immutable, step: Step) -> Any:
+    def _again(self, base: ValueLayer, step: Step) -> Any:
         """Another layer of this value, as a view that was made so of `base`, to be brought up to
         date when it is used.
         """
@@ -156,7 +156,7 @@ class Immutable(Leaving):
         """A value as a layer of this level."""
         return (
             value
-            if isinstance(value, Immutable) and value._level == self._level
+            if isinstance(value, ValueLayer) and value._level == self._level
             else self._constant(value)
         )
 

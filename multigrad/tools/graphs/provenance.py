@@ -85,14 +85,14 @@ def skipped() -> tuple[str, ...]:
     """How the file names begin that are nobody's own: those of multigrad, of what it generates, and
     of the array libraries in use.
     """
-    known = len(element._hosts)
+    known = len(element._libraries)
     found = _folders.get(known)
     if found is None:
         names = {"numpy"}
-        for host in list(element._hosts.values()):
-            kinds = (*host.backend.array_types, *host.backend.scalar_types)
+        for library in list(element._libraries.values()):
+            kinds = (*library.backend.array_types, *library.backend.scalar_types)
             names |= {kind.__module__.partition(".")[0] for kind in kinds}
-            names.add(getattr(host.backend.namespace, "__name__", "numpy").partition(".")[0])
+            names.add(getattr(library.backend.namespace, "__name__", "numpy").partition(".")[0])
         files = (
             getattr(sys.modules.get(name), "__file__", None)
             for name in sorted(names - {"builtins", "__main__"})
