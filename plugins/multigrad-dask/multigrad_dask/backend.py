@@ -61,7 +61,7 @@ def make() -> mg.Backend:
         kernels={
             "device": device,
             "function": unknown.function,
-            "own": own,
+            "take_ownership": take_ownership,
             "place_like": place_like,
             "rule": unknown.rule,
             "to_numpy": to_numpy,
@@ -89,7 +89,7 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
     return g.rechunk(like.chunks)
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself, in the chunks of `like`: a graph is never written.
 
     Writing to a Dask array gives that object another one.
