@@ -29,8 +29,9 @@ X, Y, N, Z = (
 def names(f: Callable[..., Any] | Program, *args: Any) -> list[str]:
     """The calls that are left of a function, sin at the head of many, which makes a dense value."""
     program = f if isinstance(f, Program) else recorded(f, *args)
-    library = Knowledge(_evaluator(raw_namespace("numpy"), program), uniform)  # strides are not known
-    return [step.op.name for step in optimized(program, library).steps if isinstance(step, Call)]
+    # strides are not known
+    knowledge = Knowledge(_evaluator(raw_namespace("numpy"), program), uniform)
+    return [step.op.name for step in optimized(program, knowledge).steps if isinstance(step, Call)]
 
 
 SAME: dict[str, tuple[Callable[..., Any], list[str]]] = {
