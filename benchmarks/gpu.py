@@ -71,8 +71,8 @@ def cupy_cases() -> Iterator[Case]:
 
     torch = torch_cuda()
     for size in SIZES:
-        host = [v.astype(np.float32) for v in workloads.chain_inputs(size)]
-        x, a, b, g = (cupy.asarray(v) for v in host)
+        library = [v.astype(np.float32) for v in workloads.chain_inputs(size)]
+        x, a, b, g = (cupy.asarray(v) for v in library)
         peers = {
             HAND: waiting(
                 lambda x=x, a=a, b=b, g=g: [workloads.chain_by_hand(cupy, x, a, b, g)], wait
@@ -81,7 +81,7 @@ def cupy_cases() -> Iterator[Case]:
         }
         if torch is not None:
             peers[workloads.TORCH] = waiting(
-                workloads.chain_of_torch("cuda", *host), lambda _: torch.cuda.synchronize()
+                workloads.chain_of_torch("cuda", *library), lambda _: torch.cuda.synchronize()
             )
         yield Case(
             "cupy: chain, forward + backward",

@@ -1,29 +1,23 @@
-"""multigrad: torch.autograd for every Python array library.
-
-Importing it imports no array library and reads no entry points.
+"""multigrad: torch.autograd for every Python array library. Importing it imports none of them.
 
     import multigrad as mg
 
-    # Tensors: of lists, or of arrays of NumPy, JAX, CuPy, or any registered library
-    x = mg.asarray([1.0, 2.0, 3.0], requires_grad=True)
+    x = mg.asarray([1.0, 2.0, 3.0], requires_grad=True)  # or an array of NumPy, JAX, CuPy, ...
     y = mg.sum(mg.sin(x) * x**2)              # the Array API standard, and more of NumPy's
     y.backward()                              # accumulates into the .grad of leaves
-    h = x.register_hook(lambda g: 2.0 * g)    # what a backward pass does with a gradient
-    h.remove()
+    x.register_hook(lambda g: 2.0 * g).remove()  # what a backward pass does with a gradient
     x.grad, x.grad.array, x.detach().numpy()  # a Tensor, the raw array in it, a NumPy array
     xp = x.__array_namespace__()              # the differentiable namespace of its library
     (g,) = mg.autograd.grad(mg.sum(xp.exp(x)), x)  # gradients without touching .grad
     with mg.no_grad(): x -= 0.1 * g           # not recorded; also @mg.no_grad() before a function
 
-    # Transformations: raw arrays in, raw arrays out
-    def loss(w, a): return mg.sum((w * a - 1.0) ** 2)
+    def loss(w, a): return mg.sum((w * a - 1.0) ** 2)  # raw arrays in, raw arrays out
     w, a = mg.ones(3).array, mg.ones(3).array
     mg.func.value_and_grad(loss)(w, a)        # func.grad, vjp, jvp, linearize; argnums= chooses
     mg.func.hessian(loss)(w, a)               # jacrev, jacfwd, jacobian; hvp for products
     mg.func.vmap(mg.func.grad(loss), (None, 0))(w, mg.eye(3).array)  # a gradient per example
     mg.func.compile(mg.func.grad(loss))(w, a) # recorded once, replayed; also scan, cond, checkpoint
 
-    # Backends, and what helps to find mistakes
     mg.zeros((2, 3), requires_grad=True)      # of the default backend: mg.use_backend("jax")
     mg.namespace("numpy"), mg.backends()      # a backend's namespace; which backends there are
     mg.autograd.gradcheck(loss, (mg.asarray(w, requires_grad=True), a))  # finite differences
@@ -49,19 +43,13 @@ from . import protocols as _protocols  # noqa: F401  which gives array objects N
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
 from .clients import register_clients
-from .engine import element as _element
-from .engine.convert import asarray, default_host, tensor, use_backend
-from .engine.foreign import FUNCTIONS as _FUNCTIONS
-from .engine.foreign import hint as _hint
-from .engine.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from .engine.tensor import Tensor
-from .engine.tensor import element_of as _element_of
+from .core import element as _element
+from .core.foreign_names import FUNCTIONS as _FUNCTIONS
+from .core.foreign_names import hint as _hint
+from .core.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .core.tensor import Tensor
+from .core.tensor import element_of as _element_of
+from .dispatch.creation import asarray, default_library, tensor, use_backend
 from .namespace import Namespace as _Namespace
 from .tracebacks import entry as _entry
 from .tracebacks import fold as _fold
@@ -109,8 +97,12 @@ def namespace(backend: Any) -> NamespaceProtocol:
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a
     known library.
     """
-    host = _element.host_named(backend) if isinstance(backend, str) else _element_of(backend).host
-    bound: NamespaceProtocol = host.bound
+    library = (
+        _element.library_named(backend)
+        if isinstance(backend, str)
+        else _element_of(backend).library
+    )
+    bound: NamespaceProtocol = library.bound
     return bound
 
 
@@ -145,7 +137,7 @@ class _Dispatcher:
         """What users call."""
         return [
             name
-            for name in dir(getattr(default_host().bound, self._prefix))
+            for name in dir(getattr(default_library().bound, self._prefix))
             if not name.startswith("_")
         ]
 
@@ -176,12 +168,12 @@ def _lookup(name: str) -> tuple[Any, bool]:
     """The function of that name, and whether it is the same for every default backend, so that it
     can be kept.
     """
-    from .engine.fast import function_of
+    from .dispatch.fast import function_of
 
     op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
         return function_of(op), True
-    found: Any = default_host().bound
+    found: Any = default_library().bound
     for part in name.split("."):
         found = getattr(found, part)
     return (_Dispatcher(name), True) if isinstance(found, _Namespace) else (found, False)
@@ -237,5 +229,5 @@ def _missing(name: str) -> AttributeError:
 
 def __dir__() -> list[str]:
     """What users call: names of this module, and operations that are no means of others."""
-    names = {name for name in dir(default_host().bound) if not name.startswith("_")}
+    names = {name for name in dir(default_library().bound) if not name.startswith("_")}
     return sorted({*__all__, *names, "__version__", "__doc__", "__all__"})

@@ -37,18 +37,18 @@ from typing import Any, ClassVar, Self
 from .backends import discovery, hooks, kernels, plugins
 from .backends.raw import RawNamespace
 from .backends.spec import Backend
-from .engine import rules
-from .engine.dispatch import _candidates as candidates
-from .engine.dispatch import _named as named
-from .engine.dispatch import _same_structure as same_structure
-from .engine.dispatch import general, plain_scalars, run_raw, with_dtype
-from .engine.element import Host, common_host, host_named, is_array
-from .engine.level import Layer as ArrayObject
-from .engine.level import Run, innermost, outside, running
-from .engine.tensor import Tensor, element_of, lifted, peeled, stopped, strip
+from .core.element import Library, common_library, is_array, library_named
+from .core.level import Layer as ArrayObject
+from .core.level import Run, innermost, outside, running
+from .core.tensor import Tensor, element_of, lifted, peeled, stopped, strip
+from .dispatch import codegen
+from .dispatch.general import _candidates as candidates
+from .dispatch.general import _named as named
+from .dispatch.general import _same_structure as same_structure
+from .dispatch.general import general, plain_scalars, run_raw, with_dtype
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
-from .layers.immutable import Immutable, tie
+from .layers.value_layer import ValueLayer, tie
 from .namespace import load
 from .observe import EVENTS, Call, Label, Observer, stand_in
 from .registry import Op
@@ -225,7 +225,7 @@ def rebind_augmented() -> None:
 # -- layers
 
 
-class Layer(Immutable):
+class Layer(ValueLayer):
     """Base of layers: array objects that stand for an array, with the operators, methods and
     functions that Tensors have.
 
@@ -503,8 +503,8 @@ def carry_out(op: Op, args: Sequence[Any]) -> Any:
     args = _stripped(op, args)
     if any(isinstance(x, ArrayObject) for x in candidates(op, args)):
         return general(op, tuple(args))
-    host, args = _prepared(op, args)
-    return run_raw(op, args, host)
+    library, args = _prepared(op, args)
+    return run_raw(op, args, library)
 
 
 def jvp(
@@ -522,7 +522,7 @@ def jvp(
     move, and for outputs without a derivative. Raises MissingRuleError where the operation has no
     rule.
     """
-    host, args = _prepared(op, _stripped(op, args))
+    library, args = _prepared(op, _stripped(op, args))
     several = op.outputs != ()
     results = tuple(outs) if several else (outs,)
     given = [
@@ -537,8 +537,10 @@ def jvp(
         and any(is_array(y) and element_of(y).floating for y in results)
     ):
         if not conform:
-            return rules.jvp(op, host.xp, with_scalars(op, host, args, results[0]), given, outs)
-        moved = pushed(op, host, args, given, results)
+            return codegen.jvp(
+                op, library.xp, with_scalars(op, library, args, results[0]), given, outs
+            )
+        moved = pushed(op, library, args, given, results)
     return tuple(moved) if several else moved[0]
 
 
@@ -557,7 +559,7 @@ def vjp(
     a list; None for what is not wanted, or is no floating array. Raises MissingRuleError where the
     operation has no rule.
     """
-    host, args = _prepared(op, _stripped(op, args))
+    library, args = _prepared(op, _stripped(op, args))
     outs, cotangents = (tuple(outs), tuple(cotangents)) if op.outputs != () else (outs, cotangents)
     wanted = (True,) * len(args) if wanted is None else wanted
     needs = tuple(
@@ -570,7 +572,7 @@ def vjp(
     found: Iterator[Any] = iter(_mapped(_nothing, needs))
     if op.kind != "nondifferentiable" and any(_flat(needs)):
         first = next(y for y in _flat(outs) if y is not None)
-        args = with_scalars(op, host, args, first)
+        args = with_scalars(op, library, args, first)
         layered = any(
             isinstance(x, ArrayObject) for x in _flat((*candidates(op, args), outs, cotangents))
         )
@@ -584,8 +586,8 @@ def vjp(
             found = iter(
                 _mapped(
                     strip,
-                    rules.vjp(
-                        op, host.bound if layered else host.xp, args, outs, cotangents, needs
+                    codegen.vjp(
+                        op, library.bound if layered else library.xp, args, outs, cotangents, needs
                     ),
                 )
             )
@@ -630,19 +632,19 @@ def _stripped(op: Op, args: Sequence[Any]) -> Sequence[Any]:
     return [_mapped(strip, x) for x in args]
 
 
-def _prepared(op: Op, args: Sequence[Any]) -> tuple[Host, Sequence[Any]]:
+def _prepared(op: Op, args: Sequence[Any]) -> tuple[Library, Sequence[Any]]:
     """The library of the arguments, and these as its functions take them."""
     for x in candidates(op, args):
         if isinstance(x, ArrayObject):
-            return x._elem.host, args
-    host = common_host(op.name, candidates(op, args))
-    if host is None:
+            return x._elem.library, args
+    library = common_library(op.name, candidates(op, args))
+    if library is None:
         raise TypeError(f"{op.name}: none of the arguments is an array of a known library")
     args = [
-        plain_scalars(x, host) if role == "array" else x
+        plain_scalars(x, library) if role == "array" else x
         for role, x in zip(op.roles.values(), args, strict=True)
     ]
-    return host, with_dtype(op, args, host)
+    return library, with_dtype(op, args, library)
 
 
 # -- for suites that test backends and plugins
@@ -670,7 +672,7 @@ def raw_namespace(backend: str | Backend) -> Any:
 
     Of a Backend that is not in use, such as a changed copy, a namespace of its own.
     """
-    return host_named(backend).xp if isinstance(backend, str) else RawNamespace(backend)
+    return library_named(backend).xp if isinstance(backend, str) else RawNamespace(backend)
 
 
 def samples() -> dict[str, Any]:

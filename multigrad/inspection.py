@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .engine.element import DTYPES, Host
+from .core.element import DTYPES, Library
 
 KINDS = {
     "bool": ("bool",),
@@ -52,17 +52,17 @@ class IntLimits:
 
 
 @lru_cache(maxsize=256)
-def finfo(host: Host, dtype: Any) -> FloatLimits:
+def finfo(library: Library, dtype: Any) -> FloatLimits:
     """The limits of a floating dtype of a library, whose own may be its scalars and may name the
     dtype by a string.
     """
-    found = host.xp.finfo(dtype)
+    found = library.xp.finfo(dtype)
     bits = int(found.bits)
     real = getattr(found, "dtype", None)
     if real is None or isinstance(real, str):
         real = (
-            getattr(host.xp, f"float{bits}")
-            if host.xp.isdtype(dtype, "complex floating")
+            getattr(library.xp, f"float{bits}")
+            if library.xp.isdtype(dtype, "complex floating")
             else dtype
         )
     return FloatLimits(
@@ -76,9 +76,9 @@ def finfo(host: Host, dtype: Any) -> FloatLimits:
 
 
 @lru_cache(maxsize=256)
-def iinfo(host: Host, dtype: Any) -> IntLimits:
+def iinfo(library: Library, dtype: Any) -> IntLimits:
     """The limits of an integer dtype of a library."""
-    found = host.xp.iinfo(dtype)
+    found = library.xp.iinfo(dtype)
     own = getattr(found, "dtype", None)
     return IntLimits(
         int(found.bits),
@@ -93,41 +93,41 @@ class Info:
     backend.
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, library: Library) -> None:
+        self._library = library
         inspect: Callable[[], Any] | None = getattr(
-            host.backend.namespace, "__array_namespace_info__", None
+            library.backend.namespace, "__array_namespace_info__", None
         )
-        self._library = None if inspect is None else inspect()
+        self._inspection = None if inspect is None else inspect()
 
     def capabilities(self) -> dict[str, bool | int | None]:
         """Whether masks and shapes that depend on values work everywhere, and the largest number of
         dimensions.
         """
-        lacks = self._host.backend.lacks()
+        lacks = self._library.backend.lacks()
         ours: dict[str, bool | int | None] = {
             "boolean indexing": "boolean_indexing" not in lacks,
             "data-dependent shapes": "data_dependent" not in lacks,
             "max dimensions": None,
         }
-        return ours if self._library is None else ours | dict(self._library.capabilities())
+        return ours if self._inspection is None else ours | dict(self._inspection.capabilities())
 
     def default_device(self) -> Any:
         """The device on which arrays are made; None where the library does not say."""
-        return None if self._library is None else self._library.default_device()
+        return None if self._inspection is None else self._inspection.default_device()
 
     def devices(self) -> tuple[Any, ...]:
         """The devices that there are."""
-        host = self._host
-        if self._library is None and "devices" not in host.backend.kernels:
-            return (host.device(host.xp, host.xp.zeros(0)),)
-        return tuple(host.backend.kernel("devices")(host.backend.namespace))
+        library = self._library
+        if self._inspection is None and "devices" not in library.backend.kernels:
+            return (library.device(library.xp, library.xp.zeros(0)),)
+        return tuple(library.backend.kernel("devices")(library.backend.namespace))
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """The dtype of each kind that is chosen where none is given."""
-        if self._library is not None:
-            return dict(self._library.default_dtypes(device=device))
-        xp = self._host.xp
+        if self._inspection is not None:
+            return dict(self._inspection.default_dtypes(device=device))
+        xp = self._library.xp
         real, whole = xp.zeros(0, device=device).dtype, xp.arange(0, device=device).dtype
         return {
             "real floating": real,
@@ -140,17 +140,17 @@ class Info:
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, Any]:
         """The dtypes of the standard by name, of one kind, of several, or all."""
-        if self._library is not None:
-            there = self._library.dtypes(device=device)
+        if self._inspection is not None:
+            there = self._inspection.dtypes(device=device)
         else:
-            there = {name: getattr(self._host.backend.namespace, name, None) for name in DTYPES}
+            there = {name: getattr(self._library.backend.namespace, name, None) for name in DTYPES}
         wanted = DTYPES if kind is None else names_of(kind)
         return {
             name: there[name] for name in DTYPES if name in wanted and there.get(name) is not None
         }
 
     def __repr__(self) -> str:
-        return f"<inspection of the namespace of {self._host.name!r}>"
+        return f"<inspection of the namespace of {self._library.name!r}>"
 
 
 def names_of(kind: str | tuple[str, ...]) -> tuple[str, ...]:

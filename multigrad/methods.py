@@ -13,13 +13,16 @@ from operator import index
 from types import FunctionType
 from typing import Any
 
-from .engine import convert, copying, dispatch, element, fast, inplace, views
-from .engine.dispatch import BOUNDS, is_fixed
-from .engine.element import Host
-from .engine.fast import function_of
-from .engine.level import Layer, Standing
-from .engine.surface import Surface
-from .engine.tensor import Tensor
+from .core import element
+from .core.element import Library
+from .core.level import Layer, Standing
+from .core.surface import Surface
+from .core.tensor import Tensor
+from .dispatch import creation, fast
+from .dispatch import general as dispatch
+from .dispatch.fast import function_of
+from .dispatch.general import BOUNDS, is_fixed
+from .memory import copying, inplace, views
 from .observe import WRITE, gate
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
@@ -251,7 +254,7 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
         ):
             found: Tensor = _fast_getitem(self, key)
             return found
-        found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
+        found = function_of(OPS["getitem"])(self, _key(key, self._elem.library))
         return found
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -262,25 +265,25 @@ def _fast_getitem(self: Tensor, key: Any) -> Any:
     raise AssertionError("replaced when the table is filled")
 
 
-def _key(key: Any, host: Host) -> Any:
+def _key(key: Any, library: Library) -> Any:
     """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are
     Python's.
     """
     kind = type(key)
-    if kind in host.backend.array_types or (kind is Tensor and key._elem.host is host):
+    if kind in library.backend.array_types or (kind is Tensor and key._elem.library is library):
         return key
     if isinstance(key, list):
-        return convert.asarray(key, backend=host.name)
+        return creation.asarray(key, backend=library.name)
     if kind is not bool and issubclass(kind, Integral):
         return index(key)
     if isinstance(key, tuple):
-        return tuple(_key(k, host) for k in key)
+        return tuple(_key(k, library) for k in key)
     if kind is slice and not is_fixed(key):
         return slice(*(None if k is None else index(k) for k in (key.start, key.stop, key.step)))
     if kind is not slice and key is not None and key is not Ellipsis:
-        other = key._elem.host if isinstance(key, Layer) else element.host_of(key)
-        if other is not None and other is not host:
-            raise element.mixed("indexing", host, other)
+        other = key._elem.library if isinstance(key, Layer) else element.library_of(key)
+        if other is not None and other is not library:
+            raise element.mixed("indexing", library, other)
     return key
 
 
@@ -301,7 +304,7 @@ def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
         op = OPS["setitem"]
         if isinstance(value, Standing):
             value = value._as_operand(op, [self])
-        inplace.set_item(op, _with_item, self, _key(key, self._elem.host), value)
+        inplace.set_item(op, _with_item, self, _key(key, self._elem.library), value)
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -316,7 +319,7 @@ def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
         ):
             return
         views.check_value(self, value, recording=False)
-        self._become(_with_item(self, _key(key, self._elem.host), value), "setitem")
+        self._become(_with_item(self, _key(key, self._elem.library), value), "setitem")
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -408,12 +411,12 @@ def _copy(self: Tensor, other: Any) -> Tensor:
     differentiably.
     """
     try:
-        value = convert.asarray(other, backend=self._elem.host.name)
+        value = creation.asarray(other, backend=self._elem.library.name)
         if value._elem.base is not self._elem.base and (
             self._elem.complex or not value._elem.complex
         ):
             # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
-            value = self._elem.host.bound.astype(value, self.dtype)
+            value = self._elem.library.bound.astype(value, self.dtype)
         self[...] = value
         return self
     except Exception as error:
@@ -526,7 +529,7 @@ _METHODS = {
     "zero_": _zero,
     "copy_": _copy,
     "to_device": _to_device,
-    "to_backend": convert.to_backend,
+    "to_backend": creation.to_backend,
     "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():

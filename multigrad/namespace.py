@@ -14,13 +14,15 @@ from . import inspection, methods, observe, registry
 from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
-from .engine import convert, dispatch, element, fast, generated, plans, rules
-from .engine.element import Host
-from .engine.fast import function_of
-from .engine.foreign import FUNCTIONS, hint
-from .engine.leaving import Leaving
-from .engine.level import Layer, innermost, running
-from .engine.tensor import Tensor, wrap_new
+from .core import element
+from .core.array_protocols import ArrayProtocols
+from .core.element import Library
+from .core.foreign_names import FUNCTIONS, hint
+from .core.level import Layer, innermost, running
+from .core.tensor import Tensor, wrap_new
+from .dispatch import codegen, creation, fast, generated, plans
+from .dispatch import general as dispatch
+from .dispatch.fast import function_of
 from .errors import nearest
 from .observe import gate
 from .provided import provide
@@ -49,13 +51,13 @@ class Namespace:
     the prefixes of plugins are namespaces too.
     """
 
-    def __init__(self, host: Host, prefix: str = "") -> None:
-        self._host = host
+    def __init__(self, library: Library, prefix: str = "") -> None:
+        self._library = library
         self._prefix = prefix
-        self.__name__ = f"multigrad.{host.name}" + (f".{prefix[:-1]}" if prefix else "")
+        self.__name__ = f"multigrad.{library.name}" + (f".{prefix[:-1]}" if prefix else "")
         if not prefix:
             self.__array_api_version__ = VERSION
-            self.__array_namespace_info__ = partial(inspection.Info, host)
+            self.__array_namespace_info__ = partial(inspection.Info, library)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -81,18 +83,18 @@ class Namespace:
             return self._bind(op)
         if not self._prefix:
             if registry.is_prefix(name):
-                return Namespace(self._host, f"{name}.")
+                return Namespace(self._library, f"{name}.")
             if name in CONSTANTS:
                 return CONSTANTS[name]
             # where NumPy keeps it, and xarray looks for it
-            if name == "lib" and not self._host.backend.capabilities.strict:
+            if name == "lib" and not self._library.backend.capabilities.strict:
                 return SimpleNamespace(
                     stride_tricks=SimpleNamespace(sliding_window_view=self.sliding_window_view)
                 )
             if name in element.DTYPES or (
-                name in element.MORE_DTYPES and hasattr(self._host.backend.namespace, name)
+                name in element.MORE_DTYPES and hasattr(self._library.backend.namespace, name)
             ):
-                return getattr(self._host.backend.namespace, name)
+                return getattr(self._library.backend.namespace, name)
         if op is not None:
             raise AttributeError(
                 f"the namespace {self.__name__!r} has the names of the standard only, and "
@@ -112,17 +114,17 @@ class Namespace:
 
     def _hides(self, op: Op) -> bool:
         """Whether an operation is beyond what this backend's own namespace may have."""
-        return op.beyond and self._host.backend.capabilities.strict
+        return op.beyond and self._library.backend.capabilities.strict
 
     def _bind(self, op: Op) -> Callable[..., Any]:
         if op.name in ("asarray", "from_dlpack"):
             return self._asarray if op.name == "asarray" else self._from_dlpack
         if op.chapter == "data_type" and op.kind == "nondifferentiable":
-            return _about_dtypes(op, self._host)
+            return _about_dtypes(op, self._library)
         if op.chapter == "creation" and op.arrays:
-            return _anchored(op, self._host)
+            return _anchored(op, self._library)
         if not op.arrays:
-            return _creation(op, self._host)
+            return _creation(op, self._library)
         return function_of(op)
 
     @_called("asarray")
@@ -141,12 +143,12 @@ class Namespace:
         See multigrad.asarray.
         """
         try:
-            return convert.asarray(
+            return creation.asarray(
                 obj,
                 dtype=dtype,
                 device=device,
                 copy=copy,
-                backend=self._host.name,
+                backend=self._library.name,
                 requires_grad=requires_grad,
             )
         except Exception as error:
@@ -157,7 +159,7 @@ class Namespace:
         """The device on which to make a constant that is to meet `x`, None where the library places
         it by itself. For rules.
         """
-        return self._host.device(self._host.xp, innermost(x))
+        return self._library.device(self._library.xp, innermost(x))
 
     @_called("from_dlpack")
     def _from_dlpack(
@@ -174,15 +176,15 @@ class Namespace:
         """
         try:
             if not isinstance(x, Tensor):
-                t = wrap_new(self._host.xp.from_dlpack(x, device=device, copy=copy))
+                t = wrap_new(self._library.xp.from_dlpack(x, device=device, copy=copy))
             elif x.requires_grad:
                 raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-            elif x._elem.host is self._host and (device is None or device == x.device):
+            elif x._elem.library is self._library and (device is None or device == x.device):
                 x._refuse("from_dlpack()", "tensor.detach()")
                 t = self._asarray(x, copy=True) if copy else x.detach()
             else:
                 x._refuse("from_dlpack()", "tensor.detach()")
-                t = wrap_new(self._host.xp.from_dlpack(x._array, device=device, copy=copy))
+                t = wrap_new(self._library.xp.from_dlpack(x._array, device=device, copy=copy))
             return t.requires_grad_() if requires_grad else t
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -203,7 +205,9 @@ class Namespace:
             for n, op in list(OPS.items())
             if n.startswith(self._prefix) and op.public and not self._hides(op)
         }
-        more = {name for name in element.MORE_DTYPES if hasattr(self._host.backend.namespace, name)}
+        more = {
+            name for name in element.MORE_DTYPES if hasattr(self._library.backend.namespace, name)
+        }
         own = {
             *CONSTANTS,
             *element.DTYPES,
@@ -217,17 +221,17 @@ class Namespace:
         return f"<namespace {self.__name__!r}>"
 
     def __reduce__(self) -> Any:
-        return _bound_named, (self._host.name, self._prefix)
+        return _bound_named, (self._library.name, self._prefix)
 
 
 def _bound_named(name: str, prefix: str) -> Any:
-    bound = element.host_named(name).bound
+    bound = element.library_named(name).bound
     return getattr(bound, prefix[:-1]) if prefix else bound
 
 
-def _creation(op: Op, host: Host) -> Callable[..., Any]:
+def _creation(op: Op, library: Library) -> Callable[..., Any]:
     """A function that takes no array: it makes one of this backend, or tells about dtypes."""
-    raw = rules.raw_function(host, op.name)
+    raw = codegen.raw_function(library, op.name)
     signature = op.signature
     makes = "dtype" in signature.parameters and "device" in signature.parameters
     if makes:
@@ -253,7 +257,7 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
                     ) from None
             requires_grad = kwargs.pop("requires_grad", False) if makes else False
             if "dtype" in kwargs:
-                kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
+                kwargs["dtype"] = element.named_dtype(library, kwargs["dtype"])
             args = tuple(_unwrapped(a) for a in args)
             kwargs = {k: _unwrapped(v) for k, v in kwargs.items()}
             mode = gate.get()
@@ -313,7 +317,7 @@ def documentation(op: Op) -> str:
     return text
 
 
-def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
+def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
     """A function about dtypes.
 
     They may be given by name, or by an array of any backend; without an array they are this
@@ -324,14 +328,14 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
             given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
-            home = element.common_host(op.name, given) or host
+            home = element.common_library(op.name, given) or library
             values = [
                 dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a)
                 for a in given
             ]
             if limits is not None:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
-            return rules.raw_function(home, op.name)(*values)
+            return codegen.raw_function(home, op.name)(*values)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -352,33 +356,33 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
     return _named(isdtype, op, op.signature)
 
 
-def _dtype_named(host: Host, x: Any) -> Any:
+def _dtype_named(library: Library, x: Any) -> Any:
     return (
-        element.named_dtype(host, x)
+        element.named_dtype(library, x)
         if type(x) is str and x in (*element.DTYPES, *element.MORE_DTYPES)
         else x
     )
 
 
-def _anchored(op: Op, host: Host) -> Callable[..., Any]:
+def _anchored(op: Op, library: Library) -> Callable[..., Any]:
     """A function that may get no array at all (full, linspace): then it is this backend's, else its
     arguments decide.
 
     What is only made in the form of its argument (zeros_like) belongs to the transformation that
     runs, as what `zeros` makes.
     """
-    made = _creation(op, host)
+    made = _creation(op, library)
     derived = function_of(op)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
-            args = tuple(_plain(a, host) for a in args)
-            kwargs = {name: _plain(a, host) for name, a in kwargs.items()}
+            args = tuple(_plain(a, library) for a in args)
+            kwargs = {name: _plain(a, library) for name, a in kwargs.items()}
             if not any(element.is_array(a) for a in (*args, *kwargs.values())):
                 return made(*args, **kwargs)
             requires_grad = kwargs.pop("requires_grad", False)
             if "dtype" in kwargs:
-                kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
+                kwargs["dtype"] = element.named_dtype(library, kwargs["dtype"])
             result = derived(*args, **kwargs)
             if (
                 op.kind == "nondifferentiable"
@@ -396,10 +400,12 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
     return _named(function, op, inspect.signature(made))
 
 
-def _plain(x: Any, host: Host) -> Any:
+def _plain(x: Any, library: Library) -> Any:
     """A scalar of another library (np.float64) as Python's; anything else as it is."""
     return (
-        dispatch.plain_scalars(x, host) if element.is_array(x) and not isinstance(x, Layer) else x
+        dispatch.plain_scalars(x, library)
+        if element.is_array(x) and not isinstance(x, Layer)
+        else x
     )
 
 
@@ -415,7 +421,7 @@ def _unwrapped(x: Any) -> Any:
                     "a function that takes no gradient got a Tensor that requires grad; "
                     "detach() it first"
                 )
-        elif isinstance(x, Leaving) and (x._elem.floating or x._several):
+        elif isinstance(x, ArrayProtocols) and (x._elem.floating or x._several):
             x._refuse("a function that takes no gradient", "a Python scalar")
         x = x._array
     return x
@@ -448,7 +454,7 @@ def load() -> None:
 
 def _fill() -> None:
     if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook below
-        convert.declare()
+        creation.declare()
         for op in list(OPS.values()):
             methods.install(op)
         registry.on_declaration(_changed)

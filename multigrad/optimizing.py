@@ -7,7 +7,7 @@ which order a sum is taken. A backend may know the strides of values. Where it d
 is known of what an elementwise operation has made (a *dense* value): its strides are those of its
 operands without gaps.
 
-- Calls of constants are carried out, where the backend can (`Library.evaluate`).
+- Calls of constants are carried out, where the backend can (`Knowledge.evaluate`).
 - A call with the operation and the arguments of an earlier one is that one.
 - x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x, -(-x), and changes of dtype, shape or
   order that change nothing, are x.
@@ -56,7 +56,7 @@ def taken(args: tuple[Any, ...]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Library:
+class Knowledge:
     """What a backend knows of its arrays.
 
     evaluate  given a Call and the values of its arguments, the tuple of its outputs; None, or an
@@ -72,18 +72,18 @@ class Library:
     alike: Callable[[int, int], bool | None] = _none
 
 
-def optimized(program: Program, library: Library | None = None) -> Program:
+def optimized(program: Program, knowledge: Knowledge | None = None) -> Program:
     """A program with the inputs, outputs, guards and writes of `program`, and fewer calls."""
-    return renamed(program, library)[0]
+    return renamed(program, knowledge)[0]
 
 
 def renamed(
-    program: Program, library: Library | None = None
+    program: Program, knowledge: Knowledge | None = None
 ) -> tuple[Program, dict[int, int], dict[int, int]]:
     """`optimized`, which values are others now, and those that are new, each with an old one of its
     shape, dtype and order in memory.
     """
-    pass_ = _Pass(program, library or Library())
+    pass_ = _Pass(program, knowledge or Knowledge())
     for step in program.steps:
         pass_.take(step)
     outputs = tuple(map(pass_.named, program.outputs))
@@ -115,8 +115,8 @@ class _Pass:
     made of.
     """
 
-    def __init__(self, program: Program, library: Library) -> None:
-        self.program, self.library = program, library
+    def __init__(self, program: Program, knowledge: Knowledge) -> None:
+        self.program, self.knowledge = program, knowledge
         self.specs, self.constants = dict(program.specs), dict(program.constants)
         self.outputs = set(program.outputs)
         self.steps: list[Call | Guard | Write] = []
@@ -226,7 +226,7 @@ class _Pass:
         if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
             return False
         try:
-            found = self.library.evaluate(call, _given(call.args, constants))
+            found = self.knowledge.evaluate(call, _given(call.args, constants))
         except Exception:  # what is raised is for the program to raise
             return False
         if found is None:
@@ -243,7 +243,7 @@ class _Pass:
         if x.number not in self.constants:
             return None
         if x.number not in self.scalars:
-            self.scalars[x.number] = self.library.uniform(self.constants[x.number])
+            self.scalars[x.number] = self.knowledge.uniform(self.constants[x.number])
         return self.scalars[x.number]
 
     def same(self, x: Any, out: int) -> bool:
@@ -261,7 +261,7 @@ class _Pass:
         """
         if not self.same(x, out):
             return False
-        known = self.library.alike(x.number, out)
+        known = self.knowledge.alike(x.number, out)
         return x.number in self.dense if known is None else known
 
     def negated(self, x: Any) -> Any:
@@ -329,7 +329,7 @@ class _Pass:
                 made is not None
                 and type(other) is Ref
                 and self.specs[other.number].shape == shape
-                and (other.number in self.dense or self.library.alike(other.number, call.outs[0]))
+                and (other.number in self.dense or self.knowledge.alike(other.number, call.outs[0]))
                 and self.specs[made.args[0].number].dtype == self.specs[other.number].dtype
             ):
                 args[i] = made.args[0]

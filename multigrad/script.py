@@ -20,7 +20,7 @@ from importlib.machinery import SourceFileLoader
 from typing import Any
 
 from . import observe
-from .tools.graphs import noting
+from .tools.graphs import provenance
 
 
 def run(
@@ -47,7 +47,7 @@ def run(
         [os.path.dirname(os.path.realpath(path))],
         main,
     )
-    folder = noting.shown_from(os.path.join(os.getcwd(), ""))
+    folder = provenance.shown_from(os.path.join(os.getcwd(), ""))
     ended: list[int] = []
     if leaving:
         atexit.register(_last, finish, ended, os.getpid())
@@ -58,7 +58,7 @@ def run(
         return finish(ended[0])
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"] = before
-        noting.shown_from(folder)
+        provenance.shown_from(folder)
 
 
 def watch_threads() -> Callable[[], None]:

@@ -26,8 +26,8 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from .backends import discovery
-from .engine.element import SCALARS
-from .engine.level import Layer
+from .core.element import SCALARS
+from .core.level import Layer
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from multigrad.engine import plans, ways
-from multigrad.engine.element import all_plans
+from multigrad.core.element import all_plans
+from multigrad.dispatch import plans, ways
 
 
 @contextmanager

@@ -17,7 +17,7 @@ ROOT = Path(mg.__file__).parent
 
 @dataclass
 class Module:
-    """One file. `name` is that below multigrad (engine.tensor; "" for the package itself), `binds`
+    """One file. `name` is that below multigrad (core.tensor; "" for the package itself), `binds`
     what its imports bind: (module, name).
     """
 

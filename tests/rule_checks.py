@@ -19,7 +19,7 @@ import multigrad.ops  # noqa: F401 (fills the table)
 from multigrad import registry
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 
 __all__ = ["NUMPY", "check", "complexes", "linearized", "reals", "strict_raw", "to_numpy"]
 
@@ -94,7 +94,7 @@ def needed(op: Any, values: list[Any]) -> tuple[Any, ...]:
 
 def run(xp: Any, op: Any, values: list[Any]) -> Any:
     """Call the operation; several outputs come as a tuple."""
-    out = rules._call_raw(op, xp, values)
+    out = codegen._call_raw(op, xp, values)
     return out if op.outputs == () else tuple(out)
 
 
@@ -115,7 +115,9 @@ def linearized(
     needs = needed(op, values)
     tangents = [
         draw(v, need, seed)
-        for v, need in zip((values[i] for i in rules.array_index(op).values()), needs, strict=True)
+        for v, need in zip(
+            (values[i] for i in codegen.array_index(op).values()), needs, strict=True
+        )
     ]
     plain = run(NUMPY, op, values)
     g = draw(
@@ -125,8 +127,8 @@ def linearized(
     )
     values = [mapped(convert, v) for v in values]
     out = run(xp, op, values)
-    gradients = rules.vjp(op, xp, values, out, mapped(convert, g), needs)
-    moved = rules.jvp(op, xp, values, [mapped(convert, t) for t in tangents], out)
+    gradients = codegen.vjp(op, xp, values, out, mapped(convert, g), needs)
+    moved = codegen.jvp(op, xp, values, [mapped(convert, t) for t in tangents], out)
     return (
         mapped(to_numpy, out),
         mapped(to_numpy, gradients),
@@ -172,7 +174,7 @@ def difference(
     sides = []
     for sign in (1, -1):
         moved = list(values)
-        for i, t in zip(rules.array_index(op).values(), tangents, strict=True):
+        for i, t in zip(codegen.array_index(op).values(), tangents, strict=True):
             moved[i] = stepped(values[i], t, sign * step)
         sides.append(run(NUMPY, op, moved))
     plus, minus = sides
@@ -213,7 +215,7 @@ def check(
     left, right = inner(g, moved), inner(tangents, gradients)
     assert abs(left - right) <= 1e-10 * (1 + abs(left)), (left, right)
     op, values = bound(name, args, kwargs)
-    arrays = tuple(values[i] for i in rules.array_index(op).values())
+    arrays = tuple(values[i] for i in codegen.array_index(op).values())
     for need, argument, gradient in zip(needed(op, values), arrays, gradients, strict=True):
         for n, a, d in (
             zip(need, argument, gradient, strict=True)
@@ -235,4 +237,4 @@ def gradients(xp: Any, name: str, *args: Any, g: Any = None, **kwargs: Any) -> A
     values = [mapped(xp.asarray, v) for v in values]
     out = run(xp, op, values)
     g = xp.ones_like(out) if g is None else xp.asarray(g)
-    return mapped(to_numpy, rules.vjp(op, xp, values, out, g, needs))
+    return mapped(to_numpy, codegen.vjp(op, xp, values, out, g, needs))

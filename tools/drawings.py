@@ -249,13 +249,13 @@ def backends() -> Drawing:
 
 def classes() -> Drawing:
     rows = (
-        ("engine.level", "Layer", "stands for an array, at a level"),
-        ("engine.surface", "Surface", "has the operators and methods of the table"),
-        ("engine.leaving", "Leaving", "describes the array and lets its values out"),
-        ("engine.tensor", "Tensor", "records a graph"),
-        ("engine.tensor", "View", "shares the memory of a base"),
-        ("engine.tensor", "Data", "x.data where arrays are immutable"),
-        ("layers.immutable", "Immutable", "takes a new value in the place of a write"),
+        ("core.level", "Layer", "stands for an array, at a level"),
+        ("core.surface", "Surface", "has the operators and methods of the table"),
+        ("core.array_protocols", "ArrayProtocols", "describes the array and lets its values out"),
+        ("core.tensor", "Tensor", "records a graph"),
+        ("core.tensor", "View", "shares the memory of a base"),
+        ("core.tensor", "Data", "x.data where arrays are immutable"),
+        ("layers.value_layer", "ValueLayer", "takes a new value in the place of a write"),
         ("layers.dual", "Dual", "carries a tangent: jvp"),
         ("layers.batched", "Batched", "holds all examples at once: vmap"),
         ("extend", "Layer", "base of layers that others write"),
@@ -269,8 +269,8 @@ def classes() -> Drawing:
         y, base = 16.0 + 38 * i, places.get(cls.__bases__[0])
         x = 20.0 if base is None else base[0] + 32
         fill = (
-            (BLUE if "engine" in module else GREEN)
-            if any(c.__name__ in ("Tensor", "Immutable") for c in cls.__mro__)
+            (BLUE if "core" in module else GREEN)
+            if any(c.__name__ in ("Tensor", "ValueLayer") for c in cls.__mro__)
             else PLAIN
         )
         if base is not None:
@@ -389,7 +389,7 @@ def split(text: str, width: int) -> list[str]:
 def clock() -> Drawing:
     """The readings are those of this program, counted from its first line."""
     import multigrad as mg
-    from multigrad.engine import graph
+    from multigrad.core import graph
 
     x = mg.asarray([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     for warm in (True, False):  # the first time, an operation may take other ways
@@ -461,10 +461,10 @@ def observers() -> Drawing:
         ("tools.report.watch", "RunObserver", "the report of a run"),
         ("tools.breaks.watch", "BreakObserver", "detect_breaks"),
         ("autograd.anomaly_mode", "_Anomaly", "anomaly mode"),
-        ("tools.graphs.noting", "_Notes", "record_lines, label"),
-        ("engine.saved", "Pair", "saved-tensor hooks"),
+        ("tools.graphs.provenance", "_Notes", "record_lines, label"),
+        ("memory.saved", "Pair", "saved-tensor hooks"),
         ("func.checkpoint", "_Call", "checkpoint"),
-        ("engine.old_values", "OldValues", "allow_mutation_on_saved_tensors"),
+        ("memory.old_values", "OldValues", "allow_mutation_on_saved_tensors"),
         ("func.control.captured", "_Capturing", "bodies of loops"),
     )
     d = Drawing(

@@ -22,8 +22,8 @@ from formatting import formatted
 
 import multigrad as mg
 from multigrad import extend, methods
-from multigrad.engine import element
-from multigrad.engine.fast import _parameters as parameters_text
+from multigrad.core import element
+from multigrad.dispatch.fast import _parameters as parameters_text
 from multigrad.namespace import CONSTANTS
 from multigrad.registry import OPS, Op
 
@@ -387,7 +387,7 @@ def namespaces() -> Iterator[str]:
     """The Protocols of the namespace of a backend, and the results with several outputs."""
     yield from IMPORTS.format(typing="Literal, NamedTuple, Protocol, overload").splitlines()
     yield ""
-    yield "from ..engine.tensor import Tensor"
+    yield "from ..core.tensor import Tensor"
     yield "from ..inspection import FloatLimits, Info, IntLimits"
     yield "from . import Array, ArrayLike, Axes, Device, DType, Shape"
     for op in sorted((op for op in own().values() if op.outputs and op.public), key=result_name):
@@ -429,7 +429,7 @@ def functions() -> Iterator[str]:
     """The functions of the module."""
     yield from IMPORTS.format(typing="Literal, overload").splitlines()
     yield ""
-    yield "from ..engine.tensor import Tensor"
+    yield "from ..core.tensor import Tensor"
     yield "from ..inspection import FloatLimits, IntLimits"
     yield "from . import Array, ArrayLike, Axes, Device, DType, Shape"
     results = sorted(result_name(op) for op in listed() if op.outputs)
@@ -549,7 +549,7 @@ def written() -> Iterator[str]:
 TEXTS = {
     "multigrad/typing/namespaces.pyi": namespaces,
     "multigrad/typing/functions.pyi": functions,
-    "multigrad/engine/members.pyi": members,
+    "multigrad/core/members.pyi": members,
     "plugins/multigrad-special/multigrad_special/functions.pyi": lambda: of_plugin("special"),
 }
 

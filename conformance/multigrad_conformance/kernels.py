@@ -22,14 +22,16 @@ X = np.asarray([[0.5, -1.0, 2.0], [1.5, 0.0, -2.5]])
 VALUES = (X, X.T, X[:, ::-2], X[0, 0], X[:0], X > 0, X.astype(np.int8), X * 1j)
 
 
-def own(target: Target) -> None:
+def take_ownership(target: Target) -> None:
     """Equal values, in memory that nobody else can write to."""
     for like in (target.raw(X), target.xp.permute_dims(target.raw(X.T), (1, 0)), None):
         g = target.xp.broadcast_to(target.raw(X[:1]), (2, 3))
         held = g
-        result = target.kernel("own")(target.xp, g, like)
+        result = target.kernel("take_ownership")(target.xp, g, like)
         assert_close(
-            target.numpy(result), target.numpy(KERNELS["own"](target.xp, held, like)), "own"
+            target.numpy(result),
+            target.numpy(KERNELS["take_ownership"](target.xp, held, like)),
+            "take_ownership",
         )
         assert result.dtype == g.dtype
         if target.capabilities.mutable:
@@ -41,10 +43,10 @@ def own(target: Target) -> None:
             )
 
 
-def place(target: Target) -> None:
+def place_like(target: Target) -> None:
     g = target.raw(X)
-    result = target.kernel("place")(target.xp, g, target.raw(X))
-    assert_close(target.numpy(result), X, "place")
+    result = target.kernel("place_like")(target.xp, g, target.raw(X))
+    assert_close(target.numpy(result), X, "place_like")
     assert target.kernel("device")(target.xp, result) == target.kernel("device")(target.xp, g)
 
 
@@ -168,12 +170,12 @@ def annotation(target: Target) -> None:
             target.raw(X) + 1
 
 
-def truth(target: Target) -> None:
+def concrete_bool(target: Target) -> None:
     for value in (True, False):
-        found = target.kernel("truth")(target.xp, target.raw(np.asarray(value)))
+        found = target.kernel("concrete_bool")(target.xp, target.raw(np.asarray(value)))
         if found is None:
             raise LookupError(
-                "the kernel `truth` does not know. If arrays are plans of what is to be "
+                "the kernel `concrete_bool` does not know. If arrays are plans of what is to be "
                 "computed, say so: Backend(capabilities=Capabilities(lazy=True))"
             )
         assert found is value, f"the truth of {value} is {found}"
@@ -233,18 +235,18 @@ def admit(target: Target) -> None:
         target.kernel("admit")(target.xp, target.raw(value))
 
 
-def at_once(target: Target) -> None:
+def eagerly(target: Target) -> None:
     x = target.raw(X)
-    found = target.kernel("at_once")(target.xp, x, lambda: x + x)
+    found = target.kernel("eagerly")(target.xp, x, lambda: x + x)
     assert target.is_raw(found), f"at_once gave {type(found).__name__}, no array of the library"
-    assert_close(target.numpy(found), 2 * X, "at_once")
+    assert_close(target.numpy(found), 2 * X, "eagerly")
 
 
-def afresh(target: Target) -> None:
+def fresh(target: Target) -> None:
     x = target.raw(X)
-    found = target.kernel("afresh")(target.xp, x)
+    found = target.kernel("fresh")(target.xp, x)
     assert target.is_raw(found) and found.dtype == x.dtype, f"afresh gave {type(found).__name__}"
-    assert_close(target.numpy(found), X, "afresh")
+    assert_close(target.numpy(found), X, "fresh")
 
 
 def assign(target: Target) -> None:
@@ -269,20 +271,21 @@ def order(target: Target) -> None:
         )
 
 
-def dense(target: Target) -> None:
+def is_c_contiguous(target: Target) -> None:
     for x, strides in _with_strides(target):
         size = target.numpy(x).itemsize
-        assert not target.kernel("dense")(target.xp, x) or strides == (size * x.shape[1], size), (
-            f"strides {strides}, yet dense"
-        )
+        assert not target.kernel("is_c_contiguous")(target.xp, x) or strides == (
+            size * x.shape[1],
+            size,
+        ), f"strides {strides}, yet dense"
 
 
-def shared(target: Target) -> None:
+def shares_memory(target: Target) -> None:
     """Only what lies in the memory of another is said to."""
     x = target.raw(X)
-    assert not target.kernel("shared")(target.xp, x + 1, x) and not target.kernel("shared")(
-        target.xp, target.raw(X), x
-    ), "shared with a new array"
+    assert not target.kernel("shares_memory")(target.xp, x + 1, x) and not target.kernel(
+        "shares_memory"
+    )(target.xp, target.raw(X), x), "shared with a new array"
 
 
 def _with_strides(target: Target) -> Iterator[tuple[Any, tuple[int, ...]]]:
@@ -311,8 +314,8 @@ BACKWARDS = (slice(None, None, -1), ...), (..., slice(None, None, -1))
 CHECKS: dict[str, Callable[[Target], None]] = {
     f.__name__: f
     for f in (
-        own,
-        place,
+        take_ownership,
+        place_like,
         constant,
         device,
         devices,
@@ -320,7 +323,7 @@ CHECKS: dict[str, Callable[[Target], None]] = {
         from_numpy,
         function,
         to_numpy,
-        truth,
+        concrete_bool,
         write,
         synchronize,
         storage,
@@ -328,12 +331,12 @@ CHECKS: dict[str, Callable[[Target], None]] = {
         annotation,
         rule,
         admit,
-        at_once,
-        afresh,
+        eagerly,
+        fresh,
         assign,
         order,
-        dense,
-        shared,
+        is_c_contiguous,
+        shares_memory,
         accelerator,
     )
 }
@@ -341,7 +344,7 @@ CHECKS: dict[str, Callable[[Target], None]] = {
 
 def needs(kernel: str) -> frozenset[str]:
     """The capability that the check of a kernel is about."""
-    return frozenset({"truth"} if kernel == "truth" else ())
+    return frozenset({"concrete_bool"} if kernel == "concrete_bool" else ())
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..engine.grad_mode import is_grad_enabled
-from ..engine.gradients import backward, grad
+from ..backward.gradients import backward, grad
+from ..core.grad_mode import is_grad_enabled
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function

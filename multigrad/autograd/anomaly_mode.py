@@ -16,9 +16,9 @@ from typing import Any
 from weakref import ref
 
 from .. import observe
-from ..engine.backward import STOP
-from ..engine.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
-from ..engine.level import innermost
+from ..backward.run import STOP
+from ..core.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
+from ..core.level import innermost
 from ..errors import OWN, program
 from ..observe import NODE, STEP, Call, Observer
 
@@ -221,7 +221,7 @@ def _refuse_nan(node: Node, found: Any) -> None:
 def _has_nan(node: Node, x: Any) -> bool:
     if x is None:
         return False
-    xp = node.host.xp
+    xp = node.library.xp
     found = xp.any(xp.isnan(x))
     try:
         return bool(found)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.gradients import grad
-from ..engine.level import Run
-from ..engine.tensor import Tensor, element_of
+from ..backward.gradients import grad
+from ..core.level import Run
+from ..core.tensor import Tensor, element_of
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
 from .check_values import Function, GradcheckError, _like, _numbers, _outputs, _random, _random_like
@@ -55,7 +55,7 @@ def _message(output: int, number: int, found: Any, expected: Any, forward: bool 
 
 
 def _stacked(like: Tensor, parts: Sequence[Any]) -> Any:
-    return like._elem.host.xp.stack([p.array for p in parts])
+    return like._elem.library.xp.stack([p.array for p in parts])
 
 
 def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
@@ -112,7 +112,7 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
         expected = [moved(func, inputs, x, v) for v in vectors]
         run = Run("gradcheck")
         try:
-            pairs = moved(func, inputs, x, batch(x._elem.host.xp.stack(vectors), run))
+            pairs = moved(func, inputs, x, batch(x._elem.library.xp.stack(vectors), run))
             found = [None if t is None else examples(t, run, 2) for _, t in pairs]
         except RuntimeError as error:
             raise GradcheckError(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..engine.convert import _to_numpy as to_numpy
-from ..engine.level import Layer, innermost
-from ..engine.tensor import Tensor, element_of, wrap
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, element_of, wrap
+from ..dispatch.creation import _to_numpy as to_numpy
 from ..errors import MultigradError
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ def _numbers(t: Any) -> Any:
     """A copy of the values of `t`, a layer or a raw array, as a NumPy array."""
     import numpy as np
 
-    return np.array(to_numpy(innermost(t), element_of(t).host))
+    return np.array(to_numpy(innermost(t), element_of(t).library))
 
 
 def _like(t: Tensor, numbers: Any) -> Any:
     """NumPy values, or a list, as a raw array of the shape, dtype, library and device of `t`."""
-    xp = t._elem.host.xp
+    xp = t._elem.library.xp
     return xp.reshape(xp.asarray(numbers, dtype=t.dtype, device=t.device), t.shape)
 
 
@@ -102,7 +102,7 @@ def _random() -> Random:
 
 
 def _zeros_like(t: Tensor) -> Any:
-    return t._elem.host.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
+    return t._elem.library.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
 
 
 def _random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
@@ -112,5 +112,5 @@ def _random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
         t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))]
     )
     if strided and x.shape and prod(t.shape) > 1:
-        x = t._elem.host.xp.repeat(x, 2, axis=-1)[..., ::2]
+        x = t._elem.library.xp.repeat(x, 2, axis=-1)[..., ::2]
     return wrap(x).requires_grad_()

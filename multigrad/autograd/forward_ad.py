@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..engine.element import is_array
-from ..engine.grad_mode import _Mode
-from ..engine.level import Layer, Run, enter_duals, outside
-from ..engine.level import dual_levels as _entered
-from ..engine.tensor import Tensor, wrap, wrap_new
+from ..core.element import is_array
+from ..core.grad_mode import _Mode
+from ..core.level import Layer, Run, enter_duals, outside
+from ..core.level import dual_levels as _entered
+from ..core.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
 from ..tracebacks import entry
@@ -201,4 +201,4 @@ def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
 
 def _zero(x: Any) -> Any:
     with outside():
-        return x._elem.host.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0
+        return x._elem.library.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0

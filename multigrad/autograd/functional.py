@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
-from ..engine.computed import mark
-from ..engine.element import is_array
-from ..engine.grad_mode import enable_grad
-from ..engine.gradients import NOT_SCALAR, grad, owned
-from ..engine.level import Layer, Run, innermost
-from ..engine.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
+from ..backward.gradients import NOT_SCALAR, grad, owned
+from ..core.computed import mark
+from ..core.element import is_array
+from ..core.grad_mode import enable_grad
+from ..core.level import Layer, Run, innermost
+from ..core.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, check_tangent, taken_apart
@@ -157,7 +157,7 @@ def _alone(t: Tensor) -> Tensor:
 def _zeros(
     like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False
 ) -> Tensor:
-    zeros = like._elem.host.xp.zeros(
+    zeros = like._elem.library.xp.zeros(
         tuple(like.shape) if shape is None else shape, dtype=like.dtype, device=like.device
     )
     return wrap_at(like, zeros).requires_grad_(requires_grad)
@@ -259,7 +259,7 @@ def _basis(t: Tensor) -> Iterator[Any]:
     """The standard basis of the space of `t`, in the order of its elements: raw arrays of its shape
     and dtype.
     """
-    xp, n = t._elem.host.xp, _size(t)
+    xp, n = t._elem.library.xp, _size(t)
     places = xp.reshape(xp.arange(n, device=t.device), t.shape)
     for k in range(n):
         yield xp.astype(places == k, t.dtype)
@@ -272,7 +272,7 @@ def _bases(tensors: Sequence[Tensor]) -> list[Any]:
     sizes = [_size(t) for t in tensors]
     found = []
     for i, (t, n) in enumerate(zip(tensors, sizes, strict=True)):
-        xp = t._elem.host.xp
+        xp = t._elem.library.xp
         part = xp.eye(sum(sizes), n, k=-sum(sizes[:i]), dtype=t.dtype, device=t.device)
         found.append(xp.reshape(part, (sum(sizes), *t.shape)))
     return found
@@ -582,15 +582,17 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
 
     `columns`: the derivatives of `x`, with their numbers as the first axis.
     """
-    host = element_of(x).host
+    library = element_of(x).library
     found = []
     start = 0
     for t in inputs:
         shape, n = (*x.shape, *t.shape), _size(t)
         if columns is None:
-            block = host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+            block = library.xp.zeros(
+                shape, dtype=x.dtype, device=library.device(library.xp, innermost(x))
+            )
         else:
-            xp = host.bound
+            xp = library.bound
             part = columns if len(inputs) == 1 else columns[start : start + n, ...]
             block = owned([strip(xp.reshape(xp.moveaxis(part, 0, -1), shape))], None)
         found.append(_alone(block if isinstance(block, Tensor) else wrap_new(block)))

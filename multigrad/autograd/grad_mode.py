@@ -5,6 +5,6 @@ The modes themselves are the engine's.
 
 from __future__ import annotations
 
-from ..engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.backward import Pass, run_pass
-from ..engine.gradients import grad
-from ..engine.graph import CustomNode, Node, Pick
-from ..engine.level import innermost
-from ..engine.tensor import Tensor, element_of, wrap, wrap_new
+from ..backward.gradients import grad
+from ..backward.run import run_pass
+from ..core.graph import CustomNode, Node, OutputNode
+from ..core.level import innermost
+from ..core.passes import Pass
+from ..core.tensor import Tensor, element_of, wrap, wrap_new
 from ..errors import GradientError, program
 from ..layers.dual import Dual
 from ..tracebacks import entry
@@ -262,7 +263,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
 
 
 def _double(x: Tensor) -> bool:
-    xp = x._elem.host.xp
+    xp = x._elem.library.xp
     wanted = "complex128" if x._elem.complex else "float64"
     return bool(x.dtype == getattr(xp, wanted, None))
 
@@ -629,7 +630,7 @@ def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> Non
     ):
         if g is None:
             continue
-        if not g._elem.host.xp.all(innermost(g) == 0):
+        if not g._elem.library.xp.all(innermost(g) == 0):
             raise GradcheckError("backward not multiplied by grad_output")
         if g.dtype != x.dtype:
             raise GradcheckError("grad is incorrect type")
@@ -654,7 +655,7 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
                 "backward, or a rule of several outputs, receives None for an output without a "
                 "gradient. check_undefined_grad=False leaves this out."
             ) from error
-        if any(g is not None and not g._elem.host.xp.all(innermost(g) == 0) for g in found):
+        if any(g is not None and not g._elem.library.xp.all(innermost(g) == 0) for g in found):
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are "
                 "undefined or zero. check_undefined_grad=False leaves this out."
@@ -675,7 +676,7 @@ def _undefined(
         assert node is not None
         if i not in missing:
             roots[node] = _zeros_like(t)
-        elif isinstance(node, Pick) and isinstance(node.next, CustomNode):
+        elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
             roots.setdefault(node)
     targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
     run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))

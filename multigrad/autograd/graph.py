@@ -10,20 +10,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import observe
+from ..backward.hooks import Group
+from ..core.graph import GradientEdge, RemovableHandle, edge
+from ..core.graph import Node as _Node
+from ..core.level import Layer
+from ..core.tensor import Tensor, alias
 from ..custom.node import BackwardCFunction
-from ..engine import saved
-from ..engine.graph import GradientEdge, RemovableHandle, edge
-from ..engine.graph import Node as _Node
-from ..engine.hooks import Group
-from ..engine.level import Layer
-from ..engine.old_values import OldValues
-from ..engine.tensor import Tensor, alias
-from ..engine.views import written
+from ..memory import saved
+from ..memory.old_values import OldValues
+from ..memory.views import written
 
 if TYPE_CHECKING:
     from ..tools.graphs.drawing import GraphPicture, draw
     from ..tools.graphs.memory import MemoryReport, memory_report
-    from ..tools.graphs.noting import label, record_lines
+    from ..tools.graphs.provenance import label, record_lines
     from ..tools.graphs.text import print_graph
 
 __all__ = [
@@ -50,10 +50,10 @@ _TOOLS = {
     "GraphPicture": "drawing",
     "MemoryReport": "memory",
     "draw": "drawing",
-    "label": "noting",
+    "label": "provenance",
     "memory_report": "memory",
     "print_graph": "text",
-    "record_lines": "noting",
+    "record_lines": "provenance",
 }
 
 
@@ -168,7 +168,7 @@ def _to_host(t: Tensor) -> tuple[Any, Any]:
     where = t.device
     if isinstance(t._array, Layer) or where is None or "cpu" in str(where).lower():
         return t.data, None
-    return alias(t).to_backend("numpy"), (t._elem.host.name, where)
+    return alias(t).to_backend("numpy"), (t._elem.library.name, where)
 
 
 def _from_host(packed: tuple[Any, Any]) -> Tensor:

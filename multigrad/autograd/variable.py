@@ -8,9 +8,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..engine.convert import asarray
-from ..engine.element import is_array
-from ..engine.tensor import Tensor, wrap_new
+from ..core.element import is_array
+from ..core.tensor import Tensor, wrap_new
+from ..dispatch.creation import asarray
 
 __all__ = ["Variable", "VariableMeta"]
 

@@ -68,11 +68,11 @@ def make() -> Backend:
             "unindex": unindex,
         },
         kernels={
-            "own": own,
-            "place": place,
+            "take_ownership": take_ownership,
+            "place_like": place_like,
             "constant": constant,
-            "dense": dense,
-            "shared": shared,
+            "is_c_contiguous": is_c_contiguous,
+            "shares_memory": shares_memory,
             "synchronize": synchronize,
             "accelerator": accelerator,
             "mark": mark,
@@ -154,17 +154,17 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 # ----- Kernels -----
 
 
-def dense(xp: Any, x: Any) -> bool:
+def is_c_contiguous(xp: Any, x: Any) -> bool:
     """Whether any reshape of `x` is a view."""
     return bool(x.flags.c_contiguous)
 
 
-def shared(xp: Any, x: Any, y: Any) -> bool:
+def shares_memory(xp: Any, x: Any, y: Any) -> bool:
     """Whether `x` is a view of `y` or of its base."""
     return x.base is not None and (x.base is y or x.base is y.base)
 
 
-def place(xp: Any, g: Any, like: Any) -> Any:
+def place_like(xp: Any, g: Any, like: Any) -> Any:
     """`g` on the device of `like`."""
     if like is None or g.device == like.device:
         return g
@@ -172,9 +172,9 @@ def place(xp: Any, g: Any, like: Any) -> Any:
         return cp.asarray(g)  # CuPy's way to copy from device to device
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself where it is provably the caller's alone (see numpy.own), else a dense copy of it,
-    on the device of `like`.
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
+    """`g` itself where it is provably the caller's alone (see numpy.take_ownership), else a dense
+    copy of it, on the device of `like`.
     """
     fits = like is None or g.shape != like.shape or g.strides == like.strides
     if fits and type(g) is cp.ndarray and g.base is None and sys.getrefcount(g) <= SOLE_OWNER:
@@ -189,7 +189,7 @@ def own(xp: Any, g: Any, like: Any) -> Any:
         if like is None or g.shape != like.shape:
             return cp.array(g, order="K")
         result = cp.empty_like(like, dtype=g.dtype)
-        result[...] = place(xp, g, like)
+        result[...] = place_like(xp, g, like)
         return result
 
 
@@ -197,7 +197,7 @@ _constants: dict[Any, Any] = {}
 
 
 def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """`value` as a 0-d array on its device, remembered: each new one is a copy from the host."""
+    """`value` as a 0-d array on its device, remembered: each new one is a copy from the library."""
     if device is None:
         device = cp.cuda.Device()
     key = (repr(value), type(value), dtype, device.id)

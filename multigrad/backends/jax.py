@@ -109,18 +109,18 @@ def make() -> Backend:
             "unindex": unindex,
         },
         kernels={
-            "own": own,
-            "place": place,
+            "take_ownership": take_ownership,
+            "place_like": place_like,
             "compile": compile,
-            "afresh": afresh,
-            "at_once": at_once,
+            "fresh": fresh,
+            "eagerly": eagerly,
             "constant": constant,
             "control": control,
             "device": device,
             "devices": devices,
             "write": write,
             "synchronize": synchronize,
-            "truth": truth,
+            "concrete_bool": concrete_bool,
             "accelerator": accelerator,
             "mark": mark,
             "elapsed": elapsed,
@@ -410,7 +410,7 @@ def devices(xp: Any) -> tuple[Any, ...]:
     return tuple(jax.devices())
 
 
-def place(xp: Any, g: Any, like: Any) -> Any:
+def place_like(xp: Any, g: Any, like: Any) -> Any:
     """`g` sharded as `like`.
 
     Under a trace the compiler decides; an array that was never placed binds nothing.
@@ -427,7 +427,7 @@ def place(xp: Any, g: Any, like: Any) -> Any:
     return jax.device_put(g, like.sharding)
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself, placed: it cannot change.
 
     A tracer must not be kept by a Tensor that requires grad, and may outlive the trace.
@@ -443,7 +443,7 @@ def own(xp: Any, g: Any, like: Any) -> Any:
             "argument of the transformed function, or go on with what multigrad.autograd.grad "
             "gives, and write nothing in place."
         )
-    return place(xp, g, like)
+    return place_like(xp, g, like)
 
 
 _constants: dict[Any, Any] = {}
@@ -481,7 +481,7 @@ def write(xp: Any, x: Any, value: Any) -> Any:
             "array from outside. Write into one that is made inside, as clone() does, or pass "
             "that Tensor as an argument and return it."
         )
-    return place(xp, value, x)
+    return place_like(xp, value, x)
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
@@ -491,7 +491,7 @@ def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
     return compiled(xp, program, arena=arena)
 
 
-def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
+def eagerly(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     """What is made of a known array inside a trace is an array as well, no tracer."""
     if isinstance(x, jax.core.Tracer):
         return compute()
@@ -499,11 +499,11 @@ def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
         return compute()
 
 
-def afresh(xp: Any, x: Any) -> Any:
+def fresh(xp: Any, x: Any) -> Any:
     return jax.lax.optimization_barrier(x) if isinstance(x, jax.core.Tracer) else x
 
 
-def truth(xp: Any, x: Any) -> bool | None:
+def concrete_bool(xp: Any, x: Any) -> bool | None:
     return None if isinstance(x, jax.core.Tracer) else bool(x)
 
 

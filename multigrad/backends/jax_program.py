@@ -60,12 +60,12 @@ class Jitted:
         self._xp, self._program = xp, program
         self._plain: Callable[..., Any] | None = None
         self._traceable = True
-        self._host: list[Call | Guard] = []
+        self._library: list[Call | Guard] = []
         device: list[Call] = []
         self._guards: list[Guard] = []
         for step in program.steps:
             if self._is_on_host(step):
-                self._host.append(step)  # type: ignore[arg-type]
+                self._library.append(step)  # type: ignore[arg-type]
             elif isinstance(step, Guard):
                 self._guards.append(step)
             elif isinstance(step, Call):
@@ -111,7 +111,7 @@ class Jitted:
 
     def _on_host(self, values: dict[int, Any]) -> bool:
         """The arithmetic of numbers, and the guards on them. Says whether these hold."""
-        for step in self._host:
+        for step in self._library:
             if isinstance(step, Guard):
                 if not compatible(step.kind, step.expected, got(step.kind, values[step.value])):
                     return False

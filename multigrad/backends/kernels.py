@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import BackendError
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """Return an array equal to `g` that nobody else holds, dense, laid out and placed as `like`
     where the library can.
 
@@ -39,7 +39,7 @@ def admit(xp: Any, x: Any) -> None:
     """
 
 
-def place(xp: Any, g: Any, like: Any) -> Any:
+def place_like(xp: Any, g: Any, like: Any) -> Any:
     """Return `g` placed (device, sharding) as `like` is. Applied to what `grad` returns."""
     return g
 
@@ -67,7 +67,7 @@ def order(xp: Any, x: Any) -> str | None:
     return None
 
 
-def dense(xp: Any, x: Any) -> bool:
+def is_c_contiguous(xp: Any, x: Any) -> bool:
     """Say whether it is certain that `x` lies in memory in row-major order without gaps, so that
     any reshape of it is a view.
 
@@ -77,7 +77,7 @@ def dense(xp: Any, x: Any) -> bool:
     return False
 
 
-def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
+def eagerly(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     """Return `compute()`, made of `x`.
 
     It is kept by what outlives a trace, so where the values of `x` are known it must not become
@@ -86,14 +86,14 @@ def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     return compute()
 
 
-def afresh(xp: Any, x: Any) -> Any:
+def fresh(xp: Any, x: Any) -> Any:
     """Return `x` so that a compiler cannot know it for `x`: what is computed of it again is
     computed again, and not kept instead.
     """
     return x
 
 
-def shared(xp: Any, x: Any, y: Any) -> bool:
+def shares_memory(xp: Any, x: Any, y: Any) -> bool:
     """Say whether it is certain that `x`, made of `y` by operations that may return views, lies in
     the memory of `y`.
 
@@ -171,7 +171,7 @@ def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., A
     return forward
 
 
-def truth(xp: Any, x: Any) -> bool | None:
+def concrete_bool(xp: Any, x: Any) -> bool | None:
     """Return the value of the 0-d boolean array `x`, None where it is not known (under a trace, or
     not computed yet).
     """
@@ -179,8 +179,8 @@ def truth(xp: Any, x: Any) -> bool | None:
 
 
 def _unknown(xp: Any, x: Any) -> bool | None:
-    """`truth` where arrays are plans of what is to be computed: to look at a value would compute
-    it.
+    """`concrete_bool` where arrays are plans of what is to be computed: to look at a value would
+    compute it.
     """
     return None
 
@@ -429,18 +429,18 @@ def without_leading(value: Any, ndim: int) -> Any:
 DEFAULTS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
-        own,
-        place,
+        take_ownership,
+        place_like,
         accelerator,
         admit,
-        afresh,
+        fresh,
         annotation,
         assign,
-        at_once,
+        eagerly,
         compile,
         constant,
         control,
-        dense,
+        is_c_contiguous,
         device,
         devices,
         elapsed,
@@ -451,17 +451,17 @@ DEFAULTS: dict[str, Callable[..., Any]] = {
         modes,
         order,
         rule,
-        shared,
+        shares_memory,
         storage,
         to_numpy,
-        truth,
+        concrete_bool,
         write,
         synchronize,
     )
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that are others where arrays are immutable."""
-LAZY: dict[str, Callable[..., Any]] = {"truth": _unknown}
+LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": _unknown}
 """The defaults that are others where arrays are lazy."""
 
 
@@ -476,9 +476,9 @@ def _calibrate() -> int:
 
 
 SOLE_OWNER = _calibrate()
-"""What `sys.getrefcount(g)` says inside `own` where nothing but its argument refers to `g`, by this
-interpreter's way of counting. No count is as low where an interpreter does not count references, or
-counts by thread."""
+"""What `sys.getrefcount(g)` says inside `take_ownership` where nothing but its argument refers to
+`g`, by this interpreter's way of counting. No count is as low where an interpreter does not count
+references, or counts by thread."""
 
 
 def base_references(view: Any) -> int:

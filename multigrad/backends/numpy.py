@@ -87,15 +87,15 @@ def make() -> Backend:
             "unindex": unindex,
         },
         kernels={
-            "own": own,
+            "take_ownership": take_ownership,
             "compile": compile,
             "constant": constant,
-            "dense": dense,
+            "is_c_contiguous": is_c_contiguous,
             "device": device,
             "from_numpy": lambda xp, x: x,
             "modes": modes,
             "order": order,
-            "shared": shared,
+            "shares_memory": shares_memory,
             "storage": storage,
             "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
             "write": write,
@@ -553,12 +553,12 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     return found
 
 
-def dense(xp: Any, x: Any) -> bool:
+def is_c_contiguous(xp: Any, x: Any) -> bool:
     """Whether any reshape of `x` is a view."""
     return bool(x.flags.c_contiguous)
 
 
-def shared(xp: Any, x: Any, y: Any) -> bool:
+def shares_memory(xp: Any, x: Any, y: Any) -> bool:
     """Whether `x` is a view of `y` or of its base: memory that both have a part of."""
     base = getattr(x, "base", None)
     return base is y or (base is not None and base is y.base) or bool(np.may_share_memory(x, y))
@@ -570,7 +570,7 @@ def order(xp: Any, x: Any) -> str | None:
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself where it is provably the caller's alone, else a dense copy of it in the memory
     order of `like`.
 

@@ -71,8 +71,8 @@ def text_of(
     def alike(n: int, m: int) -> bool:
         return facts[n].kind == facts[m].kind and facts[n].alike(facts[m])
 
-    library = optimizing.Library(_evaluator(xp, trial.program), uniform, alike)
-    program, names, new = optimizing.renamed(trial.program, library)
+    knowledge = optimizing.Knowledge(_evaluator(xp, trial.program), uniform, alike)
+    program, names, new = optimizing.renamed(trial.program, knowledge)
     known = {
         n: Seen(s.kind, s.root, s.shape, s.dtype, s.strides, s.nbytes) for n, s in facts.items()
     }

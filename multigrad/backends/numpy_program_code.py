@@ -417,8 +417,8 @@ class Code:
             name = self.names[self.life.direct[n]]
             self.out.store = self.out.store or len(self.lines) + 3
             self.memory[n] = Memory("input")  # for good
-        elif (host := self.host(step, way)) is not None:
-            root, m = host
+        elif (library := self.library(step, way)) is not None:
+            root, m = library
             name = self.names[m]
             if self.memory[root].kind == "input":
                 self.out.store = self.out.store or len(self.lines) + 3
@@ -432,7 +432,7 @@ class Code:
             self.add(line)
         return True
 
-    def host(self, step: Call, way: Form) -> tuple[int, int] | None:
+    def library(self, step: Call, way: Form) -> tuple[int, int] | None:
         """The root whose memory a result takes over, and the operand in it."""
         n = step.outs[0]
         for x in way.reuse:

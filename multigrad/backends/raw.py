@@ -70,7 +70,7 @@ class RawNamespace:
 
     def truth(self, x: Any) -> bool | None:
         """The value of the 0-d boolean array `x`, None where it is not known."""
-        found: bool | None = self._backend.kernel("truth")(self, x)
+        found: bool | None = self._backend.kernel("concrete_bool")(self, x)
         return found
 
     def _find(self, name: str) -> Any:

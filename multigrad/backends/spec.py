@@ -40,9 +40,9 @@ class Capabilities:
                       declared, else as the library tells
     negative_steps  `x[::-1]` works; PyTorch has `flip` only
     lazy            an array is a plan of its values, computed when they are asked for. Then the
-                    kernel `truth` is by default one that never knows, so that multigrad takes no
-                    decision on values: a wrong argument that only its values tell gives nan instead
-                    of an error
+                    kernel `concrete_bool` is by default one that never knows, so that multigrad
+                    takes no decision on values: a wrong argument that only its values tell gives
+                    nan instead of an error
     missing         what else the library cannot do, with the reason: {"linalg.svd*": "no svd"}. A
                     key is the name of an operation or the id of a conformance test, where `*`
                     matches anything. Only that the suite expects an error there follows from it
@@ -78,7 +78,7 @@ LACKS = {
     "data_dependent": "no data-dependent shapes",
     "boolean_indexing": "no boolean indexing",
     "negative_steps": "no negative steps",
-    "truth": "lazy",
+    "concrete_bool": "lazy",
 }
 """What a test or a sample may need of a library, and what is said where it is missing."""
 
@@ -185,7 +185,7 @@ class Backend:
             "data_dependent": c.data_dependent,
             "boolean_indexing": masks,
             "negative_steps": c.negative_steps,
-            "truth": not c.lazy,
+            "concrete_bool": not c.lazy,
         }
         found = {
             name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False

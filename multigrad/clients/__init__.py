@@ -15,8 +15,9 @@ from threading import RLock
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
-from ..engine import copying, imported
+from ..core import imported
 from ..errors import program
+from ..memory import copying
 from ..provided import provide
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..engine.convert import default_host, tensor
+from ..dispatch.creation import default_library, tensor
 
 OF_NUMPY = (
     "absolute",
@@ -50,4 +50,4 @@ def register(module: ModuleType) -> None:
 
 
 def _created(name: str) -> Callable[..., Any]:
-    return lambda *args, **kwargs: getattr(default_host().bound, name)(*args, **kwargs)
+    return lambda *args, **kwargs: getattr(default_library().bound, name)(*args, **kwargs)

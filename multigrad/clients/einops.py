@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from ..engine.convert import asarray
-from ..engine.fast import function_of
-from ..engine.level import Layer
+from ..core.level import Layer
+from ..dispatch.creation import asarray
+from ..dispatch.fast import function_of
 from ..namespace import Namespace
 from ..registry import OPS
 
@@ -31,9 +31,9 @@ class Operations:
         return x.numpy()
 
     def arange(self, start: int, stop: int) -> Any:
-        from ..engine.convert import default_host
+        from ..dispatch.creation import default_library
 
-        return default_host().bound.arange(start, stop)
+        return default_library().bound.arange(start, stop)
 
     def shape(self, x: Any) -> tuple[int, ...]:
         return tuple(x.shape)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from ..engine.level import Layer
+from ..core.level import Layer
 from ..errors import GradientError
 
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.level import Layer
+from ..core.level import Layer
 
 __ua_domain__ = "numpy.scipy.fft"
 

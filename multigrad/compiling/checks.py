@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import tree
-from ..engine.element import SCALARS, Host, host_of
-from ..engine.level import Layer
-from ..engine.tensor import Tensor, wrap
+from ..core.element import SCALARS, Library, library_of
+from ..core.level import Layer
+from ..core.tensor import Tensor, wrap
 from ..errors import MultigradError
 from .leaves import Arguments, raw
 from .taking import Variant
@@ -69,9 +69,9 @@ def compared(
         if isinstance(target, Tensor):
             target[...] = value
         elif place is None:
-            host = host_of(target)
-            assert host is not None
-            host.write(host.xp, target, value)
+            library = library_of(target)
+            assert library is not None
+            library.write(library.xp, target, value)
     return variant.result.of(outs, arguments.leaves)
 
 
@@ -80,32 +80,34 @@ def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
     leaves = list(arguments.leaves)
     for i in variant.writes:
         x = leaves[i]
-        host = arguments.host
-        assert host is not None
-        copied = host.xp.asarray(raw(x), copy=True)
+        library = arguments.library
+        assert library is not None
+        copied = library.xp.asarray(raw(x), copy=True)
         leaves[i] = wrap(copied) if isinstance(x, Tensor) else copied
     return leaves
 
 
 def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
     """Copies of the arrays that the program reads only, with their places."""
-    host = arguments.host
-    if host is None or not host.mutable:
+    library = arguments.library
+    if library is None or not library.mutable:
         return []
     places = [
-        i for i in arguments.inputs if arguments.kinds[i].host is host and i not in variant.writes
+        i
+        for i in arguments.inputs
+        if arguments.kinds[i].library is library and i not in variant.writes
     ]
-    return [(i, host.xp.asarray(raw(arguments.leaves[i]), copy=True)) for i in places]
+    return [(i, library.xp.asarray(raw(arguments.leaves[i]), copy=True)) for i in places]
 
 
 def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]]) -> None:
     """Raise where the function has written to what its program reads only; it is as it was then."""
-    host, other = arguments.host, []
+    library, other = arguments.library, []
     for i, value in before:
-        assert host is not None
+        assert library is not None
         x = raw(arguments.leaves[i])
-        if not same_arrays(x, value, host, True):
-            host.write(host.xp, x, value)
+        if not same_arrays(x, value, library, True):
+            library.write(library.xp, x, value)
             other.append(arguments.name(i))
     if other:
         raise HiddenStateError(
@@ -129,9 +131,9 @@ def _called(
             if isinstance(target, Tensor):
                 target[...] = leaves[i]
             else:
-                host = host_of(target)
-                assert host is not None
-                host.write(host.xp, target, leaves[i])
+                library = library_of(target)
+                assert library is not None
+                library.write(library.xp, target, leaves[i])
         if isinstance(error, Exception):
             raise OwnError(error) from None
         raise
@@ -165,21 +167,21 @@ def _plain(x: Any) -> Any:
 
 
 def _same(x: Any, y: Any, exactly: bool) -> bool:
-    host, other = (None if type(z) in SCALARS else host_of(z) for z in (x, y))
-    if host is None or other is None:
+    library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
+    if library is None or other is None:
         if type(x) is not type(y):
             return False
         return bool(x is y or x == y or (x != x and y != y))
-    if host is not other or tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
+    if library is not other or tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
         return False
-    return same_arrays(x, y, host, exactly)
+    return same_arrays(x, y, library, exactly)
 
 
-def same_arrays(x: Any, y: Any, host: Host, exactly: bool) -> bool:
+def same_arrays(x: Any, y: Any, library: Library, exactly: bool) -> bool:
     """Whether two raw arrays of one form have the same values, nan included; or, if not exactly,
     but for rounding.
     """
-    xp, elem = host.xp, host.element(x.dtype)
+    xp, elem = library.xp, library.element(x.dtype)
     same = x == y
     if elem.floating:
         same = xp.logical_or(same, xp.logical_and(x != x, y != y))

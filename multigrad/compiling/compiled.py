@@ -17,8 +17,8 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .. import tree
-from ..engine.level import dual_levels, running
-from ..engine.tensor import strip
+from ..core.level import dual_levels, running
+from ..core.tensor import strip
 from ..errors import program
 from ..observe import gate
 from ..program import Missed, Program, Torn
@@ -272,8 +272,8 @@ class Compiled(Generic[P, R]):
         if taken.unkept is not None:
             self._put_aside(entry, taken.unkept)
             return taken.returned
-        host = taken.host
-        run = host.backend.kernel("compile")(host.xp, taken.program, arena=self._arena)
+        library = taken.library
+        run = library.backend.kernel("compile")(library.xp, taken.program, arena=self._arena)
         variant = Variant(taken.program, run, taken.result, taken.writes, not self._check)
         with self._lock:
             # another thread may have been as fast

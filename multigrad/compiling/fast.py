@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..engine import generated
-from ..engine.element import is_array
-from ..engine.layout import note_write
-from ..engine.tensor import Tensor, wrap
+from ..core.aliasing import note_write
+from ..core.element import is_array
+from ..core.tensor import Tensor, wrap
+from ..dispatch import generated
 from ..tree import Structure
 from .leaves import NUMBER, STATIC, TENSOR, Leaf, hashable, is_static, static
 from .taking import Entry, Variant
@@ -151,7 +151,7 @@ class _Text:
         array = x
         if leaf.kind == TENSOR:
             array = f"r{i}"
-            base = self.name("e", leaf.host.element(leaf.form[1]))  # type: ignore[union-attr]
+            base = self.name("e", leaf.library.element(leaf.form[1]))  # type: ignore[union-attr]
             yield (
                 f"    if {test[0]} or {x}._elem is not {base} or {x}._node is not None: "
                 "return MISSED"
@@ -169,10 +169,10 @@ class _Text:
             test.append(f"{array}.weak_type is not {weak}")
         if strides is not None:
             test.append(f"{array}.strides != {self.name('r', strides)}")
-        elif device is not None and not _has_one_device(leaf.host):
-            host: Any = leaf.host
+        elif device is not None and not _has_one_device(leaf.library):
+            library: Any = leaf.library
             test.append(
-                f"{self.name('device', host.device)}({self.name('xp', host.xp)}, {array}) != "
+                f"{self.name('device', library.device)}({self.name('xp', library.xp)}, {array}) != "
                 f"{self.name('p', device)}"
             )
         yield f"    if {' or '.join(test)}: return MISSED"
@@ -196,13 +196,13 @@ class _Text:
         """Arguments that are written must share no memory with others."""
         if not self.variant.writes:
             return
-        host = next(leaf.host for leaf in self.entry.kinds if leaf.host is not None)
-        if host.mutable:
+        library = next(leaf.library for leaf in self.entry.kinds if leaf.library is not None)
+        if library.mutable:
             arrays = [self.raw(i) for i in self.entry.inputs if self.entry.kinds[i].kind != NUMBER]
             targets = [self.raw(i) for i in self.variant.writes]
             yield (
                 f"    if not {self.name('apart', apart)}(({', '.join(targets)},), "
-                f"({', '.join(arrays)},), {self.name('host', host)}): return MISSED"
+                f"({', '.join(arrays)},), {self.name('library', library)}): return MISSED"
             )
         else:
             tensors = [f"l{i}" for i in self.entry.inputs if self.entry.kinds[i].kind == TENSOR]
@@ -237,10 +237,10 @@ class _Text:
         return f"{self.name('make', kind.unflatten)}({self.name('aux', aux)}, [{', '.join(parts)}])"
 
 
-def _has_one_device(host: Any) -> bool:
+def _has_one_device(library: Any) -> bool:
     """Whether all arrays of a library are on the same device, so that nothing need be asked."""
     try:
-        return len(host.backend.kernel("devices")(host.xp)) == 1
+        return len(library.backend.kernel("devices")(library.xp)) == 1
     except Exception:  # whatever a library without inspection raises
         return False
 

@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.element import Host, host_of
-from ..engine.level import Layer, Standing
-from ..engine.tensor import Tensor, View
+from ..core.element import Library, library_of
+from ..core.level import Layer, Standing
+from ..core.tensor import Tensor, View
 from .recording import Aside
 
 NUMBERS = (int, float, complex)
@@ -79,14 +79,14 @@ class Leaf:
 
     kind     "array", "Tensor" (a constant one), "number" or "static"
     cls      its class
-    host     of an array: its library
+    library     of an array: its library
     form     of an array: shape, dtype, strides where it has any, device, whether the dtype is weak,
              as JAX has it; of what is static its key
     """
 
     kind: str
     cls: type
-    host: Host | None = None
+    library: Library | None = None
     form: Any = None
 
     @property
@@ -96,7 +96,7 @@ class Leaf:
     def __str__(self) -> str:
         if self.kind == STATIC:
             return f"the value {self.form!r}"
-        if self.host is None:
+        if self.library is None:
             return f"a {self.cls.__name__}"
         shape, dtype, strides, device, weak = self.form
         text = f"shape {shape}, {'weak ' if weak else ''}dtype {dtype}"
@@ -127,20 +127,20 @@ def leaf_of(x: Any) -> Leaf:
         x._check()
         if x._node is not None or isinstance(x._array, Layer):
             raise Aside
-        return Leaf(TENSOR, kind, x._elem.host, form(x._array, x._elem.host))
+        return Leaf(TENSOR, kind, x._elem.library, form(x._array, x._elem.library))
     if isinstance(x, Standing):
         raise Aside
     if kind is Static:
         return Leaf(STATIC, type(x.value), form=static(x.value))
-    host = None if kind in (bool, str, bytes) else host_of(x)
-    if host is None:
+    library = None if kind in (bool, str, bytes) else library_of(x)
+    if library is None:
         return Leaf(STATIC, kind, form=static(x))
-    if host.element(x.dtype).opaque or is_traced(x, host):
+    if library.element(x.dtype).opaque or is_traced(x, library):
         raise Aside
-    return Leaf(ARRAY, kind, host, form(x, host))
+    return Leaf(ARRAY, kind, library, form(x, library))
 
 
-def form(x: Any, host: Host) -> Any:
+def form(x: Any, library: Library) -> Any:
     """What a program relies on of a raw array.
 
     Strides are those of arrays in the host's memory, as NumPy's.
@@ -150,7 +150,7 @@ def form(x: Any, host: Host) -> Any:
         tuple(x.shape),
         x.dtype,
         strides if isinstance(strides, tuple) else None,
-        host.device(host.xp, x),
+        library.device(library.xp, x),
         getattr(x, "weak_type", None),
     )
 
@@ -200,7 +200,7 @@ _known: set[type] = set()
 """The classes of arrays that have values: all arrays of a class are alike in that."""
 
 
-def is_traced(x: Any, host: Host) -> bool:
+def is_traced(x: Any, library: Library) -> bool:
     """Whether an array has no values yet: under `jax.jit`, say.
 
     What cannot be told of one array is asked of the next one of its class.
@@ -208,7 +208,10 @@ def is_traced(x: Any, host: Host) -> bool:
     kind = type(x)
     if kind in _known or not prod(x.shape):
         return False
-    if not host.backend.capabilities.lazy and host.backend.kernel("storage")(host.xp, x)[1] == 0:
+    if (
+        not library.backend.capabilities.lazy
+        and library.backend.kernel("storage")(library.xp, x)[1] == 0
+    ):
         return True
     _known.add(kind)
     return False
@@ -249,8 +252,8 @@ class Arguments:
                     "hashed, so it cannot be static either. multigrad.func.register_pytree "
                     "makes its class a container"
                 ) from None
-        hosts = {leaf.host.name for leaf in self.kinds if leaf.host is not None}
-        if len(hosts) > 1:
+        libraries = {leaf.library.name for leaf in self.kinds if leaf.library is not None}
+        if len(libraries) > 1:
             raise Aside
         self.inputs = [i for i, leaf in enumerate(self.kinds) if leaf.kind != STATIC]
         try:
@@ -263,9 +266,9 @@ class Arguments:
             ) from None
 
     @property
-    def host(self) -> Host | None:
+    def library(self) -> Library | None:
         """The library of the arrays, None where there are none."""
-        return next((leaf.host for leaf in self.kinds if leaf.host is not None), None)
+        return next((leaf.library for leaf in self.kinds if leaf.library is not None), None)
 
     @property
     def raw(self) -> bool:

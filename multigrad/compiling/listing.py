@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..engine.element import host_of
+from ..core.element import library_of
 from ..errors import PACKAGE
 from ..program import Call, Guard, Ref, Write, is_on_numbers
 from .taking import Entry, Variant
@@ -70,7 +70,7 @@ def memory(variant: Variant) -> int:
     """The bytes that a program keeps between calls."""
     total = int(getattr(variant.run, "memory", 0))
     for x in variant.program.constants.values():
-        host = host_of(x)
-        if host is not None:
-            total += host.backend.kernel("storage")(host.xp, x)[1]
+        library = library_of(x)
+        if library is not None:
+            total += library.backend.kernel("storage")(library.xp, x)[1]
     return total

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from ..engine.element import Host, is_array
-from ..engine.level import Layer, Standing
+from ..core.element import Library, is_array
+from ..core.level import Layer, Standing
 from ..errors import LeakError
 from ..program import ON_NUMBERS
 from ..registry import OPS, Op
@@ -262,9 +262,9 @@ for _stem in ("and_", "or_", "xor", "lshift", "rshift"):
     setattr(Number, f"__r{_stem.rstrip('_')}__", _bitwise_reflected(_stem))
 
 
-def kind_of(dtype: Any, host: Host) -> int:
+def kind_of(dtype: Any, library: Library) -> int:
     """The place of a dtype among KINDS."""
-    isdtype = host.xp.isdtype
+    isdtype = library.xp.isdtype
     return (
         0
         if isdtype(dtype, "bool")
@@ -276,13 +276,13 @@ def kind_of(dtype: Any, host: Host) -> int:
     )
 
 
-def dtype_beside(value: Any, dtypes: list[Any], host: Host) -> Any:
+def dtype_beside(value: Any, dtypes: list[Any], library: Library) -> Any:
     """The dtype that a Python scalar has beside arrays of these dtypes, None where there are
     none.
     """
     if not dtypes:
         return None
-    dtype = dtypes[0] if len(dtypes) == 1 else host.xp.result_type(*dtypes)
-    if KINDS.index(type(value)) <= kind_of(dtype, host):
+    dtype = dtypes[0] if len(dtypes) == 1 else library.xp.result_type(*dtypes)
+    if KINDS.index(type(value)) <= kind_of(dtype, library):
         return dtype
-    return (host.xp.zeros((), dtype=dtype) + value).dtype
+    return (library.xp.zeros((), dtype=dtype) + value).dtype

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import extend
-from ..engine.conversions import conversion
-from ..engine.dispatch import _named as named
-from ..engine.inplace import DIRECT
-from ..engine.level import Standing, come_back, go_outside
-from ..engine.tensor import Tensor, peeled, wrap
+from ..core.conversions import conversion
+from ..core.level import Standing, come_back, go_outside
+from ..core.tensor import Tensor, peeled, wrap
+from ..dispatch.general import _named as named
 from ..errors import GradientError
-from ..layers.immutable import tie
+from ..layers.value_layer import tie
+from ..memory.inplace import DIRECT
 from ..registry import OPS, Op
 from ..tree import mapped
 from .arrays import sorts_in_place
@@ -57,7 +57,7 @@ class Recorded(extend.Layer):
         top._check()
         token = go_outside(None)
         try:
-            outs = run.carried_out(op, values, top._elem.host)
+            outs = run.carried_out(op, values, top._elem.library)
         finally:
             come_back(token)
         if op.outputs == ():
@@ -87,8 +87,8 @@ class Recorded(extend.Layer):
 
     def constant(self, array: Any) -> Recorded:
         run: Recording = self._run  # type: ignore[assignment]
-        host = self._elem.host
-        return run.layer(array, run.constant(array, host), host)
+        library = self._elem.library
+        return run.layer(array, run.constant(array, library), library)
 
     def known(self, other: Recorded) -> None:
         """This value is that of `other`."""
@@ -170,7 +170,7 @@ class Recorded(extend.Layer):
 
     def sort(self, axis: int = -1, **settings: Any) -> Any:
         """In place, where that is what the method of the library's own arrays does."""
-        if not (self._run.raw and sorts_in_place(self._elem.host)):  # type: ignore[attr-defined]
+        if not (self._run.raw and sorts_in_place(self._elem.library)):  # type: ignore[attr-defined]
             return super().sort(axis, **settings)
         if settings.keys() - {"stable"}:
             raise TypeError(
@@ -184,12 +184,12 @@ class Recorded(extend.Layer):
         """Whether it stands for a scalar of a library, which cannot change, so that `x += y` makes
         another one.
         """
-        return self._run.raw and isinstance(self._array, self._elem.host.scalars)  # type: ignore[attr-defined]
+        return self._run.raw and isinstance(self._array, self._elem.library.scalars)  # type: ignore[attr-defined]
 
     def _take(self, value: Any) -> None:
         super()._take(value)
         if self._is_scalar():  # what is written is an array
-            self._array = self._elem.host.xp.asarray(self._array)
+            self._array = self._elem.library.xp.asarray(self._array)
 
     def __array_function__(self, *call: Any) -> Any:
         """What NumPy's functions return, which make no Tensors of NumPy's arrays."""
@@ -201,7 +201,8 @@ class Recorded(extend.Layer):
         run: Recording = self._run  # type: ignore[assignment]
         if run.immutable:
             raise TypeError(
-                f"an array of {self._elem.host.name} cannot be written to: its arrays are immutable"
+                f"an array of {self._elem.library.name} cannot be written to: its arrays are "
+                "immutable"
             )
         super().__setitem__(
             key, value._as_operand(OPS["setitem"], [self]) if isinstance(value, Standing) else value

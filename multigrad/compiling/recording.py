@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .. import extend
-from ..engine.convert import default_host
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import plain_scalars, run_raw, with_dtype
-from ..engine.element import SCALARS, Element, Host, host_of, is_array, mixed
-from ..engine.level import Layer, Standing, outside, revived
-from ..engine.tensor import Tensor, strip
+from ..core.element import SCALARS, Element, Library, is_array, library_of, mixed
+from ..core.level import Layer, Standing, outside, revived
+from ..core.tensor import Tensor, strip
+from ..dispatch.creation import default_library
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import plain_scalars, run_raw, with_dtype
 from ..observe import gate
 from ..program import ON_NUMBERS, Call, Guard, Program, Ref, Spec, Write, refs
 from ..registry import OPS, Op
@@ -69,7 +69,7 @@ class Aside(Exception):
 class Recording(extend.Transform):
     """One recording of a function.
 
-    host       the backend of the arrays, None until there is one
+    library       the backend of the arrays, None until there is one
     steps      what was recorded so far, specs and constants of the program
     raw        whether the arguments are raw arrays, so that what is computed of them means what it
                does of these
@@ -87,8 +87,8 @@ class Recording(extend.Transform):
         "count",
         "given",
         "guards",
-        "host",
         "immutable",
+        "library",
         "lines",
         "modes",
         "raw",
@@ -98,13 +98,13 @@ class Recording(extend.Transform):
         "unkept",
     )
 
-    def __init__(self, host: Host | None, raw: bool = True) -> None:
+    def __init__(self, library: Library | None, raw: bool = True) -> None:
         super().__init__("compile")
-        self.host = host
+        self.library = library
         self._modes: Callable[[Any], Any] = _no_modes
         self.modes: Any = None
         self.raw = raw
-        self.rebinds = self.immutable = raw and host is not None and not host.mutable
+        self.rebinds = self.immutable = raw and library is not None and not library.mutable
         self.pure = True
         self.count = 0
         self.guards = 0
@@ -118,8 +118,8 @@ class Recording(extend.Transform):
         self._known: dict[int, tuple[Any, Any, int]] = {}
         self.unkept: str | None = None
         self.refused: TypeError | None = None
-        if host is not None:
-            self._begin(host)
+        if library is not None:
+            self._begin(library)
 
     def noted(self, what: str) -> None:
         self.unkept = self.unkept or what
@@ -132,13 +132,13 @@ class Recording(extend.Transform):
         self.specs[number] = spec
         return number
 
-    def _spec(self, x: Any, host: Host) -> Spec:
+    def _spec(self, x: Any, library: Library) -> Spec:
         shape = tuple(x.shape)
         form = (
             shape,
             x.dtype,
-            host.device(host.xp, x),
-            "C" if len(shape) < 2 else host.order(host.xp, x),
+            library.device(library.xp, x),
+            "C" if len(shape) < 2 else library.order(library.xp, x),
         )
         try:
             known = self._forms.get(form)
@@ -148,11 +148,11 @@ class Recording(extend.Transform):
             known = self._forms[form] = Spec(*form)
         return known
 
-    def _element(self, x: Any, host: Host) -> Element:
+    def _element(self, x: Any, library: Library) -> Element:
         """The Element of a layer around `x`."""
         found = self._elements.get(x.dtype)
-        if found is None or found.host is not host:
-            found = self._elements[x.dtype] = host.element(x.dtype).at(
+        if found is None or found.library is not library:
+            found = self._elements[x.dtype] = library.element(x.dtype).at(
                 self, self.own_level, False, Recorded
             )
         return found
@@ -165,54 +165,56 @@ class Recording(extend.Transform):
             n = self._next(Spec((), None, number=type(x)))
             self.given[n] = number_of(x, n, self)
         else:
-            host = host_of(x)
-            assert host is not None
-            n = self._next(self._spec(x, host))
-            self.given[n] = self.layer(x, n, host)
+            library = library_of(x)
+            assert library is not None
+            n = self._next(self._spec(x, library))
+            self.given[n] = self.layer(x, n, library)
         return self.given[n]
 
-    def layer(self, x: Any, number: int, host: Host) -> Recorded:
+    def layer(self, x: Any, number: int, library: Library) -> Recorded:
         """A layer of the value `number`, which is the raw array `x`."""
         made: Recorded = _new(Recorded)
         made._array = x
-        made._elem = self._element(x, host)
+        made._elem = self._element(x, library)
         made._cell = []
         made._view = None
         made.number = number
         return made
 
-    def constant(self, x: Any, host: Host) -> int:
+    def constant(self, x: Any, library: Library) -> int:
         """The value that a raw array is which the function does not compute of its arguments.
 
         It is copied, unless nothing writes it.
         """
-        self.met(host)
+        self.met(library)
         known = self._known.get(id(x))
-        if known is not None and (not host.mutable or equal(host, known[1], x)):
+        if known is not None and (not library.mutable or equal(library, known[1], x)):
             return known[2]
         kept = (
-            x if not host.mutable or isinstance(x, host.scalars) else host.xp.asarray(x, copy=True)
+            x
+            if not library.mutable or isinstance(x, library.scalars)
+            else library.xp.asarray(x, copy=True)
         )
-        n = self._next(self._spec(kept, host))
+        n = self._next(self._spec(kept, library))
         self.constants[n] = kept
         self._known[id(x)] = x, kept, n
         return n
 
     def operand(self, x: Number, op: Op, others: Sequence[Any]) -> Any:
         """A number as a 0-d array beside these operands of an operation."""
-        host = self.host
+        library = self.library
         for y in others:
-            host = y._elem.host if isinstance(y, Layer) else host_of(y)
+            library = y._elem.library if isinstance(y, Layer) else library_of(y)
             break
-        if host is None:
-            host = default_host()
-        dtype = dtype_beside(x._value, [y.dtype for y in others], host)
+        if library is None:
+            library = default_library()
+        dtype = dtype_beside(x._value, [y.dtype for y in others], library)
         try:
             with outside():
-                found = host.xp.asarray(x._value, dtype=dtype)
+                found = library.xp.asarray(x._value, dtype=dtype)
         except OverflowError:  # the library says what it makes of such a number
             return x._plain()
-        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), found, host)
+        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), found, library)
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
@@ -232,15 +234,15 @@ class Recording(extend.Transform):
         )
         return number_of(found, n, self)
 
-    def _begin(self, host: Host) -> None:
-        self.host, self._modes = host, host.backend.kernel("modes")
-        self.modes = self._modes(host.xp)
+    def _begin(self, library: Library) -> None:
+        self.library, self._modes = library, library.backend.kernel("modes")
+        self.modes = self._modes(library.xp)
 
-    def met(self, host: Host) -> None:
+    def met(self, library: Library) -> None:
         """There are arrays of that library."""
-        if self.host is None:
-            self._begin(host)
-        elif host is not self.host:
+        if self.library is None:
+            self._begin(library)
+        elif library is not self.library:
             self.noted("it computes with arrays of two libraries")
 
     def captured(self) -> list[Any]:
@@ -270,17 +272,17 @@ class Recording(extend.Transform):
         self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
         self.guards += 1
 
-    def _called(self, op: Op, args: tuple[Any, ...], x: Any, host: Host) -> Recorded:
+    def _called(self, op: Op, args: tuple[Any, ...], x: Any, library: Library) -> Recorded:
         """Note an operation with one output, `x`."""
-        n = self._next(self._spec(x, host))
+        n = self._next(self._spec(x, library))
         self.steps.append(Call(op, args, (n,), self.lines.here()))
-        return self.layer(x if x.shape else self.without_axes(op, args, x, host), n, host)
+        return self.layer(x if x.shape else self.without_axes(op, args, x, library), n, library)
 
-    def without_axes(self, op: Op, args: Sequence[Any], x: Any, host: Host) -> Any:
+    def without_axes(self, op: Op, args: Sequence[Any], x: Any, library: Library) -> Any:
         """A result without axes as the library itself gives it of its own arrays: as a scalar,
         where it has these.
         """
-        if not self.raw or not host.scalars or isinstance(x, host.scalars):
+        if not self.raw or not library.scalars or isinstance(x, library.scalars):
             return x
         return (
             x
@@ -292,19 +294,19 @@ class Recording(extend.Transform):
         """Whether a result, a raw array or a layer, is an element that does not follow the array:
         `x[0]`, and no `x[0, ...]`.
         """
-        if op.name not in ITEMS or x.shape or not self.raw or elements_follow(self.host):
+        if op.name not in ITEMS or x.shape or not self.raw or elements_follow(self.library):
             return False
         return not any(
             key is Ellipsis for key in (args[-1] if type(args[-1]) is tuple else args[-1:])
         )
 
-    def carried_out(self, op: Op, values: Sequence[Any], host: Host) -> Any:
+    def carried_out(self, op: Op, values: Sequence[Any], library: Library) -> Any:
         """Run an operation on the values of these layers, and note it.
 
         Returns the outputs as layers.
         """
-        if host is not self.host:
-            self.met(host)
+        if library is not self.library:
+            self.met(library)
         args, raw = [], []
         for role, value in zip(op.roles.values(), values, strict=True):
             if type(value) is Recorded and value._elem.run is self:
@@ -312,19 +314,19 @@ class Recording(extend.Transform):
                 args.append(Ref(value.number))
                 raw.append(value._array)
                 continue
-            arg, x = self._taken(value, op, host, role)
+            arg, x = self._taken(value, op, library, role)
             args.append(arg)
             raw.append(x)
         if "dtype" in op.roles:
-            args, raw = list(with_dtype(op, args, host)), list(with_dtype(op, raw, host))
+            args, raw = list(with_dtype(op, args, library)), list(with_dtype(op, raw, library))
         try:
-            out = run_raw(op, raw, host)
+            out = run_raw(op, raw, library)
         except Exception:
             self.erred(op.name)
             raise
-        if self._modes(host.xp) != self.modes:
+        if self._modes(library.xp) != self.modes:
             self.noted(
-                f"a mode of {host.name} is entered inside of it, as numpy.errstate is one "
+                f"a mode of {library.name} is entered inside of it, as numpy.errstate is one "
                 "(enter it around the call)"
             )
         mode = gate.get()
@@ -335,22 +337,25 @@ class Recording(extend.Transform):
         if op.outputs == ():
             if not is_array(out):
                 return out
-            made = self._called(op, tuple(args), out, host)
+            made = self._called(op, tuple(args), out, library)
             if op.kind != "elementwise" and self._is_value_shaped(op, args):
                 self.guard(made.number, "shape", tuple(out.shape))
             return made
-        numbers = tuple([self._next(self._spec(x, host)) if is_array(x) else -1 for x in out])
+        numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in out])
         self.steps.append(Call(op, tuple(args), numbers, self.lines.here()))
         for n, x in zip(numbers, out, strict=True):
             if n >= 0 and self._is_value_shaped(op, args):
                 self.guard(n, "shape", tuple(x.shape))
         outs = [
-            x if n < 0 or x.shape else self.without_axes(op, args, x, host)
+            x if n < 0 or x.shape else self.without_axes(op, args, x, library)
             for n, x in zip(numbers, out, strict=True)
         ]
         return same_structure(
             out,
-            [self.layer(x, n, host) if n >= 0 else x for n, x in zip(numbers, outs, strict=True)],
+            [
+                self.layer(x, n, library) if n >= 0 else x
+                for n, x in zip(numbers, outs, strict=True)
+            ],
         )
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
@@ -367,9 +372,9 @@ class Recording(extend.Transform):
 
     def _is_mask(self, number: int) -> bool:
         dtype = self.specs[number].dtype
-        return self.host is None or bool(self.host.element(dtype).bool)
+        return self.library is None or bool(self.library.element(dtype).bool)
 
-    def _taken(self, x: Any, op: Op, host: Host, role: str) -> tuple[Any, Any]:
+    def _taken(self, x: Any, op: Op, library: Library, role: str) -> tuple[Any, Any]:
         """An argument of an operation as the program has it, and as the library takes it."""
         kind = type(x)
         if kind is Recorded and x._elem.run is self:
@@ -378,23 +383,23 @@ class Recording(extend.Transform):
         if kind in _PLAIN:
             return x, x
         if kind is tuple or kind is list:
-            pairs = [self._taken(y, op, host, role) for y in x]
+            pairs = [self._taken(y, op, library, role) for y in x]
             return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
         if isinstance(x, Layer):
             x = self._inside(x, op)
             if isinstance(x, Layer):
                 return Ref(x.number), x._array  # type: ignore[attr-defined]
-        other = host_of(x)
+        other = library_of(x)
         if other is None:
             if role == "array":
-                plain_scalars(x, host)  # raises
+                plain_scalars(x, library)  # raises
             return x, x
-        if other is not host:
+        if other is not library:
             if not isinstance(x, other.scalars):
-                raise mixed(op.name, host, other)
-            x = plain_scalars(x, host)
+                raise mixed(op.name, library, other)
+            x = plain_scalars(x, library)
             return x, x
-        return Ref(self.constant(x, host)), x
+        return Ref(self.constant(x, library)), x
 
     def _inside(self, x: Any, op: Op) -> Any:
         """A layer of another kind as one of this recording, or as a raw array."""
@@ -407,8 +412,8 @@ class Recording(extend.Transform):
         """A Tensor that a function of NumPy has made as what stands for an array of NumPy."""
         if isinstance(x, Tensor):
             x = strip(self._peeled(x))
-            host = None if isinstance(x, Layer) else host_of(x)
-            return x if host is None else self.layer(x, self.constant(x, host), host)
+            library = None if isinstance(x, Layer) else library_of(x)
+            return x if library is None else self.layer(x, self.constant(x, library), library)
         return x
 
     # The end

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from .. import tree
-from ..engine.element import Host, host_named, host_of, hosts, is_array
-from ..engine.layout import note_write
-from ..engine.level import Layer, Standing, outside
-from ..engine.tensor import Tensor, strip, wrap
+from ..core.aliasing import note_write
+from ..core.element import Library, is_array, libraries, library_named, library_of
+from ..core.level import Layer, Standing, outside
+from ..core.tensor import Tensor, strip, wrap
 from ..program import Guard, Missed, Program, Write, compatible, shared
 from .leaves import STATIC, Arguments, raw
 from .numbers import Number
@@ -158,18 +158,18 @@ class Taken:
     of the call that was recorded.
     """
 
-    __slots__ = ("host", "program", "result", "returned", "unkept", "writes")
+    __slots__ = ("library", "program", "result", "returned", "unkept", "writes")
 
     def __init__(
         self,
-        host: Host,
+        library: Library,
         program: Program,
         result: Result,
         writes: dict[int, int | None],
         returned: Any,
         unkept: str | None,
     ) -> None:
-        self.host = host
+        self.library = library
         self.program = program
         self.result = result
         self.writes = writes
@@ -182,8 +182,8 @@ def take(function: Callable[..., Any], arguments: Arguments) -> Taken:
 
     Raises Aside where it is to be called itself, on arguments that are as they were.
     """
-    host = arguments.host
-    recording = Recording(host, arguments.raw)
+    library = arguments.library
+    recording = Recording(library, arguments.raw)
     return recording.call(_Taking(function, arguments, recording).take)  # type: ignore[no-any-return]
 
 
@@ -203,9 +203,9 @@ class _Taking:
         self.arrays: list[Any] = []
 
     @property
-    def host(self) -> Host:
+    def library(self) -> Library:
         """The library of the arrays, that of the arguments or of those that the function made."""
-        return self.recording.host or host_named("numpy")
+        return self.recording.library or library_named("numpy")
 
     def take(self) -> Taken:
         args, kwargs = self.arguments.built(self.given)
@@ -228,8 +228,8 @@ class _Taking:
         written = self.written()
         steps, writes = [], dict[int, int | None]()
         for i, layer in written.items():
-            if not self.host.mutable or isinstance(
-                raw(self.arguments.leaves[i]), self.host.scalars
+            if not self.library.mutable or isinstance(
+                raw(self.arguments.leaves[i]), self.library.scalars
             ):
                 writes[i] = self.output(layer.number, layer._array)
             else:
@@ -237,22 +237,22 @@ class _Taking:
                 steps.append(Write(self.numbers[i], layer.number))
         program = self.recording.finished_program(self.outputs, steps)
         result = Result(structure, places, not self.arguments.raw)
-        memory = shared(program) if self.host.mutable else set()
+        memory = shared(program) if self.library.mutable else set()
         outs = [
             self.own(x) if n in memory else x
             for n, x in zip(self.outputs, self.arrays, strict=True)
         ]
         returned = result.of(outs, self.arguments.leaves)
         self.write(written)
-        return Taken(self.host, program, result, writes, returned, self.recording.unkept)
+        return Taken(self.library, program, result, writes, returned, self.recording.unkept)
 
     def own(self, x: Any) -> Any:
         """An array that shares no memory."""
-        host = host_of(x)
+        library = library_of(x)
         return (
             x
-            if host is None or isinstance(x, host.scalars) or not host.mutable
-            else host.xp.asarray(x, copy=True)
+            if library is None or isinstance(x, library.scalars) or not library.mutable
+            else library.xp.asarray(x, copy=True)
         )
 
     # What is returned
@@ -271,17 +271,17 @@ class _Taking:
         if isinstance(x, Layer):
             refuse_captured(x, "the result")
         if is_array(x):
-            host = host_of(x)
-            assert host is not None
-            return "out", self.output(self.recording.constant(x, host), x)
+            library = library_of(x)
+            assert library is not None
+            return "out", self.output(self.recording.constant(x, library), x)
         if isinstance(x, STATICS) or self.is_dtype(x):
             return "static", x
         self.refuse(x)
 
     def is_dtype(self, x: Any) -> bool:
-        for host in hosts():
+        for library in libraries():
             try:
-                host.xp.isdtype(x, "bool")
+                library.xp.isdtype(x, "bool")
             except Exception:  # whatever a library says of what is no dtype of its own
                 continue
             return True
@@ -344,7 +344,7 @@ class _Taking:
                 continue
             layer._check()
             leaf = self.arguments.leaves[i]
-            if layer.number != n and not isinstance(leaf, self.host.scalars):
+            if layer.number != n and not isinstance(leaf, self.library.scalars):
                 found[i] = layer
         if found and not may_write(self.arguments, list(found), self.recording.captured()):
             raise Aside
@@ -359,7 +359,7 @@ class _Taking:
                 with outside():
                     target[...] = value
             else:
-                self.host.write(self.host.xp, target, value)
+                self.library.write(self.library.xp, target, value)
 
 
 def _is(x: Any, y: Any) -> bool:

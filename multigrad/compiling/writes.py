@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.element import Host
-from ..engine.tensor import View
+from ..core.element import Library
+from ..core.tensor import View
 from .leaves import NUMBER, Arguments, raw
 
 
@@ -17,21 +17,21 @@ def may_write(arguments: Arguments, targets: Sequence[int], others: Sequence[Any
 
     `others` are raw arrays that are to be apart from them.
     """
-    host = arguments.host
-    assert host is not None
+    library = arguments.library
+    assert library is not None
     leaves = arguments.leaves
     if any(type(leaves[i]) is View for i in targets):
         return False
-    if not host.mutable:
+    if not library.mutable:
         return all(
             arguments.kinds[i].kind == "Tensor" and sum(x is leaves[i] for x in leaves) == 1
             for i in targets
         )
     given = [raw(leaves[i]) for i in arguments.inputs if arguments.kinds[i].kind != NUMBER]
-    return apart([raw(leaves[i]) for i in targets], [*given, *others], host)
+    return apart([raw(leaves[i]) for i in targets], [*given, *others], library)
 
 
-def apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
+def apart(targets: Sequence[Any], given: Sequence[Any], library: Library) -> bool:
     """Whether raw arrays can be written, and share no memory with each other or with others that
     were given.
     """
@@ -43,7 +43,7 @@ def apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
         return _is_simple(targets[0])
     if all(getattr(x, "base", x) is None for x in given):  # each has memory of its own
         return len({id(x) for x in given}) == len(given)
-    return all(map(_is_simple, targets)) and _apart(targets, given, host)
+    return all(map(_is_simple, targets)) and _apart(targets, given, library)
 
 
 def _is_simple(x: Any) -> bool:
@@ -59,13 +59,13 @@ def _is_simple(x: Any) -> bool:
     return True
 
 
-def _apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
+def _apart(targets: Sequence[Any], given: Sequence[Any], library: Library) -> bool:
     """By the addresses of the memory, where they are known, else by the object that holds it."""
     spans = [_span(x) for x in given]
     own = {id(x) for x in targets}
     if any(span is None for span in spans):
-        storage = host.backend.kernel("storage")
-        roots = [id(storage(host.xp, x)[0]) for x in given]
+        storage = library.backend.kernel("storage")
+        roots = [id(storage(library.xp, x)[0]) for x in given]
         return all(
             roots.count(root) == 1 for x, root in zip(given, roots, strict=True) if id(x) in own
         )

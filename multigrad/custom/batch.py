@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..engine.conform import conform_gradient
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.element import is_array
-from ..engine.level import Layer, Run, outside, own_switch
-from ..engine.tensor import Tensor, element_of, strip, wrap
+from ..core.element import is_array
+from ..core.level import Layer, Run, outside, own_switch
+from ..core.tensor import Tensor, element_of, strip, wrap
+from ..dispatch.conform import conform_gradient
+from ..dispatch.general import _same_structure as same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from .definition import Applied, Definition, new_ctx_class, no_setup, no_vmap
@@ -170,9 +170,9 @@ def _raised(
             f"{all_of_it[0]}: vmap returned an output of shape {tuple(x.shape)} with out_dims "
             f"{dims}, but that is no axis of {size} examples"
         )
-    host = element_of(x).host
+    library = element_of(x).library
     if dims % ndim:
-        x = (host.bound if isinstance(x, Layer) else host.xp).moveaxis(x, dims, 0)
+        x = (library.bound if isinstance(x, Layer) else library.xp).moveaxis(x, dims, 0)
     return batch(strip(x), run)
 
 
@@ -403,7 +403,7 @@ class Vmapped(Definition):
             and all(n in (1, m) for n, m in zip(reversed(shape), reversed(given), strict=False))
         ):
             g = conform_gradient(
-                element_of(g).host.bound,
+                element_of(g).library.bound,
                 g if isinstance(g, Layer) else wrap(g),
                 shape,
                 element_of(g).dtype,
@@ -411,7 +411,7 @@ class Vmapped(Definition):
         if mine:
             return examples(g, run, self.size)
         return (
-            element_of(g).host.bound.sum(g._array, axis=0)
+            element_of(g).library.bound.sum(g._array, axis=0)
             if isinstance(g, Batched) and g._run is run
             else g
         )

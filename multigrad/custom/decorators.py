@@ -8,8 +8,8 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .. import observe, tree
-from ..engine.level import Layer
-from ..engine.tensor import strip
+from ..core.level import Layer
+from ..core.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
 from ..tracebacks import fold

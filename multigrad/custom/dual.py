@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine.element import is_array
-from ..engine.level import BASE, Guest, Layer, outside
-from ..engine.tensor import element_of, strip, wrap
+from ..core.element import is_array
+from ..core.level import BASE, Guest, Layer, outside
+from ..core.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
 from .definition import Applied, no_setup
@@ -130,7 +130,7 @@ def _given(x: Any, value: Any, top: Dual, ctx: ForwardCtx) -> Any:
     if not is_array(x) or not ctx.materialize_grads or not element_of(x).floating:
         return None
     with outside():
-        return element_of(value).host.bound.zeros_like(value)
+        return element_of(value).library.bound.zeros_like(value)
 
 
 def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
@@ -144,7 +144,7 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
             f"{type(t).__name__}"
         )
     t = given_back(t, top._level - 1, f"{cls.__name__}: jvp")
-    if element_of(t).host is not elem.host or tuple(t.shape) != tuple(x.shape):
+    if element_of(t).library is not elem.library or tuple(t.shape) != tuple(x.shape):
         raise GradientError(
             f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for "
             f"an output of shape {tuple(x.shape)}"
@@ -155,5 +155,5 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
                 f"{cls.__name__}: jvp returned a complex tangent at index {i} for a real "
                 "output. Return its real part."
             )
-        t = elem.host.bound.astype(t, elem.dtype)
+        t = elem.library.bound.astype(t, elem.dtype)
     return strip(t)

@@ -23,15 +23,15 @@ from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from .. import observe
-from ..engine import grad_mode
-from ..engine.computed import follow, following, mark
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.element import is_array
-from ..engine.graph import Node
-from ..engine.level import BASE, Layer, as_guest, own_switch, settle, undo
-from ..engine.tensor import Tensor, wrap, wrap_at
+from ..core import grad_mode
+from ..core.computed import follow, following, mark
+from ..core.element import is_array
+from ..core.graph import Node
+from ..core.level import BASE, Layer, as_guest, own_switch, settle, undo
+from ..core.tensor import Tensor, wrap, wrap_at
+from ..dispatch.general import _same_structure as same_structure
 from ..errors import GradientError
-from ..layers.immutable import Immutable
+from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
 from ..tracebacks import fold
 from .batch import BatchCtx, under_batch
@@ -493,7 +493,7 @@ once_differentiable.__module__ = PUBLIC
 
 def _below(x: Any) -> Any:
     """The value of a batch or a dual."""
-    while isinstance(x, Immutable):
+    while isinstance(x, ValueLayer):
         x = x._array
     return x
 
@@ -502,7 +502,7 @@ def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
     """A constant that raises when it is differentiated: by this level if `parents` are given, by
     those further in if they recorded it.
     """
-    if isinstance(x, Immutable):  # the gradients of a batch, or a dual
+    if isinstance(x, ValueLayer):  # the gradients of a batch, or a dual
         copied = x._copied()
         copied._put(_poisoned(x._array, parents))
         return copied

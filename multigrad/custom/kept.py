@@ -18,14 +18,14 @@ from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..engine import old_values, saved
-from ..engine.computed import following
-from ..engine.element import Host, is_array
-from ..engine.graph import Node, describe, edge, modified, tick
-from ..engine.level import Layer, Run
-from ..engine.pullback import Pullback
-from ..engine.tensor import Tensor, alias, wrap, wrap_at, wrap_in
+from ..core.computed import following
+from ..core.element import Library, is_array
+from ..core.graph import Node, describe, edge, modified, tick
+from ..core.level import Layer, Run
+from ..core.pullback import Pullback
+from ..core.tensor import Tensor, alias, wrap, wrap_at, wrap_in
 from ..errors import GradientError
+from ..memory import old_values, saved
 from ..registry import Op
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Slot:
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
         packed = isinstance(self.array, saved.Packed)
         if self.cell and self.cell[-1] > ctx._seq:
-            raise modified(describe(self.elem.host, self.array, node), self.cell, ctx._seq)
+            raise modified(describe(self.elem.library, self.array, node), self.cell, ctx._seq)
         t = self.original()
         if t is None or t._node is not node or t._array is not self.array:
             t = wrap_in(self.run, self.level, self.array.unpack() if packed else self.array)
@@ -293,16 +293,16 @@ class ErrorNode(Node):
     `parents`: what its derivative would lead to.
     """
 
-    __slots__ = ("host",)
-    host: Host
+    __slots__ = ("library",)
+    library: Library
 
-    def __init__(self, message: str, parents: Sequence[Node], host: Host) -> None:
+    def __init__(self, message: str, parents: Sequence[Node], library: Library) -> None:
         self.seq = tick()
         self.rule = refusing_rule(message)
         self.saved = ()
         self.cells = None
         self.next = tuple(parents)
-        self.host = host
+        self.library = library
         self.extra = None
 
     def name(self) -> str:
@@ -372,7 +372,7 @@ def _raised(x: Any, m: Mover, message: str) -> Any:
 def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:
     """Give a new Tensor a history that raises."""
     if t._elem.floating:
-        t._node = ErrorNode(message, parents, t._elem.host)
+        t._node = ErrorNode(message, parents, t._elem.library)
     return t
 
 

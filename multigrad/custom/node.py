@@ -17,30 +17,31 @@ from functools import partial
 from typing import Any
 
 from .. import observe
-from ..engine import grad_mode
-from ..engine.backward import Pass, current
-from ..engine.conform import conform_gradient
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import itself, recording_at, wrap_like
-from ..engine.element import Element, Host, host_of, is_array, mixed
-from ..engine.graph import (
+from ..backward.run import current
+from ..core import grad_mode
+from ..core.aliasing import Location
+from ..core.element import Element, Library, is_array, library_of, mixed
+from ..core.graph import (
     FREED,
     AccumulateGrad,
     CustomNode,
-    Extra,
     Node,
+    NodeHooks,
     RemovableHandle,
     edge,
     extra,
     tick,
 )
-from ..engine.layout import Location
-from ..engine.level import BASE, Layer, Run, Switch, as_guest, innermost
-from ..engine.pullback import Pullback
-from ..engine.saved import SavedTensor
-from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
+from ..core.level import BASE, Layer, Run, Switch, as_guest, innermost
+from ..core.passes import Pass
+from ..core.pullback import Pullback
+from ..core.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
+from ..dispatch.conform import conform_gradient
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
+from ..memory.saved import SavedTensor
+from ..memory.views import inside_function, is_part, move_retained, permit, rebase, written
 from .kept import (
     CONTAINERS,
     OP,
@@ -84,8 +85,8 @@ class BackwardCFunction(FunctionCtx):
         "_edges",
         "_extra",
         "_gone",
-        "_host",
         "_level",
+        "_library",
         "_movers",
         "_next",
         "_outputs",
@@ -120,9 +121,9 @@ class BackwardCFunction(FunctionCtx):
     _start: int  # when forward began
     _seq: int  # when it ended
     _next: tuple[Node, ...]  # the nodes of arguments that need a gradient
-    _host: Host
-    _extra: Extra | None  # hooks of the node
-    _outputs: dict[int, Extra]  # hooks of outputs
+    _library: Library
+    _extra: NodeHooks | None  # hooks of the node
+    _outputs: dict[int, NodeHooks]  # hooks of outputs
     _ref: weakref.ref[CustomNode] | None
 
     def _begin(
@@ -134,10 +135,10 @@ class BackwardCFunction(FunctionCtx):
             self._run, self._level, records = None, 1, False
         else:
             elem = top._elem
-            self._run, self._level, self._host, mode = (
+            self._run, self._level, self._library, mode = (
                 elem.run,
                 elem.level,
-                elem.host,
+                elem.library,
                 observe.gate.get(),
             )
             records = mode is True or mode.at(elem.run, elem.level)
@@ -155,12 +156,12 @@ class BackwardCFunction(FunctionCtx):
             elif isinstance(x, Layer):
                 elem, shape = x._elem.base, x.shape  # type: ignore[attr-defined]
             else:
-                host = host_of(x)
-                if host is None:
+                library = library_of(x)
+                if library is None:
                     needs.append(False)
                     arguments.append(None)
                     continue
-                elem, shape = host.element(x.dtype), x.shape
+                elem, shape = library.element(x.dtype), x.shape
             needs.append(node is not None)
             arguments.append((tuple(shape), elem))
             if not records:
@@ -190,14 +191,14 @@ class BackwardCFunction(FunctionCtx):
             node.saved = ()
             node.cells = None
             node.next = self._next
-            node.host = self._host
+            node.library = self._library
             node.seq = self._seq
             node.outputs = self._outputs
             node.extra = self._extra
             self._ref = weakref.ref(node)
         return node
 
-    def _hooks(self) -> Extra:
+    def _hooks(self) -> NodeHooks:
         self._extra = extra(self._node())
         return self._extra
 
@@ -525,7 +526,7 @@ class BackwardCFunction(FunctionCtx):
         # above this level: gradients that are of a transformation
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)
         mode = mode_in_backward(self._run, self._level)
-        if p.create or (self._run is None and not grad_mode.recording()):
+        if p.create_graph or (self._run is None and not grad_mode.recording()):
             output = as_guest("backward", mode, self._called, given)
         else:
             with grad_mode.switched_off(mode):
@@ -559,7 +560,7 @@ class BackwardCFunction(FunctionCtx):
             if self._edges[arrays] is not None:  # whatever the user made of needs_input_grad
                 grads.append(None if x is None else self._conformed(x, arrays, *argument, p, reach))
             arrays += 1
-        if not p.keep:
+        if not p.retain_graph:
             self._slots = None
         return tuple(grads)
 
@@ -569,7 +570,7 @@ class BackwardCFunction(FunctionCtx):
             if (out := self._outs[i]) is None or not self.materialize_grads:
                 return None
             elem, shape, device = out
-            return wrap_at(like, elem.host.xp.zeros(shape, dtype=elem.dtype, device=device))
+            return wrap_at(like, elem.library.xp.zeros(shape, dtype=elem.dtype, device=device))
         return (
             x
             if _stays(x, self._level) or (isinstance(x, Tensor) and x._level == self._level)
@@ -593,9 +594,9 @@ class BackwardCFunction(FunctionCtx):
         t._check()
         given = tuple(t.shape)
         if t._elem.base is not elem or given != shape:
-            if t._elem.host is not elem.host:
+            if t._elem.library is not elem.library:
                 raise mixed(
-                    f"the gradient {number} of {type(self).__name__}", elem.host, t._elem.host
+                    f"the gradient {number} of {type(self).__name__}", elem.library, t._elem.library
                 )
             if t._elem.complex and not elem.complex:
                 raise GradientError(
@@ -610,8 +611,8 @@ class BackwardCFunction(FunctionCtx):
                     f"{number} - got {list(given)} but expected shape compatible with "
                     f"{list(shape)}"
                 )
-            t = conform_gradient(elem.host.bound, t, shape, elem.dtype)
-        return t if p.create else _within(t, self._level) if above else strip(t._array)
+            t = conform_gradient(elem.library.bound, t, shape, elem.dtype)
+        return t if p.create_graph else _within(t, self._level) if above else strip(t._array)
 
 
 def _within(x: Any, level: int) -> Any:
@@ -634,7 +635,11 @@ def _stays(x: Any, level: int) -> bool:
 
 def _like(t: Tensor) -> tuple[Element, tuple[int, ...], Any]:
     elem, x = t._elem, t._array
-    return elem, tuple(x.shape), elem.host.device(elem.host.xp, innermost(x) if elem.layered else x)
+    return (
+        elem,
+        tuple(x.shape),
+        elem.library.device(elem.library.xp, innermost(x) if elem.layered else x),
+    )
 
 
 def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:

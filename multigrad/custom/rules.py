@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import tree
-from ..engine import grad_mode
-from ..engine.dispatch import recording_at
-from ..engine.element import Element, is_array
-from ..engine.level import BASE, Layer, Run, innermost, own_switch
-from ..engine.tensor import Tensor, element_of, wrap
+from ..core import grad_mode
+from ..core.element import Element, is_array
+from ..core.level import BASE, Layer, Run, innermost, own_switch
+from ..core.tensor import Tensor, element_of, wrap
+from ..dispatch.general import recording_at
 from ..errors import GradientError
 from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
 from .definition import Definition
@@ -156,10 +156,10 @@ class RuleDefinition(Definition):
                 f"of shape {shape} or None"
             )
         given = element_of(g)
-        if given.host is not elem.host:
+        if given.library is not elem.library:
             raise TypeError(
-                f"{self.rule.name}: {what} {i} is an array of {given.host.name!r}, expected one "
-                f"of {elem.host.name!r}"
+                f"{self.rule.name}: {what} {i} is an array of {given.library.name!r}, expected one "
+                f"of {elem.library.name!r}"
             )
         if tuple(g.shape) != shape:
             raise ValueError(
@@ -172,7 +172,9 @@ class RuleDefinition(Definition):
                 f"{self.rule.name}: {what} {i} is of dtype {given.dtype}, expected the real "
                 f"dtype {elem.dtype}. Return its real part."
             )
-        return (elem.host.bound if isinstance(g, Layer) else elem.host.xp).astype(g, elem.dtype)
+        return (elem.library.bound if isinstance(g, Layer) else elem.library.xp).astype(
+            g, elem.dtype
+        )
 
 
 class VjpDefinition(RuleDefinition):
@@ -395,9 +397,9 @@ def _constants(leaves: Sequence[Any]) -> list[Any]:
 def _zeros_like(x: Any) -> Callable[[], Any]:
     """What makes zeros in the form of an array, without holding it."""
     elem, shape = element_of(x), tuple(x.shape)
-    host = elem.host
-    device = host.device(host.xp, innermost(x))
-    return lambda: wrap(host.xp.zeros(shape, dtype=elem.dtype, device=device))
+    library = elem.library
+    device = library.device(library.xp, innermost(x))
+    return lambda: wrap(library.xp.zeros(shape, dtype=elem.dtype, device=device))
 
 
 def _tower(x: Any) -> Iterator[Layer]:

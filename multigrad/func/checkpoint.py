@@ -19,13 +19,15 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from .. import observe, tree
-from ..engine import backward, grad_mode, level, old_values, saved
-from ..engine.element import is_array
-from ..engine.graph import QUIET, Node, modified, tick
-from ..engine.level import Layer, Run
-from ..engine.tensor import Tensor, element_of, wrap
-from ..engine.towers import Shell, put_together, taken_apart
+from ..backward import run as backward
+from ..core import grad_mode, level
+from ..core.element import is_array
+from ..core.graph import QUIET, Node, modified, tick
+from ..core.level import Layer, Run
+from ..core.nested import NestedLayer, put_together, taken_apart
+from ..core.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
+from ..memory import old_values, saved
 from ..tracebacks import entry, fold
 from .reverse import Function
 from .variables import P, R
@@ -154,7 +156,7 @@ class _Taken(saved.Packed):
 class _Argument:
     """An argument as it was, without its history; or what is no array, as it is."""
 
-    __slots__ = ("__weakref__", "arrays", "cells", "form", "host", "shell", "value")
+    __slots__ = ("__weakref__", "arrays", "cells", "form", "library", "shell", "value")
 
     def __init__(self, x: Any) -> None:
         self.value = None
@@ -166,13 +168,13 @@ class _Argument:
             x._check()
         arrays: list[Any] = []
         cells: list[list[int]] = []
-        self.shell: Shell | None = taken_apart(x, arrays, cells)
+        self.shell: NestedLayer | None = taken_apart(x, arrays, cells)
         if self.shell is not None:
             self.shell.forget()
             cells.append(x._cell)
         self.cells = tuple(cells)
         self.form = _form(x)
-        self.host = element_of(x).host
+        self.library = element_of(x).library
         take = saved.in_force(_ARGUMENT, 0)
         self.arrays = arrays if take is None else [take(wrap(a)) for a in arrays]
         if take is None:
@@ -205,9 +207,9 @@ class _Argument:
         for cell in self.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
         arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
-        afresh = self.host.backend.kernel("afresh")
+        afresh = self.library.backend.kernel("fresh")
         return put_together(
-            self.shell, iter([afresh(self.host.xp, a) for a in arrays]), afresh=True
+            self.shell, iter([afresh(self.library.xp, a) for a in arrays]), afresh=True
         )
 
     def runs(self) -> Iterator[Run]:
@@ -406,7 +408,7 @@ class _Second(saved.Keeper):
                 f"again: {self.count}, of {len(self.call.saves)} in its first run. {_CONSTANT}"
             )
         for cell, since, number in self.cells:
-            if cell and cell[-1] > since and element_of(self.found[number]).host.mutable:
+            if cell and cell[-1] > since and element_of(self.found[number]).library.mutable:
                 _check(cell, since, _form(self.found[number]), "is saved in a checkpoint")
 
     def look(self, operands: Sequence[Any]) -> None:
@@ -476,7 +478,7 @@ def _shown(name: str, shape: tuple[int, ...], dtype: Any) -> str:
 
 
 def _form(x: Any) -> Form:
-    return element_of(x).host.name, x.dtype, tuple(x.shape)
+    return element_of(x).library.name, x.dtype, tuple(x.shape)
 
 
 def _check(cell: list[int], since: int, form: Form, what: str) -> None:

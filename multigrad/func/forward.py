@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 from .. import tree
-from ..engine.element import is_array
-from ..engine.level import Run
-from ..engine.tensor import element_of, strip
+from ..core.element import is_array
+from ..core.level import Run
+from ..core.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
 from ..layers.dual import check_tangent

@@ -12,9 +12,9 @@ from math import prod
 from typing import Any, Concatenate, Literal, overload
 
 from .. import tree
-from ..engine.element import is_array
-from ..engine.level import Layer, Run, innermost
-from ..engine.tensor import Tensor, element_of
+from ..core.element import is_array
+from ..core.level import Layer, Run, innermost
+from ..core.tensor import Tensor, element_of
 from ..errors import GradientError
 from ..layers.constants import Constants
 from ..layers.transforming import (
@@ -493,27 +493,30 @@ def _basis(x: Any) -> Any:
     """The standard basis of the space of `x`, as a batch: raw arrays of its shape and dtype, in the
     order of its elements.
     """
-    host = element_of(x).host
+    library = element_of(x).library
     n = prod(x.shape)
-    return host.xp.reshape(
-        host.xp.eye(n, dtype=x.dtype, device=host.device(host.xp, innermost(x))), (n, *x.shape)
+    return library.xp.reshape(
+        library.xp.eye(n, dtype=x.dtype, device=library.device(library.xp, innermost(x))),
+        (n, *x.shape),
     )
 
 
 def _ones(x: Any) -> Any:
     """The basis of the space of an `x` of one element."""
-    host = element_of(x).host
-    return host.xp.ones(tuple(x.shape), dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+    library = element_of(x).library
+    return library.xp.ones(
+        tuple(x.shape), dtype=x.dtype, device=library.device(library.xp, innermost(x))
+    )
 
 
 def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
-    host = element_of(x).host
-    return host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+    library = element_of(x).library
+    return library.xp.zeros(shape, dtype=x.dtype, device=library.device(library.xp, innermost(x)))
 
 
 def _namespace(x: Any) -> Any:
-    host = element_of(x).host
-    return host.bound if isinstance(x, Layer) else host.xp
+    library = element_of(x).library
+    return library.bound if isinstance(x, Layer) else library.xp
 
 
 def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from .. import tree
-from ..engine.element import is_array
+from ..core.element import is_array
 from ..tracebacks import entry
 from .forward import jvp
 from .reverse import Function, check_function, value_and_grad

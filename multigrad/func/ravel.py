@@ -10,10 +10,10 @@ from math import prod
 from typing import Any
 
 from .. import tree as trees
-from ..engine.convert import default_host
-from ..engine.element import SCALARS, is_array
-from ..engine.level import Layer
-from ..engine.tensor import element_of
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer
+from ..core.tensor import element_of
+from ..dispatch.creation import default_library
 from ..tracebacks import entry
 from .variables import R
 
@@ -71,7 +71,7 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
         )
 
     if not leaves:
-        return default_host().xp.zeros((0,)), unravel
+        return default_library().xp.zeros((0,)), unravel
     xp = _namespace(leaves)
     dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else xp.result_type(*dtypes)
     flat = [_cast(xp, xp.reshape(x, (-1,)), dtype) for x in leaves]
@@ -83,5 +83,5 @@ def _cast(xp: Any, x: Any, dtype: Any) -> Any:
 
 
 def _namespace(arrays: list[Any]) -> Any:
-    host = element_of(arrays[0]).host
-    return host.bound if any(isinstance(x, Layer) for x in arrays) else host.xp
+    library = element_of(arrays[0]).library
+    return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp

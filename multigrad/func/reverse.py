@@ -12,10 +12,10 @@ from math import prod
 from typing import Any, Concatenate, Literal, overload
 
 from .. import tree
-from ..engine.element import SCALARS, is_array
-from ..engine.gradients import not_scalar, seed
-from ..engine.level import Layer, Run
-from ..engine.tensor import Tensor, element_of, strip
+from ..backward.gradients import not_scalar, seed
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer, Run
+from ..core.tensor import Tensor, element_of, strip
 from ..layers import transforming
 from ..layers.constants import Constants
 from ..layers.transforming import (

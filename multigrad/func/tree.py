@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import tree as trees
-from ..engine.convert import default_host
-from ..engine.element import SCALARS, is_array, mixed
-from ..engine.level import Layer
-from ..engine.tensor import element_of
+from ..core.element import SCALARS, is_array, mixed
+from ..core.level import Layer
+from ..core.tensor import element_of
+from ..dispatch.creation import default_library
 from ..tree import Structure
 from .ravel import raveled
 from .variables import R
@@ -122,7 +122,7 @@ def global_norm(tree: Any) -> Any:
     """
     found = _arrays(tree, "tree.global_norm")
     if not found:
-        return default_host().xp.zeros(())
+        return default_library().xp.zeros(())
     for name, x in found:
         if not element_of(x).floating:
             raise TypeError(
@@ -147,7 +147,7 @@ def all_finite(tree: Any) -> Any:
     """
     found = _arrays(tree, "tree.all_finite")
     if not found:
-        return default_host().xp.asarray(True)
+        return default_library().xp.asarray(True)
     xp = _namespace(found)
     finite = [xp.all(xp.isfinite(x)) for _, x in found if element_of(x).floating]
     if not finite:
@@ -164,15 +164,15 @@ def _arrays(tree: Any, caller: str) -> list[tuple[str, Any]]:
     Raises where one is no array, or where they are of two libraries.
     """
     found = trees.named_leaves(tree)
-    hosts = []
+    libraries = []
     for name, x in found:
         if type(x) in SCALARS or not is_array(x):
             raise TypeError(
                 f"{caller}: expected arrays, but the leaf{_at(name)} is a {type(x).__name__}"
             )
-        hosts.append(element_of(x).host)
-        if hosts[0] is not hosts[-1]:
-            raise mixed(caller, hosts[0], hosts[-1])
+        libraries.append(element_of(x).library)
+        if libraries[0] is not libraries[-1]:
+            raise mixed(caller, libraries[0], libraries[-1])
     return found
 
 
@@ -188,5 +188,5 @@ def _fitted(structure: Structure, given: Any, problem: str) -> list[Any]:
 
 
 def _namespace(found: list[tuple[str, Any]]) -> Any:
-    host = element_of(found[0][1]).host
-    return host.bound if any(isinstance(x, Layer) for _, x in found) else host.xp
+    library = element_of(found[0][1]).library
+    return library.bound if any(isinstance(x, Layer) for _, x in found) else library.xp

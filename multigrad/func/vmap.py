@@ -7,10 +7,10 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..engine.element import SCALARS, is_array
-from ..engine.gradients import owned
-from ..engine.level import Layer, Run
-from ..engine.tensor import Tensor, element_of, strip
+from ..backward.gradients import owned
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer, Run
+from ..core.tensor import Tensor, element_of, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
 from ..layers.transforming import as_tensor
@@ -132,8 +132,8 @@ def _front(x: Any, axis: int) -> Any:
 def _moved(x: Any, source: int, destination: int) -> Any:
     if source == destination:
         return x
-    host = element_of(x).host
-    return (host.bound if isinstance(x, Layer) else host.xp).moveaxis(x, source, destination)
+    library = element_of(x).library
+    return (library.bound if isinstance(x, Layer) else library.xp).moveaxis(x, source, destination)
 
 
 def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
@@ -216,8 +216,8 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
             )
         return x
     if not mine:
-        host = element_of(x).host
-        xp = host.bound if isinstance(x, Layer) else host.xp
+        library = element_of(x).library
+        xp = library.bound if isinstance(x, Layer) else library.xp
         x = owned([xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))], None)
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
@@ -232,7 +232,7 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
     columns = zip(*(tree.leaves(p) for p in parts), strict=True)
     joined = []
     for chunks, axis in zip(columns, _spread(parts[0], out_axes, "out_axes"), strict=True):
-        host = element_of(chunks[0]).host
-        xp = host.bound if any(isinstance(x, Layer) for x in chunks) else host.xp
+        library = element_of(chunks[0]).library
+        xp = library.bound if any(isinstance(x, Layer) for x in chunks) else library.xp
         joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
     return tree.filled(parts[0], map(strip if raw else as_tensor, joined))

@@ -1,7 +1,7 @@
 """Straight code for operations on batches: the ending of an operation's way where a Batched is the
 operand of the highest level.
 
-The template of engine/endings.py takes the operands apart. Per way of batching, the library is
+The template of dispatch/endings.py takes the operands apart. Per way of batching, the library is
 called on whole batches, or, where a value is itself a layer, our own function one layer further in;
 the result becomes a Batched. What is rare or wrong is declined, so that `dispatch.general` and
 `Batched._apply` run the operation, or say what is wrong with it.
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.element import SCALARS, Host
-from ..engine.endings import Lines, Locals, Part, Text, tuple_text
-from ..engine.level import Layer, outside
-from ..engine.tensor import lifted, strip
-from ..engine.ways import Ending
+from ..core.element import SCALARS, Library
+from ..core.level import Layer, outside
+from ..core.tensor import lifted, strip
+from ..dispatch.endings import Lines, Locals, Part, Text, tuple_text
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.ways import Ending
 from ..registry import Op, behind_batch, per_operation
 
 
@@ -53,16 +53,18 @@ def _text(op: Op) -> _Batches | None:
 # ----- What generated code calls where that is rare -----
 
 
-def namespace(x: Any, host: Host) -> Any:
+def namespace(x: Any, library: Library) -> Any:
     """The namespace that computes with `x`."""
-    return host.bound if isinstance(x, Layer) else host.xp
+    return library.bound if isinstance(x, Layer) else library.xp
 
 
-def raised(x: Any, host: Host, ndim: int) -> Any:
+def raised(x: Any, library: Library, ndim: int) -> Any:
     """A batch with axes of length 1 behind its first, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
     return (
-        namespace(x, host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing else x
+        namespace(x, library).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
+        if missing
+        else x
     )
 
 
@@ -123,7 +125,7 @@ class _Batches(Text):
     def raw_entry(self, pad: str) -> Lines:
         """A rule looks at keys with functions of one library."""
         yield f"{pad}_h = _kinds.get(_k, _declined)"
-        yield f"{pad}if _k is _list or (_h is not None and _h is not _host):"
+        yield f"{pad}if _k is _list or (_h is not None and _h is not _library):"
         yield f"{pad}    return _declined"
 
     def finish(self) -> Lines:
@@ -139,10 +141,10 @@ class _Batches(Text):
         yield "        if not _e.layered or _y._elem.base is not _e.base:"
         yield "            _e = _y._elem.base.at(_e.run, _l, True, _Batched)"
         yield "    else:"
-        yield "        if _kinds.get(_type(_y)) is not _host:"
+        yield "        if _kinds.get(_type(_y)) is not _library:"
         yield f"            {generally}"
         yield "        if _e.layered or _y.dtype != _e.dtype:"
-        yield "            _e = _host.element(_y.dtype).at(_e.run, _l, False, _Batched)"
+        yield "            _e = _library.element(_y.dtype).at(_e.run, _l, False, _Batched)"
         yield "    _t = _new(_Batched)"
         yield "    _t._array = _y"
         yield "    _t._elem = _e"
@@ -198,15 +200,15 @@ class _Elementwise(_Batches):
             yield f"    if {ranks[0]} != {ranks[1]}:"
             yield f"        if {ranks[0]} < {ranks[1]}:"
             yield f"            if {owns[0]}:"
-            yield f"                {values[0]} = _raised({values[0]}, _host, {ranks[1]})"
+            yield f"                {values[0]} = _raised({values[0]}, _library, {ranks[1]})"
             yield f"        elif {owns[1]}:"
-            yield f"            {values[1]} = _raised({values[1]}, _host, {ranks[0]})"
+            yield f"            {values[1]} = _raised({values[1]}, _library, {ranks[0]})"
             return
         yield f"    if not {' == '.join(ranks)}:"
         yield f"        _m = _max({', '.join(ranks)})"
         for value, own, rank in zip(values, owns, ranks, strict=True):
             yield f"        if {own} and {rank} < _m:"
-            yield f"            {value} = _raised({value}, _host, _m)"
+            yield f"            {value} = _raised({value}, _library, _m)"
 
 
 class _Along(_Batches):
@@ -254,7 +256,7 @@ class _ByRule(_Batches):
             n: f"_lifted({given[n]})" for n, role in op.roles.items() if role == "plain"
         }
         yield "    if _deep:"
-        yield "        _xp = _host.bound"
+        yield "        _xp = _library.bound"
         for n in arrays:
             yield f"        {values[n]} = {self.leading(n, own[n], True)}"
         yield "        with _outside():"

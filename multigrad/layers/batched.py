@@ -16,25 +16,26 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
-from ..engine import gradients, ways
-from ..engine.backward import Pass
-from ..engine.conversions import conversion
-from ..engine.dispatch import _candidates as candidates
-from ..engine.dispatch import _named as named
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, plain_scalars, resolve_composite, run_raw
-from ..engine.element import SCALARS, Host, common_host, is_array, mixed
-from ..engine.level import Guest, Layer, Run, outside, own_switch
-from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, lifted, peeled, stopped, strip
+from ..backward import gradients
+from ..core.conversions import conversion
+from ..core.element import SCALARS, Library, common_library, is_array, mixed
+from ..core.level import Guest, Layer, Run, outside, own_switch
+from ..core.passes import Pass
+from ..core.tensor import element_of, lifted, peeled, stopped, strip
+from ..dispatch import ways
+from ..dispatch.codegen import array_index, positions
+from ..dispatch.general import _candidates as candidates
+from ..dispatch.general import _named as named
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import carried_out, plain_scalars, resolve_composite, run_raw
 from ..errors import BatchingError, GradientError, program
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
 from .batch_code import ending_of, leading, namespace, raised
-from .immutable import Immutable, tie
+from .value_layer import ValueLayer, tie
 
 
-class Batched(Immutable):
+class Batched(ValueLayer):
     """The examples of a batch, as one of them. Made by `multigrad.func.vmap`.
 
     Its operators and methods are those of Tensor. In place, the value is replaced: the array that
@@ -193,7 +194,7 @@ def examples(x: Any, run: Run, size: int) -> Any:
 
 def repeated(x: Any, size: int) -> Any:
     """A batch of `size` examples that are all `x`."""
-    xp = namespace(x, element_of(x).host)
+    xp = namespace(x, element_of(x).library)
     return xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
 
 
@@ -204,8 +205,8 @@ def _is_own(x: Any, top: Batched) -> bool:
     """
     if not isinstance(x, Layer):
         return False
-    if x._elem.host is not top._elem.host:
-        raise mixed("vmap", top._elem.host, x._elem.host)
+    if x._elem.library is not top._elem.library:
+        raise mixed("vmap", top._elem.library, x._elem.library)
     if type(x) is not Batched or x._level != top._level:
         return False
     x._check()
@@ -243,11 +244,11 @@ def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run an elementwise operation: the batch comes first, the axes of examples are aligned at the
     end.
     """
-    host: Host = top._elem.host
+    library: Library = top._elem.library
     inner = list(values)
     own = []
     ndim = 0
-    simple = True  # nothing but raw arrays of this host, and scalars
+    simple = True  # nothing but raw arrays of this library, and scalars
     for i in array_index(op).values():
         x = values[i]
         if not isinstance(x, Layer):
@@ -267,8 +268,8 @@ def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
         if n > ndim:
             ndim = n
     for i in own:
-        inner[i] = raised(inner[i], host, ndim)
-    return run_raw(op, inner, host) if simple else carried_out(op, inner, top)[0]
+        inner[i] = raised(inner[i], library, ndim)
+    return run_raw(op, inner, library) if simple else carried_out(op, inner, top)[0]
 
 
 def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
@@ -292,14 +293,14 @@ def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
         for role, v in zip(op.roles.values(), values, strict=True)
     ]
     with outside():
-        return named(op, resolve_composite(op)(top._elem.host.bound, *layers))
+        return named(op, resolve_composite(op)(top._elem.library.bound, *layers))
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run the batching rule of an operation: on raw arrays, or, where a value is itself a layer, on
     layers only.
     """
-    host: Host = top._elem.host
+    library: Library = top._elem.library
     batched: dict[str, Any] = {}
     inner: list[Any] = []
     layered = foreign = False  # whether there is a layer, an array from outside
@@ -320,12 +321,12 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
             foreign = foreign or (role == "array" and type(value) not in SCALARS)
         inner.append(value)
     if foreign and not layered:
-        common_host(op.name, candidates(op, inner))  # raises where there are two
-    xp = host.bound if layered else host.xp
+        common_library(op.name, candidates(op, inner))  # raises where there are two
+    xp = library.bound if layered else library.xp
 
     def given_as(x: Any, own: bool) -> Any:
         return leading(
-            xp, x if own or layered or x is None else plain_scalars(x, host), own, layered
+            xp, x if own or layered or x is None else plain_scalars(x, library), own, layered
         )
 
     given: dict[str, Any] = {"xp": xp, "size": top._array.shape[0], "batched": batched}
@@ -372,7 +373,7 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
         return x._array[i, ...] if _is_own(x, top) else x
 
     parts = [carried_out(op, [example(v, i) for v in values], top)[0] for i in range(n)]
-    xp = namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.host)
+    xp = namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.library)
     if op.outputs == ():
         return xp.stack(parts)
     return same_structure(parts[0], [xp.stack(list(outs)) for outs in zip(*parts, strict=True)])

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import tree
-from ..engine.element import Host
-from ..engine.level import Layer
-from ..engine.tensor import Tensor, element_of, wrap
+from ..core.element import Library
+from ..core.level import Layer
+from ..core.tensor import Tensor, element_of, wrap
 
 
 class Constants:
@@ -25,8 +25,8 @@ class Constants:
     """
 
     def __init__(self, transformed: Iterable[Any]) -> None:
-        self._hosts: set[Host] = {
-            x._elem.host if isinstance(x, Layer) else element_of(x).host for x in transformed
+        self._libraries: set[Library] = {
+            x._elem.library if isinstance(x, Layer) else element_of(x).library for x in transformed
         }
         self._made: dict[int, Tensor] = {}
 
@@ -35,12 +35,12 @@ class Constants:
 
         A container of such arrays is another one, unless it cannot be made anew.
         """
-        return tree.mapped(self._leaf, argument) if self._hosts else argument
+        return tree.mapped(self._leaf, argument) if self._libraries else argument
 
     def _leaf(self, x: Any) -> Any:
         found = self._made.get(id(x))
         if found is None:
-            if isinstance(x, Layer) or not any(host.has(x) for host in self._hosts):
+            if isinstance(x, Layer) or not any(library.has(x) for library in self._libraries):
                 return x
             found = self._made[id(x)] = wrap(x)
         return found

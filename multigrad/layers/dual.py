@@ -13,25 +13,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import observe
-from ..engine import rules, showing, ways
-from ..engine.conform import shape_tangent
-from ..engine.conversions import conversion
-from ..engine.dispatch import _candidates as candidates
-from ..engine.dispatch import _named as named
-from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, general
-from ..engine.element import SCALARS, Host, is_array, mixed
-from ..engine.leaving import Leaving
-from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import Tensor, element_of, lifted, stopped, strip
+from ..core import showing
+from ..core.array_protocols import ArrayProtocols
+from ..core.conversions import conversion
+from ..core.element import SCALARS, Library, is_array, mixed
+from ..core.level import Layer, Run, innermost, outside
+from ..core.tensor import Tensor, element_of, lifted, stopped, strip
+from ..dispatch import codegen, ways
+from ..dispatch.conform import shape_tangent
+from ..dispatch.general import _candidates as candidates
+from ..dispatch.general import _named as named
+from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import carried_out, general
 from ..errors import GradientError, program
 from ..observe import stand_in
 from ..registry import Op
 from . import tangents
-from .immutable import Immutable, tie
+from .value_layer import ValueLayer, tie
 
 
-class Dual(Immutable):
+class Dual(ValueLayer):
     """A primal with a tangent.
 
     Made by `multigrad.func.jvp` and its kin, and by `multigrad.autograd.forward_ad.make_dual`.
@@ -104,8 +105,8 @@ class Dual(Immutable):
             top._check()
             return general(op, tuple(_without(v, top) for v in values))
         inner, tangents = _taken_apart(op, values, top)
-        ans, inner, host = carried_out(op, inner, top)
-        return _finish(op, host, inner, tangents, ans, top, values)
+        ans, inner, library = carried_out(op, inner, top)
+        return _finish(op, library, inner, tangents, ans, top, values)
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
@@ -148,7 +149,7 @@ class Dual(Immutable):
         return f"Dual({', '.join(parts)})"
 
 
-class Unknown(Leaving):
+class Unknown(ArrayProtocols):
     """The tangent of an array of which it is not known.
 
     Every operation on it raises, but those that ask for its shape only.
@@ -206,8 +207,8 @@ def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any]
 
 
 def _pair(x: Any, top: Any, op: Op) -> tuple[Any, Any]:
-    if isinstance(x, Layer) and x._elem.host is not top._elem.host:
-        raise mixed(op.name, top._elem.host, x._elem.host)
+    if isinstance(x, Layer) and x._elem.library is not top._elem.library:
+        raise mixed(op.name, top._elem.library, x._elem.library)
     if type(x) is not Dual or x._level != top._level:
         return strip(x), None
     x._check()
@@ -223,7 +224,7 @@ def _without(x: Any, top: Any) -> Any:
 
 def _finish(
     op: Op,
-    host: Host,
+    library: Library,
     inner: Sequence[Any],
     tangents: Sequence[Any],
     ans: Any,
@@ -237,11 +238,11 @@ def _finish(
     if op.kind != "nondifferentiable" and any(map(_moves, tangents)):
         if not all(map(is_array, outs)):
             raise TypeError(
-                f"{op.name}: the result is none of the arrays of the backend {host.name!r}, so "
+                f"{op.name}: the result is none of the arrays of the backend {library.name!r}, so "
                 "the tangent would be lost"
             )
         if any(element_of(x).floating for x in outs):
-            moved = pushed(op, host, inner, tangents, outs)
+            moved = pushed(op, library, inner, tangents, outs)
     found = [
         Dual._make(x, t, top._run, top._level) if is_array(x) else x
         for x, t in zip(outs, moved, strict=True)
@@ -254,15 +255,15 @@ def _moves(t: Any) -> bool:
     return any(map(_moves, t)) if type(t) is tuple else t is not None
 
 
-def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequence[Any]:
+def with_scalars(op: Op, library: Library, values: Sequence[Any], out: Any) -> Sequence[Any]:
     """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array
     of the dtype of the result `out`.
     """
     if op.kind != "elementwise":
         return values
-    device = host.device(host.xp, innermost(out))
+    device = library.device(library.xp, innermost(out))
     return [
-        host.constant(host.xp, x, out.dtype, device)
+        library.constant(library.xp, x, out.dtype, device)
         if role == "array" and type(x) in SCALARS
         else x
         for role, x in zip(op.roles.values(), values, strict=True)
@@ -270,20 +271,20 @@ def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequenc
 
 
 def pushed(
-    op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+    op: Op, library: Library, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
 ) -> list[Any]:
     """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value
     is itself a layer, on layers only.
     """
-    values = with_scalars(op, host, values, outs[0])
-    xp, raw = host.xp, None
+    values = with_scalars(op, library, values, outs[0])
+    xp, raw = library.xp, None
     layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(
         map(_layered, tangents)
     )
     if layered:
         if op.kind == "elementwise" and not any(isinstance(x, Layer) for x in (*values, outs[0])):
-            raw = host.xp, values, outs[0]
-        xp = host.bound
+            raw = library.xp, values, outs[0]
+        xp = library.bound
         values = [
             x if role == "plain" else lifted(x)
             for role, x in zip(op.roles.values(), values, strict=True)
@@ -292,7 +293,7 @@ def pushed(
         outs = [lifted(x) for x in outs]
     with outside():
         found = observe.tangent(
-            rules.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
+            codegen.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
         )
         moved = [
             _conformed(xp, t, x, op)
@@ -349,8 +350,8 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
     for what, e in (("primal", elem), ("tangent", other)):
         if not e.floating:
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {e.dtype}")
-    if other.host is not elem.host:
-        raise mixed(name, elem.host, other.host)
+    if other.library is not elem.library:
+        raise mixed(name, elem.library, other.library)
     if tuple(tangent.shape) != tuple(primal.shape):
         raise GradientError(
             "Trying to set a forward gradient that has a different size than that of the "
@@ -365,6 +366,6 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
             f"{name}: the tangent of a real array must be real: the primal is of {elem.dtype}, "
             f"the tangent of {other.dtype}"
         )
-    return (elem.host.bound if isinstance(tangent, Layer) else elem.host.xp).astype(
+    return (elem.library.bound if isinstance(tangent, Layer) else elem.library.xp).astype(
         tangent, elem.dtype
     )

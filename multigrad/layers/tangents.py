@@ -1,8 +1,8 @@
 """Straight code for Duals: the operation on the primals, its rule on the tangents, a Dual around
 both.
 
-An operation has two of these endings, of the template of engine/endings.py. One is for primals and
-tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
+An operation has two of these endings, of the template of dispatch/endings.py. One is for primals
+and tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
 written when it is first needed, is for values that may be layers of lower levels: there, rules run
 on layers only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
 """
@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..engine import plans, ways
-from ..engine.conform import shape_tangent
-from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..engine.graph import added
-from ..engine.level import come_back, go_outside, innermost
-from ..engine.pullback import missing_rule
-from ..engine.residuals import compute, residuals
-from ..engine.rules import _metadata as metadata
-from ..engine.rules import _zero as zero
-from ..engine.tensor import strip
-from ..engine.ways import Ending
+from ..core.graph import added
+from ..core.level import come_back, go_outside, innermost
+from ..core.tensor import strip
+from ..dispatch import plans, ways
+from ..dispatch.codegen import _metadata as metadata
+from ..dispatch.codegen import _zero as zero
+from ..dispatch.conform import shape_tangent
+from ..dispatch.endings import Lines, Locals, Part, Text, call_text, tuple_text
+from ..dispatch.pullbacks import missing_rule
+from ..dispatch.residuals import compute, residuals
+from ..dispatch.ways import Ending
 from ..observe import gate
 from ..registry import METADATA, Op, Rule, per_operation
-from .immutable import tie
+from .value_layer import tie
 
 
 def maker(**names: Any) -> Callable[[Op], Ending | None]:
@@ -93,11 +93,13 @@ def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
     return t if t.dtype == like.dtype else xp.astype(t, like.dtype)
 
 
-def _constant(host: Any, scalar: Any, like: Any) -> Any:
+def _constant(library: Any, scalar: Any, like: Any) -> Any:
     """To the rule of an elementwise operation, a Python scalar is a 0-d array of the result's
     dtype.
     """
-    return host.constant(host.xp, scalar, like.dtype, host.device(host.xp, innermost(like)))
+    return library.constant(
+        library.xp, scalar, like.dtype, library.device(library.xp, innermost(like))
+    )
 
 
 class _Duals(Text):
@@ -153,10 +155,11 @@ class _Duals(Text):
 
     def finish(self) -> Lines:
         op = self.op
-        yield "    if _kinds.get(_type(_y)) is not _host" + (
+        yield "    if _kinds.get(_type(_y)) is not _library" + (
             " and not _isinstance(_y, _Layer):" if self.deep else ":"
         )
-        yield f"        return _finish(_op, _host, {self.apart}, _y, _top, {tuple_text(op.roles)})"
+        roles = tuple_text(op.roles)
+        yield f"        return _finish(_op, _library, {self.apart}, _y, _top, {roles})"
         yield from self.element()
         yield "    _t = None"
         if op.kind != "nondifferentiable":
@@ -170,9 +173,10 @@ class _Duals(Text):
     def element(self) -> Lines:
         """The Element of raw arrays of the result's dtype."""
         if self.deep:
-            yield "    _b = _y._elem.base if _isinstance(_y, _Layer) else _host.element(_y.dtype)"
+            yield "    _b = _library.element(_y.dtype) if not _isinstance(_y, _Layer) else \\"
+            yield "        _y._elem.base"
         else:
-            yield "    _b = _e.base if _y.dtype == _e.dtype else _host.element(_y.dtype)"
+            yield "    _b = _e.base if _y.dtype == _e.dtype else _library.element(_y.dtype)"
 
     def wrapped(self) -> Lines:
         op = self.op
@@ -206,10 +210,10 @@ class _Duals(Text):
         op, deep = self.op, self.deep
         pad = " " * 8
         if op.jvp is not None and self.several:
-            yield f"{pad}_t, = _pushed(_op, _host, {self.apart}, (_y,))"
+            yield f"{pad}_t, = _pushed(_op, _library, {self.apart}, (_y,))"
             return
         if op.jvp is None and op.kind not in ("elementwise", "linear", "multilinear"):
-            yield f"{pad}_pushed(_op, _host, {self.apart}, (_y,))"  # which says what is missing
+            yield f"{pad}_pushed(_op, _library, {self.apart}, (_y,))"  # which says what is missing
             return
         ways_ = {
             "elementwise": self.elementwise,
@@ -223,7 +227,7 @@ class _Duals(Text):
         yield f"{pad}_o = _go_outside(None)"
         yield f"{pad}try:"
         if deep:
-            yield f"{pad}    _bound = _host.bound"
+            yield f"{pad}    _bound = _library.bound"
         yield from made(pad + "    ")
         yield f"{pad}finally:"
         yield f"{pad}    _come_back(_o)"
@@ -294,7 +298,7 @@ class _Duals(Text):
         for n in self.arrays_of(rule.takes) if self.several else ():  # a Python scalar, or None
             value = self.values[n]
             yield f"{pad}if _type({value}) in _scalars:"
-            yield f"{pad}    {value} = _constant(_host, {value}, _y)"
+            yield f"{pad}    {value} = _constant(_library, {value}, _y)"
         if "g" in rule.takes and (self.several or not self.own_rules):
             yield f"{pad}if _g.shape != _y.shape:"
             yield f"{pad}    _g = {namespace}.broadcast_to(_g, _y.shape)"

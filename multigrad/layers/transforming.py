@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..engine.backward import Pass, run_pass
-from ..engine.element import SCALARS, is_array
-from ..engine.gradients import check_gradient, owned
-from ..engine.level import Layer, Run, outside
-from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
+from ..backward.gradients import check_gradient, owned
+from ..backward.run import run_pass
+from ..core.element import SCALARS, is_array
+from ..core.level import Layer, Run, outside
+from ..core.passes import Pass
+from ..core.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from ..observe import stand_in
 from .dual import Dual, check_tangent
 
@@ -172,9 +173,9 @@ def reached(
 
 def zeros_like(x: Any) -> Any:
     """The derivative of what does not depend on `x`, or `x` on it."""
-    host = element_of(x).host
+    library = element_of(x).library
     with outside():
-        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
+        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(x)
 
 
 def as_tensor(x: Any) -> Any:

@@ -15,10 +15,10 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
-from ..engine import wider
-from ..engine.element import by_type
-from ..engine.level import Layer
-from ..engine.surface import Surface
+from ..core.element import by_type
+from ..core.level import Layer
+from ..core.surface import Surface
+from ..dispatch import wider
 from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
 from ..tracebacks import fold
@@ -95,7 +95,7 @@ def _bound(t: Any) -> Any:
     """
     import numpy as np
 
-    return MethodType(array_ufunc, t) if np.ndarray in t._elem.host.backend.array_types else None
+    return MethodType(array_ufunc, t) if np.ndarray in t._elem.library.backend.array_types else None
 
 
 class _ByClass(property):

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.level import Layer
+from ..core.level import Layer
 from .reductions import cast, finish, floats
 from .table import counterpart
-from .values import arrayed, host_of_all, of, placed, refuse
+from .values import arrayed, library_of_all, of, placed, refuse
 
 
 def _both(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    host = host_of_all(name, a, b)
-    return arrayed(a, host), arrayed(b, host)
+    library = library_of_all(name, a, b)
+    return arrayed(a, library), arrayed(b, library)
 
 
 # ----- products -----
@@ -47,8 +47,8 @@ def vdot(a: Any, b: Any, /) -> Any:
 @counterpart("linalg.multi_dot")
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """The product from the left; the order is not optimized."""
-    host = host_of_all("numpy.linalg.multi_dot", arrays)
-    parts = [arrayed(x, host) for x in arrays]
+    library = library_of_all("numpy.linalg.multi_dot", arrays)
+    parts = [arrayed(x, library) for x in arrays]
     for i, x in enumerate(parts):
         if len(x.shape) not in ((1, 2) if i in (0, len(parts) - 1) else (2,)):
             raise ValueError(
@@ -163,8 +163,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     A = floats(A)
     if tol is None:
         return of.linalg.matrix_rank(A, rtol=rtol)
-    xp = A._elem.host.bound
-    limit = arrayed(tol, A._elem.host)[..., None] if np.ndim(tol) else tol
+    xp = A._elem.library.bound
+    limit = arrayed(tol, A._elem.library)[..., None] if np.ndim(tol) else tol
     return of.sum(of.astype(of.linalg.svdvals(A.detach()) > limit, xp.int64), axis=-1)
 
 
@@ -227,7 +227,7 @@ def _for_fft(name: str, a: Any) -> Any:
 
 
 def _complex(a: Any) -> Any:
-    xp = a._elem.host.bound
+    xp = a._elem.library.bound
     return of.astype(a, xp.complex64 if str(a.dtype).endswith("float32") else xp.complex128)
 
 
@@ -285,14 +285,14 @@ def fix(x: Any, out: Any = None) -> Any:
 
 @counterpart("trapezoid", "trapz")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    host = host_of_all("numpy.trapezoid", y, x, dx)
-    y = arrayed(y, host)
+    library = library_of_all("numpy.trapezoid", y, x, dx)
+    y = arrayed(y, library)
     axis = placed("numpy.trapezoid", axis, len(y.shape))
     before = (slice(None),) * axis
     if x is None:
         step = dx
     else:
-        x = arrayed(x, host)
+        x = arrayed(x, library)
         step = (
             x[1:] - x[:-1]
             if len(x.shape) == 1
@@ -310,13 +310,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def diff(
     a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue
 ) -> Any:
-    host = host_of_all("numpy.diff", a, prepend, append)
-    a = arrayed(a, host)
+    library = library_of_all("numpy.diff", a, prepend, append)
+    a = arrayed(a, library)
     axis = placed("numpy.diff", axis, len(a.shape))
     ends = {}
     for name, x in (("prepend", prepend), ("append", append)):
         if x is not np._NoValue and x is not None:
-            x = arrayed(x, host)
+            x = arrayed(x, library)
             shape = tuple(1 if i == axis else m for i, m in enumerate(a.shape))
             ends[name] = x if x.shape else of.broadcast_to(x, shape)
     return of.diff(a, n=n, axis=axis, **ends)
@@ -324,9 +324,11 @@ def diff(
 
 @counterpart("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    host = host_of_all("numpy.ediff1d", ary, to_end, to_begin)
-    flat = of.reshape(arrayed(ary, host), (-1,))
-    ends = [None if x is None else of.reshape(arrayed(x, host), (-1,)) for x in (to_begin, to_end)]
+    library = library_of_all("numpy.ediff1d", ary, to_end, to_begin)
+    flat = of.reshape(arrayed(ary, library), (-1,))
+    ends = [
+        None if x is None else of.reshape(arrayed(x, library), (-1,)) for x in (to_begin, to_end)
+    ]
     parts = [x for x in (ends[0], flat[1:] - flat[:-1], ends[1]) if x is not None]
     return parts[0] if len(parts) == 1 else of.concat(parts)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.level import Layer, innermost
+from ..core.level import Layer, innermost
 from .reductions import cast, finish
 from .table import counterpart
-from .values import arrayed, host_of_all, listed, of, placed, refuse
+from .values import arrayed, library_of_all, listed, of, placed, refuse
 
 # ----- about arrays -----
 
@@ -49,16 +49,16 @@ def isrealobj(x: Any) -> bool:
 
 @counterpart("result_type")
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    host = host_of_all("numpy.result_type", arrays_and_dtypes)
-    return host.bound.result_type(
+    library = library_of_all("numpy.result_type", arrays_and_dtypes)
+    return library.bound.result_type(
         *(innermost(x) if isinstance(x, Layer) else x for x in arrays_and_dtypes)
     )
 
 
 @counterpart("common_type")
 def common_type(*arrays: Any) -> Any:
-    host = host_of_all("numpy.common_type", arrays)
-    xp = host.bound
+    library = library_of_all("numpy.common_type", arrays)
+    xp = library.bound
     kinds = [
         x.dtype
         if xp.isdtype(x.dtype, ("real floating", "complex floating"))
@@ -103,7 +103,7 @@ def isreal(x: Any) -> Any:
     return (
         of.imag(x) == 0
         if x._elem.complex
-        else x._elem.host.bound.ones_like(x.detach(), dtype=_bool(x))
+        else x._elem.library.bound.ones_like(x.detach(), dtype=_bool(x))
     )
 
 
@@ -112,12 +112,12 @@ def iscomplex(x: Any) -> Any:
     return (
         of.imag(x) != 0
         if x._elem.complex
-        else x._elem.host.bound.zeros_like(x.detach(), dtype=_bool(x))
+        else x._elem.library.bound.zeros_like(x.detach(), dtype=_bool(x))
     )
 
 
 def _bool(x: Any) -> Any:
-    return x._elem.host.bound.bool
+    return x._elem.library.bound.bool
 
 
 @counterpart("isposinf")
@@ -134,8 +134,8 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 
 def _arrays(name: str, given: Any) -> list[Any]:
-    host = host_of_all(name, given)
-    return [arrayed(x, host) for x in given]
+    library = library_of_all(name, given)
+    return [arrayed(x, library) for x in given]
 
 
 @counterpart("concatenate", "concat")
@@ -305,7 +305,7 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return of.repeat(
         a,
-        repeats if isinstance(repeats, (int, Layer)) else listed(repeats, a._elem.host),
+        repeats if isinstance(repeats, (int, Layer)) else listed(repeats, a._elem.library),
         axis=axis,
     )
 
@@ -363,38 +363,38 @@ def triu(m: Any, k: int = 0) -> Any:
 
 @counterpart("where")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    host = host_of_all("numpy.where", condition, x, y)
-    condition = arrayed(condition, host)
+    library = library_of_all("numpy.where", condition, x, y)
+    condition = arrayed(condition, library)
     if x is None and y is None:
         return of.nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     truth = condition if str(condition.dtype).endswith("bool") else condition != 0
-    x, y = listed(x, host), listed(y, host)
+    x, y = listed(x, library), listed(y, library)
     return of.where(
-        truth, x if isinstance(x, Layer) or isinstance(y, Layer) else arrayed(x, host), y
+        truth, x if isinstance(x, Layer) or isinstance(y, Layer) else arrayed(x, library), y
     )
 
 
 @counterpart("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    host = host_of_all("numpy.select", condlist, choicelist, default)
+    library = library_of_all("numpy.select", condlist, choicelist, default)
     conditions, choices = (
-        [arrayed(x, host) for x in condlist],
-        [listed(x, host) for x in choicelist],
+        [arrayed(x, library) for x in condlist],
+        [listed(x, library) for x in choicelist],
     )
     if len(conditions) != len(choices):
         raise ValueError("list of cases must be same length as list of conditions")
     for i, condition in enumerate(conditions):
-        if not host.bound.isdtype(condition.dtype, "bool"):
+        if not library.bound.isdtype(condition.dtype, "bool"):
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     # Python numbers take the dtype of the arrays.
-    common = host.bound.result_type(
+    common = library.bound.result_type(
         *(innermost(x) if isinstance(x, Layer) else x for x in (*choices, default))
     )
-    result = of.astype(arrayed(default, host), common)
+    result = of.astype(arrayed(default, library), common)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
-        result = of.where(condition, of.astype(arrayed(choice, host), common), result)
+        result = of.where(condition, of.astype(arrayed(choice, library), common), result)
     return result
 
 
@@ -415,18 +415,18 @@ def clip(
         second if first is None or first is none else first
         for first, second in ((a_min, min), (a_max, max))
     )
-    host = host_of_all("numpy.clip", a, low, high, out)
-    low, high = (None if x is none else listed(x, host) for x in (low, high))
-    return finish("clip", of.clip(arrayed(a, host), low, high), out)
+    library = library_of_all("numpy.clip", a, low, high, out)
+    low, high = (None if x is none else listed(x, library) for x in (low, high))
+    return finish("clip", of.clip(arrayed(a, library), low, high), out)
 
 
 @counterpart("take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     refuse("numpy.take", mode=None if mode in ("raise", "wrap", "clip") else mode)
-    host = host_of_all("numpy.take", a, indices)
-    indices = arrayed(indices, host)
+    library = library_of_all("numpy.take", a, indices)
+    indices = arrayed(indices, library)
     if axis is None:
-        a, axis = of.reshape(arrayed(a, host), (-1,)), 0
+        a, axis = of.reshape(arrayed(a, library), (-1,)), 0
     axis = placed("numpy.take", axis, len(a.shape))
     n = a.shape[axis]
     if mode != "raise" and n:
@@ -446,18 +446,18 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 @counterpart("compress")
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    host = host_of_all("numpy.compress", condition, a)
-    a = arrayed(a, host)
+    library = library_of_all("numpy.compress", condition, a)
+    a = arrayed(a, library)
     if axis is None:
         a, axis = of.reshape(a, (-1,)), 0
-    (places,) = of.nonzero(arrayed(condition, host))
+    (places,) = of.nonzero(arrayed(condition, library))
     return finish("compress", of.take(a, places, axis=axis), out)
 
 
 @counterpart("extract")
 def extract(condition: Any, arr: Any) -> Any:
-    host = host_of_all("numpy.extract", condition, arr)
-    return compress(of.reshape(arrayed(condition, host), (-1,)), arrayed(arr, host))
+    library = library_of_all("numpy.extract", condition, arr)
+    return compress(of.reshape(arrayed(condition, library), (-1,)), arrayed(arr, library))
 
 
 @counterpart("flatnonzero")
@@ -472,22 +472,22 @@ def argwhere(a: Any) -> Any:
 
 @counterpart("searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    host = host_of_all("numpy.searchsorted", a, v)
-    return of.searchsorted(arrayed(a, host), arrayed(v, host), side=side, sorter=sorter)
+    library = library_of_all("numpy.searchsorted", a, v)
+    return of.searchsorted(arrayed(a, library), arrayed(v, library), side=side, sorter=sorter)
 
 
 @counterpart("digitize")
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    host = host_of_all("numpy.digitize", x, bins)
-    bins = arrayed(bins, host)
+    library = library_of_all("numpy.digitize", x, bins)
+    bins = arrayed(bins, library)
     rising, falling = bool(of.all(bins[1:] >= bins[:-1])), bool(of.all(bins[1:] <= bins[:-1]))
     if not rising and not falling:
         raise ValueError("bins must be monotonically increasing or decreasing")
     if falling and not rising:
         return bins.shape[0] - of.searchsorted(
-            of.flip(bins), arrayed(x, host), side="right" if right else "left"
+            of.flip(bins), arrayed(x, library), side="right" if right else "left"
         )
-    return of.searchsorted(bins, arrayed(x, host), side="left" if right else "right")
+    return of.searchsorted(bins, arrayed(x, library), side="left" if right else "right")
 
 
 @counterpart("isin")
@@ -499,8 +499,8 @@ def isin(
     *,
     kind: Any = None,
 ) -> Any:
-    host = host_of_all("numpy.isin", element, test_elements)
-    return of.isin(arrayed(element, host), arrayed(test_elements, host), invert=invert)
+    library = library_of_all("numpy.isin", element, test_elements)
+    return of.isin(arrayed(element, library), arrayed(test_elements, library), invert=invert)
 
 
 # ----- sorting and sets -----
@@ -542,4 +542,4 @@ counterpart("argpartition")(_partitioning(argsort))
 
 @counterpart("sort_complex")
 def sort_complex(a: Any) -> Any:
-    return sort(of.astype(a, a._elem.host.bound.complex128))
+    return sort(of.astype(a, a._elem.library.bound.complex128))

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host
-from ..engine.level import Layer
+from ..core.element import Library
+from ..core.level import Layer
 from .reductions import cast, finish, floats
 from .table import counterpart
-from .values import arrayed, host_of_all, native, of
+from .values import arrayed, library_of_all, native, of
 
 # ----- making -----
 
@@ -35,8 +35,8 @@ def _like(name: str) -> Callable[..., Any]:
         if len(fill) > (name == "full_like"):
             dtype, fill = fill[-1], fill[:-1]
         xp, given = (
-            a._elem.host.bound,
-            {} if dtype is None else {"dtype": native(a._elem.host, dtype)},
+            a._elem.library.bound,
+            {} if dtype is None else {"dtype": native(a._elem.library, dtype)},
         )
         given |= {} if device is None else {"device": device}
         if shape is None:
@@ -60,8 +60,8 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 @counterpart("meshgrid")
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    host = host_of_all("numpy.meshgrid", xi)
-    arrays = [_tensor(x, host) for x in xi]
+    library = library_of_all("numpy.meshgrid", xi)
+    arrays = [_tensor(x, library) for x in xi]
     if not sparse:
         return tuple(of.meshgrid(*arrays, indexing=indexing))
     if indexing not in ("xy", "ij"):
@@ -85,11 +85,11 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    host = host_of_all("numpy.linspace", start, stop)
-    xp = host.bound
+    library = library_of_all("numpy.linspace", start, stop)
+    xp = library.bound
     start, stop = (
         x if x._elem.floating else of.astype(x, xp.asarray(0.0).dtype)
-        for x in (_tensor(start, host), _tensor(stop, host))
+        for x in (_tensor(start, library), _tensor(stop, library))
     )
     count = num - 1 if endpoint else num
     if not start.shape and not stop.shape:
@@ -108,28 +108,30 @@ def linspace(
 
 def _stepped(points: Any, dtype: Any) -> Any:
     """In another dtype; of integers the ones below, as numpy.linspace rounds."""
-    integral = dtype is not None and points._elem.host.bound.isdtype(
-        native(points._elem.host, dtype), "integral"
+    integral = dtype is not None and points._elem.library.bound.isdtype(
+        native(points._elem.library, dtype), "integral"
     )
     return cast(of.floor(points) if integral else points, dtype)
 
 
-def _tensor(x: Any, host: Any) -> Any:
-    return x if isinstance(x, Layer) else host.bound.asarray(x)
+def _tensor(x: Any, library: Any) -> Any:
+    return x if isinstance(x, Layer) else library.bound.asarray(x)
 
 
 @counterpart("copyto")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if isinstance(dst, Layer):
-        host = host_of_all("numpy.copyto", dst, src)
-        dst[...] = src if where is True else of.where(arrayed(where, host), arrayed(src, host), dst)  # type: ignore[index]
+        library = library_of_all("numpy.copyto", dst, src)
+        if where is not True:
+            src = of.where(arrayed(where, library), arrayed(src, library), dst)
+        dst[...] = src  # type: ignore[index]
         return
-    host = host_of_all("numpy.copyto", src, where)
+    library = library_of_all("numpy.copyto", src, where)
     finish(
         "copyto",
         src
         if where is True
-        else of.where(arrayed(where, host), arrayed(src, host), arrayed(dst, host)),
+        else of.where(arrayed(where, library), arrayed(src, library), arrayed(dst, library)),
         dst,
     )
 
@@ -140,17 +142,17 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 def _beside(name: str) -> Callable[..., Any]:
     def function(
-        host: Host,
+        library: Library,
         *args: Any,
         dtype: Any = None,
         order: Any = "K",
         device: Any = None,
         **options: Any,
     ) -> Any:
-        xp = host.bound
+        xp = library.bound
         if name in ("zeros", "ones", "empty") and len(args) > 1:
             args, dtype = args[:1], args[1]
-        given = {} if dtype is None else {"dtype": native(host, dtype)}
+        given = {} if dtype is None else {"dtype": native(library, dtype)}
         given |= {} if device is None else {"device": device}
         if name == "array":
             return xp.asarray(*args, copy=options.pop("copy", True), **given)
@@ -217,8 +219,8 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
-    host = host_of_all("numpy.isclose", a, b, rtol, atol)
-    a, b = (floats(_tensor(x, host)) for x in (a, b))
+    library = library_of_all("numpy.isclose", a, b, rtol, atol)
+    a, b = (floats(_tensor(x, library)) for x in (a, b))
     near = (a == b) | (of.isfinite(b) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
     return near | (of.isnan(a) & of.isnan(b)) if equal_nan else near
 
@@ -234,8 +236,8 @@ def allclose(
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if a1 is None or a2 is None:
         return False
-    host = host_of_all("numpy.array_equal", a1, a2)
-    a1, a2 = (_tensor(x, host) for x in (a1, a2))
+    library = library_of_all("numpy.array_equal", a1, a2)
+    a1, a2 = (_tensor(x, library) for x in (a1, a2))
     if tuple(a1.shape) != tuple(a2.shape):
         return False
     same = a1 == a2
@@ -244,8 +246,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 
 @counterpart("array_equiv")
 def array_equiv(a1: Any, a2: Any) -> bool:
-    host = host_of_all("numpy.array_equiv", a1, a2)
+    library = library_of_all("numpy.array_equiv", a1, a2)
     try:
-        return bool(of.all(_tensor(a1, host) == _tensor(a2, host)))
+        return bool(of.all(_tensor(a1, library) == _tensor(a2, library)))
     except ValueError:
         return False

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.dispatch import general
-from ..engine.element import Host, common_host, host_named
-from ..engine.fast import function_of
-from ..engine.level import Layer, innermost
+from ..core.element import Library, common_library, library_named
+from ..core.level import Layer, innermost
+from ..dispatch.fast import function_of
+from ..dispatch.general import general
 from ..errors import nearest
 from ..registry import OPS, Op
 from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
@@ -23,8 +23,8 @@ from .values import (
     arrayed,
     converted,
     filled,
-    host_of_all,
     is_only,
+    library_of_all,
     listed,
     native,
     refuse,
@@ -177,7 +177,7 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     """
     maker = creating.BESIDE.get(function.__name__)
     if maker is not None and getattr(np, function.__name__, None) is function:
-        return maker(self._elem.host, *args, **kwargs)
+        return maker(self._elem.library, *args, **kwargs)
     name = f"{function.__module__}.{function.__name__}"
     short = name.removeprefix("numpy.")
     target = kwargs.get("out", args[0] if short in WRITING and args else None)
@@ -208,9 +208,9 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
         if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)
     }
     operands = [given.pop(n) for n in op.arrays if n in given]
-    host = common_host(op.name, [innermost(x) for x in operands])
+    library = common_library(op.name, [innermost(x) for x in operands])
     counterpart = COUNTERPARTS[op.name]
-    strict = host is not None and host.backend.capabilities.strict
+    strict = library is not None and library.backend.capabilities.strict
     takes = op.signature if strict else signature(counterpart)
     try:
         takes.bind(*operands, **given, **more)
@@ -226,7 +226,7 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
     if strict:  # raises, if a list or a number stands where an array belongs
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):
-        operands[0] = (host or host_named("numpy")).bound.asarray(operands[0])
+        operands[0] = (library or library_named("numpy")).bound.asarray(operands[0])
     return counterpart(*operands, **given, **more)
 
 
@@ -236,25 +236,27 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     out = kwargs.pop("out", None)
     if kwargs.get("casting") == "same_kind":  # NumPy's default
         del kwargs["casting"]
-    host = host_of_all(f"numpy.{name}", args, kwargs, out)
+    library = library_of_all(f"numpy.{name}", args, kwargs, out)
     roles = tuple(op.roles.values())
-    given = [_argument(roles[min(i, len(roles) - 1)], x, host) for i, x in enumerate(args)]
+    given = [_argument(roles[min(i, len(roles) - 1)], x, library) for i, x in enumerate(args)]
     refuse(
         f"numpy.{name}",
         **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False},
     )
-    named = {key: _argument(op.roles[key], x, host) for key, x in kwargs.items() if key in op.roles}
+    named = {
+        key: _argument(op.roles[key], x, library) for key, x in kwargs.items() if key in op.roles
+    }
     if named.get("dtype") is not None:
-        named["dtype"] = native(host, named["dtype"])
+        named["dtype"] = native(library, named["dtype"])
     result = function_of(op)(*given, **named)
     return result if out is None else written(f"numpy.{name}", out, result)
 
 
-def _argument(role: str, x: Any, host: Host) -> Any:
+def _argument(role: str, x: Any, library: Library) -> Any:
     """Lists as arrays, where arrays are taken."""
     if role == "arrays" and isinstance(x, (list, tuple)):
-        return [arrayed(part, host) for part in x]
-    return listed(x, host) if role != "plain" else x
+        return [arrayed(part, library) for part in x]
+    return listed(x, library) if role != "plain" else x
 
 
 def _table() -> dict[Any, Callable[..., Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .table import counterpart
-from .values import arrayed, host_of_all, native, of, placed, refuse, written
+from .values import arrayed, library_of_all, native, of, placed, refuse, written
 
 NOTHING: Any = np._NoValue
 
@@ -33,13 +33,13 @@ def _is_whole(where: Any) -> bool:
 
 def _masked(a: Any, where: Any, fill: Any) -> Any:
     """The array with `fill` where `where` is False."""
-    return a if _is_whole(where) else of.where(arrayed(where, a._elem.host), a, fill)
+    return a if _is_whole(where) else of.where(arrayed(where, a._elem.library), a, fill)
 
 
 def floats(a: Any) -> Any:
     """Integers and booleans as NumPy's means see them: in the default floating-point dtype."""
-    host = a._elem.host
-    return a if a._elem.floating else of.astype(a, host.bound.asarray(0.0).dtype)
+    library = a._elem.library
+    return a if a._elem.floating else of.astype(a, library.bound.asarray(0.0).dtype)
 
 
 def cast(a: Any, dtype: Any, name: str = "", casting: Any = None) -> Any:
@@ -50,7 +50,7 @@ def cast(a: Any, dtype: Any, name: str = "", casting: Any = None) -> Any:
     """
     if dtype is None:
         return a
-    given = native(a._elem.host, dtype)
+    given = native(a._elem.library, dtype)
     if name and casting != "unsafe" and kind(a, given) < kind(a, a.dtype):
         raise TypeError(
             f"{name}: {a.dtype} cannot be cast to {given}, which is of a lower kind. Convert "
@@ -66,7 +66,7 @@ def kind(a: Any, dtype: Any) -> int:
     """The place of a dtype among `KINDS`, each of which holds the numbers of the ones before it;
     behind all where it is none of them.
     """
-    isdtype = a._elem.host.bound.isdtype
+    isdtype = a._elem.library.bound.isdtype
     try:
         return next((i for i, known in enumerate(KINDS) if isdtype(dtype, known)), len(KINDS))
     except TypeError:
@@ -75,8 +75,8 @@ def kind(a: Any, dtype: Any) -> int:
 
 def averaged(a: Any, dtype: Any, name: str) -> Any:
     """The array in the dtype that a mean is taken in. Raises TypeError for one of integers."""
-    host_of_all(f"numpy.{name}", a)
-    if dtype is not None and kind(a, native(a._elem.host, dtype)) < KINDS.index("real floating"):
+    library_of_all(f"numpy.{name}", a)
+    if dtype is not None and kind(a, native(a._elem.library, dtype)) < KINDS.index("real floating"):
         raise TypeError(
             f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers "
             "loses its fraction. Convert the result with astype()."
@@ -99,7 +99,7 @@ def sum(
     total = of.sum(
         a,
         axis=axis,
-        dtype=None if dtype is None else native(a._elem.host, dtype),
+        dtype=None if dtype is None else native(a._elem.library, dtype),
         **_options(keepdims),
     )
     return finish("sum", total if initial is NOTHING or initial is None else total + initial, out)
@@ -118,7 +118,7 @@ def prod(
     total = of.prod(
         a,
         axis=axis,
-        dtype=None if dtype is None else native(a._elem.host, dtype),
+        dtype=None if dtype is None else native(a._elem.library, dtype),
         **_options(keepdims),
     )
     return finish("prod", total if initial is NOTHING or initial is None else total * initial, out)
@@ -149,7 +149,7 @@ def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
                 else [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
             )
             shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
-            a = a._elem.host.bound.full(shape, initial, dtype=a.dtype)
+            a = a._elem.library.bound.full(shape, initial, dtype=a.dtype)
         result = getattr(of, name)(a, axis=axis, **_options(keepdims))
         return finish(name, getattr(of, pair)(result, initial) if given else result, out)
 
@@ -193,7 +193,7 @@ def _test(name: str, neutral: bool) -> Callable[..., Any]:
         dtype: Any = None,
         initial: Any = NOTHING,
     ) -> Any:
-        host_of_all(f"numpy.{name}", a)
+        library_of_all(f"numpy.{name}", a)
         a = _masked(a if a._elem.bool else a != 0, where, neutral)
         result = getattr(of, name)(a, axis=axis, **_options(keepdims))
         if initial is not NOTHING and initial is not None:
@@ -210,7 +210,7 @@ any = _test("any", False)
 
 def _counted(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements `where` selects, for each result."""
-    mask = of.broadcast_to(arrayed(where, a._elem.host), tuple(a.shape))
+    mask = of.broadcast_to(arrayed(where, a._elem.library), tuple(a.shape))
     return of.sum(
         of.astype(mask, of.real(a).dtype if a._elem.complex else a.dtype),
         axis=axis,
@@ -264,7 +264,7 @@ def _spread(name: str) -> Callable[..., Any]:
         middle = (
             of.sum(filled, axis=axis, keepdims=True) / count
             if mean is NOTHING
-            else arrayed(mean, a._elem.host)
+            else arrayed(mean, a._elem.library)
         )
         off = _masked(a - middle, where, 0)
         square = of.square(of.abs(off)) if a._elem.complex else off * off
@@ -306,7 +306,7 @@ def _standard_scan(name: str) -> Callable[..., Any]:
         out: Any = None,
         include_initial: bool = False,
     ) -> Any:
-        dtype = None if dtype is None else native(x._elem.host, dtype)
+        dtype = None if dtype is None else native(x._elem.library, dtype)
         return finish(
             name, getattr(of, name)(x, axis=axis, dtype=dtype, include_initial=include_initial), out
         )

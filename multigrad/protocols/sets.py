@@ -59,7 +59,7 @@ def _rows(a: Any, axis: int) -> tuple[Any, Any, Any, Any]:
     rows = of.reshape(
         of.moveaxis(a.detach(), axis, 0), (n, math.prod(a.shape[:axis] + a.shape[axis + 1 :]))
     )
-    order = a._elem.host.bound.arange(n)
+    order = a._elem.library.bound.arange(n)
     for i in reversed(range(rows.shape[1])):  # the first column decides last
         order = of.take(order, of.argsort(of.take(rows[:, i], order), stable=True))
     rows = of.take(rows, order, axis=0)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..backends.raw import arrives
-from ..engine.element import Host, by_type
-from ..engine.fast import function_of, make_function
-from ..engine.level import Layer
+from ..core.element import Library, by_type
+from ..core.level import Layer
+from ..dispatch.fast import function_of, make_function
 from ..registry import OPS
 from . import keep, reductions
-from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, of, written
+from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written
 
 NAMES = {
     "absolute": "abs",
@@ -249,12 +249,12 @@ def run(
         return filled(name, getattr(ufunc, method), self, inputs, {**kwargs, "out": out})
     if function is None:
         return _without(name, ufunc, method, inputs, kwargs, out)
-    host = host_of_all(name, inputs, out)
+    library = library_of_all(name, inputs, out)
     if method == "__call__":
-        return _call(name, ufunc, function, host, inputs, kwargs, out)
+        return _call(name, ufunc, function, library, inputs, kwargs, out)
     short = BY_UFUNC.get(ufunc, "")
     if method == "outer":
-        return _outer(name, ufunc, function, host, inputs, kwargs, out)
+        return _outer(name, ufunc, function, library, inputs, kwargs, out)
     if method == "at":
         return _at(name, short, function, *inputs)
     table = {"reduce": REDUCTIONS, "accumulate": SCANS}.get(method, {})
@@ -319,7 +319,7 @@ def _call(
     name: str,
     ufunc: Any,
     function: Callable[..., Any],
-    host: Host,
+    library: Library,
     inputs: tuple[Any, ...],
     kwargs: dict[str, Any],
     out: Any,
@@ -327,16 +327,16 @@ def _call(
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     _check_neutral(name, kwargs)
     if dtype is not None and BY_UFUNC.get(ufunc) in TRUTHS:
-        if native(host, dtype) != host.bound.bool:
+        if native(library, dtype) != library.bound.bool:
             raise TypeError(
                 f"{name}: dtype={dtype!r} is not supported for Tensors; the result is one of "
                 "booleans."
             )
         dtype = None
-    inputs = tuple(listed(x, host) for x in inputs)
+    inputs = tuple(listed(x, library) for x in inputs)
     if dtype is not None:
         inputs = tuple(
-            reductions.cast(host.bound.asarray(x), dtype, name, kwargs.get("casting"))
+            reductions.cast(library.bound.asarray(x), dtype, name, kwargs.get("casting"))
             for x in inputs
         )
     if where is True:
@@ -347,7 +347,7 @@ def _call(
             "values there."
         )
     else:
-        mask = arrayed(where, host)
+        mask = arrayed(where, library)
         safe = 2.0 if ufunc is np.arccosh else 0.5
         # What is not selected is not computed: its value, and an infinite derivative there, must
         # not come back as 0 * inf.
@@ -357,7 +357,7 @@ def _call(
             else x
             for x in inputs
         )
-        result = of.where(mask, function(*inputs), arrayed(out[0], host))
+        result = of.where(mask, function(*inputs), arrayed(out[0], library))
     if result is NotImplemented:
         return result
     if out is None:
@@ -390,14 +390,14 @@ def _outer(
     name: str,
     ufunc: Any,
     function: Callable[..., Any],
-    host: Host,
+    library: Library,
     inputs: tuple[Any, ...],
     kwargs: dict[str, Any],
     out: Any,
 ) -> Any:
-    x, y = (arrayed(x, host) for x in inputs)
+    x, y = (arrayed(x, library) for x in inputs)
     x = of.reshape(x, (*x.shape, *(1,) * len(y.shape)))
-    return _call(name, ufunc, function, host, (x, y), kwargs, out)
+    return _call(name, ufunc, function, library, (x, y), kwargs, out)
 
 
 def _at(
@@ -419,13 +419,13 @@ def _at(
         raise TypeError(f"{name} is not supported for Tensors; at is there for add, subtract.")
     (value,) = others
     array: Any = x
-    host = x._elem.host
+    library = x._elem.library
     indices = (
-        tuple(listed(key, host) for key in indices)
+        tuple(listed(key, library) for key in indices)
         if isinstance(indices, tuple)
-        else listed(indices, host)
+        else listed(indices, library)
     )
-    change = of.broadcast_to(arrayed(value, host), array[indices].shape)
+    change = of.broadcast_to(arrayed(value, library), array[indices].shape)
     array[...] = function(
         array, of.unindex(of.astype(change, array.dtype), indices, tuple(array.shape))
     )

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host, by_type, host_named, mixed
-from ..engine.fast import function_of
-from ..engine.level import Layer
+from ..core.element import Library, by_type, library_named, mixed
+from ..core.level import Layer
+from ..dispatch.fast import function_of
 from ..errors import GradientError
 from ..registry import OPS, Op, keeping, on_declaration
 
@@ -66,31 +66,31 @@ def is_only(x: Layer, value: Any) -> bool:
     return len(first) == 1 and first[0] is x
 
 
-def host_of_all(name: str, *values: Any) -> Host:
+def library_of_all(name: str, *values: Any) -> Library:
     """The library of the array objects among nested arguments.
 
     Raises MixedBackendsError where there are two, TypeError where there is none.
     """
-    host: Host | None = None
+    library: Library | None = None
     for x in layers(values):
-        if host is not None and x._elem.host is not host:
-            raise mixed(name, host, x._elem.host)
-        host = x._elem.host
-    if host is None:  # the protocol was called for another argument
+        if library is not None and x._elem.library is not library:
+            raise mixed(name, library, x._elem.library)
+        library = x._elem.library
+    if library is None:  # the protocol was called for another argument
         raise TypeError(
             f"{name}: a Tensor is given for an option only, beside NumPy arrays. "
             "Wrap the arrays with multigrad.asarray, or give tensor.array."
         )
-    return host
+    return library
 
 
-def arrayed(x: Any, host: Host) -> Any:
+def arrayed(x: Any, library: Library) -> Any:
     """A list or a number as an array of the library; what is an array already as it is."""
     if isinstance(x, Layer) or (
-        by_type.get(type(x)) is not None and not isinstance(x, host.scalars)
+        by_type.get(type(x)) is not None and not isinstance(x, library.scalars)
     ):
         return x
-    return host.bound.asarray(x)
+    return library.bound.asarray(x)
 
 
 def placed(name: str, axis: Any, ndim: int) -> int:
@@ -104,15 +104,15 @@ def placed(name: str, axis: Any, ndim: int) -> int:
     return i % ndim
 
 
-def listed(x: Any, host: Host) -> Any:
+def listed(x: Any, library: Library) -> Any:
     """A list or a tuple as an array of the library; anything else, numbers among it, as it is."""
-    return host.bound.asarray(x) if isinstance(x, (list, tuple)) else x
+    return library.bound.asarray(x) if isinstance(x, (list, tuple)) else x
 
 
-def native(host: Host, dtype: Any) -> Any:
+def native(library: Library, dtype: Any) -> Any:
     """A dtype as NumPy takes it, among those of the library."""
     try:
-        return getattr(host.bound, np.dtype(dtype).name)
+        return getattr(library.bound, np.dtype(dtype).name)
     except (TypeError, AttributeError):  # of the library itself, or float16 where there is none
         return dtype
 
@@ -158,8 +158,8 @@ def filled(
     name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """`out`, with what NumPy computes of its own arrays written into it in place."""
-    if np.ndarray not in out._elem.host.backend.array_types:
-        raise mixed(name, host_named("numpy"), out._elem.host)
+    if np.ndarray not in out._elem.library.backend.array_types:
+        raise mixed(name, library_named("numpy"), out._elem.library)
     values = np.empty(tuple(out.shape), out._elem.dtype)
 
     def replaced(x: Any) -> Any:

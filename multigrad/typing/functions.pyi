@@ -4,7 +4,7 @@ from builtins import bool as _bool
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from ..engine.tensor import Tensor
+from ..core.tensor import Tensor
 from ..inspection import FloatLimits, IntLimits
 from . import Array, ArrayLike, Axes, Device, DType, Shape
 from .namespaces import FFT, Linalg, UniqueAllResult, UniqueCountsResult, UniqueInverseResult

@@ -16,8 +16,8 @@ from conftest import values
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function, forward_ad, graph
-from multigrad.engine import old_values
 from multigrad.errors import GradientError
+from multigrad.memory import old_values
 
 X = np.array([0.5, 1.25, 2.0])
 CHANGED = "modified by an inplace operation"

@@ -142,7 +142,7 @@ def test_jax_kernels() -> None:
     jax, jnp, xp = jax_parts()
     kernel = discovery.get("jax").kernel
     x = jnp.ones(3)
-    assert kernel("own")(xp, x, x) is x
+    assert kernel("take_ownership")(xp, x, x) is x
     assert kernel("write")(xp, x, x + 1).tolist() == [2, 2, 2]
     assert kernel("constant")(xp, 2.0, x.dtype, None) is kernel("constant")(xp, 2.0, x.dtype, None)
     assert math.copysign(1, kernel("constant")(xp, -0.0, x.dtype, None)) == -1
@@ -152,8 +152,8 @@ def test_jax_kernels() -> None:
 
     def traced(t: Any) -> Any:
         assert kernel("device")(xp, t) is None
-        assert kernel("place")(xp, t, x) is t
-        assert kernel("own")(xp, t, t + 1) is t
+        assert kernel("place_like")(xp, t, x) is t
+        assert kernel("take_ownership")(xp, t, t + 1) is t
         kernel("synchronize")(xp, t)
         seen.append(kernel("constant")(xp, 123.5, t.dtype, None))
         return t * seen[-1]
@@ -163,7 +163,7 @@ def test_jax_kernels() -> None:
     with pytest.raises(
         GradientError, match=r"would write a tracer into the \.grad of a Tensor from outside it"
     ):
-        jax.jit(lambda t: kernel("own")(xp, t, x))(x)
+        jax.jit(lambda t: kernel("take_ownership")(xp, t, x))(x)
 
 
 def test_a_tensor_is_a_pytree() -> None:
@@ -217,8 +217,8 @@ def test_sharded_arrays_stay_sharded() -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("rows",))
     rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
     x = jax.device_put(jnp.arange(32.0).reshape(16, 2), rows)
-    assert kernel("place")(jnp, jnp.ones((16, 2)), x).sharding == rows
-    assert kernel("own")(jnp, jnp.ones((16, 2)), x).sharding == rows
+    assert kernel("place_like")(jnp, jnp.ones((16, 2)), x).sharding == rows
+    assert kernel("take_ownership")(jnp, jnp.ones((16, 2)), x).sharding == rows
     everywhere = kernel("device")(jnp, x)
     assert mg.namespace("jax").zeros((3,), device=everywhere).array.sharding.num_devices == 8
     t, w = mg.asarray(x, requires_grad=True), mg.asarray(jnp.ones((2, 3)), requires_grad=True)

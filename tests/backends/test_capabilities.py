@@ -68,7 +68,7 @@ class TestWhatIsMissing:
             "data_dependent": "no data-dependent shapes (declared)",
             "boolean_indexing": "no boolean indexing (declared)",
             "negative_steps": "no negative steps (declared)",
-            "truth": "lazy (declared)",
+            "concrete_bool": "lazy (declared)",
         }
 
     def test_masks_alone(self) -> None:
@@ -92,11 +92,11 @@ class TestWhatIsMissing:
             assert list(found.lacks()) == ["data_dependent"]
 
     def test_the_namespace_says_so(self) -> None:
-        from multigrad.engine.element import Host
+        from multigrad.core.element import Library
         from multigrad.inspection import Info
 
         there = Info(
-            Host(
+            Library(
                 mg.Backend(
                     "told",
                     SimpleNamespace(),
@@ -113,16 +113,17 @@ class TestWhatIsMissing:
 
     def test_a_lazy_library_knows_no_truth(self) -> None:
         assert (
-            backend(mg.Capabilities(lazy=True)).kernel("truth")(namespace, np.asarray(True)) is None
+            backend(mg.Capabilities(lazy=True)).kernel("concrete_bool")(namespace, np.asarray(True))
+            is None
         )
         own = mg.Backend(
             "told",
             namespace,
             (np.ndarray,),
             capabilities=mg.Capabilities(lazy=True),
-            kernels={"truth": lambda xp, x: False},
+            kernels={"concrete_bool": lambda xp, x: False},
         )
-        assert own.kernel("truth")(namespace, np.asarray(True)) is False
+        assert own.kernel("concrete_bool")(namespace, np.asarray(True)) is False
 
     @pytest.mark.parametrize(
         "missing, message",
@@ -233,7 +234,7 @@ class TestTheSuite:
             "nonzero/forward/integers"
         ] == {"data_dependent"}
         assert (
-            needs["kernels.truth/kernel/override"] == {"truth"}
+            needs["kernels.concrete_bool/kernel/override"] == {"concrete_bool"}
             and needs["sin/vjp/complex"] == {"complex"}
             and not needs["sin/vjp/real"]
         )

@@ -313,7 +313,7 @@ def test_operators_and_dtypes(cupy: Backend) -> None:
 
 
 def test_own(cupy: Backend) -> None:
-    own = cupy.kernel("own")
+    own = cupy.kernel("take_ownership")
 
     def alone(make_array: Any, like: Any) -> tuple[bool, Any]:
         box = [make_array()]
@@ -341,7 +341,7 @@ def test_own(cupy: Backend) -> None:
 
 
 def test_place_moves_to_the_device_of_the_leaf(cupy: Backend) -> None:
-    place = cupy.kernel("place")
+    place = cupy.kernel("place_like")
     g, like = Array(np.ones(2)), Array(np.ones(2), 1)
     assert place(None, g, Array(np.ones(2))) is g
     assert place(None, g, None) is g

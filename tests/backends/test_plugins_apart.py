@@ -679,7 +679,7 @@ ASKED = {
     "by another name": "told(lambda: discovery.get('toys'))",
     "by its prefix": "mg.namespace('numpy').toy.f(np.ones(1))",
     "by its prefix, of the module": "mg.toy.f(np.ones(1))",
-    "by its prefix, in a rule": "mg.engine.element.host_named('numpy').xp.toy",
+    "by its prefix, in a rule": "mg.core.element.library_named('numpy').xp.toy",
     "by the command line": "import multigrad.cli; multigrad.cli.main(['ops', 'toy'])",
 }
 

@@ -14,7 +14,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import autograd
-from multigrad.engine import gradients as engine
+from multigrad.backward import gradients as engine
 
 
 def leaf(xp, data, **kwargs):

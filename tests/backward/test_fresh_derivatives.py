@@ -16,7 +16,7 @@ from conftest import values
 import multigrad as mg
 from multigrad import func, tree
 from multigrad.autograd import functional
-from multigrad.engine import gradients
+from multigrad.backward import gradients
 from multigrad.layers import transforming
 
 

@@ -17,7 +17,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import clients, func
-from multigrad.engine import imported
+from multigrad.core import imported
 from multigrad.errors import GradientError
 
 DETACH = r"requires grad.* detach\(\)|\.detach\(\)"

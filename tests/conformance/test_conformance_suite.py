@@ -254,12 +254,12 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
             ),
             "of .gradient, None., array",
         ),
-        ("at_once", lambda xp, x, compute: x, "at_once"),
-        ("afresh", lambda xp, x: x.tolist(), "afresh gave list"),
+        ("eagerly", lambda xp, x, compute: x, "eagerly"),
+        ("fresh", lambda xp, x: x.tolist(), "afresh gave list"),
         ("assign", lambda xp, x, key, value: None, "after x.* was assigned to"),
         ("order", lambda xp, x: "C", "yet order 'C'"),
-        ("dense", lambda xp, x: True, "yet dense"),
-        ("shared", lambda xp, x, y: True, "shared with a new array"),
+        ("is_c_contiguous", lambda xp, x: True, "yet dense"),
+        ("shares_memory", lambda xp, x, y: True, "shared with a new array"),
         ("accelerator", lambda xp, x: 0, "accelerator gave 0"),
     ],
 )
@@ -555,7 +555,7 @@ def test_ids_are_unique_and_stable() -> None:
         "pow/kink/exponent-0.5",
         "getitem/jvp/integer-arrays",
         "scatter_add/override/rows",
-        "kernels.own/kernel/override",
+        "kernels.take_ownership/kernel/override",
     } <= set(ids)
 
 

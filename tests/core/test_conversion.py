@@ -17,7 +17,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
 from multigrad.backends import discovery, kernels
-from multigrad.engine import element
+from multigrad.core import element
 from multigrad.errors import BackendError
 
 VALUES = {
@@ -160,7 +160,7 @@ def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[
         yield name
     finally:
         del discovery._known[name], discovery._by_type[kind]
-        element._hosts.pop(name, None)
+        element._libraries.pop(name, None)
         element.by_type.pop(kind, None)
 
 
@@ -211,18 +211,18 @@ class TestToAndFromNumpy:
                 and VALUES[name].dtype.itemsize > 4
             ):
                 pytest.skip("without x64")
-        host = element.host_named(backend)
+        library = element.library_named(backend)
         x = mg.asarray(VALUES[name], backend=backend).array
-        for to_numpy in (host.backend.kernel("to_numpy"), kernels.to_numpy, kernels._one_by_one):
-            same(to_numpy(host.xp, x), VALUES[name])
+        for to_numpy in (library.backend.kernel("to_numpy"), kernels.to_numpy, kernels._one_by_one):
+            same(to_numpy(library.xp, x), VALUES[name])
         for from_numpy in (
-            host.backend.kernel("from_numpy"),
+            library.backend.kernel("from_numpy"),
             kernels.from_numpy,
             kernels._from_list,
         ):
-            y = from_numpy(host.xp, VALUES[name])
-            assert isinstance(y, host.backend.array_types) and y.dtype == x.dtype
-            same(host.backend.kernel("to_numpy")(host.xp, y), VALUES[name])
+            y = from_numpy(library.xp, VALUES[name])
+            assert isinstance(y, library.backend.array_types) and y.dtype == x.dtype
+            same(library.backend.kernel("to_numpy")(library.xp, y), VALUES[name])
 
     @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
     def test_copies(self, backend: str) -> None:

@@ -17,7 +17,10 @@ import pytest
 import multigrad as mg
 from multigrad import func, observe
 from multigrad.autograd import functional
-from multigrad.engine import backward, convert, grad_mode, level, saved
+from multigrad.backward import run as backward
+from multigrad.core import grad_mode, level
+from multigrad.dispatch import creation
+from multigrad.memory import saved
 
 pytestmark = [
     pytest.mark.skipif(
@@ -57,7 +60,7 @@ def state() -> dict[str, Any]:
         "pass": backward.current.get(),
         "dual levels": level.dual_levels.get(),
         "hooks disabled": saved.disabled.get(),
-        "backend": convert._default.get(),
+        "backend": creation._default.get(),
     }
 
 

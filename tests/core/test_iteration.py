@@ -15,7 +15,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import func
-from multigrad.engine.leaving import CHUNK
+from multigrad.core.array_protocols import CHUNK
 from multigrad.errors import GradientError
 
 X = np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -18,7 +18,7 @@ from forward_programs import raw
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd.function import Function
-from multigrad.engine.level import Layer
+from multigrad.core.level import Layer
 
 
 def sine_function(xp):

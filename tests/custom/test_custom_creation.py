@@ -15,7 +15,7 @@ from forward_programs import close, raw
 import multigrad as mg
 from multigrad import autograd, func
 from multigrad.autograd.function import Function
-from multigrad.engine.level import Layer
+from multigrad.core.level import Layer
 
 X, Y = np.asarray([0.5, -1.0, 2.0]), np.asarray([1.5, 0.25, -3.0])
 ROWS = np.stack([X, X + 1, X * 2, X - 3])

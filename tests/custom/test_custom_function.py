@@ -15,7 +15,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad.autograd.function import Function, once_differentiable
-from multigrad.engine.level import Layer
+from multigrad.core.level import Layer
 
 
 class Cube(Function):

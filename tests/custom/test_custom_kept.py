@@ -218,9 +218,9 @@ WAYS = pytest.mark.parametrize(
 
 
 def ones(x):
-    xp = mg.namespace(mg.asarray(x) if not isinstance(x, mg.engine.level.Layer) else x)
+    xp = mg.namespace(mg.asarray(x) if not isinstance(x, mg.core.level.Layer) else x)
     found = xp.ones_like(x)
-    return found if isinstance(x, mg.engine.level.Layer) else found.array
+    return found if isinstance(x, mg.core.level.Layer) else found.array
 
 
 def along(f):

@@ -16,7 +16,8 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.engine import backward, graph
+from multigrad.backward import run as backward
+from multigrad.core import graph
 from multigrad.registry import define, elementwise
 
 
@@ -250,7 +251,7 @@ class TestRedeclaring:
         assert type(xp.linalg.slogdet(xp.eye(2))) is before
 
 
-@pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.Extra])
+@pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.NodeHooks])
 def test_docstrings_name_the_fields_that_there_are(kind):
     described = {
         line.split("  ")[0].strip()

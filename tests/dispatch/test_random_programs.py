@@ -12,7 +12,7 @@ from general_path import general_path
 
 import multigrad as mg
 from multigrad import autograd
-from multigrad.engine.graph import Node
+from multigrad.core.graph import Node
 
 STEPS = [
     lambda a, b: mg.add(a, b),

@@ -254,7 +254,7 @@ class TestKeys:
         numpy = mg.namespace("numpy")
         key = Pair(1, slice(None))
         assert numpy.setitem(X, key, 0.0)[1, :].tolist() == [0, 0, 0, 0]
-        assert numpy._host.xp.getitem(X, Pair(1, 2)).shape == ()
+        assert numpy._library.xp.getitem(X, Pair(1, 2)).shape == ()
 
 
 class TestShapesAndAxes:

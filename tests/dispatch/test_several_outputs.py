@@ -13,7 +13,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.engine import pullback, rules
+from multigrad.dispatch import codegen, pullbacks
 from multigrad.errors import RegistrationError
 from multigrad.registry import define, linear
 
@@ -121,7 +121,7 @@ class TestUnusedOutputs:
 
     def test_nothing_is_made_of_what_the_rule_does_not_take(self, monkeypatch):
         made: list[Any] = []
-        monkeypatch.setattr(pullback, "materialized", lambda xp, g, info: made.append(info) or g)
+        monkeypatch.setattr(pullbacks, "materialized", lambda xp, g, info: made.append(info) or g)
         define(
             "t.first(x, /)",
             outputs=("first", "second"),
@@ -134,7 +134,7 @@ class TestUnusedOutputs:
         xp.sum(xp.t.first(x).first).backward()
         # that of the second is not even looked at
         assert [info.shape for info in made] == [X.shape]
-        assert set(rules.pullback(registry.OPS["t.first"], (True,), False, True).plan) == {
+        assert set(codegen.pullback(registry.OPS["t.first"], (True,), False, True).plan) == {
             "first_info",
             "x_shape",
             "x_dtype",
@@ -158,7 +158,7 @@ class TestUnusedOutputs:
         op = registry.OPS[name]
         needs = ((True,),) if "arrays" in op.roles.values() else (True,)
         assert not op.vjp[op.arrays[0]].materialize and not any(
-            n.endswith("_info") for n in rules.pullback(op, needs, False, True).plan
+            n.endswith("_info") for n in codegen.pullback(op, needs, False, True).plan
         )
 
     def test_none_for_a_rule_that_says_so(self, xp):
@@ -214,9 +214,9 @@ class TestUnusedOutputs:
 
     def test_a_rule_of_a_backend(self, monkeypatch):
         declare_parts()
-        host = mg.namespace("numpy").zeros(1)._elem.host
+        library = mg.namespace("numpy").zeros(1)._elem.library
         monkeypatch.setitem(
-            host.backend.rules,
+            library.backend.rules,
             "t.parts",
             {"x": lambda xp, g_cubes, g_sums, x: 30 * x * x * g_cubes + g_sums[:, None]},
         )

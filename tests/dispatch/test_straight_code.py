@@ -14,8 +14,9 @@ from general_path import general_path
 
 import multigrad as mg
 from multigrad import func, registry
-from multigrad.engine import element, fast, plans
-from multigrad.engine.level import Layer
+from multigrad.core import element
+from multigrad.core.level import Layer
+from multigrad.dispatch import fast, plans
 
 A, B = np.array([0.4, 1.3, 2.0]), np.array([1.1, 0.7, 0.2])
 M = np.arange(1.0, 10.0).reshape(3, 3) / 7
@@ -366,4 +367,4 @@ def test_a_name_of_the_module_is_looked_up_once_and_follows_an_override(cube):
 
 
 def test_types_of_arrays_are_known_by_their_library():
-    assert element.by_type[np.ndarray] is leaf(A)._elem.host is element.by_type[np.float64]
+    assert element.by_type[np.ndarray] is leaf(A)._elem.library is element.by_type[np.float64]

@@ -15,7 +15,7 @@ from forward_programs import along, close, raw
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad, graph
-from multigrad.engine import plans
+from multigrad.dispatch import plans
 from multigrad.errors import GradientError
 from multigrad.func import checkpoint
 

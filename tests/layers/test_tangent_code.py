@@ -18,9 +18,9 @@ from general_path import general_path
 import multigrad as mg
 from multigrad import func, registry
 from multigrad.autograd import forward_ad
-from multigrad.engine import ways
-from multigrad.engine.level import Layer
-from multigrad.engine.tensor import element_of
+from multigrad.core.level import Layer
+from multigrad.core.tensor import element_of
+from multigrad.dispatch import ways
 from multigrad.errors import GradientError, MissingRuleError, MixedBackendsError
 from multigrad.layers import tangents
 from multigrad.layers.dual import Dual

@@ -10,14 +10,14 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function
-from multigrad.engine.dispatch import carried_out
-from multigrad.engine.element import is_array
-from multigrad.engine.level import Layer, Run
-from multigrad.engine.tensor import stopped
-from multigrad.layers.immutable import Immutable
+from multigrad.core.element import is_array
+from multigrad.core.level import Layer, Run
+from multigrad.core.tensor import stopped
+from multigrad.dispatch.general import carried_out
+from multigrad.layers.value_layer import ValueLayer
 
 
-class Logged(Immutable):
+class Logged(ValueLayer):
     """An array that notes the names of the operations on it."""
 
     __slots__ = ()

@@ -16,7 +16,7 @@ from conftest import values
 import multigrad as mg
 from multigrad import func
 from multigrad.backends import discovery
-from multigrad.engine import element
+from multigrad.core import element
 from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, 3.0, 4.0])
@@ -46,7 +46,7 @@ def multiplied(t: Any) -> None:
 
 
 def with_history(t: Any) -> None:
-    t += mg.asarray(np.ones(4), backend=t._elem.host.name, requires_grad=True)
+    t += mg.asarray(np.ones(4), backend=t._elem.library.name, requires_grad=True)
 
 
 def through_a_view(t: Any) -> None:
@@ -220,7 +220,7 @@ def fixed() -> Iterator[Any]:
         yield mg.namespace("fixed")
     finally:
         del discovery._known["fixed"], discovery._by_type[Fixed]
-        element._hosts.pop("fixed", None)
+        element._libraries.pop("fixed", None)
         element.by_type.pop(Fixed, None)
 
 
@@ -296,6 +296,6 @@ class TestImmutable:
             assert t.tolist() == [2.5, 3.5, 4.5, 5.5]  # what it returned
         finally:
             del discovery._known["fixed"], discovery._by_type[Fixed]
-            element._hosts.pop("fixed", None)
+            element._libraries.pop("fixed", None)
             element.by_type.pop(Fixed, None)
         assert asked == [((4,), (4,))]

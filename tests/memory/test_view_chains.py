@@ -15,13 +15,13 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import func
-from multigrad.engine.element import host_named
-from multigrad.engine.layout import DEPTH, Location, compact
+from multigrad.core.aliasing import DEPTH, Location, compact
+from multigrad.core.element import library_named
 
 
 @pytest.fixture
-def host_of_numpy() -> Any:
-    return host_named("numpy").xp
+def library_of_numpy() -> Any:
+    return library_named("numpy").xp
 
 
 def check(t: Any, expected: Any) -> None:
@@ -274,12 +274,12 @@ def draw_step(random: np.random.Generator, x: Any) -> Any:
     return "getitem", (draw(random, x.shape),), None
 
 
-def test_many_steps_as_one(host_of_numpy: Any) -> None:
+def test_many_steps_as_one(library_of_numpy: Any) -> None:
     """Whatever moves no element in memory is one short step; it makes a view where the many did,
     also in other libraries.
     """
     random = np.random.default_rng(0)
-    read = host_of_numpy.read_slices
+    read = library_of_numpy.read_slices
     strict = mg.namespace("strict")
     for case in range(1500):
         shape = tuple(
@@ -304,7 +304,9 @@ def test_many_steps_as_one(host_of_numpy: Any) -> None:
         assert not expected.size or np.shares_memory(result, x)
         if case % 10 == 0:  # which checks the bounds
             check(
-                strict.asarray(host_named("strict").xp.read_slices(strict.asarray(x).array, short)),
+                strict.asarray(
+                    library_named("strict").xp.read_slices(strict.asarray(x).array, short)
+                ),
                 expected,
             )
 

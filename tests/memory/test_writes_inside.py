@@ -13,7 +13,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
 from multigrad.autograd.function import Function
-from multigrad.engine.level import Layer
+from multigrad.core.level import Layer
 from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, -3.0])

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 from multigrad.errors import GradientError
 from multigrad.registry import OPS, Op
 from multigrad_conformance.problem import Problem, gradients, numpy_target, random_like, tensors_of
@@ -235,10 +235,10 @@ def assert_tangents(
 
     def moved(at: Target, values: list[Any], array: Callable[[Any], Any]) -> tuple[Any, Any]:
         flat = {place: array(t) for place, t in zip(wide.places, wide.tangents, strict=True)}
-        tangents = [flat.get((i, None)) for i in rules.array_index(wide.op).values()]
+        tangents = [flat.get((i, None)) for i in codegen.array_index(wide.op).values()]
         ans = call(wide.op, at.raw_function(wide.op), values)
         ans = ans if wide.op.outputs == () else tuple(ans)
-        found = rules.jvp(wide.op, at.xp, values, tangents, ans)
+        found = codegen.jvp(wide.op, at.xp, values, tangents, ans)
         return ((ans,), (found,)) if wide.op.outputs == () else (ans, found)
 
     with np.errstate(all="ignore"):

@@ -17,7 +17,7 @@ import multigrad as mg
 from multigrad import registry
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 from multigrad.errors import GradientError
 
 xp = mg.namespace("numpy")
@@ -132,10 +132,10 @@ def test_each_mode_is_the_adjoint_of_the_other(
         a = [on.asarray(x), *arguments[1:]]
         ys, gs = ([on.asarray(y) for y in z] for z in (outs, g))
         single = op.outputs == ()
-        (gradient,) = rules.vjp(
+        (gradient,) = codegen.vjp(
             op, on, a, ys[0] if single else tuple(ys), gs[0] if single else tuple(gs), (True,)
         )
-        moved = rules.jvp(op, on, a, [on.asarray(t)], ys[0] if single else tuple(ys))
+        moved = codegen.jvp(op, on, a, [on.asarray(t)], ys[0] if single else tuple(ys))
         found.append((to_numpy(gradient), [to_numpy(m) for m in ((moved,) if single else moved)]))
     (gradient, moved), (gradient_strict, moved_strict) = found
     np.testing.assert_allclose(inner(g, moved), inner([t], [gradient]), rtol=1e-9, atol=1e-10)
@@ -159,7 +159,7 @@ def test_tangents_of_added_singular_vectors_stay_orthogonal(kind: str) -> None:
     """
     x, t = draw(kind, 4, 2), draw(kind, 4, 2, seed=1)
     out = tuple(np.linalg.svd(x))
-    du, _, _ = rules.jvp(registry.OPS["linalg.svd"], NUMPY, [x, True], [t], out)
+    du, _, _ = codegen.jvp(registry.OPS["linalg.svd"], NUMPY, [x, True], [t], out)
     turn = adjoint(out[0]) @ du
     np.testing.assert_allclose(turn + adjoint(turn), 0, atol=1e-12)
     np.testing.assert_allclose(turn[2:, 2:], 0, atol=1e-12)
@@ -185,7 +185,7 @@ def test_hermitian_functions_have_hermitian_gradients() -> None:
     op, (x,) = bound("linalg.eigvalsh", (hermitian(reals(3, 3)),), {})
     t = reals(3, 3, seed=1)
     np.testing.assert_allclose(
-        rules.jvp(op, NUMPY, [x], [t], None), rules.jvp(op, NUMPY, [x], [hermitian(t)], None)
+        codegen.jvp(op, NUMPY, [x], [t], None), codegen.jvp(op, NUMPY, [x], [hermitian(t)], None)
     )
 
 
@@ -282,7 +282,7 @@ def test_complete_qr_of_more_rows_than_columns_has_no_gradient() -> None:
             xp.linalg.qr(x, mode="complete")[part].sum().backward()
     op, arguments = bound("linalg.qr", (reals(3, 2),), {"mode": "complete"})
     with pytest.raises(GradientError, match=message):
-        rules.jvp(op, NUMPY, arguments, [reals(3, 2)], run(NUMPY, op, arguments))
+        codegen.jvp(op, NUMPY, arguments, [reals(3, 2)], run(NUMPY, op, arguments))
 
 
 # ----- libraries that lack a function -----

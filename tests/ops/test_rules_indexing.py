@@ -25,7 +25,7 @@ from rule_checks import (
 from multigrad import registry
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 
 X = reals(5, 4, 3)
 I = np.asarray  # noqa: E741 (index arrays are many below)
@@ -169,7 +169,7 @@ def test_of_several_values_for_one_place_only_the_last_gets_a_gradient() -> None
     g, value = reals(4), reals(5)
     op = registry.OPS["setitem"]
     values = [reals(4), key, value]
-    gx, gv = rules.vjp(op, NUMPY, values, NUMPY.setitem(*values), g, (True, True))
+    gx, gv = codegen.vjp(op, NUMPY, values, NUMPY.setitem(*values), g, (True, True))
     np.testing.assert_array_equal(gx, [0, g[1], 0, g[3]])
     np.testing.assert_array_equal(gv, [0, 0, 0, g[2], g[0]])
 
@@ -317,7 +317,7 @@ def test_masks_where_shapes_must_not_depend_on_values() -> None:
     expected = np.zeros_like(X)
     expected[mask] = g
     with strict.ArrayAPIStrictFlags(data_dependent_shapes=False, boolean_indexing=False):
-        (gx,) = rules.vjp(getitem, xp, [x, strict.asarray(mask)], out, strict.asarray(g), (True,))
+        (gx,) = codegen.vjp(getitem, xp, [x, strict.asarray(mask)], out, strict.asarray(g), (True,))
         np.testing.assert_array_equal(to_numpy(gx), expected)
         for shape in value_shapes(out.shape):
             args = (X, mask, reals(*shape))
@@ -382,7 +382,7 @@ def jax_raw(x64: bool = True) -> Iterator[Any]:
                 "jax",
                 jax.numpy,
                 (jax.Array,),
-                kernels={"device": lambda xp, x: None, "truth": lambda xp, x: None},
+                kernels={"device": lambda xp, x: None, "concrete_bool": lambda xp, x: None},
             )
         )
 
@@ -420,8 +420,8 @@ def test_under_jit(case: tuple[Any, ...]) -> None:
             given = iter(traced)
             *v, g = mapped(lambda _: next(given), [*values, expected[3]])
             t = [mapped(lambda _: next(given), u) for u in expected[4]]
-            out = rules._call_raw(op, xp, v)
-            return out, rules.vjp(op, xp, v, out, g, needs), rules.jvp(op, xp, v, t, out)
+            out = codegen._call_raw(op, xp, v)
+            return out, codegen.vjp(op, xp, v, out, g, needs), codegen.jvp(op, xp, v, t, out)
 
         actual = both(*leaves)
     assert_close(mapped(to_numpy, actual), expected[:3], 1e-12, 1e-12)
@@ -432,7 +432,7 @@ def test_without_x64() -> None:
     with jax_raw(x64=False) as xp:
         x = jax.numpy.asarray(X)
         out = xp.take(x, I([0, 3, 3, -1], dtype=np.int8), axis=1)
-        gx, _ = rules.vjp(
+        gx, _ = codegen.vjp(
             registry.OPS["take"],
             xp,
             [x, jax.numpy.asarray([0, 3, 3, -1]), 1],

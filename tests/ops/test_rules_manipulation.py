@@ -11,7 +11,7 @@ from rule_checks import NUMPY, check, complexes, linearized, reals, strict_raw
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 
 CHAPTERS = ("manipulation", "indexing", "linear_algebra", "creation", "data_type", "set")
 
@@ -148,7 +148,7 @@ def vjp(name: str, g: Any, needs: Any, *args: Any, **kwargs: Any) -> Any:
     bound = op.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     values = list(bound.arguments.values())
-    return rules.vjp(op, NUMPY, values, rules._call_raw(op, NUMPY, values), g, needs)
+    return codegen.vjp(op, NUMPY, values, codegen._call_raw(op, NUMPY, values), g, needs)
 
 
 def test_outputs_that_were_not_used_count_as_zero() -> None:

@@ -244,7 +244,7 @@ RESULTS: dict[str, Any] = {
                 "sin/vjp/real": ["passed"],
                 "sin/jvp/real": ["failed", "off by a sign"],
                 "cos/vjp/real": ["exempt", "a bug of the library"],
-                "kernels.own/kernel/override": ["passed"],
+                "kernels.take_ownership/kernel/override": ["passed"],
             },
         }
     },

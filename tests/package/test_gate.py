@@ -17,7 +17,8 @@ import pytest
 import multigrad as mg
 from multigrad import func, observe
 from multigrad.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
-from multigrad.engine import dispatch, saved
+from multigrad.dispatch import general as dispatch
+from multigrad.memory import saved
 
 
 @pytest.fixture

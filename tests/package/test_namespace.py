@@ -221,7 +221,7 @@ class TestInspection:
         assert name_of(info.default_dtypes(device=poor)["integral"]) == "int32"
 
     def test_a_library_without_inspection(self) -> None:
-        from multigrad.engine.element import Host
+        from multigrad.core.element import Library
         from multigrad.inspection import Info
 
         class Bare:
@@ -230,7 +230,7 @@ class TestInspection:
                     raise AttributeError(name)
                 return getattr(reference, name)
 
-        info = Info(Host(mg.Backend("bare", Bare(), (np.ndarray, np.generic))))
+        info = Info(Library(mg.Backend("bare", Bare(), (np.ndarray, np.generic))))
         assert info.devices() == ("cpu",) and info.default_device() is None
         assert info.capabilities() == {
             "boolean indexing": True,

@@ -34,7 +34,7 @@ from multigrad.observe import (
     WRITE,
     Observer,
 )
-from multigrad.tools.graphs.noting import noted
+from multigrad.tools.graphs.provenance import noted
 
 ALL = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE, LABEL})
 
@@ -657,7 +657,7 @@ def test_a_step_whose_end_was_not_told_induces_nothing(x):
 
 
 def test_warnings_name_the_line_of_the_program(x, monkeypatch):
-    from multigrad.engine import gradients
+    from multigrad.backward import gradients
 
     for observers in ((), (Log(),), (Log(whole=True), mg.autograd.graph.record_lines())):
         monkeypatch.setattr(gradients, "_warned", [False])
@@ -692,7 +692,7 @@ def test_times_alone(x):
 
 def test_a_plain_node_stays_one(x):
     """Observers do not change what is recorded."""
-    from multigrad.engine.graph import Node
+    from multigrad.core.graph import Node
 
     with Log(), mg.autograd.graph.label("part"), mg.autograd.graph.record_lines():
         y = x * x

@@ -12,9 +12,9 @@ from recorded_programs import recorded
 import multigrad as mg
 from multigrad import func
 from multigrad.backends.numpy_program import _evaluator, uniform
-from multigrad.engine.dispatch import general
+from multigrad.dispatch.general import general
 from multigrad.extend import raw_namespace
-from multigrad.optimizing import Library, optimized
+from multigrad.optimizing import Knowledge, optimized
 from multigrad.program import Call, Guard, Program, Write
 from multigrad.registry import OPS
 
@@ -29,8 +29,9 @@ X, Y, N, Z = (
 def names(f: Callable[..., Any] | Program, *args: Any) -> list[str]:
     """The calls that are left of a function, sin at the head of many, which makes a dense value."""
     program = f if isinstance(f, Program) else recorded(f, *args)
-    library = Library(_evaluator(raw_namespace("numpy"), program), uniform)  # strides are not known
-    return [step.op.name for step in optimized(program, library).steps if isinstance(step, Call)]
+    # strides are not known
+    knowledge = Knowledge(_evaluator(raw_namespace("numpy"), program), uniform)
+    return [step.op.name for step in optimized(program, knowledge).steps if isinstance(step, Call)]
 
 
 SAME: dict[str, tuple[Callable[..., Any], list[str]]] = {

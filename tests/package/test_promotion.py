@@ -18,7 +18,7 @@ import standard_names
 from conftest import values
 
 import multigrad as mg
-from multigrad.engine import element
+from multigrad.core import element
 from multigrad.errors import GradientError
 
 DTYPES = standard_names.DTYPES
@@ -93,7 +93,7 @@ def pairs(xp: Any, stem: str) -> list[tuple[str, str, str]]:
 
 def defers(xp: Any) -> bool:
     """Whether `raw * tensor` is left to the Tensor by this library."""
-    capabilities: Any = xp.ones(1)._elem.host.backend.capabilities
+    capabilities: Any = xp.ones(1)._elem.library.backend.capabilities
     return bool(capabilities.defers)
 
 
@@ -359,9 +359,11 @@ class TestTorchWhichDoesNotPromote:
             for name in (*standard_names.UNARY, *standard_names.BINARY)
             if hasattr(xp, name)
         }
-        host = element.Host(mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions))
-        monkeypatch.setitem(element._hosts, host.name, host)
-        monkeypatch.setitem(element.by_type, torch.Tensor, host)
+        library = element.Library(
+            mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions)
+        )
+        monkeypatch.setitem(element._libraries, library.name, library)
+        monkeypatch.setitem(element.by_type, torch.Tensor, library)
         return torch
 
     def test_operators(self, torch: Any) -> None:

@@ -62,7 +62,7 @@ def test_a_thread_waits_for_the_backend_that_another_one_loads(site: Site) -> No
         THREADS
         + """
 from multigrad.backends import numpy as backend
-from multigrad.engine.element import is_array
+from multigrad.core.element import is_array
 x, made, asked = np.ones(3), backend.make, []
 def make():
     asked.append(is_array(x))
@@ -218,7 +218,7 @@ def test_a_thread_waits_for_the_operations_of_a_deferred_plugin(site: Site) -> N
     out = site.run(
         THREADS
         + """
-xp, raw = mg.namespace("numpy"), mg.engine.element.host_named("numpy").xp
+xp, raw = mg.namespace("numpy"), mg.core.element.library_named("numpy").xp
 run(lambda: mg.toy.f(np.ones(())).item(), lambda: (mg.toy.g(np.ones(())).item(), xp.toy.g(np.ones(())).item(), raw.toy.g(np.ones(()))))
 """
     )
@@ -238,20 +238,20 @@ def test_a_name_is_found_that_another_thread_has_just_brought(site: Site) -> Non
     out = site.run(
         THREADS
         + """
-host = mg.engine.element.host_named("numpy")
+library = mg.core.element.library_named("numpy")
 want = discovery.want
 def late(name):
     discovery.want = want
     pause()
     return want(name)
 discovery.want = late
-run(lambda: host.bound.toy.f(np.ones(())).item(), lambda: want("toy"))
+run(lambda: library.bound.toy.f(np.ones(())).item(), lambda: want("toy"))
 """
     )
     assert out == "1.0 True\n"
 
 
-@pytest.mark.parametrize("look_up", ["host.bound.lineage", "host.xp.lineage"])
+@pytest.mark.parametrize("look_up", ["library.bound.lineage", "library.xp.lineage"])
 def test_a_table_that_grows_may_be_searched(site: Site, look_up: str) -> None:
     """Another thread may declare operations while one looks for a prefix."""
     out = site.run(f"""
@@ -259,7 +259,7 @@ def test_a_table_that_grows_may_be_searched(site: Site, look_up: str) -> None:
         import multigrad as mg
         from multigrad import registry
         sys.setswitchinterval(1e-6)
-        host = mg.engine.element.host_named("numpy")
+        library = mg.core.element.library_named("numpy")
         def declare():
             for i in range(150):
                 registry.elementwise(f"grown{{i}}.f(x, /)", x=1.0, forward=lambda xp, x: x)
@@ -271,19 +271,19 @@ def test_a_table_that_grows_may_be_searched(site: Site, look_up: str) -> None:
                 {look_up}
             except AttributeError:
                 searched += 1
-        print(searched > 0, host.bound.grown149.__name__)
+        print(searched > 0, library.bound.grown149.__name__)
         """)
     assert out == "True multigrad.numpy.grown149\n"
 
 
-@pytest.mark.parametrize("look_up", ["dir(host.bound)"])
+@pytest.mark.parametrize("look_up", ["dir(library.bound)"])
 def test_a_table_that_grows_may_be_listed(site: Site, look_up: str) -> None:
     """Another thread may declare an operation while one lists the names of a namespace."""
     out = site.run(f"""
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        host = mg.engine.element.host_named("numpy")
+        library = mg.core.element.library_named("numpy")
         declared = []
         class Name(str):
             def startswith(self, prefix):
@@ -301,7 +301,9 @@ def test_a_table_that_grows_may_be_listed(site: Site, look_up: str) -> None:
     assert out == "1\n"
 
 
-@pytest.mark.parametrize("look_up", ["mg.sin", "host.bound.sin", "mg.Tensor.sin", "mg.Tensor.sin_"])
+@pytest.mark.parametrize(
+    "look_up", ["mg.sin", "library.bound.sin", "mg.Tensor.sin", "mg.Tensor.sin_"]
+)
 def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site, look_up: str) -> None:
     """One thread makes a function while another replaces the operation: the next look-up finds the
     new one.
@@ -310,8 +312,8 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site, look_up: s
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        from multigrad.engine import fast
-        host = mg.engine.element.host_named("numpy")
+        from multigrad.dispatch import fast
+        library = mg.core.element.library_named("numpy")
         made, replaced = fast.make_function, []
         def make(op, *args, **kwargs):
             function = made(op, *args, **kwargs)
@@ -347,7 +349,7 @@ def test_a_raw_function_does_not_outlive_its_operation(site: Site) -> None:
         import multigrad as mg
         from multigrad import registry
         from multigrad.backends import raw
-        xp, found, replaced = mg.engine.element.host_named("numpy").xp, raw.RawNamespace._find, []
+        xp, found, replaced = mg.core.element.library_named("numpy").xp, raw.RawNamespace._find, []
         def find(self, name):
             function = found(self, name)
             if name == "sin" and not replaced:
@@ -365,7 +367,8 @@ def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        from multigrad.engine import element, fast
+        from multigrad.core import element
+        from multigrad.dispatch import fast
         x, seen = mg.asarray(np.zeros(())), []
         for module in (element, fast):
             def forget(*changed, before=module.forget):

@@ -13,7 +13,7 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.engine.foreign import ATTRIBUTES, FUNCTIONS
+from multigrad.core.foreign_names import ATTRIBUTES, FUNCTIONS
 from multigrad.registry import OPS
 
 X = np.arange(12.0).reshape(3, 4)

@@ -268,7 +268,7 @@ def test_nothing_is_left_behind():
     """
     from multigrad import observe
     from multigrad.autograd import anomaly_mode
-    from multigrad.engine import element, graph
+    from multigrad.core import element, graph
 
     x = mg.asarray(np.ones(3), requires_grad=True)
     x * x

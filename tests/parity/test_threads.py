@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad.engine.graph import Node
+from multigrad.core.graph import Node
 
 THREADS = 8
 

@@ -16,7 +16,7 @@ import numpy as np
 from mpmath import mp
 
 from multigrad import registry
-from multigrad.engine import rules
+from multigrad.dispatch import codegen
 
 from . import fourier, linalg
 from .scalars import FUNCTIONS as SCALARS
@@ -58,7 +58,7 @@ def _mparrays(name: str) -> Callable[..., Any]:
 
     def function(*values: Any) -> Any:
         *values, _ = values
-        return from_mparray(rules.caller(op)(found, *map(to_mparray, values)))
+        return from_mparray(codegen.caller(op)(found, *map(to_mparray, values)))
 
     return function
 

@@ -15,8 +15,8 @@ from mpmath import mp
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.engine import rules
-from multigrad.engine.element import host_named
+from multigrad.core.element import library_named
+from multigrad.dispatch import codegen
 
 from . import points, scalars, special
 from .differences import exact, mixed, slope
@@ -177,13 +177,13 @@ def _weight(x: Any) -> Any:
 
 def _jvp(op: Any, arguments: tuple[Any, ...], which: int) -> Any:
     """The derivative along one of the arrays, in forward mode."""
-    raw = host_named("numpy").xp
+    raw = library_named("numpy").xp
     plain, columns, after = arguments
     values = [*plain, *columns, *after]
     tangents = [
         np.full(c.shape, _weight(c)) if i == which else None for i, c in enumerate(columns)
     ] + [None] * (len(op.arrays) - len(columns))
-    return rules.jvp(op, raw, values, tangents, rules._call_raw(op, raw, values))
+    return codegen.jvp(op, raw, values, tangents, codegen._call_raw(op, raw, values))
 
 
 def _derivatives(name: str, f: Any, x: list[Any], i: int) -> list[Any]:

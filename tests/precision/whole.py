@@ -14,8 +14,8 @@ from mpmath import mp
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.engine import rules
-from multigrad.engine.element import host_named
+from multigrad.core.element import library_named
+from multigrad.dispatch import codegen
 from multigrad_conformance.problem import Problem, floating_of
 from multigrad_conformance.sample import OWN_DEVICE, DType, Kink, leaves
 from multigrad_conformance.samples import samples_of
@@ -77,10 +77,10 @@ class Case:
         self.random = np.random.default_rng(5)
         self.tangents = problem.projected([self._drawn(x) for x in self.inputs])
         with np.errstate(all="ignore"):
-            self.outputs = rules._call_raw(problem.op, host_named("numpy").xp, problem.values)
+            self.outputs = codegen._call_raw(problem.op, library_named("numpy").xp, problem.values)
             self.cotangents = [
                 self._drawn(y)
-                for y in floating_of(problem.finished(host_named("numpy").xp, self.outputs))
+                for y in floating_of(problem.finished(library_named("numpy").xp, self.outputs))
             ]
 
     def _drawn(self, x: Any) -> Any:
@@ -154,7 +154,7 @@ class Case:
         function: Any = xp
         for part in self.name.split("."):
             function = getattr(function, part)
-        out = rules.caller(self.problem.op)(function, *self.problem.replaced(tensors))
+        out = codegen.caller(self.problem.op)(function, *self.problem.replaced(tensors))
         found = self.problem.finished(xp, out)
         found = found if isinstance(found, (tuple, list)) else [found]
         return [
@@ -163,9 +163,9 @@ class Case:
 
     def _jvp_error(self, gradients: list[Any]) -> tuple[float, float]:
         """Of the outputs themselves or, where they have no definite value, of L."""
-        op, xp = self.problem.op, host_named("numpy").xp
-        given: list[Any] = [None] * len(rules.array_index(op))
-        place = {i: k for k, i in enumerate(rules.array_index(op).values())}
+        op, xp = self.problem.op, library_named("numpy").xp
+        given: list[Any] = [None] * len(codegen.array_index(op))
+        place = {i: k for k, i in enumerate(codegen.array_index(op).values())}
         for (i, j), t in zip(self.problem.places, self.tangents, strict=True):
             if j is None:
                 given[place[i]] = t
@@ -173,7 +173,7 @@ class Case:
                 given[place[i]] = [*(given[place[i]] or [None] * len(self.problem.values[i]))]
                 given[place[i]][j] = t
         with np.errstate(all="ignore"):
-            found = floating_of(rules.jvp(op, xp, self.problem.values, given, self.outputs))
+            found = floating_of(codegen.jvp(op, xp, self.problem.values, given, self.outputs))
         if self.problem.finish is None:
             true = slope(
                 lambda t: _joined(

@@ -115,12 +115,12 @@ def test_the_plugins_say_which_api_they_need() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "import multigrad.engine.level",
+        "import multigrad.core.level",
         "from multigrad.backends import discovery",
         "from multigrad.extend import _within",
         "from multigrad.registry import _declare",
         "import multigrad as mg\nmg._lookup",
-        "from multigrad import engine",
+        "from multigrad import core",
         "import multigrad as mg\nmg.asarray(1.0)._array",
     ],
 )

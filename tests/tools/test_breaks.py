@@ -54,6 +54,15 @@ def refused(function: Any) -> None:
 
 # One line each. Of every lambda: what is to be reported, by kind and name.
 
+
+def whole(xp: Any, x: Any) -> Any:
+    return xp.astype(x, xp.int64)
+
+
+def real(xp: Any, x: Any) -> Any:
+    return xp.astype(x, xp.float64)
+
+
 CASES = {
     "asarray": (lambda xp, y: refused(lambda: np.asarray(y)), "refused", "np.asarray()"),
     "numpy": (lambda xp, y: refused(lambda: y.numpy()), "refused", ".numpy()"),
@@ -77,11 +86,7 @@ CASES = {
     "round": (lambda xp, y: xp.round(y), "zero", "round"),
     "sign": (lambda xp, y: xp.sign(y), "zero", "sign"),
     "mask": (lambda xp, y: xp.astype(y > 2, xp.float64), "comparison", "greater"),
-    "count": (
-        lambda xp, y: xp.astype(xp.sum(xp.astype(y > 2, xp.int64)), xp.float64),
-        "comparison",
-        "greater",
-    ),
+    "count": (lambda xp, y: real(xp, xp.sum(whole(xp, y > 2))), "comparison", "greater"),
 }
 
 
@@ -248,9 +253,7 @@ LOST = {
         "greater",
     ),
     "added": (
-        lambda xp, a: xp.astype(
-            add(xp.zeros(2, dtype=xp.int64), xp.astype(a > 2, xp.int64)), xp.float64
-        ),
+        lambda xp, a: real(xp, add(xp.zeros(2, dtype=xp.int64), whole(xp, a > 2))),
         "comparison",
         "greater",
     ),

@@ -500,7 +500,7 @@ def test_graphviz_takes_the_text(tmp_path: Path) -> None:
 def test_the_tools_are_imported_when_they_are_asked_for() -> None:
     code = (
         "import sys, multigrad as mg; late = {f'multigrad.tools.{n}' for n in ('breaks.detect', "
-        "'graphs.drawing', 'graphs.memory', 'graphs.noting', 'graphs.vertices')}; assert not "
+        "'graphs.drawing', 'graphs.memory', 'graphs.provenance', 'graphs.model')}; assert not "
         "late & set(sys.modules); mg.autograd.graph.draw, mg.autograd.graph.memory_report, "
         "mg.autograd.detect_breaks; assert late <= set(sys.modules); assert {'draw', 'label'} "
         "<= set(dir(mg.autograd.graph)) and 'detect_breaks' in dir(mg.autograd)"

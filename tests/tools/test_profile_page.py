@@ -17,7 +17,7 @@ from report_pages import HOSTILE, REPOSITORY, Page
 import multigrad as mg
 from multigrad import observe
 from multigrad.autograd.profiler import profile, record_function
-from multigrad.tools.graphs import noting
+from multigrad.tools.graphs import provenance
 from multigrad.tools.report import block
 
 
@@ -272,13 +272,13 @@ def test_cells_of_notebooks_are_shown_by_their_names(monkeypatch: pytest.MonkeyP
     ipython.get_ipython = lambda: type("Shell", (), {"compile": Compiler})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     assert (
-        str(noting.Site("/tmp/ipykernel_1/2.py", 7, "f"))
-        == noting.Site("/tmp/ipykernel_1/2.py", 7, "f").short
+        str(provenance.Site("/tmp/ipykernel_1/2.py", 7, "f"))
+        == provenance.Site("/tmp/ipykernel_1/2.py", 7, "f").short
         == "Cell In[3]:7"
     )
-    assert noting.shown("/home/train.py") == "/home/train.py"
+    assert provenance.shown("/home/train.py") == "/home/train.py"
     ipython.get_ipython = lambda: None  # type: ignore[attr-defined]
-    assert noting.shown("/tmp/ipykernel_1/2.py") == "/tmp/ipykernel_1/2.py"
+    assert provenance.shown("/tmp/ipykernel_1/2.py") == "/tmp/ipykernel_1/2.py"
 
 
 def test_it_is_a_public_name_that_is_imported_late() -> None:

@@ -20,7 +20,8 @@ import multigrad as mg
 from multigrad import observe
 from multigrad.autograd import profiler
 from multigrad.autograd.profiler import profile, record_function
-from multigrad.engine import element, fast, graph
+from multigrad.core import element, graph
+from multigrad.dispatch import fast
 
 
 def leaf(backend, *values):

@@ -12,7 +12,7 @@ import pytest
 import multigrad as mg
 from multigrad import observe
 from multigrad.autograd import graph
-from multigrad.tools.graphs import noting
+from multigrad.tools.graphs import provenance
 
 
 def leaf():
@@ -20,12 +20,12 @@ def leaf():
 
 
 def labels(t):
-    note = noting.note_of(t.grad_fn)
+    note = provenance.note_of(t.grad_fn)
     return [] if note is None else [name for name, _ in note.labels]
 
 
 def numbers(*results):
-    return {noting.note_of(t.grad_fn).labels for t in results}
+    return {provenance.note_of(t.grad_fn).labels for t in results}
 
 
 @pytest.fixture(autouse=True)
@@ -208,5 +208,5 @@ def test_lines_in_coroutines_and_generators():
         (next(steps()), "steps"),
         (function(), "function"),
     ):
-        note = noting.note_of(t.grad_fn)
+        note = provenance.note_of(t.grad_fn)
         assert note is not None and note.site is not None and note.site.function.endswith(name)

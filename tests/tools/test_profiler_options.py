@@ -39,9 +39,9 @@ class TestOptions:
             mg.sum(y).backward()
         stack = event(prof, "multiply").stack
         assert stack[0].startswith(__file__) and stack[0].endswith(": here")
-        assert stack[1].endswith(": test_lines_of_the_program") and not any(
-            "multigrad/engine" in line for line in stack
-        )
+        assert stack[1].endswith(": test_lines_of_the_program")
+        rooms = ("core", "dispatch", "memory", "backward")
+        assert not any(f"multigrad/{room}/" in line for line in stack for room in rooms)
         assert event(prof, "MultiplyBackward").stack == stack  # of the operation that made it
         table = prof.key_averages(group_by_stack_n=2).table(max_src_column_width=40)
         assert "Source Location" in table and ": here" in table and "..." in table
@@ -83,7 +83,7 @@ class TestOptions:
             z += 1.0
         gc.collect()
         at_the_end = prof.memory_timeline()[-1][1]
-        peak = max(host for _, host, _ in prof.memory_timeline())
+        peak = max(library for _, library, _ in prof.memory_timeline())
         # an immutable library makes a new array for `z += 1`
         assert at_the_end == 8000 and peak in (16000, 24000)
         assert f"Memory: 7.81 KB at the end, {peak / 1024:.2f} KB at the peak" in prof.table()
@@ -111,7 +111,7 @@ class TestOptions:
             mg.sum(mg.exp(x)).backward()
         line = prof.memory_timeline()
         # the gradient is left
-        assert line[-1][1] == 8000 and max(host for _, host, _ in line) >= 16000
+        assert line[-1][1] == 8000 and max(library for _, library, _ in line) >= 16000
         assert event(prof, "ExpBackward").cpu_memory_usage >= 8000
 
     def test_flops_of_nodes(self, backend, xp):  # F207

@@ -94,7 +94,7 @@ def test_a_trace(backend, tmp_path):  # F214
     trace = exported(prof, tmp_path, metadata={"run": 7})
     assert check(trace) == [("multiply", "MultiplyBackward"), ("sum", "SumBackward")]
     assert trace["run"] == 7 and trace["schemaVersion"] == 1 and trace["displayTimeUnit"] == "ms"
-    assert {"deviceProperties", "trace_id", "host_name", "traceName"} <= set(trace)
+    assert {"deviceProperties", "trace_id", "library_name", "traceName"} <= set(trace)
     calls = {e["name"]: e for e in calls_of(trace)}
     assert calls["forward"]["cat"] == "user_annotation" and calls["multiply"]["cat"] == "cpu_op"
     arguments = calls["multiply"]["args"]
@@ -107,7 +107,7 @@ def test_a_trace(backend, tmp_path):  # F214
     assert arguments["Sequence number"] == calls["MultiplyBackward"]["args"]["Sequence number"]
     assert calls["MultiplyBackward"]["args"]["Fwd thread id"] == threading.get_ident()
     counters = [e for e in trace["traceEvents"] if e["ph"] == "C"]
-    assert counters and counters[0]["args"] == {"host bytes": 16, "device bytes": 0}
+    assert counters and counters[0]["args"] == {"library bytes": 16, "device bytes": 0}
 
 
 def test_arrows_of_a_graph_that_is_used_twice(tmp_path):

@@ -7,10 +7,10 @@ from operator import index
 from typing import Any
 
 from ... import observe, tree
-from ...engine.convert import default_host
-from ...engine.element import SCALARS, Host, common_host, is_array, mixed
-from ...engine.level import Layer
-from ...engine.tensor import Tensor, element_of, strip
+from ...core.element import SCALARS, Library, common_library, is_array, mixed
+from ...core.level import Layer
+from ...core.tensor import Tensor, element_of, strip
+from ...dispatch.creation import default_library
 from ...layers.transforming import as_tensor
 
 
@@ -43,28 +43,28 @@ class Arguments:
                 )
 
 
-def host_of(name: str, *groups: Sequence[Any]) -> Host:
+def library_of(name: str, *groups: Sequence[Any]) -> Library:
     """The library of all arrays among these, that of the default backend if there is none.
 
     Raises where there are two.
     """
-    return host_in(name, *groups) or default_host()
+    return library_in(name, *groups) or default_library()
 
 
-def host_in(name: str, *groups: Sequence[Any]) -> Host | None:
+def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
     """The library of all arrays among these, None if there is none. Raises where there are two."""
     raw = [x for group in groups for x in group if is_array(x)]
     layers = [x for x in raw if isinstance(x, Layer)]
-    host = common_host(name, [x for x in raw if not isinstance(x, Layer)])
+    library = common_library(name, [x for x in raw if not isinstance(x, Layer)])
     for x in layers:
-        own = element_of(x).host
-        if host is not None and own is not host:
-            raise mixed(name, host, own)
-        host = own
-    return host
+        own = element_of(x).library
+        if library is not None and own is not library:
+            raise mixed(name, library, own)
+        library = own
+    return library
 
 
-def numbers_as_arrays(given: Arguments, results: Sequence[Any], host: Host) -> None:
+def numbers_as_arrays(given: Arguments, results: Sequence[Any], library: Library) -> None:
     """Let each Python scalar among the leaves be a 0-d array: of the dtype that the body returns in
     its place, as promotion would have it.
     """
@@ -75,9 +75,9 @@ def numbers_as_arrays(given: Arguments, results: Sequence[Any], host: Host) -> N
             if type(y) in SCALARS and type(y) is not type(x):
                 x = type(x + y)(x)  # an int beside a float
             given.leaves[i] = (
-                host.xp.asarray(x)
+                library.xp.asarray(x)
                 if like is None or not goes_to(x, like)
-                else host.xp.asarray(x, dtype=like.dtype)
+                else library.xp.asarray(x, dtype=like.dtype)
             )
 
 
@@ -97,13 +97,13 @@ def with_arrays(values: Sequence[Any]) -> list[Any]:
     others, else of the library's own.
     """
     arrays = [x for x in values if is_array(x)]
-    host = host_of("scan", arrays)
+    library = library_of("scan", arrays)
 
     def made(x: Any) -> Any:
-        return host.xp.asarray(
+        return library.xp.asarray(
             x,
             dtype=next(
-                (y.dtype for y in arrays if host.xp.isdtype(y.dtype, _KINDS[type(x)])), None
+                (y.dtype for y in arrays if library.xp.isdtype(y.dtype, _KINDS[type(x)])), None
             ),
         )
 
@@ -134,7 +134,7 @@ def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
         if type(x) in SCALARS:
             continue  # an array in its place is made when it is known what the body returns
         if type(y) in SCALARS and not tuple(x.shape) and goes_to(y, element_of(x)):
-            found[i] = element_of(x).host.xp.asarray(y, dtype=x.dtype)
+            found[i] = element_of(x).library.xp.asarray(y, dtype=x.dtype)
         elif not is_array(y):
             raise TypeError(
                 f"{problem}: the leaf{given.at(i)} is a {type(y).__name__}, but was given as an "

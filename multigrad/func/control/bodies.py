@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ...engine.element import is_array
-from ...engine.gradients import check_gradient
-from ...engine.level import Layer, Run, Switch, outside
-from ...engine.tensor import element_of, stopped
+from ...backward.gradients import check_gradient
+from ...core.element import is_array
+from ...core.level import Layer, Run, Switch, outside
+from ...core.tensor import element_of, stopped
 from ...layers import transforming
 from ...layers.batched import batch
 from ...layers.batched import repeated as same_for_all
@@ -67,15 +67,15 @@ def floating(x: Any) -> bool:
 
 def zeros(x: Any) -> Any:
     """A derivative with respect to `x` that is zero, and a constant of every level."""
-    host = element_of(x).host
+    library = element_of(x).library
     with outside():
-        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(stopped(x))
+        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(stopped(x))
 
 
 def namespace(*arrays: Any) -> Any:
     """The namespace that computes with these."""
-    host = element_of(arrays[0]).host
-    return host.bound if any(isinstance(x, Layer) for x in arrays) else host.xp
+    library = element_of(arrays[0]).library
+    return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp
 
 
 def added(x: Any, y: Any) -> Any:

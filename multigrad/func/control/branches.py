@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import observe, tree
+from ...core.element import SCALARS, Library, is_array
+from ...core.level import Layer
+from ...core.tensor import element_of
 from ...custom.definition import Applied, new_ctx_class
 from ...custom.function import Application
-from ...engine.element import SCALARS, Host, is_array
-from ...engine.level import Layer
-from ...engine.tensor import element_of
 from ...layers.batched import Batched
 from ...layers.constants import Constants
 from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import Args, R
-from .arguments import Arguments, finished, form, goes_to, host_of
+from .arguments import Arguments, finished, form, goes_to, library_of
 from .bodies import (
     Body,
     Pulled,
@@ -140,23 +140,23 @@ def _chosen(
         at = index if type(index) is int else bool(index) if element_of(index).bool else int(index)
         output = functions[min(max(at, 0), len(functions) - 1)](*given)
     else:
-        host = host_of(name, [index], leaves)
+        library = library_of(name, [index], leaves)
         args = Arguments(operands)
         traced = [
             Traced(f"{what} of {name}", function, args.structure)
             for what, function in zip(names, functions, strict=True)
         ]
-        control = host.backend.kernel("control")(host.xp, ())
+        control = library.backend.kernel("control")(library.xp, ())
         output = (
-            _selected(host, index, traced, args, name)
+            _selected(library, index, traced, args, name)
             if differs(index) or control is None
-            else _staged(host, index, traced, args, name)
+            else _staged(library, index, traced, args, name)
         )
     return tree.replaced(finished(raw), output)
 
 
 def _same(
-    outputs: Sequence[Any], traced: Sequence[Traced], name: str, host: Host
+    outputs: Sequence[Any], traced: Sequence[Traced], name: str, library: Library
 ) -> tuple[tree.Structure, list[list[Any]]]:
     """The leaves of what several functions returned, which must be alike."""
     first = Arguments(outputs[0])
@@ -176,7 +176,7 @@ def _same(
     found = [
         list(row)
         for row in zip(
-            *[_as_arrays(column, host) for column in zip(*rows, strict=True)], strict=True
+            *[_as_arrays(column, library) for column in zip(*rows, strict=True)], strict=True
         )
     ] or rows
     for leaves, function in zip(found, traced, strict=True):
@@ -195,41 +195,45 @@ def _differs(name: str, function: Traced, first: Traced) -> str:
     )
 
 
-def _as_arrays(column: Sequence[Any], host: Host) -> list[Any]:
+def _as_arrays(column: Sequence[Any], library: Library) -> list[Any]:
     """What several functions return at one place, with arrays for numbers: where they can be, of
     the dtype of the others.
     """
     numbers = [x for x in column if type(x) in SCALARS]
     like = next((x for x in column if is_array(x)), None)
     if like is None:
-        like = host.xp.asarray(sum(numbers) if bool not in map(type, numbers) else numbers[0])
+        like = library.xp.asarray(sum(numbers) if bool not in map(type, numbers) else numbers[0])
 
     def made(x: Any) -> Any:
         return (
-            host.xp.asarray(x, dtype=like.dtype)
+            library.xp.asarray(x, dtype=like.dtype)
             if goes_to(x, element_of(like))
-            else host.xp.asarray(x)
+            else library.xp.asarray(x)
         )
 
     return [made(x) if type(x) in SCALARS else x for x in column]
 
 
-def _selected(host: Host, index: Any, traced: list[Traced], args: Arguments, name: str) -> Any:
+def _selected(
+    library: Library, index: Any, traced: list[Traced], args: Arguments, name: str
+) -> Any:
     """Of all functions what is theirs."""
-    structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, host)
+    structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, library)
     chosen = found[0] if not element_of(index).bool else None
     if chosen is None:
         return tree.built(
-            structure, [host.bound.where(index, x, y) for y, x in zip(*found, strict=True)]
+            structure, [library.bound.where(index, x, y) for y, x in zip(*found, strict=True)]
         )
     for i, leaves in enumerate(found[1:], 1):
-        chosen = [host.bound.where(index >= i, x, y) for x, y in zip(leaves, chosen, strict=True)]
+        chosen = [
+            library.bound.where(index >= i, x, y) for x, y in zip(leaves, chosen, strict=True)
+        ]
     return tree.built(structure, chosen)
 
 
-def _staged(host: Host, index: Any, traced: list[Traced], args: Arguments, name: str) -> Any:
+def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments, name: str) -> Any:
     """The library's own choice. Leaves of the operands that are no arrays are the same for all."""
-    structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, host)
+    structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, library)
     places = [i for i, x in enumerate(args.leaves) if is_array(x)]
 
     def body_of(function: Traced, number: int) -> Body:
@@ -241,7 +245,7 @@ def _staged(host: Host, index: Any, traced: list[Traced], args: Arguments, name:
             output = function(consts[start : start + len(function.consts)], leaves)
             outs = zip(tree.leaves(output), found[0], strict=True)
             return [
-                host.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x
+                library.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x
                 for x, like in outs
             ]
 

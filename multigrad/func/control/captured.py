@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ... import observe, tree
-from ...engine.element import SCALARS, is_array
-from ...engine.level import Guest, Layer, Several, Switch, own_switch, running
-from ...engine.tensor import Tensor, strip, wrap_in
+from ...core.element import SCALARS, is_array
+from ...core.level import Guest, Layer, Several, Switch, own_switch, running
+from ...core.tensor import Tensor, strip, wrap_in
 from ...errors import GradientError
 from ...observe import Call, Observer
 from .arguments import with_arrays

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.computed import mark
+from ...core.level import BASE, Layer, Switch, innermost
+from ...core.tensor import Tensor, strip, wrap, wrap_at
 from ...custom.definition import Definition
 from ...custom.function import Application, apply_function
 from ...custom.kept import lowered
-from ...engine.computed import mark
-from ...engine.dispatch import recording_at
-from ...engine.level import BASE, Layer, Switch, innermost
-from ...engine.tensor import Tensor, strip, wrap, wrap_at
+from ...dispatch.general import recording_at
 from ...layers.batched import Batched, batch
 from ...layers.dual import Dual
 

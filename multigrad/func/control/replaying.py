@@ -22,9 +22,9 @@ from ... import observe
 from ...compiling.checks import HiddenStateError, same_arrays
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
-from ...engine.element import Host, is_array
-from ...engine.level import Layer, innermost
-from ...engine.tensor import strip
+from ...core.element import Library, is_array
+from ...core.level import Layer, innermost
+from ...core.tensor import strip
 from ...program import Call, Missed, Program, Torn, Write
 from .arguments import form
 from .bodies import Body
@@ -41,9 +41,9 @@ MOST = 8
 """How many programs a body may have: one for each way through it."""
 
 
-def records(host: Host, steps: int) -> bool:
+def records(library: Library, steps: int) -> bool:
     """Whether a body is worth recording for that many steps, and nothing looks on."""
-    return steps >= FEWEST and not observe.watching() and not host.backend.capabilities.lazy
+    return steps >= FEWEST and not observe.watching() and not library.backend.capabilities.lazy
 
 
 class Stepper:
@@ -55,9 +55,9 @@ class Stepper:
     """
 
     def __init__(
-        self, body: Body, host: Host, sums: int, recording: bool, doubted: bool = False
+        self, body: Body, library: Library, sums: int, recording: bool, doubted: bool = False
     ) -> None:
-        self.body, self.host, self.sums, self.doubted = body, host, sums, doubted
+        self.body, self.library, self.sums, self.doubted = body, library, sums, doubted
         self.recording = recording
         self.checks = True
         self.variants: list[_Variant] = []
@@ -68,7 +68,7 @@ class Stepper:
     def plain(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The body itself."""
         return [
-            strip(x) if is_array(x) else self.host.xp.asarray(x) for x in self.body(consts, args)
+            strip(x) if is_array(x) else self.library.xp.asarray(x) for x in self.body(consts, args)
         ]
 
     def twice(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -116,7 +116,7 @@ class Stepper:
         for variant in self.variants if self.recording else ():
             if self.checks:
                 expected = self.plain(consts, args)
-                before = [self.host.xp.asarray(x, copy=True) for x in self._totals(targets)]
+                before = [self.library.xp.asarray(x, copy=True) for x in self._totals(targets)]
             try:
                 variant(given, targets)
             except Missed:
@@ -146,12 +146,14 @@ class Stepper:
 
     def store(self, targets: Sequence[Any], outs: Sequence[Any]) -> None:
         """Write results to where they are to be, and add those that are summed up."""
-        host, n = self.host, len(targets) - self.sums
-        outs = [host.xp.asarray(x, copy=True) if any(x is y for y in targets) else x for x in outs]
+        library, n = self.library, len(targets) - self.sums
+        outs = [
+            library.xp.asarray(x, copy=True) if any(x is y for y in targets) else x for x in outs
+        ]
         for i, (target, x) in enumerate(zip(targets, outs, strict=True)):
             if tuple(target.shape) != tuple(x.shape) or target.dtype != x.dtype:
                 raise other_form(x, target)
-            host.write(host.xp, target, x if i < n else target + x)
+            library.write(library.xp, target, x if i < n else target + x)
 
     # Programs
 
@@ -163,7 +165,7 @@ class Stepper:
 
     def _check(self, outs: Sequence[Any], expected: Sequence[Any]) -> None:
         self.checks = False
-        if not layered(outs, expected) and not alike(outs, expected, self.host):
+        if not layered(outs, expected) and not alike(outs, expected, self.library):
             raise HiddenStateError(
                 "the body of a loop has returned something else for the same arguments when it "
                 "was called again. So it depends on hidden state, something besides its "
@@ -206,8 +208,8 @@ class _Variant:
     run: Callable[..., Any]
 
     def __init__(self, stepper: Stepper, consts: Sequence[Any], args: Sequence[Any]) -> None:
-        self.host = stepper.host
-        self.recording = Recording(stepper.host)
+        self.library = stepper.library
+        self.recording = Recording(stepper.library)
         self.numbers: list[int] = []
         self.values: list[Any] = []
         self.steadily: Callable[..., Any] | None = None
@@ -224,9 +226,9 @@ class _Variant:
         given = [self.recording.argument(x) for x in (*consts, *args)]
         self.inputs = {x.number: i for i, x in enumerate(given)}
         for x in body(given[:n], given[n:]):
-            x = strip(self.recording._peeled(x)) if is_array(x) else self.host.xp.asarray(x)
+            x = strip(self.recording._peeled(x)) if is_array(x) else self.library.xp.asarray(x)
             self.numbers.append(
-                x.number if isinstance(x, Recorded) else self.recording.constant(x, self.host)
+                x.number if isinstance(x, Recorded) else self.recording.constant(x, self.library)
             )
             self.values.append(innermost(x))
 
@@ -253,13 +255,13 @@ class _Variant:
                 writes.append(Write(to.number, n))
         program = recording.finished_program(outputs, writes)
         recording.forget()
-        self.run = _compiled(self.host, program)
+        self.run = _compiled(self.library, program)
         self.plain = [i for i, _ in self.places] == list(range(len(outputs)))
         self.values = []
 
     def _added(self, total: Any, number: int, x: Any) -> int:
         """Record the sum of a total and a result. Returns its number."""
-        number = (total + self.recording.layer(x, number, self.host)).number
+        number = (total + self.recording.layer(x, number, self.library)).number
         return number
 
     def steady(self, given: Sequence[Any], targets: Sequence[Any]) -> Callable[..., Any] | None:
@@ -282,18 +284,18 @@ _made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
 _making = threading.Lock()
 
 
-def _compiled(host: Host, program: Program) -> Callable[..., Any]:
+def _compiled(library: Library, program: Program) -> Callable[..., Any]:
     """What runs a program: the same function as for an earlier one that is equal.
 
     The body of a training step is recorded again at each step.
     """
-    key = _key(host, program)
+    key = _key(library, program)
     with _making:
         found = None if key is None else _made.get(key)
         if found is not None:
             _made.move_to_end(key)
             return found
-    made: Callable[..., Any] = host.backend.kernel("compile")(host.xp, program, arena=ARENA)
+    made: Callable[..., Any] = library.backend.kernel("compile")(library.xp, program, arena=ARENA)
     if key is not None:
         with _making:
             _made[key] = made
@@ -302,13 +304,13 @@ def _compiled(host: Host, program: Program) -> Callable[..., Any]:
     return made
 
 
-def _key(host: Host, program: Program) -> Any:
+def _key(library: Library, program: Program) -> Any:
     """What is the same of equal programs: operations, arguments, forms and constants.
 
     None where constants are large.
     """
-    numpy = host.backend.kernel("to_numpy")
-    constants = [(n, numpy(host.xp, x)) for n, x in program.constants.items()]
+    numpy = library.backend.kernel("to_numpy")
+    constants = [(n, numpy(library.xp, x)) for n, x in program.constants.items()]
     if sum(x.nbytes for _, x in constants) > LARGE or any(
         x.dtype.kind == "O" for _, x in constants
     ):
@@ -323,7 +325,7 @@ def _key(host: Host, program: Program) -> Any:
     forms = {id(spec): spec for spec in program.specs.values()}  # few, and many values of each
     shown = {i: repr(spec) for i, spec in forms.items()}
     specs = tuple([(n, shown[id(spec)]) for n, spec in program.specs.items()])
-    return host, steps, specs, values, program.inputs, program.outputs
+    return library, steps, specs, values, program.inputs, program.outputs
 
 
 def layered(*groups: Sequence[Any]) -> bool:
@@ -331,17 +333,19 @@ def layered(*groups: Sequence[Any]) -> bool:
     return any(isinstance(x, Layer) for group in groups for x in group)
 
 
-def alike(xs: Sequence[Any], ys: Sequence[Any], host: Host) -> bool:
+def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
     """Whether raw arrays have the same values, but for rounding, as far as these are known; those
     of another form have not.
     """
     if (
-        host.backend.capabilities.lazy
-        or host.backend.kernel("control")(host.xp, (*xs, *ys)) is not None
+        library.backend.capabilities.lazy
+        or library.backend.kernel("control")(library.xp, (*xs, *ys)) is not None
     ):
         return True
     return all(
-        tuple(x.shape) == tuple(y.shape) and x.dtype == y.dtype and same_arrays(x, y, host, False)
+        tuple(x.shape) == tuple(y.shape)
+        and x.dtype == y.dtype
+        and same_arrays(x, y, library, False)
         for x, y in zip(xs, ys, strict=True)
     )
 

@@ -6,12 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 from ... import tree
-from ...engine.element import SCALARS, Host, is_array
-from ...engine.level import Layer, innermost
+from ...core.element import SCALARS, Library, is_array
+from ...core.level import Layer, innermost
 from ...layers.transforming import as_tensor
 from ...tracebacks import entry
 from ..variables import State, Xs, Y
-from .arguments import Arguments, as_index, finished, fitted, host_in, host_of, numbers_as_arrays
+from .arguments import (
+    Arguments,
+    as_index,
+    finished,
+    fitted,
+    library_in,
+    library_of,
+    numbers_as_arrays,
+)
 from .bodies import first
 from .captured import Late, Traced
 from .checkpoints import Checkpoint, checked
@@ -111,21 +119,21 @@ def looped(
     given.check_arrays(f"{words.name}: {words.carry}", True)
     over.check_arrays(f"{words.name}: xs", False)
     n = _length(over, length)
-    host = host_in(words.name, given.leaves, over.leaves)
+    library = library_in(words.name, given.leaves, over.leaves)
     raw = not any(isinstance(x, Layer) for x in (*given.leaves, *over.leaves))
     body_of = _Body(words, body, given, over)
     outs = body_of.traced.discover([*given.leaves, *first(over.leaves, n)])
     results = body_of.leaves(outs)
-    host = body_of.host = host or host_of(words.name, results)
-    numbers_as_arrays(given, results, host)
+    library = body_of.library = library or library_of(words.name, results)
+    numbers_as_arrays(given, results, library)
     count = len(given.leaves)
     if (
         checkpoint is None
         and n
         and any(map(recorded, (*body_of.traced.consts, *given.leaves, *over.leaves)))
-        and not _traced(host, given, over)
+        and not _traced(library, given, over)
     ):
-        return _step_by_step(body_of, given, over, range(n)[::-1] if reverse else range(n), host)
+        return _step_by_step(body_of, given, over, range(n)[::-1] if reverse else range(n), library)
     while True:
         traced = body_of.traced
         rule = Scan(
@@ -147,14 +155,14 @@ def looped(
     )
 
 
-def _traced(host: Host, *groups: Arguments) -> bool:
+def _traced(library: Library, *groups: Arguments) -> bool:
     """Whether the library traces the program."""
     arrays = [innermost(x) for group in groups for x in group.leaves]
-    return host.backend.kernel("control")(host.xp, arrays) is not None
+    return library.backend.kernel("control")(library.xp, arrays) is not None
 
 
 def _step_by_step(
-    body: _Body, given: Arguments, over: Arguments, order: range, host: Host
+    body: _Body, given: Arguments, over: Arguments, order: range, library: Library
 ) -> tuple[Any, Any]:
     """The loop as Python's own, which records what each step computes."""
     carry: list[Any] = list(map(as_tensor, given.leaves))
@@ -165,7 +173,7 @@ def _step_by_step(
         carry, parts[i] = list(map(as_tensor, outs[: len(carry)])), outs[len(carry) :]
     finish = finished(not any(isinstance(x, Layer) for x in (*given.leaves, *over.leaves)))
     ys = [
-        host.bound.stack(list(column))
+        library.bound.stack(list(column))
         for column in zip(*(parts[i] for i in sorted(parts)), strict=True)
     ]
     return tree.built(given.structure, map(finish, carry)), tree.built(
@@ -181,7 +189,7 @@ class _Body:
                               call them
     """
 
-    host: Host
+    library: Library
     structure: tree.Structure
 
     def __init__(
@@ -228,7 +236,9 @@ class _Body:
 
     def arrays(self, output: Any) -> list[Any]:
         """The same, with arrays for numbers."""
-        return [self.host.xp.asarray(x) if type(x) in SCALARS else x for x in self.leaves(output)]
+        return [
+            self.library.xp.asarray(x) if type(x) in SCALARS else x for x in self.leaves(output)
+        ]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         return self.arrays(self.traced(consts, args))

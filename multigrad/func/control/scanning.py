@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...core.level import innermost
+from ...core.tensor import Tensor, element_of, strip
 from ...custom.definition import Applied, new_ctx_class
 from ...custom.function import Application
-from ...engine.level import innermost
-from ...engine.tensor import Tensor, element_of, strip
 from ...errors import GradientError
 from ...layers.batched import Batched
 from ...layers.dual import Dual
@@ -423,7 +423,7 @@ class _Back:
             return
         at = self.of.kept_at(number)
         for x, kept in zip(outs, still(self.kept), strict=False):
-            if not alike([innermost(x)], [innermost(kept[at, ...])], element_of(x).host):
+            if not alike([innermost(x)], [innermost(kept[at, ...])], element_of(x).library):
                 raise GradientError(
                     "scan: the body computes something else in the backward pass than when the "
                     "loop ran, for the same arguments: it uses something that has changed "
@@ -535,12 +535,12 @@ class _Back:
 
         scan = self.of
         consts, xs, kept = ([_value(x) for x in part] for part in (self.consts, self.xs, self.kept))
-        host = element_of(kept[0]).host if kept else None
+        library = element_of(kept[0]).library if kept else None
         if (
-            host is None
+            library is None
             or layered(consts, xs, kept)
-            or not host.mutable
-            or not records(host, scan.length)
+            or not library.mutable
+            or not records(library, scan.length)
         ):
             return []
         last = scan.length - 1

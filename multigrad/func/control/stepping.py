@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...engine.convert import default_host
-from ...engine.element import Host
-from ...engine.gradients import owned
-from ...engine.level import Layer
-from ...engine.tensor import element_of
+from ...backward.gradients import owned
+from ...core.element import Library
+from ...core.level import Layer
+from ...core.tensor import element_of
+from ...dispatch.creation import default_library
 from .bodies import added
 from .replaying import FEWEST, Stepper, layered, other_form, records
 
 
-def host_of_all(*groups: Sequence[Any]) -> Host:
+def library_of_all(*groups: Sequence[Any]) -> Library:
     """The library of these arrays."""
-    return next((element_of(x).host for group in groups for x in group), None) or default_host()
+    return (
+        next((element_of(x).library for group in groups for x in group), None) or default_library()
+    )
 
 
 def scan(
@@ -29,28 +31,32 @@ def scan(
     that is given.
     """
     n, length = rule.counts, rule.length
-    host = host_of_all(consts, carry, xs)
+    library = library_of_all(consts, carry, xs)
     around = layered(consts, carry, xs)
-    called = Stepper(rule.body, host, n.sums, records(host, length) and not around, rule.doubted)
+    called = Stepper(
+        rule.body, library, n.sums, records(library, length) and not around, rule.doubted
+    )
     if not length:
-        return _no_steps(host, called, n, consts, carry, xs, kept)
-    control = None if around else host.backend.kernel("control")(host.xp, (*consts, *carry, *xs))
+        return _no_steps(library, called, n, consts, carry, xs, kept)
+    control = (
+        None if around else library.backend.kernel("control")(library.xp, (*consts, *carry, *xs))
+    )
     if control is not None:
-        return _staged(control, rule, called, host, consts, carry, xs, kept)
+        return _staged(control, rule, called, library, consts, carry, xs, kept)
     if (
-        host.mutable
-        and not host.backend.capabilities.lazy
+        library.mutable
+        and not library.backend.capabilities.lazy
         and not around
-        and _views(host, xs, carry)
+        and _views(library, xs, carry)
     ):
-        return _in_place(rule, called, host, consts, carry, xs, kept)
-    return _anew(rule, called, host, consts, carry, xs, kept, around)
+        return _in_place(rule, called, library, consts, carry, xs, kept)
+    return _anew(rule, called, library, consts, carry, xs, kept, around)
 
 
 def _in_place(
     rule: Any,
     called: Stepper,
-    host: Host,
+    library: Library,
     consts: list[Any],
     carry: list[Any],
     xs: list[Any],
@@ -63,21 +69,21 @@ def _in_place(
     """
     n, length = rule.counts, rule.length
     every = kept is not None and len(kept) == length
-    stacks = [_room(host, x, (len(kept),)) for x in carry] if kept is not None else []
-    ends = [_room(host, x, ()) for x in carry]
-    spare = [] if every else [_room(host, x, ()) for x in carry]
+    stacks = [_room(library, x, (len(kept),)) for x in carry] if kept is not None else []
+    ends = [_room(library, x, ()) for x in carry]
+    spare = [] if every else [_room(library, x, ()) for x in carry]
     numbers = kept or ()
     places = range(length)[::-1] if rule.reverse else range(length)
     # so that the last of them is in `ends`
     now = [stack[places[0], ...] for stack in stacks] if every else spare if length % 2 else ends
     for place, x in zip(now, carry, strict=True):
-        host.write(host.xp, place, x)
+        library.write(library.xp, place, x)
     ys: list[Any] = []
     sums: list[Any] = []
     for number, at in enumerate(places):
         if not every and number in numbers:
             for stack, x in zip(stacks, now, strict=True):
-                host.write(host.xp, stack[rule.kept_at(number), ...], x)
+                library.write(library.xp, stack[rule.kept_at(number), ...], x)
         args = [*now, *[x[at, ...] for x in xs]]
         if every:
             after = (
@@ -91,8 +97,8 @@ def _in_place(
             called.into([*after, *[y[at, ...] for y in ys], *sums], consts, args)
         else:
             outs = called.recorded(consts, args)
-            ys = [_room(host, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
-            sums = [host.xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
+            ys = [_room(library, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
+            sums = [library.xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
             targets = [*after, *[y[at, ...] for y in ys], *sums]
             called.store(targets, outs)
             called.bind(targets)
@@ -101,21 +107,21 @@ def _in_place(
     return [*ends, *ys, *sums, *stacks]
 
 
-def _views(host: Host, xs: list[Any], carry: list[Any]) -> bool:
+def _views(library: Library, xs: list[Any], carry: list[Any]) -> bool:
     """Whether a part of an array is known to be written by what is written to it."""
-    x = _room(host, (*carry, *xs, None)[0], (2,)) if carry or xs else host.xp.empty((2,))
-    return bool(host.shared(host.xp, x[0, ...], x))
+    x = _room(library, (*carry, *xs, None)[0], (2,)) if carry or xs else library.xp.empty((2,))
+    return bool(library.shares_memory(library.xp, x[0, ...], x))
 
 
-def _room(host: Host, x: Any, axes: tuple[int, ...]) -> Any:
+def _room(library: Library, x: Any, axes: tuple[int, ...]) -> Any:
     """Room for arrays such as `x`."""
-    return host.xp.empty((*axes, *x.shape), dtype=x.dtype, device=host.device(host.xp, x))
+    return library.xp.empty((*axes, *x.shape), dtype=x.dtype, device=library.device(library.xp, x))
 
 
 def _anew(
     rule: Any,
     called: Stepper,
-    host: Host,
+    library: Library,
     consts: list[Any],
     carry: list[Any],
     xs: list[Any],
@@ -137,9 +143,9 @@ def _anew(
             outs = called(consts, args)
         else:
             outs = called.recorded(consts, args)
-            control = None if around else host.backend.kernel("control")(host.xp, outs)
+            control = None if around else library.backend.kernel("control")(library.xp, outs)
             if control is not None:  # the body captures what the library traces
-                return _staged(control, rule, called, host, consts, carry, xs, kept)
+                return _staged(control, rule, called, library, consts, carry, xs, kept)
             called.bind(None)
         carry, y, terms = outs[: n.carry], outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
         ys.append((at, y))
@@ -147,13 +153,13 @@ def _anew(
     del args, outs, y
     return [
         *_own(carry),
-        *_stacked(host, ys),
+        *_stacked(library, ys),
         *sums,
-        *(_stacked(host, stacks) if kept is not None else []),
+        *(_stacked(library, stacks) if kept is not None else []),
     ]
 
 
-def _stacked(host: Host, parts: list[tuple[int, list[Any]]]) -> list[Any]:
+def _stacked(library: Library, parts: list[tuple[int, list[Any]]]) -> list[Any]:
     """The columns of lists that come by number, as arrays with an axis for them in front.
 
     Raises TypeError where one is of several forms.
@@ -166,7 +172,7 @@ def _stacked(host: Host, parts: list[tuple[int, list[Any]]]) -> list[Any]:
             if tuple(x.shape) != tuple(column[0].shape) or x.dtype != column[0].dtype:
                 raise other_form(x, column[0])
         found.append(
-            (host.bound if any(isinstance(x, Layer) for x in column) else host.xp).stack(
+            (library.bound if any(isinstance(x, Layer) for x in column) else library.xp).stack(
                 list(column)
             )
         )
@@ -180,7 +186,7 @@ def _own(values: list[Any]) -> list[Any]:
 
 
 def _no_steps(
-    host: Host,
+    library: Library,
     called: Stepper,
     n: Any,
     consts: list[Any],
@@ -189,7 +195,7 @@ def _no_steps(
     kept: Sequence[int] | None,
 ) -> list[Any]:
     """A scan without steps: the body is called once on zeros, to see what its results are like."""
-    xp = host.xp
+    xp = library.xp
     outs = called.plain(
         consts, [*carry, *[xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]]
     )
@@ -203,14 +209,14 @@ def _staged(
     control: Any,
     rule: Any,
     called: Stepper,
-    host: Host,
+    library: Library,
     consts: list[Any],
     carry: list[Any],
     xs: list[Any],
     kept: Sequence[int] | None,
 ) -> list[Any]:
     """The library's own scan, one between each two carries that are kept."""
-    n, length, xp = rule.counts, rule.length, host.xp
+    n, length, xp = rule.counts, rule.length, library.xp
     each = kept is not None and len(kept) == length
     outs = called.plain(consts, [*carry, *[x[rule.place(0), ...] for x in xs]])
     sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
@@ -245,15 +251,15 @@ def _staged(
 
 def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
     """The carry when the condition holds no more."""
-    host = host_of_all(consts, carry)
+    library = library_of_all(consts, carry)
     around = layered(consts, carry)
     holds, called = (
-        Stepper(body, host, 0, records(host, FEWEST) and not around)
+        Stepper(body, library, 0, records(library, FEWEST) and not around)
         for body in (rule.condition, rule.body)
     )
 
     def traced(values: Sequence[Any]) -> Any:
-        return None if around else host.backend.kernel("control")(host.xp, values)
+        return None if around else library.backend.kernel("control")(library.xp, values)
 
     control = traced((*consts, *carry))
     steps = 0
@@ -278,12 +284,12 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
 
 def switch(rule: Any, index: Any, consts: list[Any], args: list[Any]) -> list[Any]:
     """What the body of that index returns."""
-    host = host_of_all(consts, args, [index])
-    control = host.backend.kernel("control")(host.xp, (index, *consts, *args))
-    xp, n = host.xp, len(rule.bodies)
+    library = library_of_all(consts, args, [index])
+    control = library.backend.kernel("control")(library.xp, (index, *consts, *args))
+    xp, n = library.xp, len(rule.bodies)
     number = xp.astype(index, xp.asarray(0).dtype)
     number = xp.minimum(xp.maximum(number, xp.zeros_like(number)), xp.full_like(number, n - 1))
-    branches = [Stepper(body, host, 0, False) for body in rule.bodies]
+    branches = [Stepper(body, library, 0, False) for body in rule.bodies]
     return list(
         control.switch(
             number,

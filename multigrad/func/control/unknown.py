@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ... import observe
-from ...engine.element import is_array
-from ...engine.level import Layer, innermost
-from ...engine.tensor import element_of
+from ...core.element import is_array
+from ...core.level import Layer, innermost
+from ...core.tensor import element_of
 from ...layers.batched import Batched
 from .arguments import form
 
@@ -30,9 +30,10 @@ def known(x: Any) -> bool:
     if differs(x):
         return False
     at = innermost(x)
-    host = element_of(at).host
+    library = element_of(at).library
     return (
-        host.backend.kernel("truth")(host.xp, at if element_of(at).bool else at == at) is not None
+        library.backend.kernel("concrete_bool")(library.xp, at if element_of(at).bool else at == at)
+        is not None
     )
 
 

@@ -9,17 +9,17 @@ from functools import partial
 from typing import Any
 
 from ... import tree
+from ...core.element import Library, is_array
+from ...core.level import Layer
+from ...core.tensor import element_of
 from ...custom.definition import Applied, new_ctx_class
 from ...custom.function import Application
-from ...engine.element import Host, is_array
-from ...engine.level import Layer
-from ...engine.tensor import element_of
 from ...errors import GradientError
 from ...layers.batched import Batched
 from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import State
-from .arguments import Arguments, finished, fitted, form, host_in, host_of, numbers_as_arrays
+from .arguments import Arguments, finished, fitted, form, library_in, library_of, numbers_as_arrays
 from .bodies import (
     Body,
     Changed,
@@ -71,7 +71,7 @@ def while_loop(
     """
     given = Arguments(init_val)
     given.check_arrays("while_loop: init_val", True)
-    host = host_in("while_loop", given.leaves)
+    library = library_in("while_loop", given.leaves)
     raw = not any(isinstance(x, Layer) for x in given.leaves)
     for what, function in (("cond_fun", cond_fun), ("body_fun", body_fun)):
         if not callable(function):
@@ -88,13 +88,13 @@ def while_loop(
         )
 
     results = stepped(body.discover(given.leaves))
-    host = host or host_of("while_loop", results)
-    numbers_as_arrays(given, results, host)
-    _truth(condition.discover(given.leaves), host)
+    library = library or library_of("while_loop", results)
+    numbers_as_arrays(given, results, library)
+    _truth(condition.discover(given.leaves), library)
     while True:
         n = len(condition.consts)
         rule = While(
-            partial(_condition, condition, n, host),
+            partial(_condition, condition, n, library),
             partial(_stepped, body, n, stepped),
             n + len(body.consts),
         )
@@ -139,13 +139,13 @@ def fori_loop(
     ]
     checkpoint = checked(checkpoint, "fori_loop")
     given = Arguments((bounds[0] or 0, init_val))
-    host = host_in("fori_loop", given.leaves, [lower, upper])
-    if host is None:  # numbers alone: what does the body make of them?
+    library = library_in("fori_loop", given.leaves, [lower, upper])
+    if library is None:  # numbers alone: what does the body make of them?
         found = Traced("body_fun of fori_loop", body_fun, given.structure).discover(given.leaves)
-        host = host_of("fori_loop", tree.leaves(found))
+        library = library_of("fori_loop", tree.leaves(found))
     if None not in bounds:
         start, stop = bounds
-        numbers = host.xp.arange(start, max(start, stop))  # type: ignore[type-var]
+        numbers = library.xp.arange(start, max(start, stop))  # type: ignore[type-var]
         out: State = looped(
             _FORI,
             lambda state, i: (body_fun(i, state), None),
@@ -156,8 +156,8 @@ def fori_loop(
             checkpoint,
         )[0]
         return out
-    integer = host.xp.asarray(0).dtype
-    first = lower if is_array(lower) else host.xp.asarray(lower, dtype=integer)
+    integer = library.xp.asarray(0).dtype
+    first = lower if is_array(lower) else library.xp.asarray(lower, dtype=integer)
     return while_loop(
         lambda pair: pair[0] < upper,
         lambda pair: (pair[0] + 1, body_fun(pair[0], pair[1])),
@@ -171,9 +171,9 @@ _FORI = Words(
 
 
 def _condition(
-    condition: Traced, n: int, host: Host, consts: Sequence[Any], args: Sequence[Any]
+    condition: Traced, n: int, library: Library, consts: Sequence[Any], args: Sequence[Any]
 ) -> list[Any]:
-    return [_truth(condition(consts[:n], args), host)]
+    return [_truth(condition(consts[:n], args), library)]
 
 
 def _stepped(
@@ -186,10 +186,10 @@ def _stepped(
     return checked(body(consts[n:], args))
 
 
-def _truth(output: Any, host: Host) -> Any:
+def _truth(output: Any, library: Library) -> Any:
     """What a condition returned, as a boolean array of shape ()."""
     if type(output) is bool:
-        return host.xp.asarray(output)
+        return library.xp.asarray(output)
     if not is_array(output) or tuple(output.shape) or not element_of(output).bool:
         told = f"an array of {form(output)}" if is_array(output) else f"a {type(output).__name__}"
         raise TypeError(

@@ -10,10 +10,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ... import observe
-from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
-from ...engine.tensor import Tensor
-from ..graphs.noting import Site
-from ..graphs.vertices import named
+from ...core.graph import AccumulateGrad, CustomNode, MultiNode, Node, OutputNode
+from ...core.tensor import Tensor
+from ..graphs.model import named
+from ..graphs.provenance import Site
 
 WHY = {
     "refused": "refused, since the gradient would be lost without a word. Use the functions of "
@@ -328,7 +328,9 @@ class BreakReport:
                 else:
                     stack.extend(n.next if isinstance(n.next, tuple) else (n.next,))
             result = frozenset(leaves)
-            if not isinstance(node, (Pick, MultiNode, AccumulateGrad)):  # a Pick may be made anew
+            if not isinstance(
+                node, (OutputNode, MultiNode, AccumulateGrad)
+            ):  # an OutputNode may be made anew
                 self._behind[node] = result
             return result
 

@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...engine.dispatch import recording_at
-from ...engine.graph import AccumulateGrad, Node
-from ...engine.layout import Location
-from ...engine.level import Layer
-from ...engine.tensor import Tensor
+from ...core.aliasing import Location
+from ...core.graph import AccumulateGrad, Node
+from ...core.level import Layer
+from ...core.tensor import Tensor
+from ...dispatch.general import recording_at
 from ...observe import Call
 from ...registry import Op, per_operation
-from ..graphs.noting import Site, dtype_name
+from ..graphs.provenance import Site, dtype_name
 from .detect import BreakReport, Leaf
 from .sites import caller, levels_of, line, nodes_of, place, program
 

@@ -9,11 +9,13 @@ from types import FrameType
 from typing import Any
 
 from ... import observe
+from ...backward import run as backward
+from ...core import conversions
+from ...core.graph import Node
+from ...core.level import Layer
 from ...custom import decorators
-from ...engine import backward, conversions, saved
-from ...engine.graph import Node
-from ...engine.level import Layer
-from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
+from ...memory import saved
+from ..graphs.provenance import OWN, UNKNOWN, Site, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose

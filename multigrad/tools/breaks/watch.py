@@ -9,10 +9,12 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import ref
 
-from ...engine import convert, copying, tensor
-from ...engine.graph import AccumulateGrad, CustomNode
+from ...core import tensor
+from ...core.graph import AccumulateGrad, CustomNode
+from ...dispatch import creation
+from ...memory import copying
 from ...observe import CONVERSION, FUNCTION, NODE, OPERATION, PASS, STEP, WRITE, Call, Observer
-from ..graphs.noting import OWN, Site, site, skipped
+from ..graphs.provenance import OWN, Site, site, skipped
 from .detect import BreakReport
 from .follow import Losses
 from .sites import caller, nodes_of, place
@@ -41,7 +43,7 @@ TOLD = {
 }
 """Others, which are told of a leaf that reached no loss."""
 
-MAKERS = (convert.__file__, copying.__file__, tensor.__file__, f"{OWN}namespace.py")
+MAKERS = (creation.__file__, copying.__file__, tensor.__file__, f"{OWN}namespace.py")
 """Where leaves are made for the program. Transformations and gradcheck make some of their own."""
 
 SETTERS = tuple(f.__code__ for f in (tensor.Tensor._become_leaf, tensor.Tensor.requires_grad_))
@@ -125,7 +127,7 @@ class BreakObserver(Observer):
         frame = caller()
         assert frame is not None
         name = frame.f_code.co_filename
-        if nodes and name == convert.__file__ and frame.f_code.co_name == "tensor":
+        if nodes and name == creation.__file__ and frame.f_code.co_name == "tensor":
             what, kind = "multigrad.tensor()", "detached"
         elif name.startswith(OWN):
             return None

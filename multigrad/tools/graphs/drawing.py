@@ -13,8 +13,8 @@ from typing import Any
 
 from . import grouping, layered
 from .folding import Box, Folded, described, fold
+from .model import Graph, Vertex, bytes_kept, collect, kind_of, tensors_of
 from .page import page
-from .vertices import Graph, Vertex, bytes_kept, collect, kind_of, tensors_of
 from .viewer import KINDS
 
 FORMATS = ("dot", "svg", "png", "html")

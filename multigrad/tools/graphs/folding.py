@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .vertices import Graph, Vertex
+from .model import Graph, Vertex
 
 FAR = 200
 """Patterns longer than this are not looked for."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from .drawing import counted, size
 from .folding import described
-from .noting import Output, Site
-from .vertices import Graph, Saved, Vertex, _raws, collect, itemsize, nbytes, tensors_of
+from .model import Graph, Saved, Vertex, _raws, collect, itemsize, nbytes, tensors_of
+from .provenance import Output, Site
 
 ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines())"
 

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from .drawing import GraphPicture, counted, draw, readable, size, titled
 from .folding import Box, described
-from .vertices import bytes_kept, tensors_of
+from .model import bytes_kept, tensors_of
 
 
 def print_graph(

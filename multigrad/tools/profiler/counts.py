@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ...engine.element import host_of
-from ...engine.level import Layer
-from ...engine.tensor import element_of, strip, wrap
+from ...core.element import library_of
+from ...core.level import Layer
+from ...core.tensor import element_of, strip, wrap
 from ...layers.batched import Batched
 from ...observe import Call
 from ...registry import Op, per_operation
@@ -22,7 +22,7 @@ PLAIN = frozenset({bool, int, float, complex, str, type(None), slice, type(Ellip
 
 
 def is_array(x: Any) -> bool:
-    return isinstance(x, Layer) or (type(x) not in PLAIN and host_of(x) is not None)
+    return isinstance(x, Layer) or (type(x) not in PLAIN and library_of(x) is not None)
 
 
 @per_operation
@@ -84,9 +84,11 @@ def flops(call: Call, result: Any) -> int:
         else {}
     )
     inner = next((x for v in values.values() for x in arrays(v)), None)
-    host = None if inner is None else host_of(inner)
+    library = None if inner is None else library_of(inner)
     complex_ = (
-        host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
+        library is not None
+        and inner is not None
+        and library.xp.isdtype(inner.dtype, "complex floating")
     )
     return formulas.count(
         call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples
@@ -118,7 +120,7 @@ def over_layers(
     """Run the rule of a tangent over the differentiable namespace, so that what it calls is seen,
     where it would run on raw arrays.
     """
-    bound = element_of(ans[0] if op.outputs != () else ans).host.bound
+    bound = element_of(ans[0] if op.outputs != () else ans).library.bound
     if xp is bound:
         return rule(op, xp, values, tangents, ans, raw)
     lifted = [

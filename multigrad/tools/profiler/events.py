@@ -77,7 +77,7 @@ class FormattedTimesMixin:
 
     @property
     def cpu_time(self) -> float:
-        """The time of one call on the host."""
+        """The time of one call on the library."""
         return 0.0 if self.count == 0 else cast(Any, self).cpu_time_total / self.count
 
     @property
@@ -414,7 +414,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times on the host."""
+        """The sum of all self times on the library."""
         return float(sum(event.self_cpu_time_total for event in self))
 
     def table(

@@ -10,9 +10,9 @@ from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
-from ...engine.element import Host, host_of
-from ...engine.level import Layer
-from ...engine.tensor import Tensor, View
+from ...core.element import Library, library_of
+from ...core.level import Layer
+from ...core.tensor import Tensor, View
 
 
 class Record:
@@ -50,21 +50,23 @@ class Memory:
         `time`: when it was there.
         """
         for x in arrays(value):
-            host = host_of(x)
+            library = library_of(x)
             # a NumPy scalar is part of its own object
-            if host is not None and not (host.scalars and isinstance(x, host.scalars)):
-                holder, nbytes = _storage(host)(host.xp, x)
+            if library is not None and not (library.scalars and isinstance(x, library.scalars)):
+                holder, nbytes = _storage(library)(library.xp, x)
                 if nbytes and id(holder) not in self._alive:
-                    self._hold(holder, nbytes, host.backend.kernel("accelerator")(host.xp, x), time)
+                    self._hold(
+                        holder, nbytes, library.backend.kernel("accelerator")(library.xp, x), time
+                    )
 
     def known(self, value: Any) -> None:
         """Note arrays that were there before, so that they do not count where they turn up
         again.
         """
         for x in arrays(value):
-            host = host_of(x)
-            if host is not None and not (host.scalars and isinstance(x, host.scalars)):
-                holder, _ = _storage(host)(host.xp, x)
+            library = library_of(x)
+            if library is not None and not (library.scalars and isinstance(x, library.scalars)):
+                holder, _ = _storage(library)(library.xp, x)
                 if id(holder) not in self._alive:
                     self._hold(holder, 0, None, 0)
 
@@ -86,18 +88,18 @@ class Memory:
 
     def timeline(self) -> Iterator[tuple[int, int, int]]:
         """(time in ns, bytes on the host, bytes on devices) after each change."""
-        host = device = 0
+        library = device = 0
         for record in sorted(self.records, key=lambda r: r.time):
             if record.device is None:
-                host += record.nbytes
+                library += record.nbytes
             else:
                 device += record.nbytes
-            yield record.time, host, device
+            yield record.time, library, device
 
 
 @cache
-def _storage(host: Host) -> Any:
-    return host.backend.kernel("storage")
+def _storage(library: Library) -> Any:
+    return library.backend.kernel("storage")
 
 
 def arrays(value: Any) -> list[Any]:
@@ -125,5 +127,5 @@ def _collect(value: Any, found: list[Any]) -> None:
     elif isinstance(value, Layer):
         _collect(getattr(value, "_array", None), found)
         _collect(getattr(value, "_tangent", None), found)
-    elif host_of(value) is not None:
+    elif library_of(value) is not None:
         found.append(value)

@@ -9,8 +9,8 @@ import importlib
 from typing import Any, Literal
 
 from ... import observe
-from ...engine import graph
-from ...engine.element import host_of
+from ...core import graph
+from ...core.element import library_of
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer
 from .memory import arrays
 from .recorder import Detail, describe, node_sequence
@@ -62,8 +62,8 @@ class _Ranges(Observer):
 
     def _own(self, call: Call, text: str) -> Any:
         x = next(iter(arrays((call.args, call.kwargs))), None)
-        host = None if x is None else host_of(x)
-        return None if host is None else host.backend.kernel("annotation")(host.xp, text)
+        library = None if x is None else library_of(x)
+        return None if library is None else library.backend.kernel("annotation")(library.xp, text)
 
 
 def _number(node: graph.Node) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ... import observe
-from ...engine.each_call import each_call
+from ...core.each_call import each_call
 from . import trace
 from .events import EventList, FunctionEventAvg
 from .recorder import Recorder, events_of, times_devices
@@ -45,7 +45,7 @@ class profile:
                     as in PyTorch, as far as they mean anything here: there is one collector of
                     events, and no modules
     use_cpu         False needs use_kineto=True and a device, as in PyTorch; what is measured there
-                    belongs to events of the host all the same
+                    belongs to events of the library all the same
 
     It belongs to the thread and the asyncio task that enters it; tasks begun inside, and threads
     that run in a copy of its context (`contextvars.copy_context().run`), are recorded as well.
@@ -220,7 +220,7 @@ class profile:
             "schemaVersion": 1,
             "deviceProperties": [],
             "trace_id": self.trace_id,
-            "host_name": platform.node(),
+            "library_name": platform.node(),
             "displayTimeUnit": "ms",
             "baseTimeNanoseconds": 0 if self._recorder is None else self._recorder.began,
             "traceName": str(path),
@@ -264,8 +264,8 @@ class profile:
         if recorder is None or recorder.memory is None:
             return []
         return [
-            ((time - recorder.start) / 1000, host, device)
-            for time, host, device in recorder.memory.timeline()
+            ((time - recorder.start) / 1000, library, device)
+            for time, library, device in recorder.memory.timeline()
         ]
 
 

@@ -11,11 +11,11 @@ from time import perf_counter_ns, time_ns
 from typing import Any
 
 from ...backends import discovery
-from ...engine import graph
-from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node, Pick
-from ...engine.level import Layer
-from ...engine.tensor import Tensor
+from ...core import graph
+from ...core.element import Library, library_of
+from ...core.graph import AccumulateGrad, Node, OutputNode
+from ...core.level import Layer
+from ...core.tensor import Tensor
 from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
 from . import BACKWARD, FORWARD, USER
@@ -50,7 +50,7 @@ class Detail:
         "around",
         "dtypes",
         "flops",
-        "host",
+        "library",
         "marks",
         "shapes",
         "stack",
@@ -65,7 +65,7 @@ class Detail:
         self.marks: tuple[Any, Any] | None = None
         self.flops: Any = 0  # of a node: how often as many as the operation that made it
         self.alone = False  # of a node: its rule runs without hooks
-        self.host: Host | None = None
+        self.library: Library | None = None
         # where noting it began and ended, if that was measured
         self.around: tuple[int, int] | None = None
 
@@ -83,7 +83,7 @@ def sequence(result: Any) -> int:
 
 def node_sequence(node: Node) -> int:
     """The number of a node, -1 for the end of the graph at a leaf."""
-    if type(node) is Pick:
+    if type(node) is OutputNode:
         node = node.next
     return -1 if type(node) is AccumulateGrad else node.seq
 
@@ -161,7 +161,7 @@ class Recorder(Observer):
         start, detail = token
         failed = isinstance(result, BaseException)
         if detail is not None and not failed:
-            if detail.host is not None:
+            if detail.library is not None:
                 self._mark(call, detail, result if call.of is None else call.of)
                 end = perf_counter_ns()
             if self.memory is not None:
@@ -206,22 +206,22 @@ class Recorder(Observer):
         x = next(iter(arrays(value)), None)
         if x is None:
             return
-        host = host_of(x)
-        if host is None:
+        library = library_of(x)
+        if library is None:
             return
-        kernel = host.backend.kernel
-        if "mark" not in host.backend.kernels:
-            self.untimed.add(host.name)
+        kernel = library.backend.kernel
+        if "mark" not in library.backend.kernels:
+            self.untimed.add(library.name)
             return
-        if self.use_device not in (host.name, kernel("accelerator")(host.xp, x)):
+        if self.use_device not in (library.name, kernel("accelerator")(library.xp, x)):
             return
-        moment = kernel("mark")(host.xp, x)
+        moment = kernel("mark")(library.xp, x)
         if moment is not None:
             detail.marks = (
-                moment if detail.host is None else detail.marks and detail.marks[0],
+                moment if detail.library is None else detail.marks and detail.marks[0],
                 moment,
             )
-            detail.host = host
+            detail.library = library
 
 
 def source() -> list[str]:
@@ -301,8 +301,8 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         events += _remember(recorder, events)
         events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
         line = [
-            ((time - recorder.start) / 1000, host, device)
-            for time, host, device in recorder.memory.timeline()
+            ((time - recorder.start) / 1000, library, device)
+            for time, library, device in recorder.memory.timeline()
         ]
         counters = line
         footer.append(
@@ -324,14 +324,14 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
 def _amounts(line: Sequence[tuple[float, int, int]], which: int | None) -> str:
     from .table import format_memory
 
-    host, device = (
+    library, device = (
         (0, 0)
         if not line
         else line[-1][1:]
         if which is not None
         else (max(x[1] for x in line), max(x[2] for x in line))
     )
-    return format_memory(host) + (
+    return format_memory(library) + (
         f" and {format_memory(device)} on devices" if any(x[2] for x in line) else ""
     )
 
@@ -418,11 +418,11 @@ def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Deta
         detail = details.get(id(event))
         if (
             detail is not None
-            and detail.host is not None
+            and detail.library is not None
             and detail.marks is not None
             and detail.marks[0] is not None
         ):
-            us = detail.host.backend.kernel("elapsed")(detail.host.xp, *detail.marks)
+            us = detail.library.backend.kernel("elapsed")(detail.library.xp, *detail.marks)
             if us > 0:
                 event.append_kernel(event.name, 0, us)
 

@@ -76,14 +76,14 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
                 **place,
                 "ts": times.start,
             }
-    for us, host, device in getattr(events, "_counters", ()):
+    for us, library, device in getattr(events, "_counters", ()):
         yield {
             "ph": "C",
             "name": "memory",
             "pid": pid,
             "tid": 0,
             "ts": us,
-            "args": {"host bytes": host, "device bytes": device},
+            "args": {"library bytes": library, "device bytes": device},
         }
 
 

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Literal
 
 from ... import observe
-from ..graphs import noting
-from ..graphs.noting import Site
+from ..graphs import provenance
+from ..graphs.provenance import Site
 from ..profiler.recorder import Recorder
 from .run import Run
 
@@ -72,7 +72,7 @@ class profile_page:
         _check_writable(self.path)
         self._entered, self._run = (
             True,
-            _BlockRun(self.path, noting.site(sys._getframe(1), noting.skipped())),
+            _BlockRun(self.path, provenance.site(sys._getframe(1), provenance.skipped())),
         )
         self._run.begin()
         return self
@@ -157,11 +157,11 @@ class _BlockRun(Run):
 
     @property
     def html(self) -> str:
-        former = noting.shown_from(self.folder)
+        former = provenance.shown_from(self.folder)
         try:
             return str(super().html)
         finally:
-            noting.shown_from(former)
+            provenance.shown_from(former)
 
     def origin(self) -> list[list[str]]:
         return [

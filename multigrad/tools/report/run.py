@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..graphs import noting
+from ..graphs import provenance
 from ..graphs.drawing import counted, size
 from ..graphs.memory import MemoryReport, Share
 from ..profiler import BACKWARD, FORWARD
@@ -120,7 +120,7 @@ class Run:
             "end": end,
             "totals": parts,
             "averages": _averages(events),
-            "lines": [[f"{noting.shown(file)}:{n}", *entry] for file, n, entry in lines],
+            "lines": [[f"{provenance.shown(file)}:{n}", *entry] for file, n, entry in lines],
             "source": annotated(lines),
             "flame": flame(calls),
             "trace": _trace(events, self.observer, start),
@@ -169,7 +169,7 @@ class Run:
             )
         if self.observer.later:
             found.append(
-                f"Times are those on the host: {', '.join(sorted(self.observer.later))} may "
+                f"Times are those on the library: {', '.join(sorted(self.observer.later))} may "
                 "compute after the call has returned."
             )
         return found
@@ -286,7 +286,7 @@ def _line(entry: str) -> str:
     """`file(3): function` with the text of the line, if the file is there."""
     file, number, function = split(entry)
     text = linecache.getline(file, number).strip()[:160]
-    return f"{noting.shown(file)}:{number} {function}" + (f"\n    {text}" if text else "")
+    return f"{provenance.shown(file)}:{number} {function}" + (f"\n    {text}" if text else "")
 
 
 # ----- Memory -----

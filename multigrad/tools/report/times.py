@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..graphs import noting
+from ..graphs import provenance
 from ..profiler import BACKWARD, FORWARD, USER
 from .watch import RunObserver
 
@@ -83,7 +83,7 @@ def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
     found: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for event in events:
         place = next(
-            (p for p in map(split, event.stack) if not p[0].startswith(noting.skipped())), None
+            (p for p in map(split, event.stack) if not p[0].startswith(provenance.skipped())), None
         )
         if place is None or event.scope not in (FORWARD, BACKWARD):
             continue
@@ -130,7 +130,7 @@ def annotated(lines: Sequence[tuple[str, int, list[int]]]) -> list[dict[str, Any
             before = number
         if wanted and before < len(text):
             rows.append([])
-        found.append({"file": noting.shown(file), "rows": rows})
+        found.append({"file": provenance.shown(file), "rows": rows})
     return found
 
 
@@ -180,7 +180,7 @@ def flame(events: Iterable[Any]) -> list[Any]:
         path = [*path]
         for entry in frames[len(known) :]:
             file, number, function = split(entry)
-            path.append(path[-1].child(f"{function} ({noting.shown(file)}:{number})", USER))
+            path.append(path[-1].child(f"{function} ({provenance.shown(file)}:{number})", USER))
         path.append(path[-1].child(event.name, BACKWARD if in_backward(event) else FORWARD))
         at[id(event)] = path, frames
         ns = max(0, round(1000 * event.self_cpu_time_total))

@@ -14,16 +14,16 @@ from time import perf_counter_ns
 from typing import Any
 
 from ... import observe
-from ...engine import backward
-from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node, Pick, notes
-from ...engine.tensor import Tensor, wrap_at
+from ...backward import run as backward
+from ...core.element import Library, library_of
+from ...core.graph import AccumulateGrad, Node, OutputNode, notes
+from ...core.tensor import Tensor, wrap_at
 from ...observe import PASS, Call
-from ..graphs import noting
+from ..graphs import provenance
 from ..graphs.drawing import GraphPicture
 from ..graphs.memory import MemoryReport
-from ..graphs.noting import Note, Site, dtype_name, output_of, site, skipped
-from ..graphs.vertices import collect
+from ..graphs.model import collect
+from ..graphs.provenance import Note, Site, dtype_name, output_of, site, skipped
 from ..profiler.memory import arrays
 from ..profiler.recorder import Recorder
 
@@ -119,8 +119,8 @@ class RunObserver(Recorder):
             self._passing(*call.args)
             return start, None
         self.compiled = self.compiled or _in_compiled()
-        for x, host in _hosted((call.args, call.kwargs)):
-            holder, _ = host.backend.kernel("storage")(host.xp, x)
+        for x, library in _of_library((call.args, call.kwargs)):
+            holder, _ = library.backend.kernel("storage")(library.xp, x)
             if id(holder) not in self._alive:
                 self._hold(holder, None)
         if call.node is not None:
@@ -152,15 +152,20 @@ class RunObserver(Recorder):
             within if within is not None else (call.name, site(sys._getframe(1), skipped()))
         )
         self._note(result if call.of is None else call.of, where, within is None)
-        for x, host in _hosted(result):
-            holder, nbytes = host.backend.kernel("storage")(host.xp, x)
-            if "mark" in host.backend.kernels:
-                self.later.add(host.name)
+        for x, library in _of_library(result):
+            holder, nbytes = library.backend.kernel("storage")(library.xp, x)
+            if "mark" in library.backend.kernels:
+                self.later.add(library.name)
             if nbytes and id(holder) not in self._alive:
                 self._hold(
                     holder,
                     Held(
-                        what, where, x, nbytes, host.backend.kernel("accelerator")(host.xp, x), time
+                        what,
+                        where,
+                        x,
+                        nbytes,
+                        library.backend.kernel("accelerator")(library.xp, x),
+                        time,
                     ),
                 )
 
@@ -191,15 +196,15 @@ class RunObserver(Recorder):
             return
         if outside:
             self._last = weakref.ref(next(t for t in outs if t._node is not None))
-        owner = node.next if type(node) is Pick else node
-        known = noting.noted(owner)
+        owner = node.next if type(node) is OutputNode else node
+        known = provenance.noted(owner)
         if known is not None and known.site is not None:
             return  # what returned its argument, or is around what made the node
         labels, label = [], observe.here().label
         while label is not None:
             labels.append((label.name, id(label)))
             label = label.outer
-        notes(owner)[noting.NOTE] = Note(
+        notes(owner)[provenance.NOTE] = Note(
             where,
             known.labels if known is not None and known.labels else tuple(reversed(labels)),
             known.outputs if known is not None else tuple(map(output_of, outs)),
@@ -208,7 +213,9 @@ class RunObserver(Recorder):
     @staticmethod
     def _site_of(node: Any) -> Site | None:
         note = (
-            noting.note_of(node.next if type(node) is Pick else node) if node is not None else None
+            provenance.note_of(node.next if type(node) is OutputNode else node)
+            if node is not None
+            else None
         )
         return None if note is None else note.site
 
@@ -270,11 +277,11 @@ class RunObserver(Recorder):
         return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
 
 
-def _hosted(value: Any) -> Iterator[tuple[Any, Host]]:
+def _of_library(value: Any) -> Iterator[tuple[Any, Library]]:
     for x in arrays(value):
-        host = host_of(x)
-        if host is not None and not (host.scalars and isinstance(x, host.scalars)):
-            yield x, host
+        library = library_of(x)
+        if library is not None and not (library.scalars and isinstance(x, library.scalars)):
+            yield x, library
 
 
 def _in_compiled() -> bool:

@@ -61,8 +61,8 @@ def make() -> mg.Backend:
         kernels={
             "device": device,
             "function": unknown.function,
-            "own": own,
-            "place": place,
+            "take_ownership": take_ownership,
+            "place_like": place_like,
             "rule": unknown.rule,
             "to_numpy": to_numpy,
         },
@@ -77,7 +77,7 @@ def device(xp: Any, x: Any) -> str:
     return "cpu"
 
 
-def place(xp: Any, g: Any, like: Any) -> Any:
+def place_like(xp: Any, g: Any, like: Any) -> Any:
     """`g` in the chunks of `like`."""
     if (
         not isinstance(like, da.Array)
@@ -89,12 +89,12 @@ def place(xp: Any, g: Any, like: Any) -> Any:
     return g.rechunk(like.chunks)
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself, in the chunks of `like`: a graph is never written.
 
     Writing to a Dask array gives that object another one.
     """
-    return place(xp, g.copy(), like)
+    return place_like(xp, g.copy(), like)
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:

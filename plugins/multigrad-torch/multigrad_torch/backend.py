@@ -81,11 +81,11 @@ def make() -> mg.Backend:
     )
     kernels: tuple[Callable[..., Any], ...] = (
         admit,
-        own,
-        place,
+        take_ownership,
+        place_like,
         constant,
-        dense,
-        shared,
+        is_c_contiguous,
+        shares_memory,
         write,
         assign,
         devices,
@@ -375,7 +375,7 @@ def admit(xp: Any, x: Any) -> None:
         )
 
 
-def own(xp: Any, g: Any, like: Any) -> Any:
+def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """A copy of `g`, laid out and placed as `like`: what else holds the memory of a tensor cannot
     be known from Python.
     """
@@ -384,7 +384,7 @@ def own(xp: Any, g: Any, like: Any) -> Any:
     return torch.empty_like(like, dtype=g.dtype).copy_(g)
 
 
-def place(xp: Any, g: Any, like: Any) -> Any:
+def place_like(xp: Any, g: Any, like: Any) -> Any:
     return g if like is None else g.to(like.device)
 
 
@@ -395,11 +395,11 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     return torch.full((), value, dtype=dtype, device="cpu" if device is None else device)
 
 
-def dense(xp: Any, x: Any) -> bool:
+def is_c_contiguous(xp: Any, x: Any) -> bool:
     return bool(x.is_contiguous())
 
 
-def shared(xp: Any, x: Any, y: Any) -> bool:
+def shares_memory(xp: Any, x: Any, y: Any) -> bool:
     """Whether both lie in one memory, and show it alike: of PyTorch's lazy conjugates only one of
     the two does.
     """

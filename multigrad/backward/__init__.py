@@ -1,0 +1,1 @@
+"""The backward pass: its order, hooks, and the functions that start it."""

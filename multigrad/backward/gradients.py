@@ -1,0 +1,716 @@
+"""`backward` and `grad`: the functions users call. Their meaning is that of torch.autograd's."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
+
+from ..backends.kernels import SOLE_OWNER
+from ..core import level, tensor
+from ..core.computed import following, mark
+from ..core.element import is_array
+from ..core.graph import AccumulateGrad, GradientEdge, Node, arrival
+from ..core.level import Layer, innermost
+from ..core.passes import Pass
+from ..core.tensor import Tensor, element_of, wrap_at
+from ..errors import GradientError, kind, program
+from ..memory.accumulation import outer_leaf
+from ..observe import as_given, stand_in
+from ..provided import provide, wanted
+from ..tracebacks import entry, fold
+from .reach import reach
+from .run import run_pass
+
+K = TypeVar("K")
+
+
+def _sequence(x: Any) -> list[Any]:
+    return (
+        [x]
+        if x is None or is_array(x) or isinstance(x, GradientEdge) or not isinstance(x, Iterable)
+        else list(x)
+    )
+
+
+def _roots(
+    outputs: list[Any], grads: list[Any], create: bool
+) -> tuple[list[tuple[Node, Any]], Tensor]:
+    """The nodes where the pass starts with their gradients, and the output of the highest level."""
+    if len(grads) != len(outputs):
+        raise GradientError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    outputs = [
+        _stand_in(t, g) if isinstance(t, GradientEdge) else t
+        for t, g in zip(outputs, grads, strict=True)
+    ]
+    for i, t in enumerate(outputs):
+        if isinstance(t, Layer) and not isinstance(t, Tensor):
+            raise TypeError(
+                f"element {i} of tensors is a {kind(t)}, whose derivatives are not those of one "
+                "graph: take it apart first (multigrad.autograd.forward_ad.unpack_dual), or "
+                "use multigrad.func.grad of a function of it"
+            )
+        if not isinstance(t, Tensor):
+            raise TypeError(
+                f"element {i} of tensors is of type {type(t).__name__}; expected a multigrad "
+                "Tensor. For raw arrays, use multigrad.func.grad."
+            )
+        t._check()
+        if t._history is None:
+            raise GradientError(
+                f"element {i} of tensors does not require grad and does not have a grad_fn. It "
+                "depends on no Tensor that requires grad, or was computed under no_grad() or "
+                "from detached values. `python -m multigrad breaks SCRIPT` names the lines "
+                "where gradients are lost."
+            )
+    top: Tensor = max(outputs, key=lambda t: t._level)
+    roots = []
+    for i, (t, g) in enumerate(zip(outputs, grads, strict=True)):
+        if t._level != top._level:
+            raise GradientError(
+                f"element {i} of tensors belongs to another transformation than the other "
+                "outputs; differentiate them apart"
+            )
+        value = seed(t) if g is None else check_gradient(t, g, i)
+        if create:
+            value = (
+                value
+                if isinstance(value, Layer) and value._level >= t._level
+                else wrap_at(t, value)
+            )
+        elif isinstance(value, Tensor) and value._level == t._level:
+            value = value._array
+        roots.append((t._node, value))
+    return roots, top
+
+
+def _stand_in(e: GradientEdge, g: Any) -> Tensor:
+    """A Tensor in the place of the one that this edge is of, as far as anybody remembers what that
+    was like; else like its gradient `g`.
+    """
+    node = arrival(e)
+    noted = getattr(node, "extra", None)
+    leaf = node.variable if isinstance(node, AccumulateGrad) else None
+    if leaf is not None:
+        return leaf
+    if noted is not None and noted.output is not None:
+        info, like = noted.output
+        t = wrap_at(
+            like,
+            like._elem.library.xp.broadcast_to(like._array, info.shape)
+            if not isinstance(like._array, Layer)
+            else like._array,
+        )
+    elif g is None:
+        raise GradientError(
+            f"the gradient of a GradientEdge of {node.name()} must be given, because nobody "
+            "noted the shape of that output; get_gradient_edge(tensor) does"
+        )
+    else:
+        t = wrap_at(g, g._array) if isinstance(g, Tensor) else tensor.wrap(g)
+    t._node = node
+    return t
+
+
+NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
+
+
+def not_scalar(shape: Sequence[int], name: str = "") -> GradientError:
+    """What to raise where an output is no scalar; `name`: of the transformation that wants one."""
+    way = (
+        "pass backward() or grad() the gradient of this output"
+        if not name
+        else "take all derivatives with func.jacrev"
+    )
+    return GradientError(
+        f"{NOT_SCALAR}. This one has shape {tuple(shape)}: reduce it to one number, as by "
+        f"xp.sum(), or {way}." + ("" if name else " func.jacrev has the whole Jacobian.")
+    )
+
+
+def seed(t: Tensor, shared: bool = False) -> Any:
+    """The implicit gradient 1 of a real scalar.
+
+    `shared`: a constant that others may hold will do where no hook and no Function gets it.
+    """
+    shape = tuple(t._array.shape)
+    if shape and t.size != 1:
+        raise not_scalar(shape)
+    if t._elem.complex:
+        raise GradientError(
+            f"grad can be implicitly created only for real scalar outputs but got {t.dtype}. "
+            "Take a real number of it: xp.real(), xp.imag() or xp.abs()."
+        )
+    library, x = t._elem.library, innermost(t)
+    if shared and not shape and type(t._node) is Node:
+        return library.constant(library.xp, 1, t._elem.dtype, library.device(library.xp, x))
+    if isinstance(t._array, Layer):  # the same for all examples
+        return library.xp.ones(shape, dtype=t._elem.dtype, device=library.device(library.xp, x))
+    return library.xp.ones_like(x)
+
+
+def check_gradient(t: Tensor, g: Any, i: int) -> Any:
+    """The given gradient of output `i`, of its shape and dtype; real dtypes are converted."""
+    if not isinstance(g, Layer):
+        try:
+            elem = element_of(g)
+        except TypeError:
+            raise TypeError(
+                f"gradients can be either Tensors or None, but got {type(g).__name__}"
+            ) from None
+        if elem is t._elem.base and g.shape == t._array.shape:
+            return g
+        g = wrap_at(t, g)
+    else:
+        g = stand_in(g)
+    if isinstance(g, Tensor):
+        g._check()
+    if tuple(g.shape) != tuple(t.shape):
+        raise GradientError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {tuple(g.shape)} and "
+            f"output[{i}] has a shape of {tuple(t.shape)}."
+        )
+    elem = element_of(g)
+    if elem.library is not t._elem.library:
+        raise GradientError(
+            f"Mismatch in backend: grad_output[{i}] is of {elem.library.name!r} and output[{i}] of "
+            f"{t._elem.library.name!r}. Convert it with .to_backend({t._elem.library.name!r})."
+        )
+    if elem is t._elem.base:
+        return g
+    if elem.complex or t._elem.complex:
+        raise GradientError(
+            "For complex Tensors, both grad_output and output are required to have the same "
+            f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {elem.dtype} and "
+            f"output[{i}] has a dtype of {t.dtype}."
+        )
+    return elem.library.bound.astype(g, t.dtype)
+
+
+def _renamed(old: str, value: Any, new: str, given: Any) -> Any:
+    """The value of a deprecated argument of `backward`, which may not be given together with the
+    one that replaces it.
+    """
+    warnings.warn(f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning, stacklevel=3)
+    if given is not None:
+        raise RuntimeError(
+            f"`{new}` and `{old}` (deprecated) arguments both passed to `backward()`. Please "
+            f"only use `{new}`."
+        )
+    return value
+
+
+_warned = [False]
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+    *,
+    retain_variables: bool | None = None,
+) -> None:
+    """Compute the sum of the gradients of `tensors` with respect to the leaves and add it to their
+    `.grad`.
+
+    tensors       one Tensor or a sequence; an element that is not a real scalar needs its gradient
+                  in `grad_tensors`
+    grad_tensors  a sequence of the same length: arrays or Tensors of the shapes of `tensors`, or
+                  None
+    retain_graph  keep what was saved, for another pass; default: the value of `create_graph`
+    create_graph  record the pass itself, so that it can be differentiated again
+    inputs        accumulate only into these Tensors (which need not be leaves): one, a sequence, or
+                  a dictionary
+
+    As torch.autograd.backward. Raises RuntimeError where that does.
+    """
+    try:
+        if grad_variables is not None:
+            grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
+        if retain_variables is not None:
+            retain_graph = _renamed(
+                "retain_variables", retain_variables, "retain_graph", retain_graph
+            )
+        if (
+            type(tensors) is Tensor
+            and tensors._elem.run is None
+            and tensors._node is not None
+            and not create_graph
+            and grad_tensors is None
+            and inputs is None
+        ):
+            _accumulated(
+                [(tensors._node, seed(tensors, shared=True))],
+                Pass(tensors, bool(retain_graph), False, None),
+            )
+            return
+        wanted = _inputs(inputs, "backward")
+        outputs = _sequence(tensors)
+        if not outputs:
+            return
+        if create_graph and not _warned[0]:
+            _warned[0] = True
+            warnings.warn(
+                "Using backward() with create_graph=True will create a reference cycle between "
+                "the parameter and its gradient which can cause a memory leak. We recommend "
+                "using autograd.grad when creating the graph to avoid this. If you have to use "
+                "this function, make sure to reset the .grad fields of your parameters to None "
+                "after use to break the cycle and avoid the leak.",
+                UserWarning,
+                stacklevel=program(),
+            )
+        given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
+        roots, top = _roots(outputs, given, create_graph)
+        for _, g in roots:
+            if isinstance(g, Layer) and g._level > top._level:
+                raise GradientError(outer_leaf(g))
+        p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
+        if wanted is None:
+            _refuse_outer(roots, top)
+            _accumulated(roots, p)
+            return
+        for t in wanted:
+            if isinstance(t, Tensor):
+                t.retain_grad()
+        p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
+        p.accumulate_targets = True
+        _accumulated(roots, p)
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
+
+
+def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
+    """Run a pass that accumulates.
+
+    Inside the forward of a Function, note that it has computed the gradients that the leaves have
+    now.
+    """
+    if p.like._elem.run is None and level.running() is not None:
+        level.leaves_effect("backward()")
+    run_pass(roots, p, "backward")
+    if following.get() is not None:
+        for node in reach(roots, p)[0]:
+            grad = node.cell.grad if type(node) is AccumulateGrad else None
+            if grad is not None and grad._node is None:
+                mark(grad)
+
+
+def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:
+    """Inside a transformation, gradients must not land in the leaves of an outer level as a side
+    effect.
+    """
+    if level.running() is None or top._elem.run is None:
+        return
+    x = top._array
+    while isinstance(x, Layer):
+        if isinstance(x, Tensor) and x._node is not None and x._elem.run is not top._elem.run:
+            raise GradientError(
+                "backward() inside a transformation would not reach the outer Tensor that the "
+                "result also depends on. Name the Tensors with inputs=, or use "
+                "multigrad.autograd.grad."
+            )
+        x = x._array
+
+
+def _node_of(t: Tensor | GradientEdge) -> Node | None:
+    return arrival(t) if isinstance(t, GradientEdge) else t._node
+
+
+def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
+    if inputs is None:
+        return None
+    found = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
+    if not found:
+        raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
+    for t in found:
+        if not isinstance(t, (Tensor, GradientEdge)):
+            raise TypeError(
+                f"inputs of {name}() must be Tensors, not {type(t).__name__}. For raw arrays, "
+                "use multigrad.func.grad."
+            )
+    return found
+
+
+@overload
+def grad(
+    outputs: Any,
+    inputs: Mapping[K, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    *,
+    materialize_grads: Literal[True],
+) -> dict[K, Tensor]: ...
+@overload
+def grad(
+    outputs: Any,
+    inputs: Mapping[K, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Literal[False] | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[K, Tensor]: ...
+@overload
+def grad(
+    outputs: Any,
+    inputs: Mapping[K, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[K, Tensor | None]: ...
+@overload
+def grad(
+    outputs: Any,
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    *,
+    materialize_grads: Literal[True],
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: Any,
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Literal[False] | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: Any,
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]: ...
+@entry
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """Return the sum of the gradients of `outputs` with respect to each of `inputs`, without
+    touching `.grad`.
+
+    outputs, grad_outputs  as `tensors` and `grad_tensors` of `backward`
+    inputs                 one Tensor, a sequence, or a dictionary (then a dictionary is returned);
+                           leaves or not
+    allow_unused           return None for an input that the outputs do not depend on, instead of
+                           raising
+    is_grads_batched       the first axis of each array of `grad_outputs` counts examples, for all
+                           of which the gradients are computed at once; so does that of the results.
+                           What an element of None stands for is the same for all. Tensors that
+                           retain their gradient get none
+    materialize_grads      return zeros for such an input, without an axis of examples
+
+    Returns a tuple of Tensors, of the shapes, dtypes and backends of the inputs. As
+    torch.autograd.grad.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but "
+            "got: allow_unused=False."
+        )
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated (defaults to True). Use backward() to "
+            "accumulate into the other leaves; here they are accumulated into, as documented "
+            "for only_inputs=False.",
+            FutureWarning,
+            stacklevel=program(),
+        )
+    if isinstance(inputs, Mapping):
+        values = grad(
+            outputs,
+            list(inputs.values()),
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
+        return dict(zip(inputs, values, strict=True))
+    wanted = _inputs(inputs, "grad")
+    if wanted is None:
+        raise TypeError(
+            "grad() needs inputs: a Tensor or a sequence of Tensors to differentiate with "
+            "respect to"
+        )
+    given_outputs = _sequence(outputs)
+    given = _sequence(grad_outputs) if grad_outputs is not None else [None] * len(given_outputs)
+    if not given_outputs:
+        raise GradientError("grad requires non-empty outputs")
+    if materialize_grads and any(isinstance(t, GradientEdge) for t in wanted):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
+
+    def differentiate(gradients: list[Any]) -> Pass:
+        return _differentiate(
+            given_outputs,
+            gradients,
+            wanted,
+            create_graph if retain_graph is None else retain_graph,
+            create_graph,
+            not only_inputs,
+        )
+
+    if is_grads_batched:
+        _check_batches(given_outputs, given)
+        if not only_inputs:
+            raise GradientError(
+                "grad() cannot accumulate batches of gradients into the other leaves: leave out "
+                "only_inputs=False"
+            )
+        p = in_batches(differentiate, given)
+    else:
+        p = differentiate(given)
+    assert p.targets is not None
+    found = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
+    p.targets = None  # the list holds the only reference to what it has
+    return tuple(
+        _result(t, p, i, found, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted)
+    )
+
+
+def _differentiate(
+    outputs: list[Any],
+    given: list[Any],
+    wanted: Sequence[Tensor | GradientEdge],
+    keep: bool,
+    create: bool,
+    others: bool,
+) -> Pass:
+    """Run the pass of `grad`, whose targets have the gradients then."""
+    roots, top = _roots(outputs, given, create)
+    for t in wanted:
+        if isinstance(t, GradientEdge):
+            continue
+        t._check()
+        if t._history is None:
+            raise GradientError(
+                "One of the differentiated Tensors does not require grad. Call its "
+                "requires_grad_() before the outputs are computed from it."
+            )
+        if t._level < top._level:
+            raise GradientError(
+                "One of the differentiated Tensors was created outside of the running "
+                "transformation, whose values are constants to it. Pass it as an argument of "
+                "the transformed function and name it by argnums."
+            )
+    p = Pass(
+        top,
+        keep,
+        create,
+        {node: None for node in map(_node_of, wanted) if node is not None},
+        others,
+    )
+    run_pass(roots, p, "grad")
+    return p
+
+
+def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raise where `given` are no batches of gradients of the outputs."""
+    sizes = []
+    for i, (t, g) in enumerate(zip(outputs, given, strict=False)):
+        if g is None:
+            continue
+        if not is_array(g):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        if not g.shape or (isinstance(t, Tensor) and tuple(g.shape[1:]) != tuple(t.shape)):
+            raise GradientError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each "
+                "grad_output as the batch dimension. The sizes of the remaining dimensions are "
+                "expected to match the shape of corresponding output, but a mismatch was "
+                f"detected: grad_output[{i}] has a shape of {tuple(g.shape)} and output[{i}] "
+                f"has a shape of {tuple(getattr(t, 'shape', ()))}. If you only want some "
+                "tensors in `grad_output` to be considered batched, consider using vmap."
+            )
+        sizes.append(g.shape[0])
+    if not sizes:
+        raise ValueError(
+            "is_grads_batched=True needs grad_outputs with a batch dimension, but none is given"
+        )
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got "
+            f"sizes {sizes} for the mapped dimension"
+        )
+
+
+@wanted
+def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+    """Run a pass on the examples of gradients.
+
+    The targets of the pass have batches then. (layers/batched.py)
+    """
+    raise NotImplementedError
+
+
+def _result(
+    t: Tensor | GradientEdge,
+    p: Pass,
+    i: int,
+    found: list[Any],
+    allow_unused: bool,
+    materialize: bool,
+) -> Tensor | None:
+    """The gradient of input number i, the last of those in `found`, as a Tensor on memory of its
+    own.
+    """
+    if found[-1] is None:
+        found.pop()
+        if materialize and isinstance(t, Tensor):
+            library = t._elem.library
+            with level.outside():
+                zeros: Tensor = library.bound.zeros_like(t)
+            return zeros.requires_grad_() if p.create_graph else zeros
+        if not allow_unused:
+            raise GradientError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the "
+                "graph. Set allow_unused=True if this is the desired behavior."
+            )
+        return None
+    if isinstance(t, GradientEdge):
+        t = p.like
+    g = owned(found, t)
+    if isinstance(g, Layer) and g._level >= t._level:
+        return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
+    if not isinstance(g, Layer):
+        library = t._elem.library
+        g = library.place_like(library.xp, g, innermost(t))
+    return mark(wrap_at(t, g))
+
+
+# ----- Derivatives as users get them -----
+#
+# Each is an array of its own: it shares memory with no other array, and can be written where the
+# library's arrays can. The result of a pass need not be one. It may be the gradient of two
+# arguments at once, a broadcast, or the cotangent that the user gave. So it is copied before the
+# user gets it. No copy is made where the reference count proves that the array has no other holder,
+# as in the kernel `take_ownership`, which makes a leaf's `.grad`.
+
+
+def owned(values: list[Any], like: Any) -> Any:
+    """Take the last of `values`, a derivative with respect to `like` or of it, and return it as an
+    array of its own.
+
+    The list should hold the only reference to a value that need not be copied. A scalar of the
+    library stays one if `like` is one. Arrays that cannot be written are placed as `like` is (on
+    its devices, in its chunks).
+    """
+    x = values[-1]
+    if isinstance(x, Layer):
+        layered = _owned_tensor if isinstance(x, Tensor) else _owned_layer
+        del x
+        return layered(values)
+    library = element_of(x).library
+    if isinstance(x, library.scalars) and isinstance(like, library.scalars):
+        return values.pop()
+    del x
+    if not library.mutable:
+        return library.place_like(
+            library.xp, values.pop(), innermost(like) if isinstance(like, Layer) else like
+        )
+    return library.take_ownership(library.xp, values.pop(), None)
+
+
+def _owned_tensor(values: list[Any]) -> Any:
+    """The same of a Tensor.
+
+    One with a history owns its memory unless it is a view; whatever writes there counts versions.
+    """
+    if values[-1]._history is not None and _is_sole(values):
+        return values.pop()
+    sole = _references(values) <= SOLE
+    t = values.pop()
+    t._check()
+    if t._history is not None:
+        return as_given(t.clone)
+    inner = [t._array]
+    if sole:
+        t._array = None
+    found = wrap_at(t, owned(inner, t))
+    return found if t._node is None else mark(found)
+
+
+def _owned_layer(values: list[Any]) -> Any:
+    """The same of a layer that is never written: another layer, since a write exchanges the value,
+    of parts that can be handed out in turn.
+    """
+    sole = _references(values) <= SOLE
+    x = values.pop()
+    x._check()
+    if not sole or x._view is not None:
+        x = x._copied()
+    for name in x._parts:
+        inner = [getattr(x, name)]
+        if inner[0] is not None:
+            setattr(x, name, None)
+            setattr(x, name, owned(inner, x))
+    return x
+
+
+def _references(values: list[Any]) -> int:
+    return sys.getrefcount(values[-1])
+
+
+SOLE = -1 if SOLE_OWNER < 0 else _references([object()])
+"""What `_references` says where only the list holds the value.
+
+No count is as low where a count proves nothing.
+"""
+
+
+def _is_sole(values: list[Any]) -> bool:
+    """Whether only the list holds this Tensor, and it shares its memory with no other one."""
+    if _references(values) > SOLE:
+        return False
+    t = values[-1]
+    if t._view is None:
+        return type(t._node) is not AccumulateGrad
+    base = [t._view[0]]  # of which a reshaped or transposed array shows all
+    return (
+        base[0].size == t.size
+        and sys.getrefcount(base[0]) <= SOLE + 1
+        and base[0]._view is None
+        and type(base[0]._node) is not AccumulateGrad
+    )
+
+
+provide(tensor, backward=backward)

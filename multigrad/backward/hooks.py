@@ -1,0 +1,202 @@
+"""Calling hooks, in the order of PyTorch.
+
+The hooks of a Tensor in order of registration, then what retain_grad stores; then the prehooks of
+its node, the node, and its posthooks. For a leaf, the node's work is the accumulation, and the
+hooks after it come before the posthooks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.graph import GradCell, Node, NodeHooks, OutputNode, RemovableHandle, extra, watch
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, element_of, peeled, wrap_at
+from ..errors import GradientError, kind
+
+if TYPE_CHECKING:
+    from ..core.passes import Pass
+
+
+_retaining = threading.Lock()
+
+
+def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
+    """Pass the gradient of a Tensor through its hooks and store it if the Tensor retains it.
+
+    None: it is an output that was not used.
+    """
+    if not e.hooks and e.retain is None:
+        return g
+    t = _shown(g, p)
+    for hook in tuple(e.hooks.values()):
+        if isinstance(hook, Member):
+            hook.group.arrived(hook.number, t, p)
+        elif (result := hook(t)) is not None:
+            t = _checked(hook, result, t)
+    # another layer, above that of the Tensor, would not outlive its transformation
+    if e.retain is not None and isinstance(t, Tensor):
+        with _retaining:
+            before = e.retain.grad
+            e.retain.grad = _own(t, e.retain, p) if before is None else before + t
+    return _hidden(t, p)
+
+
+def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
+    """Pass the gradients of all outputs of a node through its prehooks: `g` is one, or a tuple of
+    them.
+    """
+    grads = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
+    for hook in tuple(e.prehooks.values()):
+        grads = _replaced(hook, hook(grads), grads)
+    found = tuple(_hidden(t, p) for t in grads)
+    return found if isinstance(g, tuple) else found[0]
+
+
+def run_posthooks(node: Node, e: NodeHooks, found: Any, g: Any, p: Pass) -> Any:
+    """Pass what the rule of a node returned through its posthooks, which see None for a constant
+    operand.
+    """
+    single = node.next != () and node.rule.single
+    given = iter((found,) if single else found)
+    wanted = [parent is not None for parent, _ in node.next_functions]
+    inputs = tuple(_shown(next(given), p) if flag else None for flag in wanted)
+    outputs = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
+    for hook in tuple(e.posthooks.values()):
+        inputs = _replaced(hook, hook(inputs, outputs), inputs)
+    result = tuple(_hidden(t, p) for t, flag in zip(inputs, wanted, strict=True) if flag)
+    return result[0] if single else result
+
+
+def run_post_accumulate(e: NodeHooks, leaf: Tensor) -> None:
+    """Call the hooks that follow the accumulation into a leaf; they get the leaf and return
+    nothing.
+    """
+    for hook in tuple(e.post_accumulate.values()):
+        if hook(leaf) is not None:
+            raise GradientError("Tensor post accumulate grad hooks should return None.")
+
+
+def _shown(g: Any, p: Pass) -> Any:
+    """A gradient as hooks see it."""
+    return (
+        g
+        if g is None or (isinstance(g, Layer) and g._level >= p.like._level)
+        else wrap_at(p.like, g)
+    )
+
+
+def _hidden(t: Any, p: Pass) -> Any:
+    """A gradient as the pass works on it, which a hook may have written into an array that it
+    made.
+    """
+    t = peeled(t, p.like._level)
+    return (
+        t._array
+        if isinstance(t, Tensor) and t._level == p.like._level and not p.create_graph
+        else t
+    )
+
+
+def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:
+    """What retain_grad stores: not the array that is still on its way through the pass."""
+    if isinstance(t._array, Layer):
+        return t
+    holder = cell.holder() if cell.holder is not None else None
+    library = t._elem.library
+    array = library.take_ownership(
+        library.xp, t._array, None if holder is None else innermost(holder)
+    )
+    return t.clone() if p.create_graph else wrap_at(t, array)
+
+
+def _replaced(hook: Any, result: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+    if result is None:
+        return before
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{_kind(result)}'")
+    if len(result) != len(before):
+        raise GradientError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+            f"{len(result)}, but expected {len(before)})"
+        )
+    return tuple(
+        new if new is None or new is old else _checked(hook, new, old)
+        for new, old in zip(result, before, strict=True)
+    )
+
+
+def _checked(hook: Any, result: Any, before: Tensor | None) -> Tensor:
+    if before is None:
+        raise GradientError("can't replace a None gradient with a non-None value")
+    if not isinstance(result, Layer):
+        raise TypeError(
+            f"expected Variable, but hook returned '{_kind(result)}' (the hook {_name(hook)!r})"
+        )
+    if tuple(result.shape) != tuple(before.shape):  # type: ignore[attr-defined]
+        raise GradientError(f"hook '{_name(hook)}' has changed the size of value")
+    if element_of(result) is not before._elem.base:
+        raise GradientError(
+            f"hook '{_name(hook)}' has changed the type of value (was {before._elem.library.name} "
+            f"{before.dtype} got {element_of(result).library.name} {element_of(result).dtype})"
+        )
+    return result  # type: ignore[return-value]
+
+
+def _kind(x: Any) -> str:
+    return "Tensor" if isinstance(x, Tensor) else kind(x)
+
+
+def _name(hook: Any) -> str:
+    name: str = getattr(hook, "__name__", type(hook).__name__)
+    return name
+
+
+class Group:
+    """A hook on several Tensors, called once in each pass.
+
+    every  True: after the last gradient of those that the pass reaches, with a list (None for the
+           others); False: with the first
+    """
+
+    def __init__(self, nodes: list[Node], function: Callable[[Any], None], every: bool) -> None:
+        self.function = function
+        self.every = every
+        self.nodes = nodes
+        self.handles = [
+            RemovableHandle(extra(node).hooks, Member(self, i)) for i, node in enumerate(nodes)
+        ]
+        for node in nodes:
+            watch(node.next if type(node) is OutputNode else node)
+
+    def arrived(self, number: int, t: Any, p: Pass) -> None:
+        """Note the gradient of Tensor `number`."""
+        # registered while this pass was running: it counts from the next one
+        if not hasattr(p, "reached"):
+            return
+        state = p.groups.get(self)
+        if state is None:
+            pending = sum(
+                1
+                for node in self.nodes
+                if (node.next if type(node) is OutputNode else node) in p.reached
+            )
+            state = p.groups[self] = [pending if self.every else 1, [None] * len(self.nodes)]
+        state[0] -= 1
+        state[1][number] = t
+        if state[0] == 0:
+            self.function(state[1] if self.every else t)
+
+
+class Member:
+    """The part of a Group that is registered on one Tensor."""
+
+    def __init__(self, group: Group, number: int) -> None:
+        self.group = group
+        self.number = number
+
+    def __call__(self, t: Any) -> None:
+        """Hooks are functions; the pass calls `group.arrived` with itself instead."""
+        raise TypeError("a hook on several Tensors runs in a pass only")

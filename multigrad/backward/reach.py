@@ -1,0 +1,85 @@
+"""Which nodes a pass runs: those that it reaches, and, where it is to end at some of them, those
+that lead there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from ..core.graph import AccumulateGrad, Node, OutputNode
+
+if TYPE_CHECKING:
+    from ..core.passes import Pass
+
+
+def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:
+    """The nodes that the pass reaches, and for each leaf the number at which its gradient is
+    complete: just below its oldest child's.
+    """
+    reached: set[Node] = set()
+    last: dict[Node, tuple[int, float]] = {
+        root: (2**62, -i)
+        for i, (root, _) in reversed(list(enumerate(roots)))
+        if type(root) is AccumulateGrad
+    }
+    stack = [root for root, _ in roots]
+    while stack:
+        node = stack.pop()
+        if node in reached:
+            continue
+        reached.add(node)
+        parents = node.next if isinstance(node.next, tuple) else (node.next,)
+        for i, parent in enumerate(parents):
+            if p.needed is not None and parent not in p.needed:
+                continue
+            stack.append(parent)
+            if type(parent) is AccumulateGrad and (
+                parent not in last or node.seq < last[parent][0]
+            ):
+                last[parent] = (node.seq, -(i + 1) / (len(parents) + 1))
+    return reached, {leaf: number + fraction for leaf, (number, fraction) in last.items()}
+
+
+_number = attrgetter("seq")
+
+
+def survey(
+    roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any], leaves_only: bool
+) -> set[Node] | None:
+    """The nodes from which a target can be reached, targets included.
+
+    None if these are all that the roots lead to, and all are leaves.
+    """
+    lowest = min(node.seq for node in targets)
+    seen: set[Node] = set()
+    stack = [node for node, _ in roots]
+    all_lead_there = leaves_only
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        if node.seq < lowest:
+            all_lead_there = False
+            continue
+        seen.add(node)
+        parents = node.next
+        if type(parents) is tuple:
+            stack += parents
+            all_lead_there = all_lead_there and (bool(parents) or node in targets)
+        else:
+            stack.append(parents)
+    if all_lead_there:
+        return None
+    needed = set(targets)
+    for target in targets:
+        if type(target) is OutputNode:  # its node runs the hooks of all outputs
+            needed.update(filter(None, (ref() for ref in target.next.picks if ref is not None)))
+    for node in sorted(seen, key=_number):
+        parents = node.next
+        if node not in needed and any(
+            q in needed for q in (parents if isinstance(parents, tuple) else (parents,))
+        ):
+            needed.add(node)
+    return needed

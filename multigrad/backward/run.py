@@ -1,0 +1,534 @@
+"""The backward pass: from the outputs to the leaves, or to the Tensors that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
+from heapq import heappop, heappush
+from time import perf_counter_ns
+from typing import Any
+
+from .. import observe
+from ..core.aliasing import last_write
+from ..core.element import narrow_seen
+from ..core.graph import (
+    FREED,
+    AccumulateGrad,
+    CustomNode,
+    MultiNode,
+    Node,
+    OutputNode,
+    added,
+    check_versions,
+    watched,
+)
+from ..core.level import BASE, Layer, Switch, come_back, go_outside, restored, running, settle, undo
+from ..core.passes import Pass
+from ..core.tensor import Tensor, lifted, strip, wrap_at
+from ..dispatch.pullbacks import refuse_none
+from ..errors import GradientError
+from ..memory.accumulation import accumulate, astype, widened
+from ..observe import OFF, PASS, STEP, Call, gate
+from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
+from .reach import reach, survey
+
+
+def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
+    """Run the pass: highest number first, each node once, its gradient summed over all its uses.
+
+    Most nodes are the next to run as soon as their child has: they are followed without touching
+    the heap.
+    """
+    keep, targets, needed = p.retain_graph, p.targets, p.needed
+    inner = None if p.leaves else targets  # which may be nodes on the way
+    timed = len(p.told) == 1 and p.told[0].timed is not None
+    direct, lift = (False, _timed) if timed else (p.raw, _lifted)
+    plain = Node if timed or not p.told else None  # what runs here, and not by `step`
+    leaf = None if p.told else AccumulateGrad
+    heap: list[tuple[int, Node]] = []
+    buffers: dict[Node, Any] = {}
+    owned: set[Node] = set()
+    narrow: dict[Node, Any] = {}  # the dtype of those whose sum is kept in a wider one
+
+    def deliver(node: Node, g: Any) -> None:
+        """Add `g` to what the node has received.
+
+        The second contribution makes a new array, later ones are added in place.
+        """
+        if node not in buffers:
+            buffers[node] = g
+            heappush(heap, (-node.seq, node))
+        elif g is None or buffers[node] is None:
+            buffers[node] = buffers[node] if g is None else g
+        elif p.raw and node in owned:
+            total = buffers[node]
+            total += g
+            buffers[node] = total
+        else:
+            total = buffers[node]
+            if narrow_seen[0]:
+                total = widened(node, total, narrow)
+            buffers[node] = total + g if p.raw else added(total, g)
+            owned.add(node)
+
+    node: Any = None  # a Node, or None while it is being chosen
+    if len(roots) == 1:
+        node, g = roots[0]
+    else:
+        for root, gradient in roots:
+            deliver(root, gradient)
+    found: Any = None
+    while True:
+        if node is None:
+            if not heap:
+                return
+            node = heappop(heap)[1]
+            g = buffers.pop(node)
+            if g is None:
+                _pass_on(node, p, heap, buffers, deliver)
+                direct = direct and p.raw
+                node = None
+                continue
+            if narrow and node in narrow:
+                g = astype(g, narrow.pop(node))
+        kind = type(node)
+        if kind is not plain:
+            if kind is leaf and node.extra is None and inner is None and not p.accumulate_targets:
+                if targets is not None:
+                    if node in targets:
+                        targets[node] = g
+                    g = found = gradient = node = None
+                    continue
+                box = [g]  # the only reference: a leaf may keep what nothing else holds
+                g = found = gradient = None
+                accumulate(node, box, p)
+                node = None
+                continue
+            box = [g]
+            g = found = gradient = None
+            found = step(node, kind, box, p, heap, buffers)
+            if found is STOP:
+                node = None
+                continue
+            direct = direct and p.raw
+            rule = node.rule
+        else:
+            if inner is not None and node in inner:
+                inner[node] = g
+                if not p.accumulate_others and (needed is None or not _leads_on(node, needed)):
+                    node = None
+                    continue
+            saved = node.saved
+            rule = node.rule
+            if saved is None:
+                raise GradientError(FREED)
+            if node.seq < last_write[0] and node.cells is not None:
+                check_versions(node)
+            found = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
+            if not keep and rule.saves:
+                node.saved = node.cells = None
+        parents = node.next
+        if rule.single:
+            if found is None or (needed is not None and parents not in needed):
+                if found is None:
+                    if kind is plain:
+                        refuse_none(rule)
+                    if needed is None or parents in needed:
+                        deliver(parents, None)
+                node = None
+                continue
+            node, g = parents, found
+        elif (
+            needed is None
+            and len(parents) == 2
+            and (parent := parents[0]) is not (other := parents[1])
+            and (gradient := found[0]) is not None
+            and (g := found[1]) is not None
+        ):
+            # of two parents the younger one, which may be the next to run
+            if parent.seq > other.seq:
+                deliver(other, g)
+                node, g = parent, gradient
+            else:
+                deliver(parent, gradient)
+                node = other
+        else:
+            node = None  # the youngest parent, which may be the next to run
+            for parent, gradient in zip(parents, found):  # one each, by construction
+                if gradient is None or (needed is not None and parent not in needed):
+                    if gradient is None:
+                        if kind is plain:
+                            refuse_none(rule)
+                        if needed is None or parent in needed:
+                            deliver(parent, None)
+                    continue
+                if node is None:
+                    node, g = parent, gradient
+                elif parent.seq > node.seq:
+                    deliver(node, g)
+                    node, g = parent, gradient
+                elif parent is node:
+                    deliver(node, g)
+                    deliver(node, gradient)
+                    node = None
+                else:
+                    deliver(parent, gradient)
+            if node is None:
+                continue
+        if heap and node.seq <= -heap[0][0]:
+            deliver(node, g)
+            node = None
+
+
+def _pass_on(
+    node: Node,
+    p: Pass,
+    heap: list[Any],
+    buffers: dict[Node, Any],
+    deliver: Callable[[Node, Any], None],
+) -> None:
+    """Go on from a node whose gradient is None: a user's function or hook said that it is not
+    defined. A Function gets zeros instead.
+    """
+    if type(node) is Node:
+        found: Any = None if node.rule.single else (None,) * len(node.next)
+        if not p.retain_graph and node.rule.saves:
+            node.saved = node.cells = None
+    else:
+        found = step(node, type(node), [None], p, heap, buffers)
+        if found is STOP:
+            return
+    for parent, gradient in (
+        zip((node.next,), (found,), strict=True)
+        if node.rule.single
+        else zip(node.next, found, strict=True)
+    ):
+        if p.needed is None or parent in p.needed:
+            deliver(parent, gradient)
+
+
+STOP: Any = object()
+"""Instead of gradients: the pass does not go on from here."""
+
+
+def step(
+    node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]
+) -> Any:
+    """Run a node, with its hooks, where it is no plain one, or observed.
+
+    Returns what its rule returned, or STOP.
+    """
+    if kind is OutputNode:
+        _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
+        return STOP
+    if not p.told:
+        return _stepped(node, kind, box, p)
+    call = Call(
+        STEP,
+        None,
+        node.name(),
+        (),
+        box[0] if type(box[0]) in (tuple, list) else tuple(box),
+        node=node,
+    )
+    found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    if found is not STOP and not p.retain_graph and node.rule.saves:
+        node.saved = node.cells = None
+    return found
+
+
+def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
+    if node.hidden:
+        node.reached(p.roots)
+        return STOP
+    e = getattr(node, "extra", None)
+    if isinstance(node, MultiNode):
+        for number, of_output in sorted(node.outputs.items()):
+            box[0][number] = run_hooks(of_output, box[0][number], p)
+        box[0] = tuple(box[0])
+    elif e is not None:
+        box[0] = run_hooks(e, box[0], p)
+    if p.targets is not None and not _reported(node, box[0], p):
+        return STOP
+    if kind is AccumulateGrad:
+        if p.targets is None or (
+            p.accumulate_targets if node in p.targets else p.accumulate_others
+        ):
+            _finish(node, box, p)  # type: ignore[arg-type]
+        return STOP
+    found = execute(node, box[0], p)
+    if p.raw and _any_layer(found if type(found) is tuple else (found,)):
+        p.raw = False
+    return found
+
+
+def _reported(node: Node, g: Any, p: Pass) -> bool:
+    """Note the gradient if it was asked for; whether the pass goes on from here."""
+    targets = p.targets
+    assert targets is not None
+    if isinstance(node, MultiNode):
+        for ref, gradient in zip(node.picks, g, strict=True):
+            pick = None if ref is None else ref()
+            if pick is not None and pick in targets:
+                targets[pick] = gradient
+        return p.needed is None or node in p.needed
+    if node not in targets or (p.accumulate_targets and type(node) is AccumulateGrad):
+        return True
+    targets[node] = g
+    return p.accumulate_others or (p.needed is not None and _leads_on(node, p.needed))
+
+
+def execute(node: Node, g: Any, p: Pass) -> Any:
+    """Run the rule of a node between the node's own hooks."""
+    e = getattr(node, "extra", None)
+    if e is not None and e.prehooks:
+        g = run_prehooks(e, g, p)
+    saved = node.saved
+    if saved is None:
+        raise GradientError(FREED)
+    if node.seq < last_write[0] and node.cells is not None and not node.unchecked:
+        check_versions(node)
+    rule = node.rule
+    found: Any
+    # a function or a hook said so
+    if g is None or (
+        type(g) is tuple and not isinstance(node, CustomNode) and all(x is None for x in g)
+    ):
+        g = None
+        found = None if rule.single else (None,) * len(node.next)
+    elif isinstance(node, CustomNode):
+        found = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
+    else:
+        if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
+            found = rule.vjp(node.library.xp, g, *saved)
+        elif p.told and type(node) is not Node:
+            # what the rule calls is told apart from what hooks call
+            found = observe.within(_lifted, node, saved, g, p)
+        else:
+            found = _lifted(node, saved, g, p)
+    # who observes sees the saved arrays freed after the node, see step
+    if not p.retain_graph and rule.saves and not p.told:
+        node.saved = node.cells = None
+    if g is not None and any(x is None for x in ((found,) if rule.single else found)):
+        refuse_none(rule)
+    return run_posthooks(node, e, found, g, p) if e is not None and e.posthooks else found
+
+
+def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
+    """Accumulate into a leaf, between the hooks of its node."""
+    e = node.extra
+    if e is None:
+        if box[0] is not None:
+            accumulate(node, box, p)
+        return
+    if e.prehooks:
+        box[0] = run_prehooks(e, box[0], p)
+    g = box[0] if e.posthooks else None
+    leaf = accumulate(node, box, p) if box[0] is not None else node.tensor()
+    if leaf is not None and e.post_accumulate:
+        run_post_accumulate(e, leaf)
+    if e.posthooks:
+        run_posthooks(node, e, (), g, p)
+
+
+def _leads_on(node: Node, needed: set[Node]) -> bool:
+    """Whether another target lies behind this one."""
+    return any(
+        parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,))
+    )
+
+
+def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
+    node = pick.next
+    if node not in buffers:
+        buffers[node] = [None] * len(node.picks)
+        heappush(heap, (-node.seq, node))
+    before = buffers[node][pick.number]
+    if g is not None:
+        buffers[node][pick.number] = g if before is None else added(before, g)
+
+
+def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
+    """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is
+    itself a layer.
+    """
+    rule = node.rule
+    if p.create_graph:
+        given = [
+            _recorded(node, value, source, p)
+            for value, source in zip(saved, rule.sources, strict=True)
+        ]
+    elif (
+        isinstance(g, Layer)
+        or (type(g) is tuple and _any_layer(g))
+        or (not p.raw and _any_layer(saved))
+    ):
+        given = [
+            value if source is None or isinstance(value, Layer) else lifted(value)
+            for value, source in zip(saved, rule.sources)
+        ]
+    else:
+        return rule.vjp(node.library.xp, g, *saved)
+    if not isinstance(g, Layer):
+        g = lifted(g)
+    # what the rule makes must not count as made inside a transformation that runs now, of which the
+    # node knows nothing
+    token = go_outside(None)
+    try:
+        found = rule.vjp(node.library.bound, g, *given)
+    finally:
+        come_back(token)
+    if p.create_graph:
+        return found
+    if rule.single:
+        return strip(found) if isinstance(found, Tensor) else found
+    return tuple([strip(x) if isinstance(x, Tensor) else x for x in found])
+
+
+def _timed(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
+    """The same where an observer takes the times of nodes, and nothing else."""
+    observer, start = p.told[0], perf_counter_ns()
+    try:
+        return node.rule.vjp(node.rule.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
+    finally:
+        if observer.timed is not None and not observer.ended:
+            observer.timed(node, start, perf_counter_ns(), None)
+
+
+def _any_layer(values: tuple[Any, ...]) -> bool:
+    return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
+
+
+def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
+    """A saved value under create_graph: an argument comes back on the edge it came from, an output
+    on its node.
+    """
+    if source is None:
+        return value
+    if isinstance(value, tuple) and source and isinstance(source[0], tuple):
+        return tuple(_recorded(node, v, s, p) for v, s in zip(value, source, strict=True))
+    if isinstance(value, tuple):  # all outputs of a node with several
+        return tuple(_recorded(node, v, ("out", i), p) for i, v in enumerate(value))
+    if not hasattr(value, "dtype"):
+        return value
+    t = wrap_at(p.like, value)
+    kind, number = source
+    if kind == "out":
+        if t._elem.floating:  # indices among the outputs are constants
+            t._node = node.pick(number) if isinstance(node, MultiNode) else node
+    elif number is not None:
+        t._node = node.next[number] if isinstance(node.next, tuple) else node.next
+    return t
+
+
+current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
+"""The pass that is running here, the innermost one."""
+
+
+def forget_pass() -> None:
+    """Be outside of any pass in this context."""
+    current.set(None)
+
+
+def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
+    """Run a pass, which the program called for as `name`: "backward", "grad"; "" where a
+    transformation did.
+    """
+    mode = gate.get()
+    # what a pass computes with is no value that the program hands over
+    if mode is not True and mode.watch.exchange is not None:
+        observe.as_given(run_pass, roots, p, name)
+    elif mode is not True and mode.watch.observers:
+        p.told = mode.watch.of(STEP)
+        observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
+    else:
+        _run_pass(mode, roots, p)
+
+
+def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
+    """Run it with its own level's grad mode as hooks and custom functions expect it: on where the
+    pass is recorded.
+    """
+    if p.raw and any(isinstance(g, Layer) for _, g in roots):
+        p.raw = False
+    run = p.like._elem.run
+    if p.targets is not None and p.needed is None and not p.accumulate_others and not p.every:
+        p.needed = survey(roots, p.targets, p.leaves)
+        if p.needed is not None:
+            # an output that leads to no target keeps its graph
+            roots = [root for root in roots if root[0] in p.needed]
+    if run is not None or running() is not None:
+        before = undo()
+        try:
+            _run_in_mode(BASE if run is None else run.inner, roots, p)
+        finally:
+            settle(before)
+        return
+    outer = current.get()
+    try:  # the same at the base level, where these two are all that is set, in a third of the time
+        try:
+            if mode is not True or p.create_graph:
+                _run_in_mode(BASE, roots, p)
+            else:
+                gate.set(OFF)
+                _run_here(roots, p)
+        finally:
+            current.set(outer)
+    finally:
+        gate.set(mode)
+
+
+def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
+    variable.turn(p.create_graph)
+    _run_here(roots, p)
+
+
+def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
+    p.roots = roots
+    current.set(p)
+    (run_in_order if watched else run)(roots, p)
+
+
+def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
+    """As `run`, where there are hooks on leaves: each leaf runs when its gradient is complete, as
+    in PyTorch, and no node takes the short way.
+    """
+    p.reached, due = reach(roots, p)
+    p.groups = {}
+    heap: list[tuple[float, Node]] = []
+    buffers: dict[Node, Any] = {}
+    owned: set[Node] = set()
+    narrow: dict[Node, Any] = {}
+
+    def deliver(node: Node, g: Any) -> None:
+        if node not in buffers:
+            buffers[node] = g
+            heappush(heap, (-due.get(node, node.seq), node))
+        elif g is None or buffers[node] is None:
+            buffers[node] = buffers[node] if g is None else g
+        elif p.raw and node in owned:
+            buffers[node] += g
+        else:
+            buffers[node] = added(
+                widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g
+            )
+            owned.add(node)
+
+    for root, gradient in roots:
+        deliver(root, gradient)
+    while heap:
+        node = heappop(heap)[1]
+        box = [buffers.pop(node)]
+        if node in narrow:
+            box[0] = astype(box[0], narrow.pop(node))
+        gradient = None
+        found = step(node, type(node), box, p, heap, buffers)
+        if found is STOP:
+            continue
+        parents, gradients = ((node.next,), (found,)) if node.rule.single else (node.next, found)
+        found = None
+        for parent, gradient in zip(parents, gradients, strict=True):
+            if p.needed is None or parent in p.needed:
+                deliver(parent, gradient)
+        gradients = None  # a leaf may keep what nothing else holds

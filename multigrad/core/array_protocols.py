@@ -1,0 +1,365 @@
+"""What every layer is as an array, and how its values leave it: to NumPy, through DLPack, as Python
+scalars.
+
+Nothing that has a derivative leaves silently.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GradientError, program
+from ..registry import OPS
+from .conversions import conversion
+from .level import Layer, innermost
+from .surface import OfArrays, Surface
+
+if TYPE_CHECKING:
+    from .element import Element
+    from .graph import Node
+    from .members import Namespace, NDArray
+    from .tensor import Tensor
+
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+class ArrayProtocols(Surface):
+    """The part of Tensor, and of other layers, that describes the array and turns it into something
+    else.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    _differentiates = True  # whether all that it adds to its value is a derivative
+
+    if TYPE_CHECKING:
+        _elem: Element
+        _node: Node | None
+
+        def _check(self) -> None: ...
+        def _look(self) -> None: ...
+
+    @property
+    def _history(self) -> Node | None:
+        """The node as users see it: what a running forward computes is a constant."""
+        node = self._node
+        return None if node is None or node.hidden else node
+
+    # What it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis; () of a scalar."""
+        shape: tuple[int, ...] = self._array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._array.shape)
+
+    @property
+    def size(self) -> int | None:
+        """The number of elements, None where a dimension is unknown (None or nan)."""
+        found = 1
+        for n in self._array.shape:
+            if n is None or n != n:
+                return None
+            found *= n
+        return found
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the library of the array."""
+        return self._elem.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device of the array; None where the library does not know it (a JAX tracer)."""
+        library = self._elem.library
+        return library.device(library.xp, self._innermost())
+
+    def _innermost(self) -> Any:
+        return innermost(self._array)
+
+    def clone(self) -> Tensor:
+        """A differentiable copy."""
+        copy: Tensor = self._elem.library.bound.asarray(self, copy=True)
+        return copy
+
+    def __dir__(self) -> list[str]:
+        """The attributes that there are, without those that only the library's arrays have, or
+        Tensors of other backends.
+        """
+        given = self._elem.library.backend.attributes
+        return [
+            name
+            for name in object.__dir__(self)
+            if name in given or type(getattr_static(type(self), name, None)) is not OfArrays
+        ]
+
+    # How it leaves
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Namespace:
+        """The differentiable Array API namespace of this array's backend."""
+        if api_version is not None and api_version not in VERSIONS:
+            raise ValueError(
+                f"unsupported version of the Array API standard: {api_version!r}; supported are "
+                f"{', '.join(VERSIONS)}"
+            )
+        bound: Namespace = self._elem.library.bound
+        return bound
+
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        if self._history is not None:
+            raise GradientError(
+                f"Can't call {what} on Tensor that requires grad. Use {fix} instead."
+            )
+        if isinstance(self._array, Layer):
+            raise GradientError(
+                f"Can't call {what} on a Tensor inside a transformation: its value belongs to "
+                "the transformation."
+            )
+
+    @conversion
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._as_numpy(dtype, copy)
+
+    def _as_numpy(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        if not self._elem.floating and self._is_constant():
+            self._check()
+            x = innermost(self)
+        else:
+            self._refuse("numpy()", "tensor.detach().numpy()")
+            x = self._array
+        if not isinstance(x, Layer):
+            library = self._elem.library
+            x = library.backend.kernel("to_numpy")(library.xp, x, False if copy is False else None)
+        return np.asarray(x, dtype=dtype, copy=copy)
+
+    def _is_constant(self) -> bool:
+        """Whether all layers down to the raw array add a derivative to it and nothing else:
+        integers and booleans have none at any level.
+        """
+        x: Any = self
+        while isinstance(x, ArrayProtocols) and x._differentiates:
+            x = x._array
+        return not isinstance(x, Layer)
+
+    @conversion
+    def numpy(self) -> NDArray[Any]:
+        """The values as a NumPy array. Raises if the Tensor requires grad."""
+        values: NDArray[Any] = self._as_numpy()
+        return values
+
+    @conversion
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of the memory, for the `from_dlpack` of any library.
+
+        Raises BufferError if the Tensor requires grad.
+
+        Memory that runs backwards is copied, or refused with copy=False: not every library can take
+        it.
+        """
+        self._check()
+        if self._history is not None:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        self._refuse("__dlpack__()", "tensor.detach()")
+        if max_version is not None and max_version[0] < 1:
+            # the capsule without a version, which every library gives where no version is asked for
+            max_version = None
+        x = self._exporter()
+        if not copy and not self._elem.library.backend.kernel("exportable")(
+            self._elem.library.xp, x
+        ):
+            if copy is False:
+                raise BufferError(
+                    "__dlpack__(copy=False): the memory has negative strides, which not every "
+                    "library can take. Leave out copy=False, or export tensor.array itself"
+                )
+            copy = True
+        options = {
+            "stream": stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
+        return x.__dlpack__(**{name: value for name, value in options.items() if value is not None})
+
+    def __dlpack_device__(self) -> Any:
+        """The type of device that the memory is on, and its number there."""
+        return self._exporter().__dlpack_device__()
+
+    def _exporter(self) -> Any:
+        """The raw array; a scalar of the library, which has no memory to show, as an array."""
+        self._check()
+        x = self._innermost()
+        return self._elem.library.xp.asarray(x) if isinstance(x, self._elem.library.scalars) else x
+
+    @conversion
+    def item(self) -> bool | int | float | complex:
+        """The only element as a Python scalar; the gradient does not follow it."""
+        self._look()
+        if isinstance(self._array, ArrayProtocols):
+            found: bool | int | float | complex = self._array.item()
+            return found
+        x = self._array
+        if self.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {self.size} elements cannot be converted to Scalar. Select one, "
+                "as by x[0], or call tolist()."
+            )
+        value: bool | int | float | complex = self._python(
+            self._elem.library.xp.reshape(x, ()) if len(x.shape) else x
+        )
+        return value
+
+    def _python(self, x: Any) -> Any:
+        """A 0-d array of this dtype as a Python scalar; of no dtype of the standard, what the
+        library makes of it.
+        """
+        if self._elem.opaque:
+            return x.item()
+        kind = (
+            bool
+            if self._is("bool")
+            else int
+            if self._is("integral")
+            else complex
+            if self._elem.complex
+            else float
+        )
+        return kind(x)
+
+    def _is(self, kind: str) -> bool:
+        return bool(self._elem.library.xp.isdtype(self._elem.dtype, kind))
+
+    @conversion
+    def tolist(self) -> Any:
+        """The values as nested lists of Python scalars."""
+        self._look()
+        if isinstance(self._array, ArrayProtocols):
+            return self._array.tolist()
+        library = self._elem.library
+        try:
+            values = library.backend.kernel("to_numpy")(library.xp, self._array)
+        except Exception:
+            # more elements than the default converts, or a tracer, whose library says best what is
+            # wrong with an element
+            return _nested(library.xp, self._array, self._python)
+        return values.astype(_PYTHONS.get(values.dtype.char, values.dtype), copy=False).tolist()
+
+    def __format__(self, spec: str) -> str:
+        """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as
+        its repr.
+        """
+        return (
+            format(self.item(), spec) if spec and not self.shape else object.__format__(self, spec)
+        )
+
+    def _cast(self, kind: type) -> Any:
+        self._check()
+        if self._history is not None:
+            warnings.warn(
+                f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() "
+                "drops its gradient. Consider using tensor.detach() first.",
+                UserWarning,
+                stacklevel=program(),
+            )
+        return kind(self._array)
+
+    @conversion
+    def __float__(self) -> float:
+        return float(self._cast(float))
+
+    @conversion
+    def __int__(self) -> int:
+        return int(self._cast(int))
+
+    @conversion
+    def __complex__(self) -> complex:
+        return complex(self._cast(complex))
+
+    @conversion
+    def __bool__(self) -> bool:
+        self._check()
+        return bool(self._array)
+
+    def __index__(self) -> int:
+        self._check()
+        if self.size != 1 or not self._is("integral"):
+            raise TypeError(
+                "only integer Tensors of one element can be used as an index, not one of shape "
+                f"{tuple(self.shape)} and dtype {self.dtype}. int(x) makes an integer of a number."
+            )
+        index: int = self._array.__index__()
+        return index
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d Tensor, which has no axis. x.item() is its value.")
+        n = self.shape[0]
+        if n is None or n != n:
+            raise TypeError(
+                "len() and iteration need to know the first dimension, which the library leaves "
+                "open; compute the array first"
+            )
+        return n
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """`self[0]`, `self[1]`, ...: views that are made when they are asked for.
+
+        The length is read when iteration begins.
+        """
+        if not self.shape:
+            raise TypeError(
+                "iteration over a 0-d Tensor, which has no axis. x.item() is its value, "
+                "xp.reshape(x, (1,)) has one."
+            )
+        return _rows(self, len(self))
+
+
+CHUNK = 256
+"""How many elements an iteration makes at once: each chunk costs the backward pass one gradient of
+the size of the whole.
+"""
+
+
+def _rows(t: Any, n: int) -> Iterator[Any]:
+    """The elements along the first axis.
+
+    `unstack` makes them, because it has one node for all; unlike its outputs, each may be written
+    to.
+    """
+    xp = t.__array_namespace__()
+    for start in range(0, n, CHUNK):
+        for i, row in enumerate(
+            xp.unstack(t if n <= CHUNK else t[start : min(start + CHUNK, n), ...]), start
+        ):
+            if row._view is not None:
+                row._view = t, OPS["getitem"], ((i, ...),), None, row._view[4]
+            yield row
+
+
+_PYTHONS = {"g": "d", "G": "D"}  # of long doubles NumPy lists its own scalars
+
+
+def _nested(xp: Any, x: Any, item: Callable[[Any], Any]) -> Any:
+    if not x.shape:
+        return item(x)
+    return [_nested(xp, part, item) for part in xp.unstack(x)]

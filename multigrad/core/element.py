@@ -1,0 +1,443 @@
+"""Backends in use, and their element types.
+
+A `Library` is a Backend with what the engine made of it; an `Element` is one dtype of one library
+at one level. Two arrays with the same Element share library, dtype, realness and level, so the hot
+path tests all of them with one `is`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from .. import registry
+from ..backends.raw import RawNamespace
+from ..backends.spec import Backend
+from ..errors import MixedBackendsError
+from ..provided import wanted
+from .level import Layer
+from .surface import mention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .level import Run
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+@wanted
+def make_bound(library: Library) -> Any:
+    """Make the differentiable namespace of a library. (namespace.py)"""
+
+
+_making = threading.RLock()
+
+
+class Library:
+    """A backend in use: its raw rule namespace, its kernels, its element types."""
+
+    __slots__ = (
+        "_bound",
+        "admit",
+        "assign",
+        "backend",
+        "constant",
+        "device",
+        "eagerly",
+        "elements",
+        "fixed",
+        "is_c_contiguous",
+        "mutable",
+        "name",
+        "order",
+        "place_like",
+        "scalars",
+        "shares_memory",
+        "take_ownership",
+        "write",
+        "xp",
+    )
+
+    def __init__(self, backend: Backend) -> None:
+        registry.fill()
+        self.backend = backend
+        self._bound: Any = None
+        self.name = backend.name
+        self.xp: Any = RawNamespace(backend)
+        self.scalars = backend.scalar_types
+        self.mutable = backend.capabilities.mutable
+        self.fixed = (Layer, *self.scalars)  # whose values are replaced, whatever the arrays are
+        self.elements: dict[Any, Element] = {}
+        self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
+        self.assign: Callable[..., Any] = backend.kernel("assign")
+        self.eagerly: Callable[..., Any] = backend.kernel("eagerly")
+        self.is_c_contiguous: Callable[..., Any] = (
+            backend.kernel("is_c_contiguous") if self.mutable else _always
+        )
+        self.order: Callable[..., Any] = backend.kernel("order")
+        self.take_ownership: Callable[..., Any] = backend.kernel("take_ownership")
+        self.shares_memory: Callable[..., Any] = backend.kernel("shares_memory")
+        self.place_like: Callable[..., Any] = backend.kernel("place_like")
+        self.constant: Callable[..., Any] = backend.kernel("constant")
+        self.device: Callable[..., Any] = backend.kernel("device")
+        self.write: Callable[..., Any] = backend.kernel("write")
+        mention(backend.array_types, backend.attributes)
+
+    @property
+    def bound(self) -> Any:
+        """The differentiable namespace of this backend."""
+        if self._bound is None:
+            with _making:
+                if self._bound is None:
+                    self._bound = make_bound(self)
+        return self._bound
+
+    def element(self, dtype: Any) -> Element:
+        """The Element of a dtype of this library."""
+        found = self.elements.get(dtype)
+        if found is None:
+            found = self.elements.setdefault(dtype, Element(self, dtype))
+        return found
+
+    def has(self, x: Any) -> bool:
+        """Whether `x` is an array of exactly a registered type, no scalar and of no subclass, and
+        of a dtype of the standard.
+        """
+        return _is_exactly(x, self) and not self.element(x.dtype).opaque
+
+    def __repr__(self) -> str:
+        return f"<Library {self.name}>"
+
+
+class Element:
+    """One dtype of one library at one level: what arrays have in common that one `is` compares.
+
+    base     the Element of raw arrays of this dtype, which is itself at the base level
+    run      the transformation that the level belongs to, None for the base level
+    level    its number
+    layered  whether values may themselves be layers, of lower levels
+    plans    what generated functions know of operations on such arrays, by operation: shared by all
+             Elements of a base, but for those that are layered, and those of each class of layers
+    truth    the Element of booleans here, None until it is asked for the first time
+    wide     the dtype to add up many in, None for itself
+    refusal  why no Tensor is made of such an array, None where one is; arguments that are only
+             handed on may be such arrays
+
+    A transformation forgets its Elements when it ends, so a Tensor that outlives it can meet
+    another one of the same meaning.
+    """
+
+    __slots__ = (
+        "_families",
+        "base",
+        "bool",
+        "complex",
+        "dtype",
+        "floating",
+        "layered",
+        "level",
+        "library",
+        "opaque",
+        "plans",
+        "refusal",
+        "run",
+        "truth",
+        "wide",
+    )
+
+    def __init__(self, library: Library, dtype: Any) -> None:
+        self.library = library
+        self.dtype = dtype
+        self.base = self
+        self.run: Run | None = None
+        self.level = 1
+        self.layered = False
+        self.plans: dict[Any, Any] = {}
+        self._families: dict[tuple[Any, bool], dict[Any, Any]] = {(None, False): self.plans}
+        self.truth: Element | None = None
+        self.bool = _is(library, dtype, "bool")
+        self.complex = _is(library, dtype, "complex floating")
+        self.floating = self.complex or _is(library, dtype, "real floating")
+        # no dtype of the standard
+        self.opaque = not (self.floating or self.bool or _is(library, dtype, "integral"))
+        self.refusal = _refusal(library, dtype) if self.opaque else None
+        self.wide = _wide(self) if self.floating else None
+        if self.wide is not None:
+            narrow_seen[0] = True
+
+    def at(self, run: Run | None, level: int, layered: bool, kind: Any = None) -> Element:
+        """The Element of this dtype at a level of a transformation.
+
+        `kind`: the class of the layers of that level, None for Tensors.
+        """
+        if run is None:
+            return self.base
+        found: Element | None = run.elements.get((self.base, level, layered))
+        if found is None:
+            found = self.base._made_at(run, level, layered, kind)
+            if not run.finished:
+                found = run.elements.setdefault((self.base, level, layered), found)
+        return found
+
+    def beside(self, x: Any) -> Element:
+        """The Element of the value `x` at this level."""
+        layered = isinstance(x, Layer)
+        if layered is self.layered and x.dtype == self.dtype:
+            return self
+        base: Element = x._elem.base if layered else self.library.element(x.dtype)
+        return base.at(self.run, self.level, layered)
+
+    def _made_at(self, run: Run, level: int, layered: bool, kind: Any) -> Element:
+        found = _new(Element)
+        found.library, found.dtype, found.base = self.library, self.dtype, self
+        found.run, found.level, found.layered, found.truth = run, level, layered, None
+        found.bool, found.complex, found.floating, found.opaque = (
+            self.bool,
+            self.complex,
+            self.floating,
+            self.opaque,
+        )
+        found.refusal, found.wide = self.refusal, self.wide
+        found.plans = self._families.setdefault((kind, layered), {})
+        if layered:
+            run.deep.add(level)
+        return found
+
+    def __repr__(self) -> str:
+        return (
+            f"<Element {self.library.name} "
+            f"{self.dtype}{'' if self.run is None else f' of {self.run.name} at {self.level}'}>"
+        )
+
+
+_new = object.__new__
+
+
+def truth_of(elem: Element) -> Element:
+    """The Element of booleans at the level of `elem`, remembered there unless it is `elem`
+    itself.
+    """
+    if elem.bool:
+        return elem
+    if elem.truth is None:
+        library = elem.library
+        elem.truth = library.element(library.xp.asarray([True]).dtype).at(
+            elem.run, elem.level, elem.layered
+        )
+    return elem.truth
+
+
+def _refusal(library: Library, dtype: Any) -> str | None:
+    """Why no Tensor holds Python objects or records: no function of the standard is defined on
+    them.
+    """
+    fields = getattr(dtype, "names", None)
+    if not fields and getattr(dtype, "kind", None) != "O":
+        return None
+    elements, fix = (
+        ("records", f"take a field, x[{fields[0]!r}]")
+        if fields
+        else ("Python objects", "convert it, x.astype('float64')")
+    )
+    return (
+        f"a Tensor cannot hold an array of dtype {dtype} (backend {library.name!r}). Its "
+        f"elements are {elements}: {fix}."
+    )
+
+
+def _is_exactly(x: Any, library: Library) -> bool:
+    """A registered type that says itself what its instances are has none that are exactly of it:
+    jax.Array, for example.
+    """
+    kind = type(x)
+    if kind in library.scalars:
+        return False
+    return any(
+        kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t))
+        for t in library.backend.array_types
+    )
+
+
+def _is(library: Library, dtype: Any, kind: str) -> bool:
+    try:
+        return bool(library.xp.isdtype(dtype, kind))
+    except (TypeError, ValueError):  # a dtype from outside the standard: opaque
+        return False
+
+
+narrow_seen = [False]
+"""Whether there is any Element with a wider dtype to add up in: most programs never pay for the
+question.
+"""
+
+
+def _wide(elem: Element) -> Any:
+    """float32 for float16, bfloat16 and narrower ones, which the standard does not have."""
+    xp = elem.library.xp
+    try:
+        bits = xp.finfo(elem.dtype).bits
+    except (TypeError, ValueError, AttributeError):
+        return None
+    return None if bits >= 32 else xp.complex64 if elem.complex else xp.float32
+
+
+_libraries: dict[str, Library] = {}
+# Of no library, whatever is imported later: what stands in keys and shapes need not be looked up
+# each time.
+by_type: dict[type, Library | None] = dict.fromkeys(
+    (bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict)
+)
+operands: dict[type, Library | None] = dict(by_type)
+"""Those of the types whose raw arrays are taken for what they are.
+
+Each array of a backend that has the kernel `admit` is looked at first.
+"""
+
+
+def library_named(name: str) -> Library:
+    """The library of the backend of that name, loading it if need be."""
+    library = _libraries.get(name)
+    if library is None:
+        from ..backends import discovery
+
+        library = _libraries.setdefault(name, Library(discovery.get(name)))
+    return library
+
+
+def libraries() -> list[Library]:
+    """The libraries in use."""
+    return list(_libraries.values())
+
+
+def library_of(x: Any) -> Library | None:
+    """The library that `x` is an array of, or None if it is no array of a known library.
+
+    Raises what `admit` of its backend does.
+    """
+    try:
+        library = by_type[type(x)]
+    except KeyError:
+        library = _new_library(x)
+    if library is not None and library.admit is not None:
+        library.admit(library.xp, x)
+    return library
+
+
+def admitted(x: Any) -> bool:
+    """Whether `x` is an array of a backend in use that looks at each of its arrays.
+
+    Raises where it must not be computed with.
+    """
+    library = by_type.get(type(x))
+    if library is None or library.admit is None:
+        return False
+    library.admit(library.xp, x)
+    return True
+
+
+def _new_library(x: Any) -> Library | None:
+    """`library_of` for an array of a type that was not seen before."""
+    from ..backends import discovery
+
+    backend = discovery.backend_of(x)
+    if backend is None:
+        return None
+    library = by_type[type(x)] = _libraries.setdefault(backend.name, Library(backend))
+    if library.admit is None:
+        operands[type(x)] = library
+    return library
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is a layer or a raw array of a known library."""
+    return isinstance(x, Layer) or (type(x) not in SCALARS and library_of(x) is not None)
+
+
+def forget() -> None:
+    """Drop what was found for operations, after one was replaced; namespaces that users hold are
+    emptied, not exchanged.
+    """
+    for library in list(_libraries.values()):
+        library.xp._forget()
+        if library._bound is not None:
+            library._bound._forget()
+
+
+def all_plans() -> list[dict[Any, Any]]:
+    """The plans of all Elements."""
+    return [
+        plans
+        for library in list(_libraries.values())
+        for elem in list(library.elements.values())
+        for plans in list(elem._families.values())
+    ]
+
+
+SCALARS = (bool, int, float, complex)
+
+
+def named_dtype(library: Library, dtype: Any) -> Any:
+    """The dtype object of a library for a name of the standard; other objects are returned as they
+    are.
+    """
+    if type(dtype) is not str:
+        return dtype
+    found = getattr(library.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
+    if found is None:
+        raise TypeError(
+            f"unknown dtype {dtype!r} (backend {library.name!r}); the names of the standard are "
+            f"{', '.join(DTYPES)}"
+        )
+    return found
+
+
+DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+
+MORE_DTYPES = ("float16",)
+"""Names of dtypes beyond the standard, offered where the library has them."""
+
+
+def common_library(op_name: str, arrays: Iterable[Any]) -> Library | None:
+    """The one library of all raw arrays among `arrays`; an error if there are two.
+
+    Scalars of a library go with any other.
+    """
+    found: Library | None = None
+    scalar: Library | None = None
+    for x in arrays:
+        library = None if x is None or type(x) in SCALARS else library_of(x)
+        if library is None or library is found:
+            continue
+        if library.scalars and isinstance(x, library.scalars):
+            scalar = library
+        elif found is None:
+            found = library
+        else:
+            raise mixed(op_name, found, library)
+    return found or scalar
+
+
+def mixed(op_name: str, first: Library, second: Library) -> MixedBackendsError:
+    """The error for arrays of two libraries in one operation."""
+    return MixedBackendsError(
+        f"{op_name}: got arrays of two backends, {first.name!r} and {second.name!r}. Convert "
+        f"one first: multigrad.asarray(x, backend={first.name!r}) or "
+        f"x.to_backend({first.name!r})."
+    )

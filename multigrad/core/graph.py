@@ -1,0 +1,572 @@
+"""The graph of recorded operations: nodes, what they save, and the check that it was not changed
+since.
+
+A node never holds a Tensor that it could be reached from, so a graph is freed as soon as its last
+result is dropped. It keeps raw saved values, the version cells of the Tensors they came from, and
+its parents. A version cell is a list, shared by all Tensors on the same memory, with the clock
+reading of each in-place write; its length is the version. Nodes and writes are numbered by one
+clock, so a saved value was changed exactly if its cell's last entry is younger than the node.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import GradientError
+from ..provided import wanted
+from .level import Layer, alive, running
+
+if TYPE_CHECKING:
+    from .element import Library
+    from .passes import Pass
+    from .pullback import Pullback
+    from .tensor import Tensor
+
+tick = count(1).__next__
+"""The clock: numbers nodes and in-place writes, growing."""
+
+
+class Node:
+    """One recorded operation; `grad_fn` of its result.
+
+    seq     its number on the clock
+    rule    the Pullback
+    saved   what the pullback takes, None once freed
+    cells   the version cells of saved arrays: one list, or a tuple of them
+    next    the parent, or the tuple of parents if the pullback returns several gradients
+    extra   hooks and metadata; set only on nodes of the classes below, None as long as there are
+            none
+    noted   what observers have noted of it, by name; set only where one has, see `notes`
+    """
+
+    __slots__ = ("__weakref__", "cells", "extra", "next", "noted", "rule", "saved", "seq")
+    unchecked = False  # whether what is saved went through hooks, so that its version says nothing
+    hidden = False  # whether what has it is a constant to users, and a pass ends at it
+    seq: int
+    rule: Pullback
+    saved: tuple[Any, ...] | None
+    cells: Any
+    next: Any
+    extra: Any
+    noted: dict[str, Any]
+
+    @property
+    def library(self) -> Library:
+        """Whose library the saved arrays are of."""
+        library: Library = self.rule.library
+        return library
+
+    def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
+        """A pass from these roots has arrived at a hidden node. Raises if it must not."""
+
+    def name(self) -> str:
+        """The name of the operation that was recorded, as `SinBackward`."""
+        return backward_name(self.rule.op.name)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The nodes that made the operands, each with the number of its output; (None, 0) for a
+        constant.
+        """
+        wanted = iter(self.next if isinstance(self.next, tuple) else (self.next,))
+        flags: list[bool] = []
+        for need in self.rule.needs:
+            flags += need if isinstance(need, tuple) else [need]
+        return tuple(edge(next(wanted)) if flag else (None, 0) for flag in flags)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes about this node.
+
+        In anomaly mode it has the stack of the call that made the node.
+        """
+        metadata = extra(self).metadata
+        if hasattr(self, "noted"):
+            for note in self.noted.values():
+                if hasattr(note, "tell"):
+                    note.tell(metadata)
+        return metadata
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns
+        replaces `grad_inputs`.
+
+        `grad_inputs` has one entry for each of `next_functions`, None for a constant.
+        """
+        return RemovableHandle(extra(self).posthooks, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces
+        `grad_outputs`.
+        """
+        return RemovableHandle(extra(self).prehooks, fn)
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    @property
+    def _input_metadata(self) -> tuple[OutputInfo, ...]:
+        """Shape, dtype and device of each output, as far as the node knows them: those of the
+        Tensor if get_gradient_edge or a hook noted it.
+        """
+
+        return output_info(self)
+
+    def __dir__(self) -> list[str]:
+        rule = getattr(self, "rule", None)
+        plan = () if rule is None else dict.fromkeys((*rule.op.arrays, *rule.plan))
+        return [
+            n
+            for n in object.__dir__(self)
+            if not n.startswith("_saved_") and not n.startswith("_raw_saved_")
+        ] + [f"_saved_{n}" for n in plan]
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+TRACEBACK = "traceback_"
+"""The name of anomaly mode's note: where the operation was called."""
+
+
+def notes(node: Node) -> dict[str, Any]:
+    """What observers have noted of a node, by name.
+
+    A note with a method `tell(metadata)` puts into the metadata what users may read there.
+    """
+    noted: dict[str, Any] | None = getattr(node, "noted", None)
+    if noted is None:
+        noted = node.noted = {}
+    return noted
+
+
+def expose(names: Sequence[str]) -> None:
+    """Let nodes show what they save under these names: as a Tensor `_saved_<name>`, and as
+    `_raw_saved_<name>`, which takes hooks.
+    """
+    for name in names:
+        if not hasattr(Node, f"_saved_{name}"):
+            setattr(Node, f"_saved_{name}", property(partial(_saved, name, False)))
+            setattr(Node, f"_raw_saved_{name}", property(partial(_saved, name, True)))
+
+
+def _saved(name: str, raw: bool, node: Node) -> Any:
+
+    rule = getattr(node, "rule", None)
+    if rule is None or (name not in rule.plan and name not in rule.op.arrays):
+        raise AttributeError(
+            f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'"
+        )
+    return saved_tensor(node, name) if raw else show(node, name)
+
+
+@wanted
+def show(node: Node, name: str) -> Any:
+    """What `node` saved under this name of its rule's parameters; arrays as Tensors.
+    (memory/saved.py)
+    """
+
+
+@wanted
+def saved_tensor(node: Node, name: str) -> Any:
+    """What `node` saved under this name, with a method that registers hooks. (memory/saved.py)"""
+
+
+class OutputInfo(NamedTuple):
+    """What an output of a node is like."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    device: Any
+
+
+class HookedNode(Node):
+    """A Node with hooks.
+
+    A node becomes one when its first hook is registered, so that others need not look for any.
+    """
+
+    __slots__ = ()
+
+
+class MultiNode(Node):
+    """A recorded operation with several outputs; each has an OutputNode in front of it, held
+    weakly.
+    """
+
+    __slots__ = ("outputs", "picks")
+    picks: list[weakref.ref[OutputNode] | None]
+    outputs: dict[int, NodeHooks]
+    """The hooks of outputs: they outlive their OutputNodes, since the hook of an unused output is
+    called with None.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        self.picks = [None] * outputs
+        self.outputs = {}
+        self.extra = None
+
+    def pick(self, number: int) -> OutputNode:
+        """The OutputNode of an output, made anew if nobody holds it any more."""
+        ref = self.picks[number]
+        found = ref() if ref is not None else None
+        if found is None:
+            found = OutputNode(self, number)
+            self.picks[number] = weakref.ref(found)
+        return found
+
+
+class CustomNode(MultiNode):
+    """The node of an autograd.Function, see custom/node.py.
+
+    Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows
+    the node weakly, and makes it anew if nobody holds it any more.
+    """
+
+    __slots__ = ("ctx", "library")
+    ctx: Any
+    library: Library
+
+    def name(self) -> str:
+        return type(self.ctx).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        found: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
+        return found
+
+    def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
+        """The gradients of the parents, given those of the outputs (None for one that was not
+        used), in the pass `p`.
+        """
+        found: tuple[Any, ...] = self.ctx._propagate(g, p)
+        return found
+
+
+class OutputNode(Node):
+    """One output of a MultiNode. Users see the MultiNode and the output's number."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, node: MultiNode, number: int) -> None:
+        self.seq = tick()  # younger than its node, so it runs before
+        self.next = node
+        self.saved = ()
+        self.extra = node.outputs.get(number)
+        self.number = number
+
+    def name(self) -> str:
+        name: str = self.next.name()
+        return name
+
+
+class AccumulateGrad(Node):
+    """The end of the graph at a leaf: adds what arrives to the leaf's gradient.
+
+    It does not keep the leaf alive.
+    """
+
+    __slots__ = ("cell", "enabled", "tensor")
+
+    def __init__(self, tensor: Tensor, cell: GradCell) -> None:
+        self.seq = tick()
+        self.next = ()
+        self.saved = ()
+        self.extra = None
+        self.tensor = weakref.ref(tensor)
+        self.cell = cell
+        self.enabled = True
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The leaf, or None if it is gone."""
+        return self.tensor()
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return ()
+
+
+class GradCell:
+    """Holds a gradient: of a leaf, or of a Tensor that retains it, which it knows weakly."""
+
+    __slots__ = ("grad", "holder")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.holder: weakref.ref[Tensor] | None = None
+
+
+class NodeHooks:
+    """Hooks and metadata of a node.
+
+    hooks            of the Tensor that the node made
+    retain           where that Tensor keeps its gradient
+    prehooks         of the node itself, with the gradients of all its outputs
+    posthooks        of the node itself, with the gradients of its operands, too
+    post_accumulate  of a leaf
+    output           what the Tensor is like, where that is known
+    metadata         the user's own notes about the node
+    """
+
+    __slots__ = (
+        "hooks",
+        "metadata",
+        "output",
+        "post_accumulate",
+        "posthooks",
+        "prehooks",
+        "retain",
+    )
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Callable[..., Any]] = {}
+        self.prehooks: dict[int, Callable[..., Any]] = {}
+        self.posthooks: dict[int, Callable[..., Any]] = {}
+        self.post_accumulate: dict[int, Callable[..., Any]] = {}
+        self.retain: GradCell | None = None
+        self.output: tuple[OutputInfo, Tensor] | None = None
+        self.metadata: dict[str, Any] = {}
+
+
+_extending = threading.Lock()
+
+watched: set[Any] = set()
+"""Weak references to the leaves with hooks, and to nodes of hooks on several gradients: for them a
+pass runs in order (`backward.run_in_order`).
+"""
+
+
+def extra(node: Node) -> NodeHooks:
+    """The hooks of a node, which has room for them from now on."""
+    with _extending:
+        found = getattr(node, "extra", None)
+        if found is None:
+            if type(node) is OutputNode:
+                found = node.next.outputs.setdefault(node.number, NodeHooks())
+            else:
+                found = NodeHooks()
+            node.extra = found
+            if type(node) is Node:
+                node.__class__ = HookedNode
+            if type(node) is AccumulateGrad:
+                watch(node)
+    return found
+
+
+def watch(node: Node) -> None:
+    """Have passes run in order from now on, as long as `node` lives."""
+    watched.add(weakref.ref(node, watched.discard))
+
+
+# What a gradient that goes along an edge is like
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two gradients or tangents.
+
+    Of a raw array and a layer, the layer adds: not every library's arrays defer to others.
+    """
+    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
+
+
+class GradientEdge(NamedTuple):
+    """An output of a node: where a gradient arrives.
+
+    `backward` and `grad` take it in place of the Tensor, which need not be kept for that.
+
+    A leaf is not kept alive by its edge unless `ownership_token` holds it.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def arrival(e: GradientEdge) -> Node:
+    """The node that a gradient arriving at this edge is delivered to."""
+    node = behind(e.node)
+    return node.pick(e.output_nr) if isinstance(node, MultiNode) else node
+
+
+def edge(node: Node) -> tuple[Node, int]:
+    """A parent as users see it: the node and the number of its output."""
+    if type(node) is not OutputNode:
+        return node, 0
+    return node.next.ctx if type(node.next) is CustomNode else node.next, node.number
+
+
+def behind(shown: Any) -> Node:
+    """The node of what users see as one."""
+    node: Node = shown._node() if hasattr(shown, "_forward_cls") else shown
+    return node
+
+
+_names: dict[str, str] = {}
+
+
+def backward_name(op_name: str) -> str:
+    """`matrix_transpose` -> `MatrixTransposeBackward`."""
+    if op_name in ("setitem", "copy_slices"):
+        return "CopySlices"
+    name = _names.get(op_name)
+    if name is None:
+        name = _names[op_name] = (
+            "".join(w[:1].upper() + w[1:] for w in op_name.replace(".", "_").split("_"))
+            + "Backward"
+        )
+    return name
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, as often as you like, or at the end of a `with` block."""
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self.id = tick()
+        self._hooks = hooks
+        hooks[self.id] = hook
+        if running() is not None:
+            for run in alive():
+                run.noted("hooks on Tensors or nodes run inside of it")
+
+    def remove(self) -> None:
+        """Remove the hook. Safe while it runs."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you "
+    "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+    "through the graph a second time or if you need to access saved tensors after calling "
+    "backward."
+)
+
+
+def flat_cells(cells: Any) -> list[list[int]]:
+    """The version cells of a node, whatever their nesting."""
+    if type(cells) is list:
+        return [cells]
+    return [c for nested in cells or () for c in flat_cells(nested)]
+
+
+QUIET = -1
+"""What stands in front of a version cell for each write that is not to be noticed."""
+
+
+def versions(cell: list[int]) -> int:
+    """How often the memory was written in place, as far as that is to be noticed."""
+    return len(cell) - cell.count(QUIET)
+
+
+def check_versions(node: Node) -> None:
+    """Raise if an array that `node` saved was modified in place since."""
+    for cell in flat_cells(node.cells):
+        if cell and cell[-1] > node.seq:
+            raise modified(_describe(node, cell), cell, node.seq)
+
+
+ENABLE = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+    "with multigrad.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+ALLOW = (
+    "To let the graph keep the values that it saved, write within "
+    "mg.autograd.graph.allow_mutation_on_saved_tensors()."
+)
+
+
+def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") -> GradientError:
+    """The error for a saved array, described by `what`, that was written after the node of the
+    number `seq` had saved it.
+    """
+    expected = sum(1 for written in cell if QUIET < written < seq)
+    return GradientError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: {what} is at version {versions(cell)}; expected version {expected} "
+        f"instead. {ENABLE}{remedy}"
+    )
+
+
+def _describe(node: Node, cell: list[int]) -> str:
+    """The changed array as `[numpy float64 [3]], which is output 0 of Add,`."""
+    tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
+    cells = [node.cells] if type(node.cells) is list else node.cells
+    found = [
+        i
+        for i, nested in zip(tracked, cells, strict=False)
+        if any(c is cell for c in flat_cells(nested))
+    ]
+    if not found:  # an array inside an indexing key: their cells follow the others
+        return f"an index array of {node.name()}"
+    i = found[0]
+    value, source = (node.saved or ())[i], node.rule.sources[i]
+    text = (
+        _shown(node.library, value)
+        if hasattr(value, "shape")
+        else f"an array saved by {node.name()}"
+    )
+    if isinstance(source[0], tuple):
+        return text
+    kind, number = source
+    made_by: tuple[Node | None, int] = (None, 0)
+    if kind == "out":
+        made_by = (node, number)
+    elif number is not None:
+        parents = node.next if isinstance(node.next, tuple) else (node.next,)
+        made_by = edge(parents[number])
+    return f"{text}{_origin(*made_by)}"
+
+
+def _shown(library: Library, value: Any) -> str:
+    return f"[{library.name} {value.dtype} {list(value.shape)}]"
+
+
+def _origin(parent: Node | None, output: int) -> str:
+    if parent is None or type(parent) is AccumulateGrad:
+        return ""
+    return f", which is output {output} of {parent.name().removesuffix('Backward')},"
+
+
+def describe(library: Library, value: Any, node: Node | None) -> str:
+    """An array of the history `node`, for a message: `[numpy float64 [3]], which is output 0 of
+    Add,`.
+    """
+    return _shown(library, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))
+
+
+def output_info(node: Node) -> tuple[OutputInfo, ...]:
+    """Shape, dtype and device of the outputs of a node, where it knows them."""
+    if type(node) is AccumulateGrad:
+        leaf = node.variable
+        if leaf is not None:
+            return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
+    elif isinstance(node, MultiNode):
+        found = [e.output for _, e in sorted(node.outputs.items())]
+        if len(found) == len(node.picks) and None not in found:
+            return tuple(f[0] for f in found if f is not None)
+    else:
+        e = getattr(node, "extra", None)
+        if e is not None and e.output is not None:
+            return (e.output[0],)
+        if "ans" in node.rule.plan and node.saved is not None:
+            ans = show(node, "ans")
+            return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
+    raise RuntimeError(
+        f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
+        "which notes it."
+    )

@@ -1,0 +1,115 @@
+"""A tower of layers without the arrays at its bottom: what is left of it while those are kept
+elsewhere, or computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .element import is_array
+from .level import Layer, Run
+from .tensor import Tensor, wrap_in
+
+_new = object.__new__
+
+
+class NestedLayer:
+    """One layer of a tower.
+
+    kind   its class; that of a Tensor does not matter
+    run    the transformation it belongs to, None at the base level
+    level  its level
+    node   the history of a Tensor, if it has one
+    parts  by the name of its slot, what is one layer further in: a NestedLayer, or None for a raw
+           array
+    rest   the other slots of a layer that is no Tensor
+    """
+
+    __slots__ = ("kind", "level", "node", "parts", "rest", "run")
+
+    def __init__(self, x: Layer) -> None:
+        self.kind = type(x)
+        self.run: Run | None = getattr(x, "_run", None)
+        self.level = x._level
+        self.node: Any = getattr(x, "_node", None)
+        self.parts: dict[str, NestedLayer | None] = {}
+        self.rest: dict[str, Any] = {}
+
+    def forget(self) -> None:
+        """Keep of histories no more than that there are some."""
+        self.node = self.node and True
+        for part in self.parts.values():
+            if part is not None:
+                part.forget()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the tower has a history, at any level."""
+        return bool(self.node) or any(
+            part is not None and part.recorded for part in self.parts.values()
+        )
+
+    def runs(self) -> Iterator[Run]:
+        """The transformations that the tower belongs to."""
+        if self.run is not None:
+            yield self.run
+        for part in self.parts.values():
+            if part is not None:
+                yield from part.runs()
+
+
+def taken_apart(
+    x: Any, arrays: list[Any], cells: list[list[int]], cell: list[int] | None = None
+) -> NestedLayer | None:
+    """The tower `x` without its raw arrays, which are added to `arrays`, each with the version cell
+    of the layer around it in `cells`.
+
+    None if `x` is itself a raw array, of the version cell `cell`.
+    """
+    if not isinstance(x, Layer):
+        arrays.append(x)
+        cells.append([] if cell is None else cell)
+        return None
+    shell = NestedLayer(x)
+    if isinstance(x, Tensor):
+        shell.parts["_array"] = taken_apart(x._array, arrays, cells, x._cell)
+        return shell
+    cell, x = x._cell, x._frozen()
+    for name in (
+        name
+        for kind in type(x).__mro__
+        for name in getattr(kind, "__slots__", ())
+        if hasattr(x, name)
+    ):
+        value = getattr(x, name)
+        if name in ("__weakref__", "_cell"):
+            continue
+        if is_array(value):
+            shell.parts[name] = taken_apart(value, arrays, cells, cell)
+        else:
+            shell.rest[name] = value
+    return shell
+
+
+def put_together(shell: NestedLayer | None, arrays: Iterator[Any], afresh: bool = False) -> Any:
+    """The tower again, with these raw arrays.
+
+    `afresh`: Tensors with a history become leaves that require grad.
+    """
+    if shell is None:
+        return next(arrays)
+    parts = {name: put_together(part, arrays, afresh) for name, part in shell.parts.items()}
+    if issubclass(shell.kind, Tensor):
+        x = parts["_array"]
+        t = wrap_in(shell.run, shell.level, x)
+        if not afresh:
+            t._node = shell.node
+        elif shell.node is not None:
+            t.requires_grad_()
+        return t
+    layer: Any = _new(shell.kind)
+    for name, value in (*shell.rest.items(), *parts.items()):
+        setattr(layer, name, value)
+    layer._cell = []
+    return layer

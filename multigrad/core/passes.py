@@ -1,0 +1,85 @@
+"""One backward pass, as the nodes and hooks that it meets see it. `backward/run.py` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..observe import Observer
+from .graph import AccumulateGrad, Node
+from .tensor import Tensor
+
+
+class Pass:
+    """One backward pass: what it keeps, where it stops, what it returns.
+
+    like                one of the outputs: a Tensor of the level whose graph is differentiated
+    roots               where the pass starts, with the gradients there; set when it does
+    retain_graph        whether saved values stay for another pass
+    create_graph        whether the pass itself is recorded
+    raw                 whether every value of the pass so far is a raw array. A user's function or
+                        hook may bring in a layer, which ends that
+    targets             nodes whose gradient is asked for, with the gradient once it is known; None:
+                        accumulate into the leaves
+    needed              the nodes on the way to a target; None: all
+    accumulate_targets  whether leaves among the targets accumulate
+    accumulate_others   whether leaves that are not targets accumulate, too. Then the pass goes on
+                        behind the targets
+    leaves              whether every target is a leaf. A leaf takes its gradient and passes nothing
+                        on
+    every               whether the targets are all the leaves of their transformation. Then every
+                        node leads to a target
+    reached             the nodes that run; set where the order is asked for (run_in_order)
+    groups              the state of hooks on several Tensors; set there, too
+    found               what was computed again for this pass, by the checkpoint it belongs to; set
+                        where there is one
+    told                the observers that are told of each node
+    """
+
+    __slots__ = (
+        "accumulate_others",
+        "accumulate_targets",
+        "create_graph",
+        "every",
+        "found",
+        "groups",
+        "leaves",
+        "like",
+        "needed",
+        "raw",
+        "reached",
+        "retain_graph",
+        "roots",
+        "targets",
+        "told",
+    )
+    found: Any
+    groups: dict[Any, Any]
+    reached: set[Node]
+    roots: Sequence[tuple[Node, Any]]
+
+    def __init__(
+        self,
+        like: Tensor,
+        retain_graph: bool,
+        create_graph: bool,
+        targets: dict[Node, Any] | None,
+        accumulate_others: bool = False,
+        every: bool = False,
+    ) -> None:
+        self.like = like
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.targets = targets
+        self.needed: set[Node] | None = None
+        self.accumulate_others = accumulate_others
+        self.accumulate_targets = False
+        self.leaves = every or (
+            targets is not None
+            and not accumulate_others
+            and all(type(node) is AccumulateGrad for node in targets)
+        )
+        self.every = every
+        elem = like._elem
+        self.raw = not create_graph and (elem.run is None or elem.level not in elem.run.deep)
+        self.told: tuple[Observer, ...] = ()

@@ -1,0 +1,129 @@
+"""What arrays look like: their repr, and the table that notebooks show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GradientError, LeakError
+from .element import Library, library_of
+from .level import Layer
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def value(x: Any, library: Library | None = None) -> str:
+    """The repr of a value; of a 0-d array of any library the number alone, with the dtype where
+    that is none of the library's defaults.
+    """
+    if isinstance(x, Layer):
+        return repr(x)
+    library = library_of(x) if library is None else library
+    if library is None or getattr(x, "shape", None) != () or library.backend.capabilities.lazy:
+        return repr(x)
+    number = _number(str(x)) or _number(_item(x, library))
+    if not number:
+        return repr(x)
+    return number if _is_default(library, x.dtype) else f"{number}, dtype={dtype_name(x.dtype)}"
+
+
+def _number(text: str) -> str:
+    """The text of a number, or nothing."""
+    if text in ("True", "False"):
+        return text
+    try:
+        complex(text)
+    except ValueError:  # a library's own text, as tensor(6.) or dask.array<...>
+        return ""
+    return text
+
+
+def _item(x: Any, library: Library) -> str:
+    """The only element as Python shows it; nothing where it has no value yet, as a tracer."""
+    try:
+        kind = next(k for name, k in _KINDS.items() if library.xp.isdtype(x.dtype, name))
+        return str(kind(x))
+    except Exception:  # whatever a library raises where there is no value
+        return ""
+
+
+_KINDS = {"bool": bool, "integral": int, "real floating": float, "complex floating": complex}
+
+
+def _is_default(library: Library, dtype: Any) -> bool:
+    try:
+        return dtype in (
+            library.xp.bool,
+            *library.backend.namespace.__array_namespace_info__().default_dtypes().values(),
+        )
+    except (AttributeError, TypeError):  # a library without inspection
+        return dtype_name(dtype) in ("bool", "int64", "float64", "complex128")
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype in the standard."""
+    return str(getattr(dtype, "name", None) or str(dtype).rpartition(".")[2])
+
+
+def text(t: Tensor) -> str:
+    """The repr of a Tensor: its value, its backend, its place in the graph.
+
+    One inside nested transformations is shown once, with its own place.
+    """
+    place = history(t)  # which brings views up to date
+    backend = "" if t._elem.library.name == "numpy" else f"backend='{t._elem.library.name}'"
+    return (
+        f"Tensor({', '.join(filter(None, (value(_inside(t), t._elem.library), backend, place)))})"
+    )
+
+
+def _levels(t: Any) -> Iterator[Any]:
+    """A Tensor, and those that are its value, level by level."""
+    while isinstance(t, Layer) and hasattr(type(t), "grad_fn"):
+        yield t
+        t = t._array
+
+
+def _inside(t: Tensor) -> Any:
+    *_, last = _levels(t)
+    return last._array
+
+
+def history(t: Tensor) -> str:
+    """The place of a Tensor in the graph; of the highest level at which it has one."""
+    for x in _levels(t):
+        try:
+            x._check()
+            node = x.grad_fn
+        except LeakError:
+            return "leaked"
+        except GradientError:
+            return "grad_fn=<Invalid>"
+        if node is not None:
+            return f"grad_fn=<{node.name()}>"
+        if x._history is not None:
+            return "requires_grad=True"
+    return ""
+
+
+def html(t: Tensor) -> str:
+    """What notebooks show: shape, dtype, backend and place in the graph, above the values as the
+    library shows them.
+    """
+    library = t._elem.library
+    place = history(t)
+    facts = [f"shape {tuple(t.shape)}", dtype_name(t.dtype), library.name, place]
+    head = " &middot; ".join(escape(fact) for fact in facts if fact)
+    inner = _inside(t)
+    own = getattr(inner, "_repr_html_", None)
+    body = (
+        own()
+        if callable(own) and not isinstance(inner, Layer)
+        else f'<pre style="margin:2px 0 0">{escape(value(inner, library))}</pre>'
+    )
+    return (
+        f'<div class="multigrad-tensor"><span style="font:600 12px sans-serif">Tensor</span> '
+        f'<span style="font:12px sans-serif;opacity:.7">{head}</span>{body}</div>'
+    )

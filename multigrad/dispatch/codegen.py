@@ -1,0 +1,432 @@
+"""From the declaration of an operation to functions that run: what its nodes keep, its pushforward
+(jvp), its call; see pullback.py for its vjp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core.element import SCALARS, Library, library_of
+from ..core.graph import OutputInfo
+from ..core.level import Layer, innermost
+from ..core.pullback import Needs, Pullback
+from ..errors import MissingRuleError
+from ..registry import METADATA, Op, Rule, per_operation, signature_text
+from . import generated
+from .conform import shape_tangent
+from .pullbacks import missing_rule, pullback
+from .residuals import compute, compute_while_recording, residuals
+
+
+@per_operation
+def positions(op: Op) -> dict[str, int]:
+    """The position of each parameter."""
+    return {p: i for i, p in enumerate(op.roles)}
+
+
+@per_operation
+def array_index(op: Op) -> dict[str, int]:
+    """The position of each array parameter among all parameters."""
+    return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
+
+
+@per_operation
+def is_flat(op: Op) -> bool:
+    """Whether the derivative is zero everywhere, by declaration, as that of `floor`."""
+    return (
+        op.kind == "elementwise"
+        and not isinstance(op.vjp, Rule)
+        and all(not callable(r.fn) and r.fn == 0 for r in op.vjp.values())
+    )
+
+
+def saved_values(
+    op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any
+) -> tuple[Any, ...]:
+    """Pick what `plan` names from the argument values and the output; compute the residuals."""
+    position = positions(op)
+    return tuple(_saved_value(op, xp, name, position, values, ans) for name in plan)
+
+
+def _saved_value(
+    op: Op, xp: Any, name: str, position: dict[str, int], values: Sequence[Any], ans: Any
+) -> Any:
+    if name == "xp":
+        return xp
+    if name in position:
+        return values[position[name]]
+    if name == "ans":
+        return ans
+    if op.outputs and name in op.outputs:
+        return ans[op.outputs.index(name)]
+    f = residuals(op).get(name)
+    if f is not None:
+        return compute(op, name, xp, *saved_values(op, xp, f.takes[1:], values, ans))
+    argument, _, what = name.rpartition("_")
+    if what == "info":
+        return _info(ans if argument == "ans" else ans[(op.outputs or ()).index(argument)])
+    assert what in METADATA, name
+    value = values[position[argument]]
+    if op.roles[argument] == "arrays":
+        return tuple(_metadata(v, what) for v in value)
+    return _metadata(value, what)
+
+
+def _info(value: Any) -> Any:
+    """What an output is like, as `materialized` wants it; of all outputs, a tuple."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_info, value))
+    return (
+        OutputInfo(value.shape, value.dtype, _metadata(value, "device"))
+        if hasattr(value, "dtype")
+        else None
+    )
+
+
+def _metadata(value: Any, what: str) -> Any:
+    if what == "scalar":
+        return value if type(value) in SCALARS else None
+    if what in ("order", "device") and value is not None and not isinstance(value, Layer):
+        library = library_of(value)
+        return (
+            getattr(library, what)(library.xp, value)
+            if library is not None
+            else getattr(value, what, None)
+        )
+    return getattr(value, what, None)
+
+
+@per_operation
+def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Write the functions that pick what a pullback keeps.
+
+    `save(v, ans, like, library)` makes the saved values of the argument values `v` and the output;
+    a Python scalar in place of an array that has a rule, or is an operand of an elementwise
+    operation, becomes a 0-d array of the dtype and device of the Tensor `like`. `track(c, t)` picks
+    the version cells, of those of the arguments, `c`, and of the outputs, `t`, that belong to saved
+    arrays.
+    """
+    op = rule.op
+    position = positions(op)
+    saved, cells = [], []
+    for name, source in zip(rule.plan, rule.sources, strict=True):
+        i = position.get(name, -1)
+        if i < 0:
+            saved.append(_saved_text(rule, name, position))
+            if name in residuals(op):  # nobody else has it
+                cells.append("None")
+            elif source is not None:
+                cells.append(
+                    "t[0]"
+                    if name == "ans" and op.outputs == ()
+                    else "tuple(t)"
+                    if name == "ans"
+                    else f"t[{source[1]}]"
+                )
+            continue
+        numeric = op.roles[name] == "array" and (
+            op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
+        )
+        saved.append(
+            f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))"
+            if numeric
+            else f"v[{i}]"
+        )
+        if source is not None:
+            cells.append(f"c[{i}]")
+    # index arrays in a key
+    cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]
+    scope: dict[str, Any] = {
+        "scalars": SCALARS,
+        "metadata": _metadata,
+        "info": _info,
+        "op": op,
+        "residual": compute_while_recording,
+        "constant": constant_like,
+    }
+    generated.run(
+        f"def save(v, ans, like, library): return ({''.join(f'{text}, ' for text in saved)})\n"
+        "def track(c, t): return "
+        f"{cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
+        f"multigrad what {op.name} keeps",
+        scope,
+    )
+    return scope["save"], scope["track"]
+
+
+def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
+    op = rule.op
+    if name == "ans":
+        return "ans"
+    if op.outputs and name in op.outputs:
+        return f"ans[{op.outputs.index(name)}]"
+    f = residuals(op).get(name)
+    if f is not None:
+        taken = [
+            f"v[{position[n]}]" if n in position else _saved_text(rule, n, position)
+            for n in f.takes[1:]
+        ]
+        return f"residual(op, {name!r}, library, {', '.join(taken)})"
+    argument, _, what = name.rpartition("_")
+    if what == "info":
+        return (
+            "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
+        )
+    i = position[argument]
+    if op.roles[argument] == "arrays":
+        return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
+    # others may be scalars, or None
+    is_array = dict(zip(op.arrays, rule.needs, strict=True)).get(argument) is True
+    return (
+        f"v[{i}].{what}"
+        if is_array and what in ("shape", "dtype")
+        else f"metadata(v[{i}], {what!r})"
+    )
+
+
+def constant_like(scalar: Any, like: Any) -> Any:
+    """A Python scalar as a 0-d array of the dtype and device of a layer."""
+    library = like._elem.library
+    return library.constant(
+        library.xp, scalar, like._elem.dtype, library.device(library.xp, innermost(like))
+    )
+
+
+def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:
+    """The gradients of `op` at `values`, one per array parameter (a tuple for a list), None where
+    not needed.
+
+    `ans` is the output (a tuple for several), `g` its cotangent (likewise). Conformed to each
+    argument's shape and dtype.
+    """
+    first = ans if op.outputs == () else next(a for a in ans if a is not None)
+    complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
+    rule = pullback(op, needs, complex_, True)
+    found = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
+    flat = iter((found,) if rule.single else found)
+    return tuple(
+        tuple(next(flat) if n else None for n in need)
+        if isinstance(need, tuple)
+        else next(flat)
+        if need
+        else None
+        for need in needs
+    )
+
+
+def jvp(
+    op: Op,
+    xp: Any,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    ans: Any,
+    raw: tuple[Any, Sequence[Any], Any] | None = None,
+) -> Any:
+    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter
+    (None: zero).
+
+    Derived for elementwise, linear and multilinear operations, written for the others. `raw`:
+    namespace, values and output without layers, where only tangents are layers; partial derivatives
+    are computed of these, which is faster.
+    """
+    if op.jvp is not None:
+        return _written_jvp(op, xp, values, tangents, ans)
+    if op.kind == "elementwise":
+        return _elementwise_jvp(op, xp, values, tangents, ans, raw)
+    if op.kind == "linear":
+        return _linear_jvp(op, xp, values, tangents)
+    if op.kind == "multilinear":
+        terms = [
+            _call_raw(op, xp, _replaced(op, values, a, t))
+            for a, t in zip(op.arrays, tangents, strict=True)
+            if t is not None
+        ]
+        return sum(terms[1:], terms[0])
+    moving = ", ".join(repr(a) for a, t in zip(op.arrays, tangents, strict=True) if t is not None)
+    raise MissingRuleError(
+        f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode, "
+        f"as it was by {moving}. Declare it with one: "
+        f"multigrad.registry.define({signature_text(op)!r}, jvp=rule, ..., override=True)."
+    )
+
+
+def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
+    assert op.jvp is not None and callable(op.jvp.fn)
+    if op.jvp.materialize:
+        tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
+    given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {
+        "t": tangents[0],
+        "xp": xp,
+    }
+    position = positions(op)
+    return op.jvp.fn(
+        *(
+            given[n] if n in given else _saved_value(op, xp, n, position, values, ans)
+            for n in op.jvp.takes
+        )
+    )
+
+
+def _materialized_tangents(
+    op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]
+) -> list[Any]:
+    """Tangents, with zeros like the argument where it does not move, as far as the rule takes
+    them.
+    """
+    # of what is not floating, that of another tangent
+    dtype = next(t.dtype for t in _leaves(tangents) if t is not None)
+
+    def zero(value: Any) -> Any:
+        if not hasattr(value, "dtype"):
+            return _zero(xp, value)
+        return xp.zeros_like(
+            value,
+            dtype=value.dtype
+            if xp.isdtype(value.dtype, ("real floating", "complex floating"))
+            else dtype,
+        )
+
+    found = list(tangents)
+    for i, argument in enumerate(op.arrays):
+        value, t = values[array_index(op)[argument]], tangents[i]
+        if f"t_{argument}" not in takes and (i or "t" not in takes):
+            continue
+        if op.roles[argument] == "arrays":
+            found[i] = tuple(
+                zero(v) if u is None else u
+                for v, u in zip(value, t or (None,) * len(value), strict=True)
+            )
+        elif t is None:
+            found[i] = zero(value)
+    return found
+
+
+def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
+    for t in tangents:
+        yield from t if isinstance(t, tuple) else (t,)
+
+
+def _elementwise_jvp(
+    op: Op,
+    xp: Any,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    ans: Any,
+    raw: tuple[Any, Sequence[Any], Any] | None,
+) -> Any:
+    assert not isinstance(op.vjp, Rule)
+    position = positions(op)
+    total = None
+    for argument, t in zip(op.arrays, tangents, strict=True):
+        if t is None:
+            continue
+        rule = op.vjp.get(argument) or Rule(missing_rule(op, argument), ("xp", "g"))
+        if t.dtype != ans.dtype:
+            t = xp.astype(t, ans.dtype)
+        if not callable(rule.fn):
+            term = (
+                t
+                if rule.fn == 1
+                else -t
+                if rule.fn == -1
+                else xp.zeros_like(t)
+                if rule.fn == 0
+                else t * rule.fn
+            )
+        elif raw is not None and "g" not in rule.takes:
+            term = t * rule.fn(
+                *(_saved_value(op, raw[0], n, position, raw[1], raw[2]) for n in rule.takes)
+            )
+        else:
+            given = {"xp": xp, "g": t}
+            if "g" in rule.takes and t.shape != ans.shape:
+                given["g"] = xp.broadcast_to(t, ans.shape)
+            term = rule.fn(
+                *(
+                    given[n] if n in given else _saved_value(op, xp, n, position, values, ans)
+                    for n in rule.takes
+                )
+            )
+            term = (
+                shape_tangent(xp, term, ans.shape, op, argument=argument)
+                if "g" in rule.takes
+                else t * term
+            )
+        total = term if total is None else total + term
+    if total is not None and total.shape != ans.shape:
+        total = shape_tangent(xp, total, ans.shape, op, True)
+    return total if total is None or total.dtype == ans.dtype else xp.astype(total, ans.dtype)
+
+
+def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    ruled = op.arrays if isinstance(op.vjp, Rule) else op.vjp
+    values = list(values)
+    position = array_index(op)
+    for argument, t in zip(op.arrays, tangents, strict=True):
+        i = position[argument]
+        if op.roles[argument] == "arrays":
+            given = (None,) * len(values[i]) if t is None else t
+            values[i] = type(values[i])(
+                _zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True)
+            )
+        elif argument in ruled:
+            values[i] = _zero(xp, values[i]) if t is None else t
+        elif t is not None:
+            missing_rule(op, argument)()
+    return _call_raw(op, xp, values)
+
+
+def _zero(xp: Any, value: Any) -> Any:
+    return (
+        xp.zeros_like(value)
+        if hasattr(value, "dtype")
+        else value
+        if value is None
+        else type(value)(0)
+    )
+
+
+def _replaced(op: Op, values: Sequence[Any], argument: str, t: Any) -> list[Any]:
+    i = array_index(op)[argument]
+    return [*values[:i], t, *values[i + 1 :]]
+
+
+def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
+    function = xp
+    for part in op.name.split("."):
+        function = getattr(function, part)
+    return caller(op)(function, *values)
+
+
+def raw_function(library: Library, name: str) -> Callable[..., Any]:
+    """The function of a library's raw namespace that carries out the operation `name`."""
+    found = library.xp
+    for part in name.split("."):
+        found = getattr(found, part)
+    function: Callable[..., Any] = found
+    return function
+
+
+@per_operation
+def caller(op: Op) -> Callable[..., Any]:
+    """Return `call(function, *values)`, which passes the values of all parameters as the signature
+    wants them.
+    """
+    names = [f"v{i}" for i in range(len(op.roles))]
+    arguments = []
+    for name, parameter in zip(names, op.signature.parameters.values(), strict=True):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            arguments.append(f"*{name}")
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            arguments.append(f"{parameter.name}={name}")
+        else:
+            arguments.append(name)
+    scope: dict[str, Any] = {}
+    generated.run(
+        f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})",
+        f"multigrad call of {op.name}",
+        scope,
+    )
+    call: Callable[..., Any] = scope["call"]
+    return call

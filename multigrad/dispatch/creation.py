@@ -1,0 +1,459 @@
+"""Making Tensors: from arrays of any known library, from scalars and nested lists, from Tensors of
+another backend.
+"""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from functools import partial
+from itertools import chain
+from operator import countOf
+from typing import Any
+
+from .. import errors, observe
+from ..backends import own
+from ..core.computed import mark
+from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
+from ..core.level import Layer
+from ..core.surface import OfArrays
+from ..core.tensor import Data, Tensor, View, wrap, wrap_new
+from ..errors import BackendError, GradientError
+from ..observe import OPERATION
+from ..provided import provide
+from ..registry import OPS, linear
+from ..tracebacks import fold
+from .fast import function_of
+from .general import recording_at
+
+_default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
+
+
+def default_library() -> Library:
+    """The backend of creation functions: `use_backend`, else MULTIGRAD_BACKEND, else NumPy."""
+    return library_named(_default.get() or os.environ.get("MULTIGRAD_BACKEND") or "numpy")
+
+
+class use_backend:
+    """Make `name` the default backend: at once, and as a context manager until the end of the
+    block.
+
+    It holds for the current thread or asyncio task. Raises BackendError if the backend cannot be
+    used here.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"use_backend takes the name of a backend, not {type(name).__name__}")
+        library_named(name)
+        self._before = _default.get()
+        _default.set(name)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _default.set(self._before)
+
+
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Wrap an array of any known library as a Tensor, without copying; convert scalars and nested
+    lists.
+
+    obj            a raw array, a Tensor (returned as it is if nothing is to change), a Python
+                   scalar, or nested lists of these; lists of Tensors are stacked, differentiably
+    dtype          a dtype of the backend, or its name in the standard; the default is the array's
+                   own
+    device, copy   as in the standard
+    backend        name of the backend that the result shall belong to; default: that of `obj`, for
+                   scalars and lists the default backend (see `use_backend`)
+    requires_grad  whether operations on the result are recorded from here on
+
+    Raises BackendError for an unknown or unusable backend and TypeError for what is no array.
+    """
+    try:
+        library = None if backend is None else library_named(backend)
+        t: Any = _as_tensor(obj, dtype, device, copy, library)
+        if requires_grad:
+            if not isinstance(t, Tensor):  # another layer: a leaf of a graph around it
+                t = wrap_new(t)
+            if t is obj and not t.is_leaf:
+                raise RuntimeError(
+                    "asarray(t, requires_grad=True) of a Tensor with a history: it requires "
+                    "grad already; detach() it to start anew"
+                )
+            t.requires_grad_()
+        made: Tensor = t
+        return made
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a new leaf Tensor with a copy of `data`.
+
+    Arguments as for `asarray`; as torch.tensor, it has no history.
+    """
+    try:
+        library = None if backend is None else library_named(backend)
+        # a copy has no history, so no tangent either
+        while isinstance(data, Layer) and not isinstance(data, Tensor):
+            data._check()
+            data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
+        t = _as_tensor(
+            data.detach() if isinstance(data, Tensor) else data, dtype, device, True, library
+        )
+        if t._node is not None or t._view is not None:
+            found = wrap_new(t.detach()._array)
+            t = found if t._node is None else mark(found)
+        return t.requires_grad_() if requires_grad else t
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
+
+
+def _as_tensor(
+    obj: Any, dtype: Any, device: Any, copy: bool | None, library: Library | None
+) -> Tensor:
+    if isinstance(obj, Layer):
+        return _convert_tensor(obj, dtype, device, copy, library)
+    own = None if type(obj) in SCALARS else library_of(obj)
+    if own is not None and library in (None, own) and dtype is None and device is None and not copy:
+        return wrap_new(obj)
+    if own is None and library is None:
+        library = default_library()  # the first that is asked for fills the table of operations
+    if observe.gate.get() is True:
+        return _made_array(obj, own, dtype, device, copy, library)
+    op = OPS["asarray"]
+    shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
+    found: Tensor = observe.call(
+        OPERATION,
+        op,
+        op.name,
+        tuple(op.roles),
+        (shown, dtype, device, copy),
+        partial(_made_array, obj, own, dtype, device, copy, library),
+    )
+    return found
+
+
+def _made_array(
+    obj: Any,
+    own: Library | None,
+    dtype: Any,
+    device: Any,
+    copy: bool | None,
+    library: Library | None,
+) -> Tensor:
+    """A Tensor of what is no Tensor, where an array is made, or the library asked for one."""
+    if own is None:
+        assert library is not None  # see _as_tensor
+        return _from_python(obj, dtype, device, copy, library)
+    if library is None or library is own:
+        return wrap_new(
+            own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy)
+        )
+    return wrap_new(_transfer(obj, own, library, named_dtype(library, dtype), device, copy))
+
+
+def _convert_tensor(
+    t: Any, dtype: Any, device: Any, copy: bool | None, library: Library | None
+) -> Tensor:
+    own: Library = t._elem.library
+    if library is not None and library is not own:
+        if copy is False:
+            raise ValueError(
+                f"asarray(copy=False): a Tensor of {own.name!r} cannot become one of "
+                f"{library.name!r} without a copy"
+            )
+        t = to_backend(t, library.name)
+        own = library
+        copy = None
+    dtype = named_dtype(own, dtype)
+    if device is not None or copy or (dtype is not None and dtype != t.dtype):
+        t = function_of(OPS["asarray"])(t, dtype=dtype, device=device, copy=copy)
+    found: Tensor = t
+    return found
+
+
+def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: Library) -> Tensor:
+    if copy is False:
+        raise ValueError(
+            "asarray(copy=False): a Python scalar or list cannot become an array without a copy"
+        )
+    dtype = named_dtype(library, dtype)
+    arrays = _arrays_in(obj) if isinstance(obj, (list, tuple)) else []
+    if arrays:
+        own = None if isinstance(arrays[0], Layer) else library_of(arrays[0])
+        # np.float64: its library takes them as Python's
+        if own is not None and all(isinstance(x, own.scalars) for x in arrays):
+            return _as_tensor(own.xp.asarray(obj), dtype, device, None, library)
+        stacked: Tensor = library.bound.stack(
+            [_as_tensor(x, dtype, device, None, library) for x in obj]
+        )
+        return stacked
+    if (
+        not isinstance(obj, (bool, int, float, complex, list, tuple))
+        and not hasattr(obj, "__array__")
+        and not hasattr(obj, "__dlpack__")
+        and not hasattr(obj, "__buffer__")
+        and not isinstance(obj, (memoryview, bytearray))
+    ):
+        raise TypeError(
+            f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; "
+            "it is no array of a known library (see `python -m multigrad backends --probe`), "
+            "no scalar and no nested list"
+        )
+    x = library.xp.asarray(obj, dtype=dtype, device=device)
+    if not is_array(x):
+        raise TypeError(
+            f"asarray: {type(obj).__name__} did not become an array of {library.name!r}"
+        )
+    return wrap_new(x)
+
+
+def _arrays_in(obj: Any) -> list[Any]:
+    """One array of each type that occurs in nested lists.
+
+    The lists are searched level by level: a call per element takes as long as NumPy needs.
+    """
+    found: list[Any] = []
+    rows = [obj]
+    for _ in range(DEEPEST):
+        if sum(map(len, rows)) < 16 * len(rows):
+            rows = [list(chain.from_iterable(rows))]
+        if _all_of_one_kind(rows):
+            break
+        kinds = set(map(type, chain.from_iterable(rows)))
+        nested = [kind for kind in kinds if issubclass(kind, (list, tuple))]
+        for kind in kinds.difference(SCALARS, nested):
+            x = next(x for x in chain.from_iterable(rows) if type(x) is kind)
+            if is_array(x):
+                found.append(x)
+        if not nested:
+            break
+        level = chain.from_iterable(rows)
+        rows = list(
+            level
+            if len(nested) == len(kinds)
+            else (x for x in level if isinstance(x, (list, tuple)))
+        )
+    return found
+
+
+def _all_of_one_kind(rows: list[Any]) -> bool:
+    """Whether all elements are of one type of Python's scalars, which is found out in half of the
+    time that a set of their types takes.
+    """
+    first = rows[0]
+    kind = type(first[0]) if first else None
+    return (
+        kind in SCALARS
+        and type(first[-1]) is kind
+        and all(countOf(map(type, row), kind) == len(row) for row in rows)
+    )
+
+
+DEEPEST = 65
+"""More levels of lists than any library has axes: it says what is wrong with a list that contains
+itself.
+"""
+
+
+def _transfer(
+    x: Any, source: Library, target: Library, dtype: Any, device: Any, copy: bool | None
+) -> Any:
+    """A raw array of one library as one of another: through DLPack where both can, else through
+    NumPy.
+    """
+    if copy is False:
+        raise ValueError(
+            f"asarray(copy=False): an array of {source.name!r} cannot become one of "
+            f"{target.name!r} without a copy"
+        )
+    # A copy: two libraries writing into one buffer would be noticed by neither's version counter.
+    # Of a library whose arrays cannot change, `asarray` may copy later, and read what was written
+    # in the meantime; of others, `from_dlpack` may make a copy read-only.
+    if not source.backend.kernel("exportable")(source.xp, x):
+        x = source.xp.asarray(x, copy=True)
+    try:
+        y = (
+            target.xp.asarray(target.xp.from_dlpack(x), copy=True)
+            if target.mutable
+            else target.xp.from_dlpack(x, copy=True)
+        )
+    except Exception:
+        # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way
+        # that is left
+        y = target.xp.asarray(
+            target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True
+        )
+    return target.xp.asarray(y, dtype=dtype, device=device)
+
+
+def _to_numpy(x: Any, source: Library) -> Any:
+    """A raw array as one of NumPy."""
+    try:
+        return source.backend.kernel("to_numpy")(source.xp, x)
+    except Exception as error:
+        raise BackendError(
+            f"cannot bring an array of {source.name!r} to another backend, neither by DLPack "
+            f"nor through NumPy: {error}"
+        ) from error
+
+
+def to_backend(t: Tensor, name: str) -> Tensor:
+    """This Tensor as one of the backend `name`; differentiable: the gradient comes back to this
+    Tensor's backend.
+    """
+    target = library_named(name)
+    if target is t._elem.library:
+        return t
+    moved: Tensor = function_of(OPS["to_backend"])(t, name, t._elem.library.name)
+    return moved
+
+
+def _to_backend_forward(xp: Any, x: Any, backend: str, source: str) -> Any:
+    target = library_named(backend)
+    if isinstance(x, Layer):
+        return to_backend(x, backend)  # type: ignore[arg-type]
+    return _transfer(x, library_named(source), target, None, None, None)
+
+
+def _to_backend_vjp(xp: Any, g: Any, x_dtype: Any, backend: str, source: str) -> Any:
+    """The gradient brought back, and cast there: the library that it comes from may lack the
+    dtype.
+    """
+    g = xp.to_backend(g, source, backend)
+    library = library_named(source)
+    return (
+        g
+        if g.dtype == x_dtype
+        else (library.bound if isinstance(g, Layer) else library.xp).astype(g, x_dtype)
+    )
+
+
+def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
+    from array_api_compat import to_device
+
+    return to_device(x, device, stream=stream)
+
+
+def declare() -> None:
+    """Declare the operations that move a Tensor."""
+    linear(
+        "to_backend(x, /, backend, source)",
+        forward=_to_backend_forward,
+        doc="The array in another library.",
+        x=_to_backend_vjp,
+        chapter="conversion",
+        batching="elementwise",
+    )
+    linear(
+        "to_device(x, device: plain, /, *, stream=None)",
+        forward=_to_device_forward,
+        doc="The array on another device.",
+        x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream),
+        chapter="conversion",
+        batching="elementwise",
+        view=lambda x, device, stream: device == x.device,
+    )
+
+
+# ----- Tensors in the containers and transformations of libraries: what backends/own.py wants -----
+
+
+def opened(t: Any, transformation: str) -> Any:
+    """The raw array of a Tensor that passes into or out of a library's own transformation.
+
+    Raises where a gradient or a batch would be lost.
+    """
+    x = t
+    where = f"cannot pass into or out of {transformation}, which would"
+    compiles = (
+        "Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, "
+        "mg.sin(x), or those of x.__array_namespace__()."
+    )
+    while isinstance(x, Tensor):  # of a transformation, it may hold another one
+        if not x.is_leaf:
+            raise GradientError(
+                f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its "
+                "gradient inside and return that."
+            )
+        if x.requires_grad and recording_at(x):
+            raise GradientError(
+                f"a Tensor that requires grad {where} make a constant of it: pass t.detach() "
+                "and call requires_grad_() inside, or flatten it under `with mg.no_grad():`, "
+                f"where it is one. {compiles}"
+            )
+        x = x._array
+    if isinstance(x, Layer):
+        x._check()
+        what = (
+            f"a Tensor that holds a {errors.kind(x)}"
+            if isinstance(t, Tensor)
+            else f"a {errors.kind(x)} of a running transformation"
+        )
+        raise GradientError(
+            f"{what} {where} lose the derivative or the batch: pass t.detach(), or transform "
+            f"inside of {transformation.replace('a ', 'the ', 1)}, as jit(vmap(f)) and "
+            f"jit(grad(f)) do. {compiles}"
+        )
+    return x
+
+
+def stand_ins() -> tuple[type, ...]:
+    """The classes of Duals and batches."""
+    kinds, waiting = [], [Layer]
+    while waiting:
+        waiting += (below := waiting.pop().__subclasses__())
+        kinds += [kind for kind in below if kind.__module__.startswith("multigrad.layers.")]
+    return tuple(kinds)
+
+
+def closed(x: Any, backend: str) -> Any:
+    """A Tensor of what a library's own transformation returns in the place of an array."""
+    if isinstance(x, Tensor):  # a function mapped over the leaves has returned one
+        return x
+    try:
+        return wrap(x)
+    except (TypeError, AttributeError):  # libraries also pass placeholders that are no arrays
+        blank: Any = object.__new__(Tensor)
+        blank._array, blank._cell, blank._node = x, [], None
+        blank._elem = library_named(backend).element(getattr(x, "dtype", None))
+        return blank
+
+
+def has_attribute(name: str) -> bool:
+    """Whether Tensors of every backend have an attribute of that name."""
+    return any(
+        name in cls.__dict__ and type(cls.__dict__[name]) is not OfArrays for cls in Tensor.__mro__
+    )
+
+
+provide(
+    own,
+    array_classes=lambda: (Tensor, Layer),
+    tensor_classes=lambda: (Tensor, View, Data),
+    stand_ins=stand_ins,
+    opened=opened,
+    closed=closed,
+    has_attribute=has_attribute,
+)

@@ -1,0 +1,233 @@
+"""What is noted on an error of an array library: the operation, what it was given, and how to mend
+it. Runs only where something was raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from reprlib import Repr
+from typing import Any
+
+from ..core.element import SCALARS, is_array
+from ..errors import MultigradError
+from ..registry import Op
+from ..tracebacks import fold
+
+PREFIX = "multigrad."
+_short = Repr()
+_short.maxother = _short.maxstring = 60
+
+
+def failed(error: Exception, op: Op, values: tuple[Any, ...]) -> None:
+    """An operation has raised `error`: fold its traceback, and note the operation with its
+    arguments on it.
+
+    The operation that the program called is the one to be named, so it takes the place of those
+    that it consists of. multigrad's own errors, and those of functions that the program passed in,
+    say what they have to.
+    """
+    theirs = fold(error)
+    if (
+        theirs
+        or isinstance(error, MultigradError)
+        or str(error).startswith(f"{op.name}() got an unexpected keyword")
+    ):
+        return
+    try:
+        given = dict(zip(op.roles, values, strict=True))
+        text = f"{PREFIX}{op.name}: {', '.join(_described(op, given))}"
+        cure = _cure(op, given)
+    except Exception:  # whatever arguments do that are no arrays: the error itself is what counts
+        return
+    # it says which operation it is about
+    if not cure and str(error).startswith((f"{op.name}:", f"{op.name}(")):
+        return
+    before = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
+    error.__notes__ = [*before, f"{text}. {cure}".rstrip()]
+
+
+def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
+    """A derivative rule of an operation has raised `error`: note the operation with what its rule
+    was given, the cotangent `g` and what was saved.
+    """
+    if isinstance(error, MultigradError):
+        return
+    try:
+        arrays = [
+            f"{name} has shape {_shape(x)} and dtype {getattr(x, 'dtype', None)}"
+            for name, x in given.items()
+            if is_array(x)
+        ]
+        error.add_note(
+            "In the derivative rule of "
+            f"{PREFIX}{op.name}{': ' if arrays else ''}{', '.join(arrays)}."
+        )
+    except Exception:  # what the rule was given is no array after all
+        return
+
+
+def _described(op: Op, given: dict[str, Any]) -> Iterator[str]:
+    """Arrays by shape and dtype, other arguments by value where they are no defaults."""
+    for name, value in given.items():
+        if is_array(value):
+            yield f"{name} has shape {_shape(value)} and dtype {getattr(value, 'dtype', None)}"
+        elif op.roles[name] == "arrays" and type(value) in (tuple, list):
+            yield f"{name} have shapes {', '.join(str(_shape(x)) for x in value)}"
+        elif op.roles[name] == "array":
+            yield f"{name}={_short.repr(value)} is a {type(value).__name__}"
+        elif value is not op.signature.parameters[name].default:
+            yield f"{name}={_short.repr(value)}"
+
+
+def _shape(x: Any) -> Any:
+    shape = getattr(x, "shape", () if type(x) in SCALARS else None)
+    return shape if shape is None else tuple(shape)
+
+
+def _cure(op: Op, given: dict[str, Any]) -> str:
+    """How to mend it, where shapes tell what is wrong."""
+    shapes = [_shape(x) for name, x in given.items() if op.roles[name] == "array" and x is not None]
+    if any(s is None or not all(type(n) is int for n in s) for s in shapes) or not shapes:
+        return _of_list(op, given)
+    own = _CURES.get(op.name)
+    text = own(shapes, given) if own is not None else ""
+    if (
+        not text
+        and (op.kind == "elementwise" or op.chapter == "elementwise" or op.name == "where")
+        and not _broadcast(shapes)
+    ):
+        text = (
+            "Shapes broadcast where their lengths, counted from the last axis, are equal or 1: "
+            "reshape one of them, or give it an axis of length 1 with expand_dims()"
+        )
+    text = text or _axes(shapes[0], given)
+    return f"{text}." if text else ""
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
+    most = max(map(len, shapes))
+    padded = [(1,) * (most - len(s)) + s for s in shapes]
+    return all(len({n for n in column if n != 1}) < 2 for column in zip(*padded, strict=True))
+
+
+def _axes(shape: tuple[int, ...], given: dict[str, Any]) -> str:
+    n = len(shape)
+    for name in ("axis", "axes", "source", "destination", "axis1", "axis2"):
+        value = given.get(name)
+        axes: Any = value if type(value) in (tuple, list) else (value,)
+        if any(type(a) is int and not -n <= a < n for a in axes):
+            there = (
+                f"the axes 0 to {n - 1}, or {-n} to -1 from the end"
+                if n > 1
+                else "one axis, 0 or -1"
+                if n
+                else "no axis"
+            )
+            return f"An array of shape {shape} has {there}"
+    return ""
+
+
+def _of_matmul(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    x1, x2 = shapes
+    if not x1 or not x2:
+        return "Both must have an axis: multiply by a 0-d array or a number with *"
+    if x1[-1] != x2[-2 if len(x2) > 1 else -1]:
+        return (
+            f"The last axis of x1, of length {x1[-1]}, must be as long as the "
+            f"{'last but one' if len(x2) > 1 else 'only one'} of x2, of length "
+            f"{x2[-2 if len(x2) > 1 else -1]}; x.mT transposes a matrix"
+        )
+    return "" if _broadcast([x1[:-2], x2[:-2]]) else "The axes before the last two must broadcast"
+
+
+def _of_reshape(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    size = prod(shapes[0])
+    return (
+        f"The new shape must have {size} elements too; one of its lengths may be -1, which "
+        "stands for what is left"
+    )
+
+
+def _of_broadcast_to(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    return (
+        f"Each length of {shapes[0]}, counted from the last axis, must be that of the new "
+        "shape, or 1"
+    )
+
+
+def _of_squares(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    last = shapes[0][-2:]
+    return (
+        ""
+        if len(last) == 2 and last[0] == last[1]
+        else "The last two axes of x must be those of a square matrix"
+    )
+
+
+def _of_permute(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    return f"axes must name each of the {len(shapes[0])} axes once"
+
+
+def _of_setitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    return (
+        "The value must broadcast to the part that the key selects"
+        if len(shapes) > 1 and shapes[-1]
+        else _of_getitem(shapes, given)
+    )
+
+
+def _of_getitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+    """Integers in the key that are beyond the length of their axis, too many entries, and what is
+    no index.
+    """
+    shape, key = shapes[0], given["key"]
+    entries = key if type(key) is tuple else (key,)
+    taken = [k for k in entries if k is not None and k is not Ellipsis]
+    if any(isinstance(k, (str, float)) for k in entries):
+        return "A key is made of integers, slices, ..., None, masks and integer arrays"
+    if len(taken) > len(shape):
+        return (
+            f"An array of shape {shape} takes at most {len(shape)} "
+            f"index{'es' * (len(shape) != 1)}; ... stands for the axes that are left out"
+        )
+    if not any(k is Ellipsis for k in entries):
+        for axis, (k, n) in enumerate(zip(taken, shape, strict=False)):
+            if type(k) is int and not -n <= k < n:
+                return (
+                    f"Axis {axis} of length {n} has the indexes 0 to {n - 1}, or {-n} to -1 "
+                    "from the end"
+                    if n
+                    else f"Axis {axis} is empty"
+                )
+    return ""
+
+
+_SQUARE = ("cholesky", "det", "eigh", "eigvalsh", "inv", "matrix_power", "slogdet", "solve")
+_CURES = {
+    "getitem": _of_getitem,
+    "setitem": _of_setitem,
+    "matmul": _of_matmul,
+    "linalg.matmul": _of_matmul,
+    "reshape": _of_reshape,
+    "broadcast_to": _of_broadcast_to,
+    "permute_dims": _of_permute,
+} | {f"linalg.{name}": _of_squares for name in _SQUARE}
+
+
+def _of_list(op: Op, given: dict[str, Any]) -> str:
+    if op.name not in ("stack", "concat"):
+        return ""
+    arrays = next(iter(given.values()))
+    if type(arrays) not in (tuple, list):
+        return ""
+    shapes = [_shape(x) for x in arrays]
+    if not shapes:
+        return "Give it at least one array."
+    if op.name == "stack" and len(set(shapes)) > 1:
+        return "All must have the same shape; concat() joins arrays along an axis that they have."
+    if op.name == "concat" and len({len(s) for s in shapes}) > 1:
+        return "All must have as many axes; stack() joins arrays along a new axis."
+    if op.name == "concat" and len(set(shapes)) > 1:
+        return "The shapes must be the same but along the axis they are joined along."
+    return f"{_axes(shapes[0], given)}.".lstrip(".")

@@ -1,0 +1,271 @@
+"""The pullback (vjp) of an operation, written from its declaration.
+
+What is the same for every rule happens here and in no rule: conjugating a holomorphic partial where
+the dtype is complex, summing a gradient back to a broadcast argument's shape, the real part for a
+real argument, the argument's dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..core.graph import expose
+from ..core.pullback import Needs, Pullback
+from ..errors import GradientError, MissingRuleError
+from ..registry import Op, Rule, per_operation, signature_text
+from . import generated
+from .conform import conform_gradient
+from .explaining import failed_rule
+from .residuals import residuals
+
+if TYPE_CHECKING:
+    from ..core.element import Library
+
+
+@per_operation
+def pullback(
+    op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any = None
+) -> Pullback:
+    """Write the vjp of `op` for the arguments in `needs`.
+
+    `complex_`: the result is complex. `overrides`: a backend's own rules.
+    """
+    source = _Source()
+    rules = overrides or op.vjp
+    if isinstance(rules, Rule):
+        lines = _joint_lines(op, rules, needs, source)
+    else:
+        lines = _separate_lines(op, rules, needs, complex_, source)
+    if conform:
+        lines = [(n, _conformed(op, n, text, source)) for n, text in lines]
+    single = len(lines) == 1
+    body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
+    head = "".join(f"        {line}\n" for line in source.head)
+    given = ", ".join(f"{n!r}: {n}" for n in ("g", *source.plan))
+    text = (
+        f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n"
+        "    try:\n"
+        f"{head}        return {body}\n"
+        "    except Exception as error:\n"
+        f"        _failed(error, {source.name(op)}, {{{given}}})\n"
+        "        raise\n"
+    )
+    expose((*op.arrays, *source.plan))
+
+    def make() -> Callable[..., Any]:
+        if "vjp" not in source.scope:
+            generated.run(text, f"pullback of {op.name}", source.scope)
+        vjp: Callable[..., Any] = source.scope["vjp"]
+        return vjp
+
+    return Pullback(op, needs, make, tuple(source.plan), single, _sources(op, needs, source.plan))
+
+
+@per_operation
+def pullback_of(
+    op: Op, needs: Needs, complex_: bool, conform: bool, library: Library, overrides: Any = None
+) -> Pullback:
+    """The pullback for nodes whose arrays are of that library."""
+    rule = pullback(op, needs, complex_, conform, overrides)
+    return Pullback(
+        op,
+        needs,
+        lambda: library.backend.kernel("rule")(library.xp, op.name, rule.make()),
+        rule.plan,
+        rule.single,
+        rule.sources,
+        library,
+    )
+
+
+def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
+    number = iter(range(10**9))
+    inputs = {
+        a: tuple(("in", next(number) if n else None) for n in need)
+        if isinstance(need, tuple)
+        else ("in", next(number) if need else None)
+        for a, need in zip(op.arrays, needs, strict=True)
+    }
+    outputs = (
+        {o: ("out", i) for i, o in enumerate(op.outputs or ())}
+        | {"ans": ("out", 0)}
+        | dict.fromkeys(residuals(op), ("in", None))
+    )
+    return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+
+
+def materialized(xp: Any, g: Any, info: Any) -> Any:
+    """A cotangent, or a tuple of them, with zeros like the output where that was not used.
+
+    `info`: an OutputInfo, or a tuple of these.
+    """
+    if type(info) is tuple:
+        return tuple(materialized(xp, part, of) for part, of in zip(g, info, strict=True))
+    return (
+        xp.zeros(tuple(info.shape), dtype=info.dtype, device=info.device)
+        if g is None and info is not None
+        else g
+    )
+
+
+class _Source:
+    """The text of a pullback while it is being written: what it keeps and the objects it refers
+    to.
+    """
+
+    def __init__(self) -> None:
+        self.plan: list[str] = []
+        self.scope: dict[str, Any] = {
+            "_conform": conform_gradient,
+            "_materialized": materialized,
+            "_failed": failed_rule,
+        }
+        self.head: list[str] = []
+        self.cotangents: dict[str, str] = {}
+
+    def use(self, *names: str) -> None:
+        self.plan += [n for n in names if n not in self.plan]
+
+    def name(self, value: Any) -> str:
+        key = f"_r{len(self.scope)}"
+        self.scope[key] = value
+        return key
+
+    def cotangent(self, text: str, info: str) -> str:
+        """The variable that holds a cotangent, or the tuple of them, with zeros where an output was
+        not used.
+        """
+        self.use(info)
+        found = self.cotangents.get(info)
+        if found is None:
+            found = self.cotangents[info] = self.name(None)
+            self.head.append(f"{found} = _materialized(xp, {text}, {info})")
+        return found
+
+
+def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
+    return [
+        (a, n)
+        for a, n in zip(op.arrays, needs, strict=True)
+        if (any(n) if isinstance(n, tuple) else n)
+    ]
+
+
+def _separate_lines(
+    op: Op, rules: Any, needs: Needs, complex_: bool, source: _Source
+) -> list[tuple[str, str]]:
+    lines = []
+    for argument, need in _wanted(op, needs):
+        rule = rules.get(argument) or Rule(missing_rule(op, argument), ("xp", "g"))
+        if op.kind == "elementwise" or not callable(rule.fn):
+            lines.append((argument, _partial_text(rule, complex_, source)))
+        elif isinstance(need, tuple):
+            result = source.name(None)
+            source.use(*rule.keeps)
+            source.head.append(f"{result} = {_call(op, rule, source, repr(need))}")
+            lines += [
+                (f"{argument}[{i}]", f"{result}[{i}]") for i, wanted in enumerate(need) if wanted
+            ]
+        else:
+            source.use(*rule.keeps)
+            lines.append((argument, _call(op, rule, source, repr(need))))
+    return lines
+
+
+def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tuple[str, str]]:
+    wanted = _wanted(op, needs)
+    kept = set(rule.keeps)
+    if rule.keep:
+        kept = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
+    source.use(*(n for n in rule.keeps if n in kept))
+    result = source.name(None)
+    source.head.append(f"{result} = {_call(op, rule, source, repr(needs), kept)}")
+    lines = []
+    for i, (argument, need) in enumerate(zip(op.arrays, needs, strict=True)):
+        if isinstance(need, tuple):
+            lines += [(f"{argument}[{j}]", f"{result}[{i}][{j}]") for j, n in enumerate(need) if n]
+        elif need:
+            lines.append((argument, f"{result}[{i}]"))
+    return lines
+
+
+def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
+    cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
+    if rule.materialize:
+        cotangents = {
+            n: source.cotangent(text, f"{n[2:]}_info")
+            for n, text in cotangents.items()
+            if n in rule.takes
+        }
+        if op.outputs is None and "g" in rule.takes:
+            cotangents["g"] = source.cotangent("g", "ans_info")
+    arguments = [
+        cotangents.get(n)
+        or (
+            needs
+            if n == "needs"
+            else n
+            if n in ("xp", "g") or kept is None or n in kept
+            else "None"
+        )
+        for n in rule.takes
+    ]
+    return f"{source.name(rule.fn)}({', '.join(arguments)})"
+
+
+def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
+    if not callable(rule.fn):
+        value = rule.fn.conjugate()
+        return (
+            "g"
+            if value == 1
+            else "-g"
+            if value == -1
+            else "xp.zeros_like(g)"
+            if value == 0
+            else f"g * {source.name(value)}"
+        )
+    source.use(*rule.keeps)
+    function = source.name(rule.fn)
+    if "g" not in rule.takes:
+        call = f"{function}({', '.join(rule.takes)})"
+        return f"g * xp.conj({call})" if complex_ else f"g * {call}"
+    if not complex_:
+        return f"{function}({', '.join(rule.takes)})"
+    return f"xp.conj({function}({', '.join('xp.conj(g)' if n == 'g' else n for n in rule.takes)}))"
+
+
+def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
+    name, bracket, index = argument.partition("[")
+    source.use(f"{name}_shape", f"{name}_dtype")
+    return (
+        f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index}, "
+        f"g, {source.name((op, argument))})"
+    )
+
+
+def refuse_none(rule: Any) -> None:
+    """None stands for a zero gradient in a joint rule and for an output that was not used;
+    elsewhere a `return` was forgotten.
+    """
+    op = rule.op
+    if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
+        raise GradientError(
+            f"a derivative rule of the operation {op.name!r} returned None; it must return the "
+            "gradient"
+        )
+
+
+def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
+    """Return a rule that raises, saying how to register the one that is missing."""
+
+    def raise_missing(*_: Any) -> NoReturn:
+        kind = op.kind if op.kind not in ("nondifferentiable", "composite") else "define"
+        raise MissingRuleError(
+            f"the operation {op.name!r} has no derivative rule for its argument {argument!r}. "
+            f"Declare it with one, as in multigrad.registry.{kind}({signature_text(op)!r}, "
+            f"{argument}=rule, override=True), or detach the argument."
+        )
+
+    return raise_missing

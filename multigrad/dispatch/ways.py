@@ -1,0 +1,165 @@
+"""Straight code for what the first test of a generated function does not serve: operands of any
+level and dtype, lists, keys, layers.
+
+`way(*values)` of an operation finds the operand of the highest level, and calls the ending for its
+class (see endings.py). Ways and endings are generated when they are first needed. They leave what
+is rare, and the errors, to `dispatch.general`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..core import element
+from ..core.element import SCALARS
+from ..core.level import Layer
+from ..provided import wanted
+from ..registry import OPS, Op, per_operation
+from . import generated, plans
+
+declined: Any = object()
+"""What a way returns where the general path is to run the operation."""
+
+Ending = Callable[..., Any]
+
+makers: dict[type, Callable[[Op], Ending | None]] = {}
+"""By the class of the operand of the highest level: what writes the ending of an operation, None
+where the general path is as good.
+"""
+
+
+def ends_by(maker: Callable[[Op], Ending | None], *classes: type) -> None:
+    """Have `maker` write the endings for operands of these classes."""
+    makers.update(dict.fromkeys(classes, maker))
+
+
+@wanted
+def inner_function(op: Op) -> Callable[..., Any]:
+    """The function of an operation as it is called on values one layer further in. (fast.py)"""
+    raise NotImplementedError
+
+
+class Way:
+    """The way of an operation, written when it is first taken.
+
+    It is the key of the endings among the plans of an Element.
+    """
+
+    __slots__ = ("call", "op")
+    call: Callable[..., Any]
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.call = self._first
+
+    def _first(self, *values: Any) -> Any:
+        self.call = _written(self.op, self)
+        return self.call(*values)
+
+
+@per_operation
+def way_of(op: Op) -> Way:
+    """The way of an operation, one for all of its functions."""
+    return Way(op)
+
+
+def _decline(*_: Any) -> Any:
+    return declined
+
+
+def _ending(way: Way, top: Layer) -> Ending:
+    """The ending for operands of which `top` is the highest, from now on among the plans of its
+    Element.
+    """
+    op = way.op
+    maker = makers.get(type(top))
+    if maker is None or OPS.get(op.name) is not op:
+        return _decline
+    found = maker(op) or _decline
+    plans.note(op, top._elem, way, found)
+    return found
+
+
+# ----- Classify -----
+
+
+def _written(op: Op, way: Way) -> Callable[..., Any]:
+    scope = {
+        "_kinds": element.operands,
+        "_admitted": element.admitted,
+        "_known": makers,
+        "_Layer": Layer,
+        "_declined": declined,
+        "_key": way,
+        "_ending": _ending,
+        "_scalars": SCALARS,
+    }
+    generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
+    found: Callable[..., Any] = scope["way"]
+    return found
+
+
+def _way_lines(op: Op) -> Iterator[str]:
+    names = ", ".join(op.roles)
+    yield f"def way({names}):"
+    yield "    _l = -1"
+    for name, role in op.roles.items():
+        if role == "array":
+            # of which the operator @ takes none
+            yield from _seen(name, "    ", numbers=op.kind != "multilinear")
+        elif role == "arrays":
+            yield f"    for _x in {name} or ():"
+            yield from _seen("_x", "        ")
+        else:
+            yield from _plain_lines(name)
+    yield "    if _l < 0:"
+    yield "        return _declined"
+    yield "    _f = _top._elem.plans.get(_key)"
+    yield "    if _f is None:"
+    yield "        _f = _ending(_key, _top)"
+    yield f"    return _f(_top, {names})"
+
+
+def _seen(x: str, pad: str, numbers: bool = True) -> Iterator[str]:
+    """Compare the level of an operand with the highest so far.
+
+    `numbers`: it may be a Python scalar.
+    """
+    yield f"{pad}_k = type({x})"
+    yield from _compared(x, pad, "if", numbers)
+
+
+def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str]:
+    """The same of an operand of type `_k`."""
+    yield f"{pad}{word} _k in _known:"
+    yield f"{pad}    if {x}._elem.level > _l:"
+    yield f"{pad}        _top = {x}"
+    yield f"{pad}        _l = {x}._elem.level"
+    yield (
+        f"{pad}elif _k not in _kinds and not "
+        f"_admitted({x}){'' if numbers else ' or _k in _scalars'}:"
+    )
+    yield f"{pad}    return _declined"
+
+
+def _plain_lines(name: str) -> Iterator[str]:
+    """A parameter that is no array.
+
+    In an indexing key there may be arrays; anywhere else the general path says what is wrong with
+    them.
+    """
+    pad = "    "
+    yield f"{pad}_k = type({name})"
+    yield f"{pad}if _k is tuple or _k is list:"
+    yield f"{pad}    for _x in {name}:"
+    if name == "key":
+        yield from _seen("_x", pad + "        ")
+        yield f"{pad}        if _k is tuple or _k is list:"
+        yield f"{pad}            return _declined"
+        yield from _compared(name, pad, "elif")
+    else:
+        yield f"{pad}        if isinstance(_x, _Layer):"
+        yield f"{pad}            return _declined"
+        yield f"{pad}elif isinstance({name}, (list, _Layer)):"
+        yield f"{pad}    return _declined"

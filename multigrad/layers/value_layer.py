@@ -1,0 +1,250 @@
+"""Layers that are never written: an in-place operation puts a new value in the place of the old
+one, and views follow.
+
+A view knows its base and how it was made of it, as a Tensor does (see memory/views.py). A write
+goes to the root of the memory, by the operation copy_slices; every other view takes its value from
+its base anew when it is used next. No buffer is touched, so an array that came from outside stays
+what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from ..core import aliasing, grad_mode
+from ..core.aliasing import WHOLE, Location, Step, ViewSpec, refresh
+from ..core.array_protocols import ArrayProtocols
+from ..core.conversions import conversion
+from ..core.level import Layer, Run
+from ..core.tensor import element_of
+from ..dispatch.general import _bases as bases
+from ..dispatch.general import general, itself, shows
+from ..errors import GradientError, LeakError, kind
+from ..memory.old_values import before_write
+from ..memory.views import REFERS, fitted, written
+from ..registry import OPS, Op
+
+
+class ValueLayer(ArrayProtocols):
+    """Base of these layers.
+
+    `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them
+    to know.
+
+    _elem   tells the transformation that it belongs to, and its level
+    _cell   the times of in-place operations on its memory, shared by views
+    _view   of which layer it is a view, and how it was made of it; None: it is none
+    _seen   of a view, how many entries `_cell` had when the value was taken from the base
+    _parts  the names of what the value consists of
+    """
+
+    __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_seen", "_view")
+    _node = None
+    _differentiates = False
+    _parts: tuple[str, ...] = ("_array",)
+    _seen: int
+    _view: ViewSpec | None
+
+    @property
+    def _level(self) -> int:  # type: ignore[override]
+        return self._elem.level
+
+    @property
+    def _run(self) -> Run:
+        return self._elem.run  # type: ignore[return-value]
+
+    __hash__ = object.__hash__
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError(
+            f"a {kind(self)} is made by the transformation that it belongs to, not by calling "
+            "the class"
+        )
+
+    @classmethod
+    def _around(cls, x: Any, run: Run, level: int) -> Self:
+        """A layer of this class around `x`, which is one layer further in."""
+        layer = object.__new__(cls)
+        layer._array = x
+        layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls)
+        layer._cell = []
+        layer._view = None
+        return layer
+
+    def _put(self, x: Any) -> None:
+        """Exchange what is one layer further in."""
+        self._array = x
+        self._elem = self._elem.at(
+            self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self)
+        )
+
+    def _take(self, value: Any) -> None:
+        """Take over the value of a layer of the same level."""
+        raise NotImplementedError
+
+    def _constant(self, x: Any) -> Any:
+        """A value from further in as a constant of this level."""
+        raise NotImplementedError
+
+    def _copied(self, stop: bool = False) -> Any:
+        """Another layer of this value; with `stop`, as a constant on every level."""
+        raise NotImplementedError
+
+    def _mapped(self, function: Callable[[Any], Any]) -> Any:
+        """Another layer, of what `function` makes of the parts of this one's value."""
+        raise NotImplementedError
+
+    def _frozen(self) -> Any:
+        self._check()
+        return self._copied()
+
+    def _on(self, base: ValueLayer, step: Step) -> Any:
+        """This layer as a view of `base`."""
+        self._view, self._cell, self._seen = (base, *step), base._cell, len(base._cell)
+        return self
+
+    # Whether it may be used, and is up to date
+
+    def _check(self) -> None:
+        if self._elem.run.finished:  # type: ignore[union-attr]
+            self._outlived()
+        elif self._view is not None and len(self._cell) != self._seen:
+            refresh(self)
+
+    _look = _check
+
+    def _outlived(self) -> None:
+        """Raise: the transformation is over."""
+        raise LeakError(
+            f"a {kind(self)} that was made inside the transformation {self._run.name!r} was "
+            "used after it had finished; return it from the function instead"
+        )
+
+    def _renew(self) -> bool:
+        """Take the value of a view from its base, which is up to date, with its history further in,
+        whatever the grad mode is now.
+        """
+        base, op, arguments, output, _ = self._view  # type: ignore[misc]
+        if op is None:
+            self._take(base._copied(stop=True))
+        else:
+            out = grad_mode.recorded(general, op, (base, *arguments))
+            self._take(out if output is None or op.outputs == () else out[output])
+        self._seen = len(self._cell)
+        return True
+
+    def _again(self, base: ValueLayer, step: Step) -> Any:
+        """Another layer of this value, as a view that was made so of `base`, to be brought up to
+        date when it is used.
+        """
+        layer = self._copied()._on(base, step)
+        layer._seen = -1
+        return layer
+
+    # In place
+
+    def _become(self, value: Any, name: str) -> Any:
+        """Let the result of an operation take the place of the value. Returns self."""
+        self._check()
+        value = fitted(self, value, name)
+        if value is not self:
+            self._write(value, name)
+        return self
+
+    def _of_level(self, value: Any) -> Any:
+        """A value as a layer of this level."""
+        return (
+            value
+            if isinstance(value, ValueLayer) and value._level == self._level
+            else self._constant(value)
+        )
+
+    def _write(self, value: Any, name: str) -> None:
+        place = Location(self)
+        if place.owner is not place.memory:
+            raise GradientError(
+                f"{name}: a {kind(self)} that was detached shows the value of another one, "
+                "which would change without its derivative. clone() it first."
+            )
+        if place.wide and place.overlaps(place.part):
+            raise RuntimeError(f"{name}: {REFERS}")
+        root = place.memory
+        before_write(self._cell)
+        root._take(general(OPS["copy_slices"], (root, value, place.part)) if place.part else value)
+        self._take(value)
+        written(self, place)
+
+    # What it is besides
+
+    @property
+    @conversion
+    def array(self) -> Any:
+        """The value one layer further in."""
+        self._check()
+        return self._array
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a Tensor further in requires grad."""
+        self._check()
+        return bool(getattr(self._array, "requires_grad", False))
+
+    @property
+    def _version(self) -> int:
+        return len(self._cell)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        raise GradientError(
+            f"a {kind(self)} is no leaf of a graph: call requires_grad_() on the Tensor that it "
+            "is made of, or use multigrad.func.grad of a function of it"
+        )
+
+    def backward(self, *_: object, **__: object) -> None:
+        raise GradientError(
+            f"backward() starts at a Tensor, not at a {kind(self)}: take it apart first "
+            "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a "
+            "function of it"
+        )
+
+    @conversion
+    def detach(self) -> Any:
+        """The same values as a constant, on every level."""
+        self._check()
+        return self._copied(stop=True)._on(self, WHOLE)
+
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        raise GradientError(
+            f"Can't call {what} on a {kind(self)}: its value belongs to the transformation "
+            f"{self._run.name!r}."
+        )
+
+    @conversion
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            f"a {kind(self)} belongs to a running transformation, so it can be neither copied "
+            "by copy.copy() nor pickled; clone() it"
+        )
+
+
+def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
+    """Note of which argument the results of an operation at the level of `top` are views."""
+    kind = shows(op, values)
+    if not kind:
+        return
+    if several:
+        pairs = bases(op, values, values, found, top)
+    elif (
+        kind != "layout"
+        or type(values[0]) is not type(top)
+        or aliasing.allows(values[0], values[0], found[0])
+    ):
+        # a list may be changed by its owner
+        settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])
+        pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
+    else:
+        return
+    for x, (base, step) in zip(found, pairs, strict=True):
+        if type(base) is type(top) and base._level == top._level:
+            x._on(base, step)

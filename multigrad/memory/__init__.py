@@ -1,0 +1,1 @@
+"""Writes to memory, views, copies, and the values that nodes save."""

@@ -1,0 +1,136 @@
+"""Sums of gradients: of the contributions to a node in a pass, and in the `.grad` of a leaf."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..core.aliasing import note_write
+from ..core.graph import AccumulateGrad, Node
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, _new, element_of, wrap_at
+from ..errors import GradientError, kind
+from ..provided import wanted
+from .old_values import before_write
+
+if TYPE_CHECKING:
+    from ..core.passes import Pass
+
+_accumulating = threading.Lock()
+
+
+def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
+    """What a node has received, in the dtype to add up in.
+
+    In float16, 2048 + 1 is 2048: many small gradients would be lost.
+    """
+    elem = element_of(total)
+    if elem.wide is None:
+        return total
+    narrow[node] = elem.dtype
+    return astype(total, elem.wide)
+
+
+def astype(x: Any, dtype: Any) -> Any:
+    library = element_of(x).library
+    return (library.bound if isinstance(x, Layer) else library.xp).astype(x, dtype)
+
+
+def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
+    """Add the gradient in `box` to a leaf's. Returns the leaf.
+
+    A raw array is added in place where the gradient is the user's at the base level, as PyTorch
+    does. A gradient that belongs to a transformation is a value as all others there: it may be an
+    argument on the user's memory, or saved by the operations that used it. So a sum is a new
+    Tensor, as it is in a pass that is recorded.
+    """
+    leaf = node.tensor()
+    if leaf is None or not node.enabled:
+        return None
+    cell = node.cell
+    with _accumulating:
+        before = cell.grad
+        layered = leaf._elem.layered or isinstance(box[0], Layer)
+        if not p.create_graph and not layered and (before is None or before._elem.run is None):
+            if before is None:
+                library = leaf._elem.library
+                cell.grad = _plain(library.take_ownership(library.xp, box.pop(), leaf._array), leaf)
+            else:
+                _add_in_place(before, box.pop())
+        else:
+            g = box[0]
+            if (
+                isinstance(g, Layer)
+                and g._level > leaf._level
+                and g._elem.run is not leaf._elem.run
+            ):
+                raise GradientError(outer_leaf(g))
+            given: Any = (
+                g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+            )
+            keepable(leaf, given)
+            if before is not None:
+                cell.grad = before + given  # recorded only where the pass is, see run_pass
+            else:
+                # later gradients are added to it in place
+                cell.grad = given.clone() if given._elem.run is None else given
+    return leaf
+
+
+def outer_leaf(g: Layer) -> str:
+    """Why a gradient of a transformation cannot become that of a leaf from outside of it, which is
+    there when it has ended.
+    """
+    return (
+        f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
+        "use multigrad.autograd.grad"
+    )
+
+
+def keepable(holder: Tensor, value: Any) -> None:
+    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from
+    outside its trace. Immutable libraries' `take_ownership` knows.
+    """
+    library = holder._elem.library
+    x = innermost(value)
+    if not library.mutable and not isinstance(x, Layer):
+        library.take_ownership(library.xp, x, innermost(holder))
+
+
+def _plain(array: Any, leaf: Tensor) -> Tensor:
+    elem = leaf._elem
+    if array.dtype != elem.dtype:  # sums of arrays in another byte order are in the machine's
+        array = elem.library.xp.astype(array, elem.dtype)
+    t = _new(Tensor)
+    t._array = array
+    t._elem = elem
+    t._cell = []
+    t._node = None
+    return t
+
+
+@wanted
+def add_to_view(t: Tensor, g: Any) -> None:
+    """Add to a gradient that is a view which the user made: it is part of something else.
+    (inplace.py)
+    """
+
+
+def _add_in_place(before: Tensor, g: Any) -> None:
+    before._check()
+    if before._view is not None:
+        add_to_view(before, g)
+        return
+    library = before._elem.library
+    total = before._array
+    before_write(before._cell)
+    try:
+        total += g
+    except ValueError as error:  # the user's own array, which .grad was set to
+        from .views import unwritable
+
+        raise unwritable(before, "adding to .grad", error) from error
+    before._array = (
+        total if library.mutable else library.take_ownership(library.xp, total, before._array)
+    )
+    note_write(before._cell)

@@ -1,0 +1,193 @@
+"""copy.deepcopy of Tensors and the other layers.
+
+A leaf becomes a leaf of its own, with the flag and the gradient. Everything else becomes a
+differentiable copy, as clone() makes it, so gradients flow through it to the original. What shares
+memory shares memory afterwards, as far as one call of deepcopy reaches: of a view the whole memory
+is copied, as PyTorch does, and the view is made of the copy in the way in which it was made of the
+original.
+
+So a view of a leaf becomes a view of the leaf's copy where that leaf is copied as well, and leads
+to the original leaf where it is not. The order in which deepcopy meets them must not matter, so the
+copy of the leaf's memory begins as a clone and becomes a leaf when its turn comes.
+
+Some libraries call copy.deepcopy as a step of what they compute (`is_step`). There a leaf of its
+own would drop the gradient in silence, so such a library gets a differentiable copy of a leaf as
+well.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ..core.aliasing import climb
+from ..core.conversions import conversion
+from ..core.graph import AccumulateGrad
+from ..core.level import Layer
+from ..core.tensor import Data, Tensor, wrap_at
+from ..dispatch.general import general, wrap_like
+from ..provided import wanted
+from . import views
+
+_KEY = "multigrad.copies"
+
+
+@wanted
+def is_step() -> bool:
+    """Whether a library computes with the copy. (clients/)"""
+    return False
+
+
+Made = dict[int, tuple[Any, Any, Any]]
+"""By the id of each original: itself, its copy, and its array, whose id may stand in the memo.
+
+Bases come before their views.
+"""
+
+
+@conversion
+def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
+    """A copy for copy.deepcopy.
+
+    Raises LeakError for a layer of a transformation that has finished.
+    """
+    if id(self) in memo:
+        return memo[id(self)]
+    self._check()
+    if isinstance(self, Tensor) and self._node is not None and _is_leaf(self) and is_step():
+        copied = memo[id(self)] = self.clone()
+        return copied
+    chain = _chain(self)
+    made: Made = memo.setdefault(_KEY, {})
+    recorded = isinstance(self, Tensor) and self._node is not None
+    for x in reversed(chain):
+        x._check()
+        if id(x) not in made:
+            found = (
+                _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
+            )
+            made[id(x)] = x, found, x._array
+    copied = memo[id(self)] = made[id(self)][1]
+    if isinstance(self, Tensor):
+        if _is_leaf(self):
+            _make_leaf(self, copied, made)
+            cell = getattr(self, "_grad_cell", None)
+            if cell is not None and cell.grad is not None:
+                copied._own_cell().grad = copy.deepcopy(cell.grad, memo)
+        else:
+            _record(chain, made)
+    return copied
+
+
+def _chain(x: Any) -> list[Any]:
+    """A layer and the bases that it is a view of, up to the one that the memory belongs to, or to
+    one of several views.
+    """
+    line = climb(x)
+    return line[
+        : next(
+            (
+                i
+                for i, y in enumerate(line[:-1])
+                if y._view[1] is not None and y._view[1].outputs != ()
+            ),
+            len(line) - 1,
+        )
+        + 1
+    ]
+
+
+def _is_leaf(x: Tensor) -> bool:
+    """Whether the copy is a leaf: of constants, and of leaves but those that a transformation
+    differentiates by.
+    """
+    if x._node is None:
+        return True
+    return type(x._node) is AccumulateGrad and not (
+        x._run is not None and any(x._node is node for node in x._run.inputs)
+    )
+
+
+def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
+    """A copy of the memory that belongs to `x`; differentiable, if what it is made for is
+    recorded.
+    """
+    array = x._array
+    if not isinstance(x, Tensor) or (isinstance(array, Layer) and recorded and x._node is not None):
+        return x.clone()
+    if isinstance(array, Layer):
+        return wrap_at(x, copy.deepcopy(array, memo))
+    library = x._elem.library
+    # with `x.data`, or with the raw array in the same container
+    shared = library.mutable and not isinstance(array, library.fixed)
+    if shared and id(array) in memo:
+        return wrap_at(x, memo[id(array)])
+    found = (
+        x.clone()
+        if recorded and x._node is not None
+        else wrap_at(x, library.xp.asarray(array, copy=True))
+    )
+    if shared:
+        memo[id(array)] = found._array
+    return found
+
+
+def _part(x: Any, base: Any) -> Any:
+    """A view of `base`, still without a history, as `x` is one of the original of `base`."""
+    if type(x) is Data:
+        return Data._of(base)
+    view = x._view
+    _, op, arguments, number, _ = view
+    if op is None:
+        return base.detach()
+    if isinstance(x, Tensor):
+        return wrap_like(base, views.shown(base, view), base, view[1:])
+    found = general(op, (base, *arguments))
+    return found if number is None or op.outputs == () else found[number]
+
+
+def _history(chain: list[Any]) -> list[Any]:
+    """The part of a chain that shares a history: up to a leaf, or to what is no view, or was
+    detached.
+    """
+    found = []
+    for x in chain:
+        found.append(x)
+        if not views.is_part(x) or type(x._node) is AccumulateGrad:
+            break
+    return found
+
+
+def _record(chain: list[Any], made: Made) -> None:
+    """Give the copy of `chain[0]` its history: that of a view through its bases, else that of a
+    clone.
+    """
+    bases = _history(chain)
+    for x in reversed(bases):
+        copied = made[id(x)][1]
+        if copied._node is None and x._node is not None:
+            if x is bases[-1]:
+                copied._node = x.clone()._node
+            else:
+                views.record_view(copied)
+    t = chain[0]
+    if made[id(t)][1]._node is None:
+        made[id(t)][1]._node = t.clone()._node
+
+
+def _make_leaf(x: Tensor, copied: Tensor, made: Made) -> None:
+    """Give the copy of a leaf its flag; copies of its views that were made before belong to it from
+    now on.
+    """
+    if x._node is None:
+        return
+    copied._node = None
+    copied.requires_grad_()
+    for view, other, _ in made.values():
+        if (
+            view is not x
+            and isinstance(view, Tensor)
+            and view._node is not None
+            and _history(_chain(view))[-1] is x
+        ):
+            views.record_view(other)

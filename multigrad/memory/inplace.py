@@ -1,0 +1,442 @@
+"""In-place operations: `+=` and its kin, `x[key] = value`, the twins such as `sin_()`.
+
+The new value is computed, and recorded, by the ordinary operation; then it takes the place of the
+old one: the buffer is written where arrays are mutable, replaced where they are not, the Tensor
+takes over the node, the version goes up. Where nothing is recorded, a mutable array is changed
+directly. What a write through a view means for others is in views.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from .. import observe
+from ..core.aliasing import Location, climb, note_write
+from ..core.computed import following, mark
+from ..core.element import SCALARS
+from ..core.graph import Node, tick
+from ..core.level import Layer, innermost
+from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
+from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
+from ..observe import WRITE, Call, gate
+from ..provided import provide
+from ..registry import OPS, Op
+from . import accumulation
+from .old_values import Copies, before_write, keep_old, noted, without
+from .views import (
+    check_value,
+    fitted,
+    is_part,
+    move_retained,
+    permit,
+    rebase,
+    record,
+    write,
+    written,
+)
+
+
+def in_place(
+    op: Op,
+    function: Callable[..., Any],
+    t: Tensor,
+    others: tuple[Any, ...],
+    direct: Callable[..., Any] | None = None,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Carry out `t = function(t, *others)` in the memory of `t`.
+
+    `direct(array, *others)` does so on a raw mutable array.
+
+    `named`: operands that the function gets by keyword.
+    """
+    told = () if gate.get() is True else observe.observers(WRITE)
+    if told:
+        others, named = (
+            observe.stand_in(others),
+            {name: observe.stand_in(x) for name, x in named.items()},
+        )
+        call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
+        return observe.around(
+            told, call, partial(_in_place, op, function, t, others, direct, named)
+        )
+    return _in_place(op, function, t, others, direct, named)
+
+
+def _in_place(
+    op: Op,
+    function: Callable[..., Any],
+    t: Tensor,
+    others: tuple[Any, ...],
+    direct: Callable[..., Any] | None,
+    named: Mapping[str, Any],
+) -> Any:
+    if op.operator and not all(accepts(x) and x is not None for x in others):
+        return NotImplemented
+    recording = bool(mode_at(t))
+    has_history = any(map(_has_history, (*others, *named.values())))
+    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+        t._check()
+    place = Location(t)
+    recorded = permit(t, place, recording, has_history)
+    if has_history and not recording:
+        _mark(t)
+    if direct is not None and not recorded and t._elem.run is None and place.holds(t._array):
+        raw = _direct_operands(t, others)
+        if raw is not None:
+            if gate.get() is not True:
+                before_write(t._cell)
+            try:
+                t._array = direct(t._array, *raw)
+            except (TypeError, ValueError):
+                pass  # the checked way below says what is wrong
+            else:
+                written(t, place)
+                return t
+    result = function(t, *others)
+    if result is NotImplemented:
+        return result
+    store(t, place, result, recording, op.name)
+    return t
+
+
+def add_to_view(t: Tensor, g: Any) -> None:
+    total = t._array + g
+    accumulation.keepable(t, total)
+    place = Location(t)
+    before_write(t._cell)
+    t._put(write(t, place, place.part, t._array, total, "backward"))
+    written(t, place)
+
+
+provide(accumulation, add_to_view=add_to_view)
+
+
+def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
+    """The update of a parameter, `w -= step`: plain Tensors of one element type, nothing recorded.
+
+    None where it is not that simple.
+    """
+    library = t._elem.library
+    array = t._array
+    if not library.mutable or isinstance(array, library.scalars):
+        return None
+    before_write(t._cell)
+    try:
+        t._array = direct(array, other._array)
+    except (TypeError, ValueError):
+        return None
+    note_write(t._cell)
+    return t
+
+
+def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
+    """The raw operands, if a mutable array may be changed with them directly: same element type, or
+    Python scalars.
+    """
+    found = []
+    for x in others:
+        if type(x) is Tensor or type(x) is View:
+            if x._elem is not t._elem:
+                return None
+            x._check()
+            found.append(x._array)
+        elif (type(x) is float or type(x) is int) and t._elem.floating:
+            found.append(x)
+        else:
+            return None
+    return found
+
+
+def _has_history(x: Any) -> bool:
+    if not isinstance(x, Tensor):
+        return False
+    if x._view is not None:
+        x._check()
+    return x._node is not None
+
+
+def _mark(t: Any) -> None:
+    """Inside the forward of a Function, note of the memory of `t` that what is written there was
+    computed of its inputs.
+    """
+    if following.get() is not None:
+        for x in climb(t):
+            if x._node is None and x._elem.floating:
+                mark(x)
+
+
+def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -> None:
+    """Let `result` take the place of the value of `t`."""
+    if getattr(result, "_elem", None) is not t._elem:
+        result = peeled(result, t._level)
+    value = fitted(t, result, name)
+    if recording and isinstance(result, Tensor):
+        _keep_old_value(t, result)
+    if gate.get() is not True:
+        before_write(t._cell)
+    t._put(write(t, place, place.part, t._array, value._array, name))
+    if not recording:
+        written(t, place)
+    elif is_part(t):
+        _store_view(t, place, value)
+    elif value._node is not None and value is not t:
+        _take_over(t, place, value)
+    else:
+        if value is not t:
+            # of an operation without a gradient, as floor_divide, the result is a constant
+            t._node = None
+        written(t, place)
+
+
+def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
+    written(t, place)
+    node = value._node
+    if node is not None and value is not t:
+        _saved_there(node, value, t)
+        node.seq = tick()
+    if node is not None or place.owner._node is not None:
+        rebase(t, value, place)
+
+
+def touch(t: Tensor, value: Tensor) -> None:
+    """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one
+    more version, but no later a write.
+    """
+    permit(t, Location(t), bool(mode_at(t)), value._node is not None)
+    t._cell.append(t._cell[-1] if t._cell else 0)
+
+
+def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
+    """Move the node of `result` to `t`."""
+    node = result._node
+    assert node is not None
+    _saved_there(node, result, t)
+    if type(t._node) is not Node:
+        move_retained(t._node, node)
+    t._node = node
+    written(t, place)
+    node.seq = tick()  # it saw the memory as it is after this write
+
+
+def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
+    """Where a node saved its own output, that is the memory of `t` from now on."""
+    node.cells = without(node.cells, result._cell, t._cell)
+    if gate.get() is not True:
+        noted(node)
+
+
+def _keep_old_value(t: Tensor, result: Tensor) -> None:
+    """If the rule needs values that this write spoils, `t` itself or views of it, let the node keep
+    copies, as PyTorch does.
+    """
+    node = result._node
+    if node is not None and node.saved is not None:
+        keep_old(node, t._cell, Copies())
+
+
+DIRECT: dict[str, Callable[..., Any]] = {
+    stem: getattr(operator, f"i{stem}")
+    for stem in (
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+    )
+}
+
+
+def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
+    """`t[key] = value`."""
+    if gate.get() is True:
+        _set_item(op, function, t, key, value)
+    else:
+        key, value = observe.stand_in(key), observe.stand_in(value)
+        observe.call(
+            WRITE,
+            op,
+            op.name,
+            tuple(op.roles),
+            (t, key, value),
+            partial(_set_item, op, function, t, key, value),
+            of=t,
+        )
+
+
+def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
+    """Into the array itself where nothing is recorded, else into the view that the key means, else
+    by the operation `setitem`.
+    """
+    others = False
+    if isinstance(value, Tensor):
+        value = peeled(value, t._level)
+        others = _has_history(value)
+    recording = bool(mode_at(t))
+    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+        t._check()
+    place = Location(t)
+    recorded = permit(t, place, recording, others, key)
+    check_value(t, value, recording)
+    if others and not recording:
+        _mark(t)
+    if gate.get() is not True:
+        before_write(t._cell)
+    # which store refuses, as it does what such a key selects
+    inner = isinstance(value, Layer) and value._level > t._level
+    if type(key) is not slice and type(key) is not int:
+        inner = inner or any(
+            _is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,))
+        )
+    direct = not recorded and t._elem.run is None and place.holds(t._array)
+    if not inner and direct and _assign_directly(t, key, value):
+        written(t, place)
+    elif not inner and is_basic_key(key) and _assign_part(t, place, key, value, recording):
+        pass
+    elif (
+        inner
+        or not recorded
+        or type(t) is not Tensor
+        or t._elem.run is not None
+        or not place.holds(t._array)
+        or not _assign_items(op, t, place, key, value)
+    ):
+        store(t, place, function(t, key, value), recording, "setitem")
+
+
+def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
+    """Assign to the array of the library.
+
+    Returns whether it could: else the checked ways say what is wrong, or can do it.
+    """
+    raw = raw_key(value)
+    library = t._elem.library
+    if hasattr(raw, "dtype") and element_of(raw).library is not library:
+        return False
+    try:
+        library.assign(library.xp, t._array, raw_key(key), raw)
+    except (IndexError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
+    """Write to the view `t[key]`.
+
+    Returns whether the value fits: else the library says better why it does not.
+    """
+    x = t._array
+    try:
+        shown = (
+            general(OPS["getitem"], (x, key))
+            if isinstance(x, Layer)
+            else t._elem.library.xp.getitem(x, key)
+        )
+        array, node, cell = _as_part(t, value, shown)
+    except (IndexError, TypeError, ValueError):
+        return False
+    step = "getitem", (key,), None
+    write(t, place, (*place.part, step), shown, array, "setitem")
+    written(t, place, seen=False)
+    if recording and (node is not None or place.owner._node is not None):
+        record(place, (*place.own, step), value, array, node, cell)
+    return True
+
+
+def _is_inner(x: Any, t: Tensor) -> bool:
+    """Whether `x` is of a transformation that runs inside of the level of `t`."""
+    return isinstance(x, Layer) and x._level > t._level
+
+
+def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
+    """Write to the places that arrays name, in memory, and record what `setitem` would.
+
+    Returns whether the library can.
+    """
+    try:
+        before = wrap_at(t, t._array) if _is_overwritten(t, key, value) else t
+        result = apply_tensor(op, (before, key, value), t, _assign)
+    except (IndexError, TypeError, ValueError):
+        return False
+    _take_over(t, place, result)
+    return True
+
+
+def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
+    """Whether a mask that is true everywhere puts a history in the place of infinities or nans, of
+    which no derivative may reach the gradient.
+    """
+    mask = raw_key(key)
+    if not (
+        isinstance(value, Tensor)
+        and value._node is not None
+        and value._level == t._level
+        and hasattr(mask, "dtype")
+    ):
+        return False
+    if (
+        isinstance(mask, Layer)
+        or isinstance(t._array, Layer)
+        or tuple(mask.shape) != tuple(t.shape)
+        or not element_of(mask).bool
+    ):
+        return False
+    library = t._elem.library
+    xp, truth = (
+        library.xp,
+        library.backend.kernel("concrete_bool"),
+    )  # None where values are not known
+    return truth(xp, xp.all(mask)) is True and truth(xp, xp.all(xp.isfinite(t._array))) is False
+
+
+def _assign(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
+
+
+def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[int]]:
+    """A value for a part of `t`, in the dtype of `t` and in the part's shape, with its node and its
+    version cell. Raises where it does not fit.
+    """
+    elem = t._elem
+    library = elem.library
+    shape = tuple(shown.shape)
+    if type(value) in SCALARS:
+        device = library.device(library.xp, innermost(shown) if isinstance(shown, Layer) else shown)
+        value = library.xp.asarray(value, dtype=elem.dtype, device=device)
+        return (library.xp.broadcast_to(value, shape) if shape else value), None, []
+    if element_of(value).library is not library:
+        raise TypeError("an array of another library")
+    if not isinstance(value, Tensor) or value._level != t._level:
+        value = wrap_at(t, value)
+    value._check()
+    given = tuple(value._array.shape)
+    if given != shape:
+        extra = len(given) - len(shape)
+        if extra > 0 and given[:extra] == (1,) * extra:
+            value = library.bound.reshape(value, given[extra:])
+        value = library.bound.broadcast_to(value, shape)
+    if value._elem.base is not elem.base:
+        value = library.bound.astype(value, elem.dtype)
+    return value._array, value._node, value._cell
+
+
+def raw_key(key: Any) -> Any:
+    """An indexing key with the raw arrays of its Tensors."""
+    if type(key) is tuple:
+        return tuple(raw_key(k) for k in key)
+    if isinstance(key, Tensor):
+        key._check()
+    return innermost(key)

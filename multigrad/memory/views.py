@@ -1,0 +1,459 @@
+"""Writes to a memory: what may be written, where it goes, what is recorded of it, and how views
+follow. What a view is stands in layout.py.
+
+Array objects on one memory share a version cell. A write through a view goes to that memory: into
+the buffer where arrays are mutable, else the root of the memory gets a new array. If it is
+recorded, the root of the history gets the node CopySlices, of its own former node and of the
+value's. Every other view of the memory finds, when it is used next, that it is older than the last
+write, takes its array from its base anew and, if the base has a history, its node as well.
+
+So there is no list of the views of a memory; a view knows its base, and how it was made of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from .. import observe
+from ..core.aliasing import Location, Part, ViewSpec, note_write
+from ..core.computed import mark
+from ..core.element import Element
+from ..core.graph import QUIET, AccumulateGrad, HookedNode, Node, NodeHooks, backward_name, extra
+from ..core.level import Layer, innermost, leaves_effect, running
+from ..core.tensor import Tensor, View, element_of, peeled, stopped
+from ..dispatch import general as dispatch
+from ..dispatch.general import accepts, general, is_basic_key, recording_at, run_raw
+from ..errors import GradientError
+from ..registry import OPS, Op
+from .accumulation import keepable
+
+# What may be written, and where
+
+
+AMBIGUOUS = (
+    "A view was created in no_grad mode and {} modified inplace with grad mode enabled. Given "
+    "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the no_grad block (if you "
+    "don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+    "tracked)."
+)
+SEVERAL = (
+    "{output} is a view and {{}} modified inplace. This view is the output of a function that "
+    "returns multiple views. Such functions do not allow the output views to be modified "
+    "inplace. You should replace the inplace operation by an out-of-place one."
+)
+CUSTOM = (
+    "{output} is a view and {{}} modified inplace. This view was created inside a custom "
+    "Function (or because an input was returned as-is) and the autograd logic to handle "
+    "view+inplace would override the custom backward associated with the custom Function, "
+    "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning "
+    "the output of the custom Function."
+)
+IN_PLACE = (
+    " Write to it in `with multigrad.no_grad():`, as an update of parameters does, or "
+    "compute a new one: y = x + v instead of x += v."
+)
+LEAF = (
+    "a view of a leaf Variable that requires grad is being used in an in-place operation."
+    + IN_PLACE
+)
+
+
+REFERS = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
+OUTSIDE = (
+    "{}: a value of a running transformation cannot be written into an array from outside of "
+    "it, nor into what is computed from such arrays alone. Write into one that is made inside, "
+    "as by zeros(), or choose with where()."
+)
+
+
+def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
+    """Whether a write to `t`, or to `t[key]`, is to be recorded; `others`: the value has a history.
+
+    Raises where PyTorch does.
+    """
+    if t._elem.run is None and running() is not None:
+        leaves_effect("a write in place")
+    if not recording:
+        return False
+    owner = place.owner
+    if t._view is None or t._view[1] is None:
+        if type(t._node) is AccumulateGrad:
+            raise GradientError(
+                LEAF
+                if _is_part(t, key)
+                else "a leaf Variable that requires grad is being used in an in-place operation."
+                + IN_PLACE
+            )
+        return others or t._node is not None
+    if not (others or t._node is not None or (owner._node is not None and t._elem.floating)):
+        return False
+    if place.odd is not None:
+        raise GradientError(_refusal(place.odd).format("is being"))  # type: ignore[union-attr]
+    if type(owner._node) is AccumulateGrad or (t._node is not None and owner._node is None):
+        raise GradientError(LEAF)
+    return True
+
+
+def _is_part(t: Any, key: Any) -> bool:
+    """Whether PyTorch makes a view of `t` to write to `t[key]`."""
+    if not is_basic_key(key):
+        return False
+    entries = key if type(key) is tuple else (key,)
+    whole = (Ellipsis, slice(None))
+    return any(
+        k not in whole and not (type(k) is slice and k.indices(n) == (0, n, 1))
+        for k, n in zip(entries, (*t.shape, *entries), strict=False)
+    )
+
+
+def _refusal(t: Any) -> str | None:
+    """Why the history of a view cannot follow a write, as far as it depends on how it was made: the
+    message, with a place for what was written.
+    """
+    _, op, _, output, recorded = t._view
+    if recorded is None:
+        return CUSTOM.format(output=_output(t, op, 0))
+    if output is not None:
+        return SEVERAL.format(output=_output(t, op, output))
+    return None if recorded else AMBIGUOUS
+
+
+def _output(t: Any, op: Op, number: int) -> str:
+    node = t._node
+    name = (
+        node.name()
+        if node is not None
+        else "Unstack"
+        if t._view[3] is not None
+        else backward_name(op.name)
+    )
+    return f"Output {number} of {name.removesuffix('Backward')}"
+
+
+def inside_function(t: Any) -> None:
+    """Note of a view that it was made inside an autograd.Function: how its history follows a write
+    is for nobody to know.
+    """
+    if is_part(t):
+        t._view = *t._view[:4], None
+
+
+def is_part(t: Any) -> bool:
+    """Whether it is a view whose history is part of that of its base."""
+    return t._view is not None and t._view[1] is not None
+
+
+def fitted(t: Any, value: Any, name: str) -> Any:
+    """The result of an operation as what takes the place of the value of `t`: of its level, shape
+    and dtype.
+    """
+    if getattr(value, "_elem", None) is not t._elem:
+        value = peeled(value, t._level)
+        if getattr(value, "_level", 0) > t._level:
+            raise GradientError(OUTSIDE.format(name))
+        value = t._of_level(value)
+    if tuple(value.shape) != tuple(t.shape):
+        raise RuntimeError(
+            f"output with shape {list(t.shape)} doesn't match the broadcast shape "
+            f"{list(value.shape)}. What is written in place keeps its shape: write y = x + v "
+            "instead of x += v."
+        )
+    return value if value._elem.base is t._elem.base else cast(t, value)
+
+
+def _rank(elem: Element) -> int:
+    """The kind of a dtype: booleans, integers, real and complex numbers, in the order in which each
+    holds those before.
+    """
+    return 3 if elem.complex else 2 if elem.floating else 0 if elem.bool or elem.opaque else 1
+
+
+SCALAR_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+def check_value(t: Tensor, value: Any, recording: bool) -> None:
+    """Refuse what is no value, and what would lose its kind: a fraction written into integers, a
+    complex number into reals.
+    """
+    own, elem = t._elem.base, None
+    rank = SCALAR_RANK.get(type(value))
+    if rank is None:
+        if value is None or not accepts(value):
+            raise TypeError(
+                "setitem: the value must be an array or a Python scalar, not "
+                f"{type(value).__name__}"
+            )
+        elem = element_of(value)
+        if elem is own:
+            return
+        if isinstance(value, Tensor) and value._node is not None and recording and not own.floating:
+            raise GradientError(
+                "setitem: a value that requires grad cannot be written into a Tensor of dtype "
+                f"{t.dtype}; detach() it"
+            )
+        rank = _rank(elem)
+    if rank > _rank(own) and not own.opaque:
+        what = (
+            f"setitem: a Python {type(value).__name__}"
+            if elem is None
+            else f"result type {elem.dtype}"
+        )
+        raise RuntimeError(
+            f"{what} can't be cast to the desired output type {t.dtype}. What is written in "
+            "place keeps its dtype: convert the value with xp.astype(), or compute a new array."
+        )
+
+
+def cast(t: Any, value: Any) -> Any:
+    """A value in the dtype of `t`, which must be able to hold it."""
+    if _rank(value._elem) > _rank(t._elem) or value._elem.library is not t._elem.library:
+        raise RuntimeError(
+            f"result type {value.dtype} can't be cast to the desired output type {t.dtype}. "
+            "What is written in place keeps its dtype: convert the value with xp.astype(), or "
+            "compute a new array."
+        )
+    return t._elem.library.bound.astype(value, t.dtype)
+
+
+# Where it goes
+
+
+_replacing = threading.RLock()
+"""Held while the root of a memory gets a new array, or a new node: views of disjoint parts may be
+written by several threads.
+"""
+
+
+def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str) -> Any:
+    """Put `value` into the memory of `t`: at the end of the steps `part`, where `array` is shown.
+
+    Returns what is shown there afterwards.
+    """
+    if place.wide and place.overlaps(part):
+        raise RuntimeError(f"{name}: {REFERS}")
+    library = t._elem.library
+    shown = place.holds(array) and not isinstance(value, Layer)
+    if shown:
+        try:
+            return library.write(library.xp, array, value)
+        except ValueError as error:
+            if not part:
+                raise unwritable(t, name, error) from error
+    with _replacing:
+        replaced = _replace(place.memory, part, value, name)
+    return array if shown else replaced
+
+
+def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
+    """Put `value` into the root of a memory. Returns what the part shows."""
+    library = root._elem.library
+    new = value
+    if part:
+        inner = (root._array, value, part)
+        layered = isinstance(root._array, Layer) or isinstance(value, Layer)
+        new = (
+            general(OPS["copy_slices"], inner)
+            if layered
+            else run_raw(OPS["copy_slices"], inner, library)
+        )
+    if (
+        library.mutable
+        and not isinstance(root._array, library.fixed)
+        and not isinstance(new, Layer)
+    ):
+        try:  # it is a copy of it that is written, or a scalar of the library, or marked read-only
+            root._array = library.write(library.xp, root._array, new)
+        except ValueError as error:
+            raise unwritable(root, name, error) from error
+    else:
+        if not library.mutable:
+            # raises where it must not
+            placed = library.write(library.xp, innermost(root), innermost(new))
+            new = new if isinstance(new, Layer) else placed
+            if type(root._node) is AccumulateGrad:
+                keepable(root, new)
+        root._put(new)
+    return value if part else root._array
+
+
+def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
+    """Why the library refuses to write to the array of `t`: one element stands at many places of
+    it, or its memory is read-only.
+    """
+    strides = getattr(t._array, "strides", None) or ()
+    if any(step == 0 and n > 1 for step, n in zip(strides, t.shape, strict=False)):
+        return RuntimeError(f"{name}: {REFERS}")
+    return RuntimeError(
+        f"{name}: the memory of this Tensor is read-only ({error}), as that of np.frombuffer or "
+        "of another library may be. Write into a copy: clone(), or asarray(x, copy=True)."
+    )
+
+
+def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
+    """Count a write to the memory of `t`; `seen`: its own array is up to date, and its history.
+
+    After one through `x.data` views are to be brought up to date, but nothing that was saved is
+    spoilt.
+    """
+    data = None if t._view is None else (place or Location(t)).data
+    if data is None:
+        note_write(t._cell)
+    else:
+        data._writes += 1
+        t._cell.insert(0, QUIET)
+    if seen and t._view is not None:
+        t._seen = len(t._cell)
+
+
+# What is recorded
+
+
+def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
+    """Record that the view `t` was given the value of `value`.
+
+    Its own node is made anew when it is used next.
+    """
+    place = place or Location(t)
+    record(place, place.own, value, value._array, value._node, value._cell)
+    t._seen = -1
+    if type(t._node) is HookedNode:  # which may retain a gradient, but not that of the old value
+        t._check()
+
+
+def record(
+    place: Location, own: Part, value: Any, array: Any, node: Node | None, cell: list[int]
+) -> None:
+    """Record that the part of the owner of the history that these steps lead to was given `value`:
+    this array, with its node and version cell.
+    """
+    owner = place.owner
+    op = OPS["copy_slices"]
+    with _replacing:
+        old = owner._node
+        needs = old is not None, node is not None
+        dispatch._attach(
+            op,
+            needs,
+            (owner._array, array, own),
+            (old, node, None),
+            (owner._cell, cell, None),
+            owner._array,
+            [owner],
+        )
+    if type(old) is not Node:
+        move_retained(old, owner._node)
+    observe.node(owner._node, (owner, value, own), owner)
+
+
+def move_retained(old: Node | None, new: Node) -> None:
+    """retain_grad follows the array."""
+    kept = getattr(old, "extra", None)
+    if isinstance(kept, NodeHooks) and kept.retain is not None:
+        extra(new).retain, kept.retain = kept.retain, None
+
+
+# How views follow
+
+
+def renew(t: Any) -> bool:
+    """Bring a view up to date whose base is. Returns whether its history is, too."""
+    base, op = t._view[:2]
+    if base._cell is not t._cell:  # which was given other memory
+        pass
+    elif op is None:
+        t._put(stopped(base._array))
+    else:
+        t._put(shown(base, t._view))
+        if base._node is not None and base._node.hidden:
+            mark(t)
+        elif base._node is not None and t._elem.floating:
+            # of its bases nothing forbids it, or they would not have become up to date
+            why = _refusal(t)
+            if why is not None:
+                if recording_at(t):
+                    raise GradientError(why.format("its base or another view of its base has been"))
+                return False
+            record_view(t)
+        elif type(t._node) is not AccumulateGrad:
+            t._node = None
+    t._seen = len(t._cell)
+    return True
+
+
+def shown(base: Any, view: ViewSpec) -> Any:
+    """What a view shows of the array of `base`."""
+    _, op, args, output, _ = view
+    assert op is not None
+    inner = (base._array, *args)
+    if isinstance(base._array, Layer):
+        out = general(op, inner)
+    else:
+        library = base._elem.library
+        out = library.eagerly(library.xp, base._array, lambda: run_raw(op, inner, library))
+    return out if output is None or op.outputs == () else out[output]
+
+
+def record_view(t: Any) -> None:
+    """Give a view the node that it would have, were it made now; none if its base has none."""
+    base, op, args, _, _ = t._view
+    if base._node is None:
+        t._node = None
+        return
+    old = t._node
+    inner, rest = (base._array, *args), (None,) * len(args)
+    dispatch._attach(
+        op,
+        dispatch.needs_of(op, (base._node, *rest)),
+        inner,
+        (base._node, *rest),
+        (base._cell, *rest),
+        t._array,
+        [t],
+    )
+    move_retained(old, t._node)
+    observe.node(t._node, (base, *args), t)
+
+
+def same_place(value: Any, t: Tensor, key: Any) -> bool:
+    """Whether `t[key] = value`, a view, writes what stands there: as Python does at the end of
+    `t[key] += other`.
+    """
+    base, op, args, _, recorded = value._view
+    if base is not t or op is None or op.name != "getitem" or not recorded:
+        return False
+    # of a namedtuple, the tuple is kept
+    if args[0] is not key and not (
+        isinstance(key, tuple) and is_basic_key(tuple(key)) and args[0] == key
+    ):
+        return False
+    return _same_history(value, t)
+
+
+def same_view(value: Any, part: Any) -> bool:
+    """Whether `value` shows what the view `part` shows, made in the same way, so that writing it
+    there would change nothing.
+    """
+    mine, other = getattr(value, "_view", None), part._view
+    if (
+        mine is None
+        or other is None
+        or mine[0] is not other[0]
+        or mine[1] is None
+        or mine[1:] != other[1:]
+    ):
+        return False
+    return _same_history(value, part)
+
+
+def _same_history(value: Any, t: Any) -> bool:
+    value._check()
+    t._check()
+    return (value._node is None) == (t._node is None)
+
+
+View._define("_renew", renew)

@@ -1,0 +1,527 @@
+"""A graph as a list of vertices: what each operation is called, made of and keeps, without touching
+any of it.
+
+Shapes that nobody noted (record_lines) are read off what the rules keep, as far as that tells them.
+Nothing here unpacks a saved array: hooks may compute, or read a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.element import SCALARS
+from ...core.graph import (
+    AccumulateGrad,
+    CustomNode,
+    MultiNode,
+    Node,
+    OutputNode,
+    flat_cells,
+    versions,
+)
+from ...core.level import Layer
+from ...core.tensor import Tensor
+from ...custom.kept import FunctionCtx, Slot
+from ...memory import saved as _saved
+from .provenance import Output, Site, dtype_name, note_of, output_of
+
+ARGUMENT = "argument of a checkpoint"
+"""The name of what is saved in the place of an array that a checkpoint computes again."""
+
+
+@dataclass(slots=True)
+class Saved:
+    """One array that a node keeps for the backward pass.
+
+    name      of the parameter or output that it is, of the operation
+    raw       the arrays of the library themselves: several if it is a value of a transformation,
+              none if hooks keep it elsewhere
+    origin    "input" (another node made it), "output" (this one did), "constant" (it has no
+              history), "index"
+    version   how often its memory was written, and `expected`: how often when it was saved. A pass
+              raises where they differ
+    packed    whether hooks have it (saved_tensors_hooks, checkpoint)
+    """
+
+    name: str
+    raw: tuple[Any, ...]
+    origin: str
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    version: int = 0
+    expected: int = 0
+    packed: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array itself, whoever else it shares its memory with."""
+        return sum(map(nbytes, self.raw))
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was modified in place since, so that a backward pass raises."""
+        return self.version != self.expected
+
+
+@dataclass(slots=True)
+class Vertex:
+    """One node of the graph, by its number in the list; the oldest has number 0, and parents come
+    before their children.
+    """
+
+    number: int
+    node: Node
+    name: str
+    parents: tuple[tuple[int, int], ...]
+    """The number of each parent, and which of its outputs went in."""
+    outputs: list[Output | None]
+    saved: list[Saved]
+    site: Site | None = None
+    labels: tuple[tuple[str, int], ...] = ()
+    param: str | None = None
+    version: int = 0
+    freed: bool = False
+
+    @property
+    def leaf(self) -> bool:
+        return type(self.node) is AccumulateGrad
+
+    @property
+    def nbytes(self) -> int:
+        return bytes_kept((self,))
+
+    @property
+    def changed(self) -> bool:
+        return any(s.changed for s in self.saved)
+
+
+@dataclass(slots=True)
+class Graph:
+    """All vertices, and for each Tensor that was asked for its vertex and output (None: a constant)
+    and what it is like.
+    """
+
+    vertices: list[Vertex]
+    roots: list[tuple[int | None, int, Output]]
+    children: list[list[int]] = field(default_factory=list)
+
+    @property
+    def operations(self) -> list[Vertex]:
+        return [v for v in self.vertices if not v.leaf]
+
+    @property
+    def leaves(self) -> list[Vertex]:
+        return [v for v in self.vertices if v.leaf]
+
+
+_CHAPTERS = {
+    "elementwise": "elementwise",
+    "linear_algebra": "linear algebra",
+    "linalg": "linear algebra",
+    "fft": "linear algebra",
+    "statistical": "reduction",
+    "sorting": "reduction",
+    "manipulation": "shape and indexing",
+    "indexing": "shape and indexing",
+    "searching": "shape and indexing",
+    "creation": "shape and indexing",
+    "data_type": "shape and indexing",
+    "conversion": "shape and indexing",
+}
+
+
+def kind_of(v: Vertex) -> str:
+    """What an operation is, in a few words that hold for every operation: by its declaration, then
+    by its chapter of the standard.
+    """
+    if isinstance(v.node, CustomNode):
+        return "own derivative"
+    op = v.node.rule.op
+    if op.kind in ("elementwise", "multilinear"):
+        return (
+            "elementwise"
+            if op.kind == "elementwise" or op.chapter == "elementwise"
+            else "linear algebra"
+        )
+    if op.kind == "linear" and op.chapter in ("linear_algebra", "linalg"):  # transposes, diagonals
+        return "shape and indexing"
+    return _CHAPTERS.get(op.chapter, "other")
+
+
+def bytes_kept(vertices: Iterable[Vertex]) -> int:
+    """The bytes of all arrays that these keep, each once: an operation may keep its operand twice,
+    and several the same one.
+    """
+    arrays = {id(x): x for v in vertices for s in v.saved for x in s.raw}
+    return sum(map(nbytes, arrays.values()))
+
+
+def nbytes(x: Any) -> int:
+    """The bytes of the elements of a raw array."""
+    found = getattr(x, "nbytes", None)
+    if isinstance(found, int):
+        return found
+    size = 1
+    for n in x.shape:
+        if n is None:
+            return 0
+        size *= n
+    return size * itemsize(x.dtype)
+
+
+def itemsize(dtype: Any) -> int:
+    """Bytes of one element."""
+    found = getattr(dtype, "itemsize", None)
+    if isinstance(found, int):
+        return found
+    name = dtype_name(dtype)
+    bits = name.lstrip("abcdefghijklmnopqrstuvwxyz")
+    return int(bits) // 8 if bits.isdigit() else 1
+
+
+def tensors_of(given: Any, what: str) -> list[Tensor]:
+    """The Tensors that a tool is asked about: one, or a sequence of them."""
+    found = (
+        [given]
+        if isinstance(given, Tensor)
+        else list(given)
+        if isinstance(given, (list, tuple))
+        else None
+    )
+    if not found or not all(isinstance(t, Tensor) for t in found):
+        kind = (
+            type(given).__name__
+            if found is None
+            else "an empty sequence"
+            if not found
+            else "a sequence with other objects"
+        )
+        raise TypeError(f"{what} takes a Tensor or a sequence of Tensors, not {kind}")
+    for t in found:
+        t._check()
+    return found
+
+
+def named(params: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Each Tensor of `params` with its name: of a dictionary of Tensors, nested or not, or of a
+    sequence or an iterator of them.
+    """
+    if isinstance(params, Tensor):
+        yield name, params
+    elif isinstance(params, Mapping) or (hasattr(params, "items") and hasattr(params, "keys")):
+        for key, value in params.items():
+            yield from named(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(params, Iterable) and not isinstance(params, str):
+        for i, value in enumerate(params):
+            yield from named(value, f"{name}[{i}]" if name else f"params[{i}]")
+    elif params is not None:
+        raise TypeError(
+            "params names leaves: a dictionary or a sequence of Tensors, but it holds a "
+            f"{type(params).__name__}"
+        )
+
+
+def names_of(params: Any) -> dict[int, str]:
+    """The name of each leaf that `params` gives one, by the id of its node."""
+    return {
+        id(leaf): name
+        for name, t in named(params)
+        if (leaf := getattr(t, "_leaf", None)) is not None
+    }
+
+
+def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
+    """The graph behind these Tensors. Any number of nodes, without recursion."""
+    names = names_of(params)
+    found: dict[int, Node] = {}
+    stack = [_owner(t._node) for t in tensors if t._node is not None]
+    while stack:
+        node = stack.pop()
+        if id(node) in found:
+            continue
+        found[id(node)] = node
+        stack.extend(_owner(p) for p in _next(node))
+    order = sorted(found.values(), key=lambda n: n.seq)
+    order = [n for n in order if type(n) is AccumulateGrad] + [
+        n for n in order if type(n) is not AccumulateGrad
+    ]
+    numbers = {id(n): i for i, n in enumerate(order)}
+    vertices = [_vertex(i, n, numbers, names) for i, n in enumerate(order)]
+    roots: list[tuple[int | None, int, Output]] = []
+    for t in tensors:
+        at = None if t._node is None else numbers[id(_owner(t._node))]
+        like = output_of(t)
+        assert like is not None
+        roots.append((at, t.output_nr, like))
+        if at is not None:
+            _put(vertices[at], t.output_nr, like)
+    _infer(vertices)
+    children: list[list[int]] = [[] for _ in vertices]
+    for v in vertices:
+        for p in dict.fromkeys(number for number, _ in v.parents):
+            children[p].append(v.number)
+    return Graph(vertices, roots, children)
+
+
+def _owner(node: Node) -> Node:
+    owner: Node = node.next if type(node) is OutputNode else node
+    return owner
+
+
+def _next(node: Node) -> tuple[Node, ...]:
+    parents: tuple[Node, ...] = node.next if isinstance(node.next, tuple) else (node.next,)
+    return parents
+
+
+def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, str]) -> Vertex:
+    parents = tuple(
+        (numbers[id(_owner(p))], p.number if type(p) is OutputNode else 0) for p in _next(node)
+    )
+    v = Vertex(
+        number,
+        node,
+        node.name(),
+        parents,
+        [None] * (len(node.picks) if isinstance(node, MultiNode) else 1),
+        [],
+    )
+    note = note_of(node)
+    if note is not None:
+        v.site, v.labels = note.site, note.labels
+        for i, like in enumerate(note.outputs[: len(v.outputs)]):
+            v.outputs[i] = like
+    if type(node) is AccumulateGrad:
+        leaf = node.variable
+        v.param = names.get(id(node))
+        if leaf is not None:
+            v.outputs[0] = output_of(leaf)
+            v.version = leaf._version
+    else:
+        v.saved = list(
+            {
+                (s.name, *map(id, s.raw)) if s.name is ARGUMENT else id(s): s
+                for s in saved_by(node)
+            }.values()
+        )
+        v.freed = _is_freed(node)
+    return v
+
+
+def _is_freed(node: Node) -> bool:
+    if isinstance(node, CustomNode):
+        return node.ctx._slots is None
+    return _saved.slot.__get__(node) is None
+
+
+def saved_by(node: Node) -> Iterator[Saved]:
+    """What a node keeps, one for each array."""
+    if isinstance(node, CustomNode):
+        yield from _saved_by_function(node)
+        return
+    values = _saved.slot.__get__(node)
+    if not values:
+        return
+    rule = node.rule
+    cells = (
+        []
+        if node.unchecked
+        else [node.cells]
+        if type(node.cells) is list
+        else list(node.cells or ())
+    )
+    at = iter(cells)
+    for name, source, value in zip(rule.plan, rule.sources, values, strict=True):
+        if source is None:
+            if rule.op.roles.get(name) == "plain":
+                yield from (
+                    Saved(name, (x,), "index", tuple(x.shape), dtype_name(x.dtype))
+                    for x in _raws(value)
+                )
+            continue
+        cell = next(at, None)
+        if isinstance(value, tuple):
+            several = list(cell) if isinstance(cell, tuple) else [cell] * len(value)
+            origins = (
+                source
+                if source and isinstance(source[0], tuple)
+                else [("out", i) for i in range(len(value))]
+            )
+            for i, (x, s) in enumerate(zip(value, origins, strict=True)):
+                yield from _one(
+                    f"{name}[{i}]", x, s, several[i] if i < len(several) else None, node.seq
+                )
+        else:
+            yield from _one(name, value, source, cell, node.seq)
+
+
+def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Saved]:
+    origin = "output" if source[0] == "out" else "constant" if source[1] is None else "input"
+    if isinstance(value, _saved.Packed):
+        raw = tuple(x for data in value.data for x in _raws(data))
+        one = raw[0] if len(raw) == 1 and value.shell is None else None
+        sources = {
+            id(x): (x, recorded)
+            for part in value.data
+            for x, recorded in getattr(part, "sources", tuple)()
+        }
+        # what is computed again keeps the arguments that it is computed from
+        for x, recorded in sources.values():
+            yield Saved(
+                ARGUMENT,
+                (x,),
+                "input" if recorded else "constant",
+                tuple(x.shape),
+                dtype_name(x.dtype),
+                packed=True,
+            )
+        if raw or not sources:
+            yield Saved(
+                name,
+                raw,
+                origin,
+                None if one is None else tuple(one.shape),
+                None if one is None else dtype_name(one.dtype),
+                packed=True,
+            )
+        return
+    if type(value) in SCALARS or not hasattr(value, "dtype"):
+        return
+    now = expected = 0
+    for c in flat_cells(cell) if cell else ():
+        now, expected = versions(c), sum(1 for written in c if 0 < written < seq)
+    yield Saved(
+        name,
+        tuple(_raws(value)),
+        origin,
+        tuple(value.shape),
+        dtype_name(value.dtype),
+        now,
+        expected,
+    )
+
+
+def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
+    slot: Slot | None
+    for i, slot in enumerate(node.ctx._slots or ()):
+        if slot is None:
+            continue
+        origin = (
+            "output"
+            if isinstance(slot.source, int)
+            else "constant"
+            if slot.source is None
+            else "input"
+        )
+        yield from _one(
+            f"saved_tensors[{i}]",
+            slot.array,
+            ("out" if origin == "output" else "in", None if origin == "constant" else 0),
+            slot.cell,
+            node.ctx._seq,
+        )
+    for name, x in vars(node.ctx).items():  # what forward put there itself, which no pass frees
+        raw = () if hasattr(FunctionCtx, name) else tuple(_raws(x))
+        if raw:
+            like = x if len(raw) == 1 and not isinstance(x, (tuple, list)) else None
+            made = isinstance(x, Tensor) and x._node is not None
+            yield Saved(
+                f"ctx.{name}",
+                raw,
+                "input" if made else "constant",
+                None if like is None else tuple(like.shape),
+                None if like is None else dtype_name(like.dtype),
+            )
+
+
+def _raws(value: Any) -> Iterator[Any]:
+    """The raw arrays in a value: those of a layer with its tangents, of a tuple, an indexing key,
+    or what a hook made.
+    """
+    stack = [value]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Layer):
+            stack += [x._array, getattr(x, "_tangent", None)]
+        elif isinstance(x, (tuple, list)):
+            stack += reversed(x)
+        elif type(x) not in SCALARS and hasattr(x, "dtype") and hasattr(x, "shape"):
+            yield x
+
+
+# What outputs are like, where nobody noted it
+
+
+def _put(v: Vertex, number: int, like: Output) -> None:
+    if number < len(v.outputs):
+        known = v.outputs[number]
+        v.outputs[number] = (
+            like
+            if known is None
+            else Output(
+                known.shape if like.shape is None else like.shape, known.dtype or like.dtype
+            )
+        )
+
+
+def _infer(vertices: list[Vertex]) -> None:
+    for v in reversed(vertices):
+        if not v.leaf and not isinstance(v.node, CustomNode):
+            _from_rule(v, vertices)
+        elif isinstance(v.node, CustomNode):
+            for i, out in enumerate(v.node.ctx._outs):
+                if out is not None:
+                    _put(v, i, Output(out[1], dtype_name(out[0].dtype)))
+    for v in vertices:
+        if not v.leaf and v.outputs[0] is None and _alike(v):
+            known = next(
+                (o for n, i in v.parents if (o := vertices[n].outputs[i]) is not None), None
+            )
+            if known is not None:
+                v.outputs[0] = known
+
+
+def _alike(v: Vertex) -> bool:
+    """Whether the operands of an operation are of the shape and dtype of its output: no rule keeps
+    what would tell them.
+    """
+    rule = v.node.rule
+    return rule.op.kind == "elementwise" and not any(n.endswith("_shape") for n in rule.plan)
+
+
+def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
+    rule = v.node.rule
+    values = _saved.slot.__get__(v.node) or (None,) * len(rule.plan)
+    kept = dict(zip(rule.plan, values, strict=True))
+    for number, name in enumerate(rule.op.outputs or ("ans",)):
+        x: Any = kept.get(name)
+        if hasattr(x, "dtype") and hasattr(x, "shape"):
+            _put(v, number, Output(tuple(x.shape), dtype_name(x.dtype)))
+    arguments = [
+        (a, i)
+        for a, need in zip(rule.op.arrays, rule.needs, strict=True)
+        for i, n in (enumerate(need) if isinstance(need, tuple) else [(None, need)])
+        if n
+    ]
+    alike = v.outputs[0] if _alike(v) else None
+    for (name, i), (parent, output) in zip(arguments, v.parents, strict=False):
+        x = _part(kept.get(name), i)
+        array = hasattr(x, "dtype") and hasattr(x, "shape")
+        shape = x.shape if array else _part(kept.get(f"{name}_shape"), i)
+        dtype = x.dtype if array else _part(kept.get(f"{name}_dtype"), i)
+        if shape is not None or dtype is not None:
+            _put(
+                vertices[parent],
+                output,
+                Output(
+                    None if shape is None else tuple(shape),
+                    None if dtype is None else dtype_name(dtype),
+                ),
+            )
+        elif alike is not None:
+            _put(vertices[parent], output, alike)
+
+
+def _part(x: Any, i: int | None) -> Any:
+    return x if i is None or not isinstance(x, tuple) or i >= len(x) else x[i]
