@@ -86,7 +86,9 @@ def _info(value: Any) -> Any:
 def _metadata(value: Any, what: str) -> Any:
     if what == "scalar":
         return value if type(value) in SCALARS else None
-    if what in ("order", "device") and value is not None and not isinstance(value, Layer):
+    if isinstance(value, Layer):
+        return value._memory_order() if what == "order" else getattr(value, what, None)
+    if what in ("order", "device") and value is not None:
         host = host_of(value)
         return (
             getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)
