@@ -209,6 +209,22 @@ def test_gradients_of_products_are_the_products_that_a_call_takes(first: str, se
         assert [g.strides for g in got] == [x.strides, y.strides]
 
 
+@pytest.mark.parametrize("dtype", (np.complex64, np.complex128))
+@pytest.mark.parametrize("shape", ((), (1,), (1, 1), (3,)))
+def test_products_of_complex_numbers_are_rounded_as_a_call_rounds_them(
+    shape: tuple[int, ...], dtype: Any
+) -> None:
+    """NumPy rounds the product of arrays of one element otherwise if it is written over one."""
+    rng = np.random.default_rng(0)
+    f = lambda x, y: (mg.exp(x) * mg.sin(y)) * mg.exp(y)
+    for _ in range(20):
+        x, y = (
+            np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape), dtype)
+            for _ in range(2)
+        )
+        check(f, x, y)
+
+
 def test_other_strides_have_other_code() -> None:
     x = dense(6, 7)
     run = replay(lambda x: mg.sum(mg.sin(x), axis=0), x)
