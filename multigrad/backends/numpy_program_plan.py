@@ -151,6 +151,9 @@ class Plan:
     def may_reuse(self, call: Call, made: Form, root: int) -> bool:
         """Whether the result may be written over the memory of `root`: the call reads it not at
         all, or as an operand at the same places.
+
+        A complex number alone is not written over: NumPy has a loop for arrays of one element in
+        place, which rounds a product otherwise than the loop that makes a new array.
         """
         facts = self.facts
         read = {n for n in self.reads[id(call)] if facts[n].root == root}
@@ -163,6 +166,7 @@ class Plan:
             and facts[n].kind == "array"
             and facts[n].alike(facts[call.outs[0]])
             and facts[n].nbytes == facts[root].nbytes
+            and not (facts[n].dtype.kind == "c" and facts[n].nbytes == facts[n].dtype.itemsize)
         )
 
 

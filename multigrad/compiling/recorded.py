@@ -90,6 +90,14 @@ class Recorded(extend.Layer):
         library = self._elem.library
         return run.layer(array, run.constant(array, library), library)
 
+    def _memory_order(self) -> str | None:
+        """That of the array, so that rules choose what they choose outside of a recording.
+
+        The program is for arguments of these memory orders, and the others follow from them.
+        """
+        run: Recording = self._run  # type: ignore[assignment]
+        return run.specs[self.number].order
+
     def known(self, other: Recorded) -> None:
         """This value is that of `other`."""
         run: Recording = self._run  # type: ignore[assignment]

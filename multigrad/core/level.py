@@ -70,6 +70,10 @@ class Layer:
         """
         raise NotImplementedError
 
+    def _memory_order(self) -> str | None:
+        """How the last two axes lie in memory, as the kernel `order` says it; None if unknown."""
+        return None
+
     def _moves(self) -> bool:
         """Whether this very layer is being differentiated."""
         return False

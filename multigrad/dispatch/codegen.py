@@ -87,7 +87,9 @@ def _info(value: Any) -> Any:
 def _metadata(value: Any, what: str) -> Any:
     if what == "scalar":
         return value if type(value) in SCALARS else None
-    if what in ("order", "device") and value is not None and not isinstance(value, Layer):
+    if isinstance(value, Layer):
+        return value._memory_order() if what == "order" else getattr(value, what, None)
+    if what in ("order", "device") and value is not None:
         library = library_of(value)
         return (
             getattr(library, what)(library.xp, value)

@@ -192,6 +192,39 @@ def test_sums_are_taken_in_the_same_order(first: str, second: str) -> None:
     check(summed, LAYOUTS[first](dense(5, 7, 9)), LAYOUTS[second](dense(5, 7, 9)))
 
 
+@pytest.mark.parametrize("second", ("rows", "columns"))
+@pytest.mark.parametrize("first", ("rows", "columns"))
+def test_gradients_of_products_are_the_products_that_a_call_takes(first: str, second: str) -> None:
+    """A rule chooses a product by the memory order of an operand, so which it is shows in the order
+    of the result, whatever the library rounds.
+    """
+    x, y = LAYOUTS[first](dense(3, 4)), LAYOUTS[second](dense(5, 4))
+    f = func.grad(lambda x, y: mg.sum(mg.tanh(x @ mg.matrix_transpose(y))), argnums=(0, 1))
+    compiled = func.compile(f, check=False)
+    expected = f(x, y)
+    assert [g.strides for g in expected] == [x.strides, y.strides]
+    for _ in range(3):
+        got = compiled(x, y)
+        assert_same(got, expected)
+        assert [g.strides for g in got] == [x.strides, y.strides]
+
+
+@pytest.mark.parametrize("dtype", (np.complex64, np.complex128))
+@pytest.mark.parametrize("shape", ((), (1,), (1, 1), (3,)))
+def test_products_of_complex_numbers_are_rounded_as_a_call_rounds_them(
+    shape: tuple[int, ...], dtype: Any
+) -> None:
+    """NumPy rounds the product of arrays of one element otherwise if it is written over one."""
+    rng = np.random.default_rng(0)
+    f = lambda x, y: (mg.exp(x) * mg.sin(y)) * mg.exp(y)
+    for _ in range(20):
+        x, y = (
+            np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape), dtype)
+            for _ in range(2)
+        )
+        check(f, x, y)
+
+
 def test_other_strides_have_other_code() -> None:
     x = dense(6, 7)
     run = replay(lambda x: mg.sum(mg.sin(x), axis=0), x)
