@@ -6,7 +6,7 @@ object.
 
 Bytes per node: the growth of the process's resident memory over the forward pass, less the growth
 of the `hand` run, which keeps the arrays that a gradient written by hand needs (each tanh's result)
-in a list. So "the arrays apart" is exact: an array that a tape keeps beyond those counts against
+in a list. So "excluding the arrays" is exact: an array that a tape keeps beyond those counts against
 the tape. For multigrad the count is checked with tracemalloc, in a second process, since tracing
 slows the forward pass several times.
 """
