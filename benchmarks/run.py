@@ -284,9 +284,7 @@ def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
 def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COMPILING)
     found = compiled_costs.measure(3 if effort.processes > 1 else 1)
-    longer = (
-        f"the same for {compiled_costs.MANY:,} operations, relative to {compiled_costs.FEW:,}"
-    )
+    longer = f"the same for {compiled_costs.MANY:,} operations, relative to {compiled_costs.FEW:,}"
     aims = [
         judging.limit(COMPILING, "the recording call, per operation", found["record"], 60, "us"),
         judging.limit(COMPILING, longer, found["record, long"] / found["record"], 1.3, "x"),
@@ -304,7 +302,7 @@ def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
         [label, f"{found[key]:.3g} {unit}", "", ""]
         for label, key, unit in (
             ("the second call, which compares and generates code, per operation", "second", "us"),
-            (f"the second call for {compiled_costs.MANY:,} operations, per operation", "second, long", "us"),
+            (f"the same for {compiled_costs.MANY:,} operations", "second, long", "us"),
             ("overhead of a call around one product", "call", "us"),
         )
     ]

@@ -86,7 +86,7 @@ def gradient(x: Any) -> Any:
 
 @dataclass
 class Digits:
-    """The data and the initial weights as NumPy arrays, and the order of the images in each epoch."""
+    """The data and the initial weights as NumPy arrays, and the order of images in each epoch."""
 
     images: Any
     labels: Any

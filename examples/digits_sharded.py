@@ -54,7 +54,7 @@ def losses(digits: Digits, rows: Any, whole: Any) -> list[float]:
     weights = [mg.asarray(jax.device_put(w, whole)) for w in digits.weights]
     values = []
     for order in digits.orders:
-        for i in range(0, TRAIN - BATCH + 1, BATCH):  # full batches only, which can be sharded evenly
+        for i in range(0, TRAIN - BATCH + 1, BATCH):  # full batches, which shard evenly
             chosen = order[i : i + BATCH]
             batch, labels = (
                 mg.asarray(jax.device_put(x[chosen], rows)) for x in (digits.images, digits.labels)

@@ -3,8 +3,8 @@ https://pytorch.org/tutorials/beginner/introyt/autogradyt_tutorial.html
 
 This program computes and prints every result of the tutorial: the graph of a sine, a training step,
 disabling and enabling gradient recording, a vector-Jacobian product, and the functions of
-`autograd.functional`. Random numbers come from a fixed seed, so they differ from the tutorial's, but
-all its observations hold. Names are those of the Array API standard: a node is called
+`autograd.functional`. Random numbers come from a fixed seed, so they differ from the tutorial's,
+but all its observations hold. Names are those of the Array API standard: a node is called
 `MultiplyBackward` instead of `MulBackward0`.
 
     python examples/tutorial.py                     on NumPy

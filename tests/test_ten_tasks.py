@@ -86,7 +86,7 @@ def test_the_code_runs(task: str) -> None:
     text = up_to(text, anchor)
     if path == "docs/seeing.md":
         # what comes before is a script for the command
-        text = text[text.index("In a program it is a context") :]
+        text = text[text.index("Inside a program, `detect_breaks` is a context manager") :]
     last = next(i for i, block in enumerate(pages.blocks(text)) if CODE[task] in block)
     blocks = "".join(f"```python\n{block}```\n" for block in pages.blocks(text)[: last + 1])
     # which the page about lost gradients is about
