@@ -64,7 +64,7 @@ def seconds(program: Callable[[], Any], options: dict[str, Any] | None) -> float
 def main() -> None:
     variants: dict[str, dict[str, Any] | None] = {"off": None, **OPTIONS}
     worst = 0.0
-    print(f"{'us an operation':24}{'off':>8}" + "".join(f"{'+ ' + name:>18}" for name in OPTIONS))
+    print(f"{'us per operation':24}{'off':>8}" + "".join(f"{'+ ' + name:>18}" for name in OPTIONS))
     for name, program in programs().items():
         times: dict[str, list[float]] = {variant: [] for variant in variants}
         for number in range(ROUNDS + 3):

@@ -6,9 +6,9 @@ object.
 
 Bytes per node: the growth of the process's resident memory over the forward pass, less the growth
 of the `hand` run, which keeps the arrays that a gradient written by hand needs (each tanh's result)
-in a list. So "the arrays apart" is exact: an array that a tape keeps beyond those counts against
-the tape. For multigrad the count is checked with tracemalloc, in a second process, since tracing
-slows the forward pass several times.
+in a list. "Excluding the arrays" is therefore exact: an array that a tape keeps in addition counts
+against the tape. For multigrad the count is checked with tracemalloc, in a second process, since
+tracing slows the forward pass several times.
 """
 
 from __future__ import annotations

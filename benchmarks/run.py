@@ -230,7 +230,7 @@ def recurrence_part(options: argparse.Namespace, effort: Effort) -> Part:
     found = recurrence.measure(effort.nodes, effort.processes)
     verdict = judging.limit(
         RECURRENCE,
-        "bytes a node, the arrays apart",
+        "bytes per node, excluding the arrays",
         found[OURS]["tape bytes"],
         BYTES_A_NODE,
         "bytes",
@@ -263,7 +263,7 @@ def recurrence_table(
         "(traced)",
     ]
     judged = (
-        f"Aim: at most {BYTES_A_NODE} bytes a node, the arrays apart: "
+        f"Aim: at most {BYTES_A_NODE} bytes per node, excluding the arrays: "
         f"{'met' if verdict.met else 'NOT met'}."
     )
     return f"{table(header, rows)}\n\nPer node. {judged}"
@@ -273,7 +273,7 @@ def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COSTS)
     found = costs.measure(judging.ROUNDS if effort.processes > 1 else 3)
     aims = [
-        judging.limit("costs", "bytes a node", found["node"], 130, "bytes", tolerance=0),
+        judging.limit("costs", "bytes per node", found["node"], 130, "bytes", tolerance=0),
         judging.limit("costs", "first expression", found["expression"] * 1e3, 7, "ms"),
         judging.limit("costs", "import", found["import / numpy"], 1.1, "x numpy's import"),
     ]
@@ -284,13 +284,11 @@ def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
 def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COMPILING)
     found = compiled_costs.measure(3 if effort.processes > 1 else 1)
-    longer = (
-        f"the same of {compiled_costs.MANY:,} operations, beside that of {compiled_costs.FEW:,}"
-    )
+    longer = f"the same for {compiled_costs.MANY:,} operations, relative to {compiled_costs.FEW:,}"
     aims = [
-        judging.limit(COMPILING, "the call that records, an operation", found["record"], 60, "us"),
+        judging.limit(COMPILING, "the recording call, per operation", found["record"], 60, "us"),
         judging.limit(COMPILING, longer, found["record, long"] / found["record"], 1.3, "x"),
-        judging.limit(COMPILING, "a call, each argument", found["argument"], 1, "us"),
+        judging.limit(COMPILING, "a call, per argument", found["argument"], 1, "us"),
         judging.limit(
             COMPILING,
             "peak memory of a replay without an arena",
@@ -303,9 +301,9 @@ def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
     rows += [
         [label, f"{found[key]:.3g} {unit}", "", ""]
         for label, key, unit in (
-            ("the second call, which compares and writes the code, an operation", "second", "us"),
-            (f"that of {compiled_costs.MANY:,} operations", "second, long", "us"),
-            ("what a call adds to a product", "call", "us"),
+            ("the second call, which compares and generates code, per operation", "second", "us"),
+            (f"the same for {compiled_costs.MANY:,} operations", "second, long", "us"),
+            ("overhead of a call around one product", "call", "us"),
         )
     ]
     return Part([table([COMPILING, "measured", "aim", ""], rows)], aims, [], {"compiling": found})
@@ -314,7 +312,7 @@ def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
 def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, SCANNING)
     found = scanned.measure(3 if effort.processes > 1 else 1)
-    beside = f"of {scanned.MANY:,} steps, beside those of {scanned.FEW}"
+    beside = f"of {scanned.MANY:,} steps, relative to {scanned.FEW} steps"
     aims = [
         judging.limit(
             SCANNING,
@@ -326,7 +324,7 @@ def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
         ),
         judging.limit(
             SCANNING,
-            "memory that a further step takes",
+            "memory per additional step",
             found["memory, scan"],
             1.05,
             "x a carry",
@@ -337,10 +335,10 @@ def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
     rows += [
         [label, f"{found[key]:.3g} {unit}", "", ""]
         for label, key, unit in (
-            ("the same by the binomial schedule", "memory, binomial", "x a carry"),
-            ("by the tape", "memory, tape", "x a carry"),
-            ("a step, with its part of the gradient", "step", "us"),
-            ("what the gradient takes besides its steps, to record", "besides", "ms"),
+            ("the same with the binomial schedule", "memory, binomial", "x a carry"),
+            ("the same on the tape", "memory, tape", "x a carry"),
+            ("a step, including its part of the gradient", "step", "us"),
+            ("recording, which the gradient adds to its steps", "besides", "ms"),
         )
     ]
     return Part([table([SCANNING, "measured", "aim", ""], rows)], aims, [], {"scanning": found})

@@ -1,11 +1,11 @@
-"""The digits of examples/digits.py on several devices of JAX: the weights on each, the images of a
-batch shared out among them.
+"""Train the network of examples/digits.py on several JAX devices: the weights are replicated, and
+the images of a batch are sharded.
 
-Nothing in `loss` or `step` says so. Where an array lies is a property of the array; the gradient of
-a weight sums over images on all devices, so XLA puts an all-reduce there. The program compiled from
-multigrad's step has the same collectives as one that is written with jax.value_and_grad.
+`loss` and `step` contain no sharding code, because the sharding is a property of the arrays. The
+gradient of a weight sums over images on all devices, so XLA inserts an all-reduce. The program
+compiled from multigrad's step has the same collectives as one written with jax.value_and_grad.
 
-    python examples/digits_sharded.py                 8 devices, which XLA makes of one CPU
+    python examples/digits_sharded.py                 8 devices, which XLA emulates on one CPU
     python examples/digits_sharded.py --epochs 20
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-# read when JAX first looks for devices
+# JAX reads these when it initializes its devices
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
@@ -30,12 +30,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import multigrad as mg
 
-AGREEMENT = 1e-11  # the devices add up in another order
+AGREEMENT = 1e-11  # the devices sum in a different order
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
 
 
 def jax_loss(weights: Any, images: Any, labels: Any) -> Any:
-    """The loss of the other example, in JAX alone."""
+    """The loss of examples/digits.py, written in JAX."""
     w1, b1, w2, b2 = weights
     hidden = images @ w1 + b1
     z = jnp.where(hidden > 0, hidden, 0.0) @ w2 + b2
@@ -54,7 +54,7 @@ def losses(digits: Digits, rows: Any, whole: Any) -> list[float]:
     weights = [mg.asarray(jax.device_put(w, whole)) for w in digits.weights]
     values = []
     for order in digits.orders:
-        for i in range(0, TRAIN - BATCH + 1, BATCH):  # whole batches, which the devices can share
+        for i in range(0, TRAIN - BATCH + 1, BATCH):  # full batches, which shard evenly
             chosen = order[i : i + BATCH]
             batch, labels = (
                 mg.asarray(jax.device_put(x[chosen], rows)) for x in (digits.images, digits.labels)
@@ -66,7 +66,7 @@ def losses(digits: Digits, rows: Any, whole: Any) -> list[float]:
 
 
 def collectives(function: Any, *args: Any) -> dict[str, int]:
-    """How many collective operations of each kind the compiled program has."""
+    """The number of collective operations of each kind in the compiled program."""
     text = jax.jit(function).lower(*args).compile().as_text()
     return dict(Counter(re.findall(rf" ({'|'.join(COLLECTIVES)})(?:-start)?\(", text)))
 

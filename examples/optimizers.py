@@ -1,9 +1,10 @@
-"""Optimizers in a few lines each: SGD with momentum, Adam, and clipping of gradients, on any nested
-structure of raw arrays of any library.
+"""SGD with momentum, Adam, and gradient clipping in a few lines each, for any nested structure of
+raw arrays of any library.
 
-An optimizer is a pair (init, update): `init(parameters)` makes its state, `update(grads, state)`
-returns what to add to the parameters and the next state. Nothing is written in place, so jax.jit
-can compile a step. Run it with `python examples/optimizers.py --backend jax`; the default is NumPy.
+An optimizer is a pair (init, update). `init(parameters)` returns the initial state, and
+`update(grads, state)` returns the change of the parameters and the next state. Both are pure, so
+jax.jit can compile a step. Run it with `python examples/optimizers.py --backend jax`; the default
+is NumPy.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def adam(rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> 
 
     def init(parameters: Any) -> Any:
         zeros = tree.map(lambda x: 0.0 * x, parameters)
-        # the last counts the steps: an array, so that jax.jit compiles once
+        # the last entry counts the steps: an array, so that jax.jit compiles once
         return zeros, zeros, 0.0 * tree.global_norm(parameters)
 
     def update(grads: Any, state: Any) -> tuple[Any, Any]:
@@ -47,7 +48,7 @@ def adam(rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> 
 
 
 def clipped(optimizer: Optimizer, limit: float) -> Optimizer:
-    """The same on gradients that are scaled down to the norm `limit` where they are longer."""
+    """The same optimizer with gradients scaled down to the norm `limit` if theirs is larger."""
 
     def update(grads: Any, state: Any) -> tuple[Any, Any]:
         scale = mg.minimum(limit / (tree.global_norm(grads) + 1e-12), 1.0).array

@@ -1,9 +1,8 @@
 """A regression on an array that is larger than the memory of the workers that train on it.
 
-`loss` is written against the Array API standard and knows nothing of Dask. The array is made chunk
-by chunk, on the workers that need it; a pass holds a few chunks of it at a time.
-`dask.compute(loss, gradient)` takes one pass for both, since a chunk of the forward is one task of
-one graph.
+`loss` is written against the Array API standard and contains no Dask code. The workers create the
+array chunk by chunk, and only a few chunks are in memory at a time. `dask.compute(loss, gradient)`
+takes one pass for both, because the loss and the gradient share the tasks of one graph.
 
     python examples/out_of_core.py                              3 GB on two workers of 1 GB each
     python examples/out_of_core.py --megabytes 300 --steps 5
@@ -35,7 +34,7 @@ import multigrad as mg
 COLUMNS, CHUNK, RATE = 250, 10_000, 0.4  # a chunk is 20 MB
 
 
-# -- what a user writes
+# -- user code
 
 
 def loss(weights: Any, data: Any, targets: Any) -> Any:
@@ -45,9 +44,9 @@ def loss(weights: Any, data: Any, targets: Any) -> Any:
 
 
 def step(weights: Any, data: Any, targets: Any) -> Any:
-    """The weights after one step of descent, and the loss before it.
+    """The weights after one step of gradient descent, and the loss before it.
 
-    Both come out of one pass over the data.
+    One pass over the data computes both.
     """
     w = mg.asarray(da.from_array(weights), requires_grad=True)
     value = loss(w, data, targets)
@@ -56,12 +55,12 @@ def step(weights: Any, data: Any, targets: Any) -> Any:
     return weights - RATE * gradient, float(value)
 
 
-# -- the data, and where it is computed
+# -- the data and the cluster
 
 
 def problem(megabytes: float) -> tuple[Any, Any, Any]:
-    """Rows of random numbers, what a linear model makes of them with a little noise, and the
-    weights of that model.
+    """Rows of random numbers, the noisy output of a linear model for them, and the weights of that
+    model.
     """
     rows = max(int(megabytes * 1e6 / 8 / COLUMNS), 1)
     rng = da.random.default_rng(0)
@@ -73,7 +72,7 @@ def problem(megabytes: float) -> tuple[Any, Any, Any]:
 
 @contextmanager
 def workers(scheduler: str, number: int, memory: str) -> Iterator[None]:
-    """Where passes are computed, with a bar of their progress."""
+    """A context in which Dask computes with the given scheduler and shows a progress bar."""
     if scheduler == "threads":
         with dask.config.set(scheduler="threads"), ProgressBar(minimum=1.0):
             yield

@@ -1,14 +1,14 @@
 """PyTorch's introduction to autograd, on any array library:
 https://pytorch.org/tutorials/beginner/introyt/autogradyt_tutorial.html
 
-Every number that the tutorial works out is worked out here and printed: the graph of a sine, a
-training step, switching the recording on and off, a vector-Jacobian product, the functions of
-`autograd.functional`. What the tutorial draws at random is drawn with a fixed seed here, so those
-numbers are others, but what it shows by them holds all the same. Names are those of the Array API
-standard: nodes are called `MultiplyBackward` and not `MulBackward0`.
+This program computes and prints every result of the tutorial: the graph of a sine, a training step,
+disabling and enabling gradient recording, a vector-Jacobian product, and the functions of
+`autograd.functional`. Random numbers come from a fixed seed, so they differ from the tutorial's,
+but all its observations hold. Names are those of the Array API standard: a node is called
+`MultiplyBackward` instead of `MulBackward0`.
 
     python examples/tutorial.py                     on NumPy
-    python examples/tutorial.py --backend jax       on any backend that works here
+    python examples/tutorial.py --backend jax       on any installed backend
     python examples/tutorial.py --plots FOLDER      where sin.png and gradient.png go (with
                                                     matplotlib); default: here
 """
@@ -61,7 +61,7 @@ def sine(xp: Any) -> dict[str, Any]:
     out.backward()
     print("\nAfter out.backward(), a.grad =", a.grad)
     print(
-        "As it should be, that is 2 cos(a), whatever constant is added: the largest difference is",
+        "The expected gradient is 2 cos(a), for any added constant. The largest difference is",
         f"{float(xp.max(xp.abs(a.grad - 2 * xp.cos(a.detach())))):.1e}",
     )
     with warnings.catch_warnings(record=True) as caught:
@@ -84,7 +84,7 @@ def sine(xp: Any) -> dict[str, Any]:
 
 
 def plot(folder: Path, a: Any, b: Any) -> list[Path]:
-    """Draw sin and its gradient, as PNG files. Returns those written: none without matplotlib."""
+    """Plot sin and its gradient as PNG files. Returns their paths; none without matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -152,7 +152,7 @@ class SGD:
 
 
 def training(xp: Any, rate: float = 0.001) -> dict[str, Any]:
-    """One step of descent, and what happens when the gradients are not set to zero."""
+    """One step of gradient descent, and the accumulation of gradients without zero_grad()."""
     heading("A training step")
     rng = np.random.default_rng(0)
     model = TinyModel(xp, rng)
@@ -188,7 +188,7 @@ def training(xp: Any, rate: float = 0.001) -> dict[str, Any]:
     for _ in range(5):
         xp.sum((ideal_output - model(some_input)) ** 2).backward()
     accumulated = part(weight.grad)
-    print("After five more passes that nobody told to start anew, the gradient:", accumulated)
+    print("After five more backward passes without zero_grad(), the gradient:", accumulated)
     optimizer.zero_grad()
     zeroed = part(weight.grad)
     print("After zero_grad():", zeroed)
@@ -202,11 +202,11 @@ def training(xp: Any, rate: float = 0.001) -> dict[str, Any]:
     }
 
 
-# -- switching the recording off and on
+# -- disabling and enabling gradient recording
 
 
 def recording(xp: Any) -> dict[str, Any]:
-    """requires_grad, no_grad, enable_grad, detach, and the in-place operation that is refused."""
+    """requires_grad, no_grad, enable_grad, detach, and an in-place operation that raises."""
     heading("Recording or not")
     a = xp.ones((2, 3), dtype=xp.float32, requires_grad=True)
     print("a =", a)
@@ -271,7 +271,7 @@ def recording(xp: Any) -> dict[str, Any]:
 
 
 def long_graph(xp: Any) -> dict[str, int]:
-    """z = (z / x) * y, a thousand times: what the graph then holds."""
+    """z = (z / x) * y, a thousand times, and the nodes of the resulting graph."""
     heading("A thousand divisions and a thousand products")
     rng = np.random.default_rng(2)
     x, y = (xp.asarray(rng.uniform(0.5, 1.5, (2, 3)), requires_grad=True) for _ in range(2))
@@ -302,8 +302,8 @@ def exp_adder(x: Any, y: Any) -> Any:
 
 
 def products(xp: Any) -> dict[str, Any]:
-    """The gradient of an output with several elements: v^T J, where v is the gradient of what is
-    done with it later.
+    """The gradient of an output with several elements: v^T J, where v is the gradient of a later
+    loss with respect to that output.
     """
     heading("A vector-Jacobian product")
     start = xp.asarray([0.6, -0.9, 0.4], dtype=xp.float32)

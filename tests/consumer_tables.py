@@ -84,38 +84,38 @@ REASONS: dict[str, Reason] = {
     "converts": Reason(
         mg.errors.GradientError,
         r"Can't call numpy\(\) on Tensor that requires grad",
-        "compiled, or for NumPy arrays only: it asks for a NumPy array",
+        "converts its argument to a NumPy array, because it is compiled or supports only NumPy",
     ),
     "writes": Reason(
         mg.errors.GradientError,
         "has been modified by an inplace operation",
-        "writes into an array after its use, as the backward pass says",
+        "writes into an array that the backward pass needs",
     ),
     "writes into its argument": Reason(
         mg.errors.GradientError,
         "leaf Variable that requires grad is being used in an in-place operation",
-        "writes into its argument, which a leaf that requires grad refuses",
+        "writes into its argument, which raises for a leaf that requires grad",
     ),
     "no rule": Reason(
         mg.errors.MissingRuleError,
         "has no derivative rule",
-        "an operation without a derivative for one of the arguments",
+        "calls an operation without a derivative with respect to one of the arguments",
     ),
     "exports": Reason(
-        BufferError, "Can't export tensors that require gradient", "asks for the memory by DLPack"
+        BufferError, "Can't export tensors that require gradient", "exports the memory with DLPack"
     ),
     "ufunc": Reason(
-        TypeError, "does not support ufuncs", "calls a ufunc that is no operation of multigrad"
+        TypeError, "does not support ufuncs", "calls a ufunc without a counterpart in multigrad"
     ),
     "no counterpart": Reason(
         mg.errors.GradientError,
         "multigrad has no (counterpart|derivative) of it",
-        "calls a function of NumPy, or a ufunc, that multigrad has not",
+        "calls a NumPy function or a ufunc without a counterpart in multigrad",
     ),
     "two libraries": Reason(
         mg.errors.MixedBackendsError,
         "got arrays of two backends",
-        "makes NumPy arrays itself, which do not mix with Tensors of another library",
+        "creates NumPy arrays, which do not mix with Tensors of another library",
     ),
     "strict's rules": Reason(
         (AttributeError, IndexError, TypeError, ValueError),
@@ -123,7 +123,7 @@ REASONS: dict[str, Reason] = {
         "specifies|dtype must be one of the supported dtypes|Only numeric dtypes are "
         "allowed|has no attribute '_np_dtype'|Cannot interpret 'array_api_strict.[a-z0-9]+' as "
         "a data type",
-        "uses what is not in the standard, which array-api-strict refuses",
+        "uses a nonstandard feature, which array-api-strict refuses",
     ),
     "two namespaces": Reason(
         TypeError,

@@ -197,7 +197,7 @@ def read() -> dict[str, Library]:
 def totals(libraries: dict[str, Library]) -> list[str]:
     columns = {
         "calls": "calls",
-        "values": "values right",
+        "values": "values correct",
         "checked": "gradient checked",
         "context": "only in the context",
         "special": "only by multigrad-special",
@@ -227,13 +227,11 @@ def reasons(libraries: dict[str, Library]) -> list[str]:
         for table in library.tables
         for name, reason in table.reasons.items()
     }
-    known["warned"] = (
-        "takes a number, by `float()` or `item()`, with the warning that its gradient is dropped"
-    )
+    known["warned"] = "calls `float()` or `item()`, with a warning that the gradient is dropped"
     counts = {library.name: library.why() for library in libraries.values()}
     used = [name for name in known if any(name in counted for counted in counts.values())]
     lines = [
-        f"| reason | what it does | {' | '.join(counts)} |",
+        f"| reason | the function | {' | '.join(counts)} |",
         "|---|---|" + "---|" * len(counts),
     ]
     for name in sorted(

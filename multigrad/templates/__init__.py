@@ -1,8 +1,8 @@
-"""Folders of new plugins: `python -m multigrad new backend NAME` and `new rules NAME` fill in the
-files beside this one.
+"""Templates of plugins: `python -m multigrad new backend NAME` and `new rules NAME` fill in the
+files of this folder.
 
-In them `${word}` stands for a value. `package/` becomes the folder of the plugin's package, and
-every name loses `.template`.
+`${word}` in a template is replaced by a value. `package/` becomes the folder of the plugin's
+package, and file names lose the suffix `.template`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ OURS = (
 STAND_IN = "array_api_strict"
 STAND_IN_ONLY = ("tests/conftest.py",)
 STAND_IN_NOTE = """
-So far array_api_strict stands in for a library of yours: put the import of yours into `backend.py`
-and its name into `__init__.py`, `pyproject.toml` and the tests. Where multigrad-strict is
-installed, run everything with MULTIGRAD_BLOCK=strict until then: array_api_strict is its library,
-and a library belongs to one plugin. (The tests do so by themselves, see `tests/conftest.py`, which
-can then go.)
+For now array_api_strict stands in for your library. Replace it by the import of your library in
+`backend.py` and by its name in `__init__.py`, `pyproject.toml` and the tests. Until then, if
+multigrad-strict is installed, run all commands with MULTIGRAD_BLOCK=strict, because
+array_api_strict is its library and each library belongs to one plugin. (The tests block it in
+`tests/conftest.py`, which you can then delete.)
 """
 STAND_IN_EXEMPTIONS = {
     "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one",
@@ -52,19 +52,19 @@ STAND_IN_EXEMPTIONS = {
 
 
 FOUND = "multigrad has looked: "
-"""How the line begins that `look` answers by. A library may print as well, before and after it."""
+"""The prefix of the line that `look` prints. The library may print other lines."""
 
 
 class TemplateError(Exception):
-    """A plugin that cannot be written: its name is no good or taken, its folder exists, or its
-    library cannot be used.
+    """A plugin cannot be written: its name is invalid or taken, its folder exists, or its library
+    is unusable.
     """
 
 
 def write(kind: str, name: str, where: Path, module: str = "") -> Path:
-    """Write the folder `multigrad-<name>` into `where`, and return it.
+    """Write the folder `multigrad-<name>` into `where`, and return its path.
 
-    Raises TemplateError, and writes nothing, where that cannot be.
+    Raises TemplateError and writes nothing if that is impossible.
     """
     values = _names(kind, name)
     folder = where / values["distribution"]
@@ -80,7 +80,7 @@ def write(kind: str, name: str, where: Path, module: str = "") -> Path:
             for path, text in files.items():
                 (whole / path).parent.mkdir(parents=True, exist_ok=True)
                 (whole / path).write_text(text, encoding="utf-8")
-            # all of it at once, and not into a folder that has come into being meanwhile
+            # atomic: fails if the folder was created in the meantime
             whole.rename(folder)
     except OSError as error:
         raise TemplateError(f"cannot write {folder}: {error.strerror or error}") from error
@@ -102,7 +102,7 @@ def _files(kind: str, values: dict[str, str], stand_in: bool) -> Iterator[tuple[
 
 
 def _names(kind: str, name: str) -> dict[str, str]:
-    """The values that follow from the name, which must be free."""
+    """The template values that depend on the name, which must not be taken."""
     import multigrad
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
@@ -147,8 +147,8 @@ def _names(kind: str, name: str) -> dict[str, str]:
 
 
 def series(version: str) -> str:
-    """The releases that keep the promises of this one: those with its first number, or with its
-    first two while that is 0.
+    """The range of compatible releases: those with the same major version, or with the same
+    minor version while the major version is 0.
     """
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
@@ -166,8 +166,8 @@ def _installed(distribution: str) -> bool:
 
 
 def _library(name: str, module: str, owned: bool) -> dict[str, str]:
-    """The values that follow from the library; `owned` says that its arrays must not be those of
-    another backend.
+    """The template values that depend on the library; `owned` says that its arrays must not belong
+    to another backend.
     """
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in module.split(".")):
         raise TemplateError(f"{module!r} is no name of a module, such as mylib or mylib.array_api.")
@@ -207,7 +207,7 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
 
 
 def _looked_at(module: str) -> dict[str, Any]:
-    """What `look` finds, in a process of its own."""
+    """The result of `look`, run in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "multigrad.templates.look", module],
         capture_output=True,
@@ -228,7 +228,7 @@ def _looked_at(module: str) -> dict[str, Any]:
 
 
 def _distribution(root: str) -> tuple[str, str]:
-    """The distribution that a module is from, and its version; empty where that is not known."""
+    """The distribution of a module and its version; empty if unknown."""
     for name in metadata.packages_distributions().get(root, []):
         return name, metadata.version(name).partition("+")[0]
     return "", ""

@@ -1,7 +1,7 @@
-"""What the arrays of a library can do, found by trying: `python -m multigrad.templates.look MODULE`
-prints it as JSON, or an error.
+"""Detect the capabilities of a library's arrays: `python -m multigrad.templates.look MODULE` tries
+them and prints the result, or an error, as JSON.
 
-It runs in a process of its own, which the library may end.
+It runs in a separate process, because the library may crash it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import FOUND
 
 
 class _Foreign:
-    """An operand that the library does not know, with a reflected operator."""
+    """An operand of an unknown type with a reflected operator."""
 
     __array_ufunc__ = None
 
@@ -26,8 +26,8 @@ class _Foreign:
 
 
 def look(name: str) -> dict[str, Any]:
-    """What there is to know about the module of that name; {"error": text} where its arrays cannot
-    be made a backend of.
+    """The properties of the module of that name, or {"error": text} if its arrays cannot have a
+    backend.
     """
     try:
         xp = importlib.import_module(name)
@@ -66,7 +66,7 @@ def look(name: str) -> dict[str, Any]:
 
 
 def _is_seen(xp: Any) -> bool:
-    """Whether a write is seen by a view of the array."""
+    """Whether a write to an array is visible in a view of it."""
     x = xp.asarray([1.0, 2.0])
     view = x[:1]
     x[0] = 5.0
@@ -76,7 +76,7 @@ def _is_seen(xp: Any) -> bool:
 def _holds(test: Callable[[], bool]) -> bool:
     try:
         return bool(test())
-    except Exception:  # what a library cannot do, it says by whatever error it likes
+    except Exception:  # a library may raise any exception for an unsupported operation
         return False
 
 

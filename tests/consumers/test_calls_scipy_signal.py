@@ -170,7 +170,7 @@ REASONS = {
     "compiled": Reason(
         ValueError,
         "could not convert b, a, and x to a common type",
-        "compiled code, which has its own words for what it cannot convert",
+        "calls compiled code with its own error message for a failed conversion",
     )
 }
 

@@ -73,7 +73,7 @@ REASONS = {
     "compiled": Reason(
         numba.core.errors.TypingError,
         "non-precise type pyobject",
-        "compiled by numba, for NumPy arrays only",
+        "is compiled by numba for NumPy arrays only",
     ),
 }
 

@@ -288,7 +288,7 @@ REASONS = {
     "vectorized": Reason(
         TypeError,
         "Vectorized indexing is not supported",
-        "xarray indexes NumPy arrays only by several arrays at once",
+        "indexes with several arrays at once, which xarray supports only for NumPy arrays",
     )
 }
 TABLE = Table("xarray", "xarray", CALLS, settings={"numpy": NUMPY, "jax": JAX}, reasons=REASONS)

@@ -22,11 +22,11 @@ CODE = {
     "differentiate a NumPy function": "func.grad(wave)",
     "the same under `jax.jit`": "jax.jit(func.grad(energy))",
     "the gradient of each example": "func.vmap(func.grad(loss), in_axes=(None, 0, 0))",
-    "a Hessian times a vector": "func.hvp(rosenbrock, x, v)",
+    "a Hessian-vector product": "func.hvp(rosenbrock, x, v)",
     "fit a model with SciPy": "minimize(func.value_and_grad(loss)",
-    "a derivative of your own": "softplus.defvjp(forward, backward)",
+    "a custom derivative": "softplus.defvjp(forward, backward)",
     "find where a gradient is lost": "mg.autograd.detect_breaks()",
-    "keep memory down": "func.checkpoint(block)",
+    "reduce memory use": "func.checkpoint(block)",
     "bring a new array library": "new backend mylib",
     "test a function on all backends": "check_function(softplus",
 }
@@ -86,7 +86,7 @@ def test_the_code_runs(task: str) -> None:
     text = up_to(text, anchor)
     if path == "docs/seeing.md":
         # what comes before is a script for the command
-        text = text[text.index("In a program it is a context") :]
+        text = text[text.index("Inside a program, `detect_breaks` is a context manager") :]
     last = next(i for i, block in enumerate(pages.blocks(text)) if CODE[task] in block)
     blocks = "".join(f"```python\n{block}```\n" for block in pages.blocks(text)[: last + 1])
     # which the page about lost gradients is about
