@@ -324,16 +324,16 @@ def _node_of(t: Tensor | GradientEdge) -> Node | None:
 def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     if inputs is None:
         return None
-    found = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
-    if not found:
+    targets = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
+    if not targets:
         raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
-    for t in found:
+    for t in targets:
         if not isinstance(t, (Tensor, GradientEdge)):
             raise TypeError(
                 f"inputs of {name}() must be Tensors, not {type(t).__name__}. For raw arrays, "
                 "use multigrad.func.grad."
             )
-    return found
+    return targets
 
 
 @overload
@@ -501,10 +501,11 @@ def grad(
     else:
         p = differentiate(given)
     assert p.targets is not None
-    found = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
+    results = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
     p.targets = None  # the list holds the only reference to what it has
     return tuple(
-        _result(t, p, i, found, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted)
+        _result(t, p, i, results, bool(allow_unused), materialize_grads)
+        for i, t in enumerate(wanted)
     )
 
 
@@ -586,15 +587,15 @@ def _result(
     t: Tensor | GradientEdge,
     p: Pass,
     i: int,
-    found: list[Any],
+    gradients: list[Any],
     allow_unused: bool,
     materialize: bool,
 ) -> Tensor | None:
-    """The gradient of input number i, the last of those in `found`, as a Tensor on memory of its
+    """The gradient of input number i, the last of those in `gradients`, as a Tensor on memory of its
     own.
     """
-    if found[-1] is None:
-        found.pop()
+    if gradients[-1] is None:
+        gradients.pop()
         if materialize and isinstance(t, Tensor):
             library = t._elem.library
             with level.outside():
@@ -608,7 +609,7 @@ def _result(
         return None
     if isinstance(t, GradientEdge):
         t = p.like
-    g = owned(found, t)
+    g = owned(gradients, t)
     if isinstance(g, Layer) and g._level >= t._level:
         return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     if not isinstance(g, Layer):
@@ -665,8 +666,8 @@ def _owned_tensor(values: list[Any]) -> Any:
     inner = [t._array]
     if sole:
         t._array = None
-    found = wrap_at(t, owned(inner, t))
-    return found if t._node is None else mark(found)
+    out = wrap_at(t, owned(inner, t))
+    return out if t._node is None else mark(out)
 
 
 def _owned_layer(values: list[Any]) -> Any:

@@ -51,16 +51,16 @@ def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
     grads = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
     for hook in tuple(e.prehooks.values()):
         grads = _replaced(hook, hook(grads), grads)
-    found = tuple(_hidden(t, p) for t in grads)
-    return found if isinstance(g, tuple) else found[0]
+    hidden = tuple(_hidden(t, p) for t in grads)
+    return hidden if isinstance(g, tuple) else hidden[0]
 
 
-def run_posthooks(node: Node, e: NodeHooks, found: Any, g: Any, p: Pass) -> Any:
+def run_posthooks(node: Node, e: NodeHooks, gradients: Any, g: Any, p: Pass) -> Any:
     """Pass what the rule of a node returned through its posthooks, which see None for a constant
     operand.
     """
     single = node.next != () and node.rule.single
-    given = iter((found,) if single else found)
+    given = iter((gradients,) if single else gradients)
     wanted = [parent is not None for parent, _ in node.next_functions]
     inputs = tuple(_shown(next(given), p) if flag else None for flag in wanted)
     outputs = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))

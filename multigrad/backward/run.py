@@ -78,7 +78,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     else:
         for root, gradient in roots:
             deliver(root, gradient)
-    found: Any = None
+    gradients: Any = None
     while True:
         if node is None:
             if not heap:
@@ -98,17 +98,17 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 if targets is not None:
                     if node in targets:
                         targets[node] = g
-                    g = found = gradient = node = None
+                    g = gradients = gradient = node = None
                     continue
                 box = [g]  # the only reference: a leaf may keep what nothing else holds
-                g = found = gradient = None
+                g = gradients = gradient = None
                 accumulate(node, box, p)
                 node = None
                 continue
             box = [g]
-            g = found = gradient = None
-            found = step(node, kind, box, p, heap, buffers)
-            if found is STOP:
+            g = gradients = gradient = None
+            gradients = step(node, kind, box, p, heap, buffers)
+            if gradients is STOP:
                 node = None
                 continue
             direct = direct and p.raw
@@ -125,26 +125,26 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
+            gradients = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
         if rule.single:
-            if found is None or (needed is not None and parents not in needed):
-                if found is None:
+            if gradients is None or (needed is not None and parents not in needed):
+                if gradients is None:
                     if kind is plain:
                         refuse_none(rule)
                     if needed is None or parents in needed:
                         deliver(parents, None)
                 node = None
                 continue
-            node, g = parents, found
+            node, g = parents, gradients
         elif (
             needed is None
             and len(parents) == 2
             and (parent := parents[0]) is not (other := parents[1])
-            and (gradient := found[0]) is not None
-            and (g := found[1]) is not None
+            and (gradient := gradients[0]) is not None
+            and (g := gradients[1]) is not None
         ):
             # of two parents the younger one, which may be the next to run
             if parent.seq > other.seq:
@@ -155,7 +155,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 node = other
         else:
             node = None  # the youngest parent, which may be the next to run
-            for parent, gradient in zip(parents, found):  # one each, by construction
+            for parent, gradient in zip(parents, gradients):  # one each, by construction
                 if gradient is None or (needed is not None and parent not in needed):
                     if gradient is None:
                         if kind is plain:
@@ -192,17 +192,17 @@ def _pass_on(
     defined. A Function gets zeros instead.
     """
     if type(node) is Node:
-        found: Any = None if node.rule.single else (None,) * len(node.next)
+        gradients: Any = None if node.rule.single else (None,) * len(node.next)
         if not p.retain_graph and node.rule.saves:
             node.saved = node.cells = None
     else:
-        found = step(node, type(node), [None], p, heap, buffers)
-        if found is STOP:
+        gradients = step(node, type(node), [None], p, heap, buffers)
+        if gradients is STOP:
             return
     for parent, gradient in (
-        zip((node.next,), (found,), strict=True)
+        zip((node.next,), (gradients,), strict=True)
         if node.rule.single
-        else zip(node.next, found, strict=True)
+        else zip(node.next, gradients, strict=True)
     ):
         if p.needed is None or parent in p.needed:
             deliver(parent, gradient)
@@ -232,10 +232,10 @@ def step(
         box[0] if type(box[0]) in (tuple, list) else tuple(box),
         node=node,
     )
-    found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
-    if found is not STOP and not p.retain_graph and node.rule.saves:
+    gradients = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None
-    return found
+    return gradients
 
 
 def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
@@ -257,10 +257,10 @@ def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
         ):
             _finish(node, box, p)  # type: ignore[arg-type]
         return STOP
-    found = execute(node, box[0], p)
-    if p.raw and _any_layer(found if type(found) is tuple else (found,)):
+    gradients = execute(node, box[0], p)
+    if p.raw and _any_layer(gradients if type(gradients) is tuple else (gradients,)):
         p.raw = False
-    return found
+    return gradients
 
 
 def _reported(node: Node, g: Any, p: Pass) -> bool:
@@ -290,29 +290,29 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     if node.seq < last_write[0] and node.cells is not None and not node.unchecked:
         check_versions(node)
     rule = node.rule
-    found: Any
+    gradients: Any
     # a function or a hook said so
     if g is None or (
         type(g) is tuple and not isinstance(node, CustomNode) and all(x is None for x in g)
     ):
         g = None
-        found = None if rule.single else (None,) * len(node.next)
+        gradients = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
-        found = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
+        gradients = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
     else:
         if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
-            found = rule.vjp(node.library.xp, g, *saved)
+            gradients = rule.vjp(node.library.xp, g, *saved)
         elif p.told and type(node) is not Node:
             # what the rule calls is told apart from what hooks call
-            found = observe.within(_lifted, node, saved, g, p)
+            gradients = observe.within(_lifted, node, saved, g, p)
         else:
-            found = _lifted(node, saved, g, p)
+            gradients = _lifted(node, saved, g, p)
     # who observes sees the saved arrays freed after the node, see step
     if not p.retain_graph and rule.saves and not p.told:
         node.saved = node.cells = None
-    if g is not None and any(x is None for x in ((found,) if rule.single else found)):
+    if g is not None and any(x is None for x in ((gradients,) if rule.single else gradients)):
         refuse_none(rule)
-    return run_posthooks(node, e, found, g, p) if e is not None and e.posthooks else found
+    return run_posthooks(node, e, gradients, g, p) if e is not None and e.posthooks else gradients
 
 
 def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
@@ -376,14 +376,14 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     # node knows nothing
     token = go_outside(None)
     try:
-        found = rule.vjp(node.library.bound, g, *given)
+        gradients = rule.vjp(node.library.bound, g, *given)
     finally:
         come_back(token)
     if p.create_graph:
-        return found
+        return gradients
     if rule.single:
-        return strip(found) if isinstance(found, Tensor) else found
-    return tuple([strip(x) if isinstance(x, Tensor) else x for x in found])
+        return strip(gradients) if isinstance(gradients, Tensor) else gradients
+    return tuple([strip(x) if isinstance(x, Tensor) else x for x in gradients])
 
 
 def _timed(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
@@ -523,11 +523,11 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if node in narrow:
             box[0] = astype(box[0], narrow.pop(node))
         gradient = None
-        found = step(node, type(node), box, p, heap, buffers)
-        if found is STOP:
+        out = step(node, type(node), box, p, heap, buffers)
+        if out is STOP:
             continue
-        parents, gradients = ((node.next,), (found,)) if node.rule.single else (node.next, found)
-        found = None
+        parents, gradients = ((node.next,), (out,)) if node.rule.single else (node.next, out)
+        out = None
         for parent, gradient in zip(parents, gradients, strict=True):
             if p.needed is None or parent in p.needed:
                 deliver(parent, gradient)

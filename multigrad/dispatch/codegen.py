@@ -203,8 +203,8 @@ def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) 
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
-    found = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
-    flat = iter((found,) if rule.single else found)
+    grads = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
+    flat = iter((grads,) if rule.single else grads)
     return tuple(
         tuple(next(flat) if n else None for n in need)
         if isinstance(need, tuple)
@@ -287,19 +287,19 @@ def _materialized_tangents(
             else dtype,
         )
 
-    found = list(tangents)
+    given = list(tangents)
     for i, argument in enumerate(op.arrays):
         value, t = values[array_index(op)[argument]], tangents[i]
         if f"t_{argument}" not in takes and (i or "t" not in takes):
             continue
         if op.roles[argument] == "arrays":
-            found[i] = tuple(
+            given[i] = tuple(
                 zero(v) if u is None else u
                 for v, u in zip(value, t or (None,) * len(value), strict=True)
             )
         elif t is None:
-            found[i] = zero(value)
-    return found
+            given[i] = zero(value)
+    return given
 
 
 def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
@@ -401,10 +401,10 @@ def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
 
 def raw_function(library: Library, name: str) -> Callable[..., Any]:
     """The function of a library's raw namespace that carries out the operation `name`."""
-    found = library.xp
+    attribute = library.xp
     for part in name.split("."):
-        found = getattr(found, part)
-    function: Callable[..., Any] = found
+        attribute = getattr(attribute, part)
+    function: Callable[..., Any] = attribute
     return function
 
 

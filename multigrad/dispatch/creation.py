@@ -121,8 +121,8 @@ def tensor(
             data.detach() if isinstance(data, Tensor) else data, dtype, device, True, library
         )
         if t._node is not None or t._view is not None:
-            found = wrap_new(t.detach()._array)
-            t = found if t._node is None else mark(found)
+            constant = wrap_new(t.detach()._array)
+            t = constant if t._node is None else mark(constant)
         return t.requires_grad_() if requires_grad else t
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -143,7 +143,7 @@ def _as_tensor(
         return _made_array(obj, own, dtype, device, copy, library)
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
-    found: Tensor = observe.call(
+    t: Tensor = observe.call(
         OPERATION,
         op,
         op.name,
@@ -151,7 +151,7 @@ def _as_tensor(
         (shown, dtype, device, copy),
         partial(_made_array, obj, own, dtype, device, copy, library),
     )
-    return found
+    return t
 
 
 def _made_array(
@@ -189,8 +189,8 @@ def _convert_tensor(
     dtype = named_dtype(own, dtype)
     if device is not None or copy or (dtype is not None and dtype != t.dtype):
         t = function_of(OPS["asarray"])(t, dtype=dtype, device=device, copy=copy)
-    found: Tensor = t
-    return found
+    out: Tensor = t
+    return out
 
 
 def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: Library) -> Tensor:
@@ -234,7 +234,7 @@ def _arrays_in(obj: Any) -> list[Any]:
 
     The lists are searched level by level: a call per element takes as long as NumPy needs.
     """
-    found: list[Any] = []
+    arrays: list[Any] = []
     rows = [obj]
     for _ in range(DEEPEST):
         if sum(map(len, rows)) < 16 * len(rows):
@@ -246,7 +246,7 @@ def _arrays_in(obj: Any) -> list[Any]:
         for kind in kinds.difference(SCALARS, nested):
             x = next(x for x in chain.from_iterable(rows) if type(x) is kind)
             if is_array(x):
-                found.append(x)
+                arrays.append(x)
         if not nested:
             break
         level = chain.from_iterable(rows)
@@ -255,7 +255,7 @@ def _arrays_in(obj: Any) -> list[Any]:
             if len(nested) == len(kinds)
             else (x for x in level if isinstance(x, (list, tuple)))
         )
-    return found
+    return arrays
 
 
 def _all_of_one_kind(rows: list[Any]) -> bool:

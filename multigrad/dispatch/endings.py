@@ -186,8 +186,8 @@ class Text:
     def written(self, of: str) -> Ending:
         """Write the function. `of`: what its operands are called where its source is shown."""
         generated.run("\n".join(self.lines()), f"multigrad {of} in {self.op.name}", self.scope)
-        found: Ending = self.scope["ending"]
-        return found
+        compiled: Ending = self.scope["ending"]
+        return compiled
 
     def lines(self) -> Lines:
         op = self.op

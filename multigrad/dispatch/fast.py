@@ -56,13 +56,13 @@ _functions: dict[Op, Callable[..., Any]] = {}
 
 def function_of(op: Op) -> Callable[..., Any]:
     """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op)
-    if found is None:
-        found = make_function(op)
+    compiled = _functions.get(op)
+    if compiled is None:
+        compiled = make_function(op)
         with keeping:
             if OPS.get(op.name) is op:  # another thread may have replaced it meanwhile
-                found = _functions.setdefault(op, found)
-    return found
+                compiled = _functions.setdefault(op, existing)
+    return compiled
 
 
 def forget(op: Op) -> None:

@@ -98,8 +98,8 @@ def resolve_composite(op: Op) -> Callable[..., Any]:
     from ..backends.raw import resolve
 
     forward = op.forward["*"] if isinstance(op.forward, dict) else op.forward
-    found: Callable[..., Any] = resolve(forward)
-    return found
+    function: Callable[..., Any] = resolve(forward)
+    return function
 
 
 def _highest(op: Op, values: Sequence[Any]) -> Any:
@@ -466,10 +466,10 @@ def itself(top: Tensor) -> Step:
 
 def shows(op: Op, values: Sequence[Any]) -> bool | str:
     """What the output of `op` shows of the memory of the first of these arguments (see Op.view)."""
-    found: bool | str = op.view(*values) if callable(op.view) else op.view
-    if found == "layout" and "copy" in op.roles and values[positions(op)["copy"]]:
+    shown: bool | str = op.view(*values) if callable(op.view) else op.view
+    if shown == "layout" and "copy" in op.roles and values[positions(op)["copy"]]:
         return False
-    return found
+    return shown
 
 
 BOUNDS = (int, type(None))
@@ -569,18 +569,18 @@ class _Frozen(dict[str, Any]):
 
 def needs_of(op: Op, edges: Sequence[Any]) -> Any:
     """Which array arguments want a gradient: those that have a node. None if none does."""
-    found: list[Any] = []
+    wanted_by: list[Any] = []
     wanted = False
     for i in array_index(op).values():
         e = edges[i]
         if type(e) is tuple:
             needs = tuple(n is not None for n in e)
             wanted = wanted or any(needs)
-            found.append(needs)
+            wanted_by.append(needs)
         else:
             wanted = wanted or e is not None
-            found.append(e is not None)
-    return tuple(found) if wanted else None
+            wanted_by.append(e is not None)
+    return tuple(wanted_by) if wanted else None
 
 
 def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:

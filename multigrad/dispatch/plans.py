@@ -85,11 +85,11 @@ class Plan:
         needs = (
             (True,) if n == 1 else (CHOICES if n == 3 else PAIRS)[("1", "2", "12").index(name[1:])]
         )
-        found = pullback_of(
+        rule = pullback_of(
             self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.library
         )
-        setattr(self, name, found)
-        return found
+        setattr(self, name, rule)
+        return rule
 
 
 def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, result: Any) -> Any:

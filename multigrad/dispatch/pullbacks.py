@@ -137,11 +137,11 @@ class _Source:
         not used.
         """
         self.use(info)
-        found = self.cotangents.get(info)
-        if found is None:
-            found = self.cotangents[info] = self.name(None)
-            self.head.append(f"{found} = _materialized(xp, {text}, {info})")
-        return found
+        name = self.cotangents.get(info)
+        if name is None:
+            name = self.cotangents[info] = self.name(None)
+            self.head.append(f"{name} = _materialized(xp, {text}, {info})")
+        return name
 
 
 def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:

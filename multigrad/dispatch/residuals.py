@@ -27,15 +27,15 @@ def residuals(op: Op) -> dict[str, Rule]:
 def compute(op: Op, name: str, xp: Any, *args: Any) -> Any:
     """The residual `name`, of the values that its function takes, by the functions of `xp`."""
     function: Any = residuals(op)[name].fn
-    found = function(xp, *args)
-    if not hasattr(found, "dtype") or not xp.isdtype(found.dtype, ("bool", "integral")):
-        kind = getattr(found, "dtype", type(found).__name__)
+    out = function(xp, *args)
+    if not hasattr(out, "dtype") or not xp.isdtype(out.dtype, ("bool", "integral")):
+        kind = getattr(out, "dtype", type(out).__name__)
         raise GradientError(
             f"the residual {name!r} of the operation {op.name!r} is of {kind}; it must be an "
             "array of integers or booleans. Let the rule compute what depends on an argument "
             "differentiably."
         )
-    return found
+    return out
 
 
 def compute_while_recording(op: Op, name: str, library: Library, *args: Any) -> Any:
@@ -45,10 +45,10 @@ def compute_while_recording(op: Op, name: str, library: Library, *args: Any) -> 
     if not any(isinstance(x, Layer) for x in args):
         return compute(op, name, library.xp, *args)
     with outside():
-        found = compute(
+        out = compute(
             op,
             name,
             library.bound,
             *(wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x for x in args),
         )
-    return strip(found)
+    return strip(out)

@@ -76,9 +76,9 @@ def _ending(way: Way, top: Layer) -> Ending:
     maker = makers.get(type(top))
     if maker is None or OPS.get(op.name) is not op:
         return _decline
-    found = maker(op) or _decline
-    plans.note(op, top._elem, way, found)
-    return found
+    written = maker(op) or _decline
+    plans.note(op, top._elem, way, written)
+    return written
 
 
 # ----- Classify -----
@@ -96,8 +96,8 @@ def _written(op: Op, way: Way) -> Callable[..., Any]:
         "_scalars": SCALARS,
     }
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
-    found: Callable[..., Any] = scope["way"]
-    return found
+    function: Callable[..., Any] = scope["way"]
+    return function
 
 
 def _way_lines(op: Op) -> Iterator[str]:

@@ -77,9 +77,9 @@ def leading(xp: Any, x: Any, own: bool, layered: bool) -> Any:
     return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
 
 
-def _stripped(found: Any) -> Any:
+def _stripped(results: Any) -> Any:
     """Several outputs of a rule, constants among them as raw arrays."""
-    return same_structure(found, [strip(x) for x in found])
+    return same_structure(results, [strip(x) for x in results])
 
 
 # ----- Texts -----

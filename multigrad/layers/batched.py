@@ -72,8 +72,8 @@ class Batched(ValueLayer):
 
     @property
     def size(self) -> int | None:
-        found: int = prod(self._array.shape[1:])
-        return found
+        product: int = prod(self._array.shape[1:])
+        return product
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
@@ -105,10 +105,10 @@ class Batched(ValueLayer):
             if op.view is not False:
                 tie(op, values, (x,), top, False)
             return x
-        found = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in ans]
+        wrapped = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in ans]
         if op.view is not False:
-            tie(op, values, found, top, True)
-        return named(op, same_structure(ans, found))
+            tie(op, values, wrapped, top, True)
+        return named(op, same_structure(ans, wrapped))
 
     # What would need the values of single examples
 
@@ -343,8 +343,10 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     if not layered:
         return rule.fn(*[given[n] for n in rule.takes])
     with outside():
-        found = rule.fn(*[given[n] for n in rule.takes])
-    return same_structure(found, [strip(x) for x in found]) if op.outputs != () else strip(found)
+        results = rule.fn(*[given[n] for n in rule.takes])
+    return (
+        same_structure(results, [strip(x) for x in results]) if op.outputs != () else strip(results)
+    )
 
 
 _slow: WeakSet[Op] = WeakSet()  # those that were warned of

@@ -38,9 +38,9 @@ class Constants:
         return tree.mapped(self._leaf, argument) if self._libraries else argument
 
     def _leaf(self, x: Any) -> Any:
-        found = self._made.get(id(x))
-        if found is None:
+        constant = self._made.get(id(x))
+        if constant is None:
             if isinstance(x, Layer) or not any(library.has(x) for library in self._libraries):
                 return x
-            found = self._made[id(x)] = wrap(x)
-        return found
+            constant = self._made[id(x)] = wrap(x)
+        return constant

@@ -243,12 +243,12 @@ def _finish(
             )
         if any(element_of(x).floating for x in outs):
             moved = pushed(op, library, inner, tangents, outs)
-    found = [
+    results = [
         Dual._make(x, t, top._run, top._level) if is_array(x) else x
         for x, t in zip(outs, moved, strict=True)
     ]
-    tie(op, values, found, top, several)
-    return named(op, same_structure(ans, found)) if several else found[0]
+    tie(op, values, results, top, several)
+    return named(op, same_structure(ans, results)) if several else results[0]
 
 
 def _moves(t: Any) -> bool:
@@ -292,12 +292,12 @@ def pushed(
         tangents = [lifted(t) for t in tangents]
         outs = [lifted(x) for x in outs]
     with outside():
-        found = observe.tangent(
+        tangent = observe.tangent(
             codegen.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
         )
         moved = [
             _conformed(xp, t, x, op)
-            for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)
+            for t, x in zip((tangent,) if op.outputs == () else tangent, outs, strict=True)
         ]
     return [strip(t) for t in moved] if layered else moved
 

@@ -46,9 +46,9 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
         return text.written("Duals")
 
     def noted(op: Op, top: Any) -> Ending:
-        found = written(op, top._elem.layered)
-        plans.note(op, top._elem, ways.way_of(op), found)
-        return found
+        ending = written(op, top._elem.layered)
+        plans.note(op, top._elem, ways.way_of(op), ending)
+        return ending
 
     def made(op: Op) -> Ending | None:
         lists = "arrays" in op.roles.values()
@@ -70,8 +70,8 @@ as long as the general path thirty times.
 """
 
 
-def later(found: Callable[[Any], Ending]) -> Ending:
-    """An ending that lets the general path do the first few calls, and then what `found` gives for
+def later(made: Callable[[Any], Ending]) -> Ending:
+    """An ending that lets the general path do the first few calls, and then what `made` gives for
     the operand of the highest level.
     """
     count = 0
@@ -81,7 +81,7 @@ def later(found: Callable[[Any], Ending]) -> Ending:
         if count < PATIENCE:
             count += 1
             return ways.declined
-        return found(top)(top, *values)
+        return made(top)(top, *values)
 
     return ending
 
@@ -136,9 +136,9 @@ class _Duals(Text):
         self.own_rules = op.module.startswith("multigrad.")
 
     def name(self, value: Any) -> str:
-        found = f"_r{len(self.scope)}"
-        self.scope[found] = value
-        return found
+        local = f"_r{len(self.scope)}"
+        self.scope[local] = value
+        return local
 
     def gate(self) -> Lines:
         yield "    _g = _gate()"
@@ -327,16 +327,16 @@ class _Duals(Text):
         """The array parameters that a rule takes, themselves, or what describes them, or by way of
         a residual.
         """
-        found: list[str] = []
+        arrays: list[str] = []
         further = residuals(self.op)
         for n in names:
             if n in further:
-                found += self.arrays_of(further[n].takes)
+                arrays += self.arrays_of(further[n].takes)
             elif n in self.values:
-                found += [n] if self.op.roles[n] != "plain" else []
+                arrays += [n] if self.op.roles[n] != "plain" else []
             elif n.rpartition("_")[0] in self.tangents and not n.startswith("t_"):
-                found.append(n.rpartition("_")[0])
-        return list(dict.fromkeys(found))
+                arrays.append(n.rpartition("_")[0])
+        return list(dict.fromkeys(arrays))
 
     def rule_text(self, rule: Rule, values: dict[str, str], y: str, xp: str) -> str:
         given = ", ".join(self.taken(n, values, y, xp) for n in rule.takes)
@@ -456,12 +456,12 @@ class _Duals(Text):
     def lifted(self, rule: Rule, pad: str) -> Generator[str, None, dict[str, str]]:
         """Lift what a rule takes. Returns the names of the parameters then; the result is `_ly`."""
         taken = self.arrays_of(rule.takes)
-        found = self.values | {n: f"_l{self.values[n]}" for n in taken}
+        lifted_names = self.values | {n: f"_l{self.values[n]}" for n in taken}
         for n in taken:
             yield (
-                f"{pad}{found[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
+                f"{pad}{lifted_names[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
                 f"_Layer) else _lifted({self.values[n]})"
             )
         if self.takes_result(rule.takes):
             yield f"{pad}_ly = _y if _isinstance(_y, _Layer) else _lifted(_y)"
-        return found
+        return lifted_names

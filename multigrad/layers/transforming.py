@@ -152,8 +152,8 @@ def gradients_of(
     outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool
 ) -> list[Any]:
     """The gradients of the inputs, the last one first."""
-    found = reached(outputs, seeds, inputs, run, keep)
-    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, found, strict=True)][
+    grads = reached(outputs, seeds, inputs, run, keep)
+    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, grads, strict=True)][
         ::-1
     ]
 

@@ -228,23 +228,23 @@ class ValueLayer(ArrayProtocols):
         )
 
 
-def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
+def tie(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Any, several: bool) -> None:
     """Note of which argument the results of an operation at the level of `top` are views."""
     kind = shows(op, values)
     if not kind:
         return
     if several:
-        pairs = bases(op, values, values, found, top)
+        pairs = bases(op, values, values, outs, top)
     elif (
         kind != "layout"
         or type(values[0]) is not type(top)
-        or aliasing.allows(values[0], values[0], found[0])
+        or aliasing.allows(values[0], values[0], outs[0])
     ):
         # a list may be changed by its owner
         settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])
         pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
     else:
         return
-    for x, (base, step) in zip(found, pairs, strict=True):
+    for x, (base, step) in zip(outs, pairs, strict=True):
         if type(base) is type(top) and base._level == top._level:
             x._on(base, step)

@@ -63,10 +63,10 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     for x in reversed(chain):
         x._check()
         if id(x) not in made:
-            found = (
+            duplicate = (
                 _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
             )
-            made[id(x)] = x, found, x._array
+            made[id(x)] = x, duplicate, x._array
     copied = memo[id(self)] = made[id(self)][1]
     if isinstance(self, Tensor):
         if _is_leaf(self):
@@ -122,14 +122,14 @@ def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
     shared = library.mutable and not isinstance(array, library.fixed)
     if shared and id(array) in memo:
         return wrap_at(x, memo[id(array)])
-    found = (
+    out = (
         x.clone()
         if recorded and x._node is not None
         else wrap_at(x, library.xp.asarray(array, copy=True))
     )
     if shared:
-        memo[id(array)] = found._array
-    return found
+        memo[id(array)] = out._array
+    return out
 
 
 def _part(x: Any, base: Any) -> Any:
@@ -142,20 +142,20 @@ def _part(x: Any, base: Any) -> Any:
         return base.detach()
     if isinstance(x, Tensor):
         return wrap_like(base, views.shown(base, view), base, view[1:])
-    found = general(op, (base, *arguments))
-    return found if number is None or op.outputs == () else found[number]
+    out = general(op, (base, *arguments))
+    return out if number is None or op.outputs == () else out[number]
 
 
 def _history(chain: list[Any]) -> list[Any]:
     """The part of a chain that shares a history: up to a leaf, or to what is no view, or was
     detached.
     """
-    found = []
+    shared = []
     for x in chain:
-        found.append(x)
+        shared.append(x)
         if not views.is_part(x) or type(x._node) is AccumulateGrad:
             break
-    return found
+    return shared
 
 
 def _record(chain: list[Any], made: Made) -> None:

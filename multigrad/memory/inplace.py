@@ -138,18 +138,18 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or
     Python scalars.
     """
-    found = []
+    arrays = []
     for x in others:
         if type(x) is Tensor or type(x) is View:
             if x._elem is not t._elem:
                 return None
             x._check()
-            found.append(x._array)
+            arrays.append(x._array)
         elif (type(x) is float or type(x) is int) and t._elem.floating:
-            found.append(x)
+            arrays.append(x)
         else:
             return None
-    return found
+    return arrays
 
 
 def _has_history(x: Any) -> bool:

@@ -182,7 +182,7 @@ class Pair(Keeper):
             t = _shown(node, value, source, result)
             if known:
                 t._cell = of._cell
-            found = packed(partial(pack_array, self.pair, own=True), t)
+            kept = packed(partial(pack_array, self.pair, own=True), t)
         elif of._elem.run is not None:
             return packed_raw(self.take(""), value, of._cell)
         elif source[0] == "in" and type(of._node) is AccumulateGrad:
@@ -194,9 +194,9 @@ class Pair(Keeper):
             t._elem = of._elem
             t._cell = of._cell
             t._node = _history(node, *source) if of._elem.floating else None
-            found = pack_array(self.pair, t, True)
+            kept = pack_array(self.pair, t, True)
         t._node = None  # what the hook keeps must not lead back to the node
-        return found
+        return kept
 
 
 def enter(keeper: Keeper) -> None:
@@ -396,11 +396,11 @@ def _unpacked(node: Node) -> tuple[Any, ...] | None:
     saved = slot.__get__(node)
     if saved is None:
         return None
-    found = list(saved)
+    values = list(saved)
     for i, _, _ in _arrays(node.rule):
         x = saved[i]
-        found[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
-    return tuple(found)
+        values[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
+    return tuple(values)
 
 
 def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
@@ -555,13 +555,13 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
             f"_saved_{name} of {node.name()} is no single array"
         )
     t = show(node, name)  # raises if it was modified
-    found = packed(partial(pack_array, hooks), t)
+    kept = packed(partial(pack_array, hooks), t)
     tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
     cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
     for k, at in zip(range(len(cells)), tracked, strict=False):
         if at == i:
             cells[k] = []  # its version says nothing any more
-    _replace(node, [*saved[:i], found, *saved[i + 1 :]], later=True)
+    _replace(node, [*saved[:i], kept, *saved[i + 1 :]], later=True)
     node.cells = tuple(cells)
 
 

@@ -28,7 +28,7 @@ from ..errors import GradientError
 from ..registry import OPS, Op
 from .accumulation import keepable
 
-# What may be written, and where
+# Which writes are allowed
 
 
 AMBIGUOUS = (
@@ -220,7 +220,7 @@ def cast(t: Any, value: Any) -> Any:
     return t._elem.library.bound.astype(value, t.dtype)
 
 
-# Where it goes
+# Writing to memory
 
 
 _replacing = threading.RLock()
@@ -310,7 +310,7 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
         t._seen = len(t._cell)
 
 
-# What is recorded
+# Recording
 
 
 def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
@@ -357,7 +357,7 @@ def move_retained(old: Node | None, new: Node) -> None:
         extra(new).retain, kept.retain = kept.retain, None
 
 
-# How views follow
+# Bringing views up to date
 
 
 def renew(t: Any) -> bool:
