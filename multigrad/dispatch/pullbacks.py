@@ -1,8 +1,8 @@
 """The pullback (vjp) of an operation, written from its declaration.
 
-What is the same for every rule happens here and in no rule: conjugating a holomorphic partial where
-the dtype is complex, summing a gradient back to a broadcast argument's shape, the real part for a
-real argument, the argument's dtype.
+Work that is the same for every rule happens here and not in rules: conjugating a holomorphic
+partial derivative if the dtype is complex, summing a gradient to the shape of a broadcast argument,
+taking the real part for a real argument, and casting to the argument's dtype.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def pullback(
 ) -> Pullback:
     """Write the vjp of `op` for the arguments in `needs`.
 
-    `complex_`: the result is complex. `overrides`: a backend's own rules.
+    complex_   whether the result is complex
+    overrides  a backend's own rules
     """
     source = _Source()
     rules = overrides or op.vjp
@@ -96,7 +97,7 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
 
 
 def materialized(xp: Any, g: Any, info: Any) -> Any:
-    """A cotangent, or a tuple of them, with zeros like the output where that was not used.
+    """A cotangent, or a tuple of them, with zeros for unused outputs.
 
     `info`: an OutputInfo, or a tuple of these.
     """
@@ -110,7 +111,7 @@ def materialized(xp: Any, g: Any, info: Any) -> Any:
 
 
 class _Source:
-    """The text of a pullback while it is being written: what it keeps and the objects it refers
+    """The text of a pullback while it is written: the names of saved values, the objects it refers
     to.
     """
 
@@ -133,9 +134,7 @@ class _Source:
         return key
 
     def cotangent(self, text: str, info: str) -> str:
-        """The variable that holds a cotangent, or the tuple of them, with zeros where an output was
-        not used.
-        """
+        """The name of the variable that holds a cotangent, with zeros if an output was not used."""
         self.use(info)
         name = self.cotangents.get(info)
         if name is None:
@@ -246,8 +245,10 @@ def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
 
 
 def refuse_none(rule: Any) -> None:
-    """None stands for a zero gradient in a joint rule and for an output that was not used;
-    elsewhere a `return` was forgotten.
+    """Raise because a rule returned None, usually because a `return` is missing.
+
+    Only a joint rule may return None, for a zero gradient. As a cotangent, None means an unused
+    output.
     """
     op = rule.op
     if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
@@ -258,7 +259,7 @@ def refuse_none(rule: Any) -> None:
 
 
 def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
-    """Return a rule that raises, saying how to register the one that is missing."""
+    """Return a rule that raises, and explains how to register the missing one."""
 
     def raise_missing(*_: Any) -> NoReturn:
         kind = op.kind if op.kind not in ("nondifferentiable", "composite") else "define"
