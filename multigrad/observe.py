@@ -34,8 +34,10 @@ OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = (
     "tangent",
     "conversion",
 )
-"""Calls: of an operation, an in-place operation, a Function, a node in a pass, a backward pass, the
-rule of a tangent, and a conversion, by which a value leaves the graph.
+"""The events that are calls.
+
+They are calls of an operation, of an in-place operation, of a Function, of a node in a pass, of a
+backward pass, of the rule of a tangent, and of a conversion, by which a value leaves the graph.
 """
 NODE, SAVED, LABEL = "node", "saved", "label"
 """The other events: a node is made, a node saves arrays, a labelled block begins or ends."""
@@ -140,8 +142,7 @@ class Observer:
         """
 
     def recorded_alone(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Do the same as `recorded` if no other observer is notified of this node, which has no
-        notes yet.
+        """Handle a new node that has no notes yet, and of which no other observer is notified.
 
         A class that overrides it checks `ended` itself.
         """
@@ -641,8 +642,9 @@ def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def without_ended(mode: Mode) -> Any:
-    """That state of the gate without the observers that have ended, for instance in another
-    context, as generators do.
+    """That state of the gate without the observers that have ended.
+
+    An observer may have ended in another context, as generators do.
     """
     return watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
 
@@ -682,9 +684,7 @@ def _record(told: Sequence[Observer], node: Any, operands: tuple[Any, ...], resu
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:
-    """Run the rule of a tangent. The operations that it calls belong to the rule, not to the
-    operation.
-    """
+    """Run the rule of a tangent; its operations belong to the rule, not to the operation."""
     told = observers(TANGENT)
     if not told:
         return rule(*args)

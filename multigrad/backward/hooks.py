@@ -199,7 +199,5 @@ class Member:
         self.number = number
 
     def __call__(self, t: Any) -> None:
-        """Do nothing: a Member is registered like a function, but the pass calls `group.arrived`
-        instead.
-        """
+        """Do nothing: registration requires a callable, but the pass calls `group.arrived`."""
         raise TypeError("a hook on several Tensors runs in a pass only")

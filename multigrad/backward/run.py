@@ -35,8 +35,7 @@ from .reach import reach, survey
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """Run the pass: highest number first, each node once, with the sum of its gradients from all
-    uses.
+    """Run the pass: highest number first, each node once, with the sum of its gradients.
 
     Most nodes are next as soon as their child has run; these never enter the heap.
     """

@@ -63,8 +63,7 @@ def refresh(t: Any) -> None:
 
 
 def lineage(t: Any) -> list[Any]:
-    """The chain of bases: an array object, its base, the base of that, up to the root of the
-    memory.
+    """The chain of bases: an array object, its base, and so on up to the root of the memory.
 
     Long chains are shortened on the way, so there are only a few.
     """
@@ -160,8 +159,7 @@ class Location:
         return bool(np.unique(places).size < places.size)
 
     def holds(self, array: Any) -> bool:
-        """Whether a write to `array`, which is shown by this view or a view of it, changes the
-        memory.
+        """Whether a write to `array`, shown by this view or a view of it, changes the memory.
 
         The standard leaves open whether some functions return views, so this looks at the memory. A
         part that shows an element several times counts as a copy.
@@ -272,8 +270,7 @@ def _read(x: Any, part: Part) -> Any:
 
 
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
-    """One step, from an array of that shape, that is equivalent to all of `part`; None if there is
-    none.
+    """One step, from an array of that shape, equivalent to all of `part`; None if impossible.
 
     The steps are taken on an empty array of bytes. Its start and its strides tell which elements
     they select.
@@ -354,9 +351,7 @@ def _by_axes(x: Any, start: int, out: Any) -> Part | None:
 
 
 def _by_blocks(size: int, start: int, out: Any) -> Part | None:
-    """The steps to `out` as slices of a flat array of that size, cut into blocks and smaller
-    blocks.
-    """
+    """The steps to `out` as slices of a flat array that is cut into blocks, repeatedly."""
     axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
     strides = [abs(out.strides[i]) for i in axes]
     if 0 in strides:
@@ -422,8 +417,7 @@ def _arranged(
     order: list[int],
     result: tuple[int, ...],
 ) -> Part:
-    """The steps that select `key` of an array, permute the axes that remain, and insert axes of
-    length 1.
+    """The steps that select `key` of an array, permute the axes, and insert axes of length 1.
 
     `names` are the names of the axes that remain, and `order` is their order afterwards.
     """
@@ -438,9 +432,7 @@ def _arranged(
 
 
 def _slice_of(chosen: range) -> slice:
-    """A slice, with bounds that the standard allows, that selects a range of the indices of an
-    axis.
-    """
+    """A slice, with bounds of the standard, that selects a range of the indices of an axis."""
     stop = chosen[-1] + (1 if chosen.step > 0 else -1)
     return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 

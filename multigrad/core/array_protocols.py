@@ -89,9 +89,7 @@ class ArrayProtocols(Surface):
         return copy
 
     def __dir__(self) -> list[str]:
-        """The attributes, without those that only arrays of the library or Tensors of other
-        backends have.
-        """
+        """The attributes, without those that only raw arrays or Tensors of other backends have."""
         given = self._elem.library.backend.attributes
         return [
             name
@@ -204,8 +202,9 @@ class ArrayProtocols(Surface):
         return self._exporter().__dlpack_device__()
 
     def _exporter(self) -> Any:
-        """The raw array; a scalar of the library, which has no memory to export, is converted to an
-        array.
+        """The raw array to export.
+
+        A scalar of the library, which has no memory to export, is converted to an array.
         """
         self._check()
         x = self._innermost()
@@ -266,8 +265,9 @@ class ArrayProtocols(Surface):
         return values.astype(_PYTHONS.get(values.dtype.char, values.dtype), copy=False).tolist()
 
     def __format__(self, spec: str) -> str:
-        """Format a number as Python does, as in f"{loss:.4f}", whatever its history; an array as
-        its repr.
+        """Format a 0-d array as Python formats numbers, as in f"{loss:.4f}".
+
+        Other arrays are formatted as their repr.
         """
         return (
             format(self.item(), spec) if spec and not self.shape else object.__format__(self, spec)

@@ -104,8 +104,7 @@ class Library:
         return elem
 
     def has(self, x: Any) -> bool:
-        """Whether the type of `x` is exactly a registered array type, and its dtype is in the
-        standard.
+        """Whether `x` is of exactly a registered array type, and its dtype is in the standard.
 
         Scalars and instances of subclasses do not count.
         """
@@ -116,8 +115,7 @@ class Library:
 
 
 class Element:
-    """One dtype of one library at one level: the common properties of arrays that one `is`
-    compares.
+    """One dtype of one library at one level: what arrays share that one `is` compares.
 
     base     the Element of raw arrays of this dtype, which is itself at the base level
     run      the transformation that the level belongs to, None for the base level
@@ -233,8 +231,9 @@ def truth_of(elem: Element) -> Element:
 
 
 def _refusal(library: Library, dtype: Any) -> str | None:
-    """The reason why a Tensor cannot hold Python objects or records: the standard has no functions
-    on them.
+    """The reason why a Tensor cannot hold Python objects or records; None for other dtypes.
+
+    The standard has no functions on them.
     """
     fields = getattr(dtype, "names", None)
     if not fields and getattr(dtype, "kind", None) != "O":
@@ -383,9 +382,7 @@ SCALARS = (bool, int, float, complex)
 
 
 def named_dtype(library: Library, dtype: Any) -> Any:
-    """The dtype object of a library for a name of the standard; other objects are returned
-    unchanged.
-    """
+    """The dtype object for a name of the standard; other objects are returned unchanged."""
     if type(dtype) is not str:
         return dtype
     named = getattr(library.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None

@@ -61,9 +61,7 @@ def quiet(gate: Any) -> Any:
 
 
 Before = tuple[Switch, Any, Any, Any]
-"""What a context manager restores: a grad mode, its value, and the gate before and after the
-change.
-"""
+"""What a context manager restores: a grad mode, its value, the gate before and after."""
 
 
 class _Mode:

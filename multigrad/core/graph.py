@@ -70,8 +70,9 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes that made the operands, each with the number of its output; (None, 0) for a
-        constant.
+        """The nodes that made the operands, each with the number of its output.
+
+        The entry of a constant is (None, 0).
         """
         wanted = iter(self.next if isinstance(self.next, tuple) else (self.next,))
         flags: list[bool] = []
@@ -101,8 +102,9 @@ class Node:
         return RemovableHandle(extra(self).posthooks, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces
-        `grad_outputs`.
+        """Call `fn(grad_outputs)` before this node runs.
+
+        A tuple that it returns replaces `grad_outputs`.
         """
         return RemovableHandle(extra(self).prehooks, fn)
 
@@ -147,8 +149,9 @@ def notes(node: Node) -> dict[str, Any]:
 
 
 def expose(names: Sequence[str]) -> None:
-    """Give nodes the attributes `_saved_<name>`, a Tensor, and `_raw_saved_<name>`, which takes
-    hooks.
+    """Give nodes attributes for what they save under these names.
+
+    `_saved_<name>` is a Tensor, and `_raw_saved_<name>` takes hooks.
     """
     for name in names:
         if not hasattr(Node, f"_saved_{name}"):
@@ -168,9 +171,7 @@ def _saved(name: str, raw: bool, node: Node) -> Any:
 
 @wanted
 def show(node: Node, name: str) -> Any:
-    """The value that `node` saved for this parameter of its rule; arrays as Tensors.
-    (memory/saved.py)
-    """
+    """A value that `node` saved, by parameter of its rule; arrays as Tensors. (memory/saved.py)"""
 
 
 @wanted
@@ -242,9 +243,7 @@ class CustomNode(MultiNode):
         return functions
 
     def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
-        """The gradients of the parents, given those of the outputs (None if unused), in the pass
-        `p`.
-        """
+        """The gradients of the parents, given those of the outputs (None if unused)."""
         grads: tuple[Any, ...] = self.ctx._propagate(g, p)
         return grads
 

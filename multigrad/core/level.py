@@ -72,8 +72,7 @@ class Layer:
         return False
 
     def _frozen(self) -> Any:
-        """The object to use as the value of another layer: itself, or a new layer of the same
-        value.
+        """The value to wrap in another layer: itself, or a new layer of the same value.
 
         A new layer is needed if writing to this one exchanges its value.
         """

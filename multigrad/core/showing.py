@@ -111,8 +111,9 @@ def history(t: Tensor) -> str:
 
 
 def html(t: Tensor) -> str:
-    """The HTML for notebooks: shape, dtype, backend and place in the graph, above the library's
-    view.
+    """The HTML for notebooks: a line on the Tensor, above the library's view of the values.
+
+    The line has shape, dtype, backend and place in the graph.
     """
     library = t._elem.library
     place = history(t)

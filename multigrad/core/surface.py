@@ -37,8 +37,7 @@ class Surface(_Members):
 
 
 class OfArrays:
-    """A placeholder for an attribute that arrays of a library, or of PyTorch, have and Tensors
-    lack.
+    """A placeholder for an attribute that Tensors lack, but raw arrays or torch.Tensor have.
 
     Access raises AttributeError, whose message names the replacement: an attribute of Tensors, or
     `.array`. If the backend of the array gives Tensors that attribute, its value is returned. (A

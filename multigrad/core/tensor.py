@@ -190,8 +190,9 @@ class Tensor(ArrayProtocols):
             self._node = None
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set `requires_grad` and return self. Raises RuntimeError for dtypes that are not
-        floating.
+        """Set `requires_grad` and return self.
+
+        Raises RuntimeError for dtypes that are not floating.
         """
         if not isinstance(requires_grad, bool):
             raise TypeError(
@@ -263,8 +264,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` has accumulated, with this shape and dtype; None before
-        that.
+        """The gradient that `backward` has accumulated, with this shape and dtype, or None.
 
         Only leaves have one, and Tensors after `retain_grad()`. `del x.grad`, or `x.grad = None`,
         starts anew. Setting one of another shape raises RuntimeError.
@@ -490,8 +490,9 @@ class View(Tensor):
         raise NotImplementedError
 
     def _again(self, base: Any, step: Step) -> View:
-        """Another view of this value, with another base and step; it is brought up to date when
-        used.
+        """Another view of this value, with another base and step.
+
+        It is brought up to date at its next use.
         """
         t = View._make(self._array, base, step)
         t._seen = -1
@@ -505,8 +506,9 @@ class View(Tensor):
 
 
 class Data(View):
-    """`x.data` of a library with immutable arrays: writes to it reach x without changing its
-    version.
+    """`x.data` of a library with immutable arrays.
+
+    Writes to it reach x without changing its version.
     """
 
     __slots__ = ("_writes",)
@@ -631,9 +633,7 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
 
 
 def wrap_new(x: Any) -> Tensor:
-    """A constant Tensor around `x`, at the level of the innermost running transformation or the
-    base.
-    """
+    """A constant Tensor around `x` at the level of the innermost transformation, or the base."""
     if len(modules) != imported.seen[0]:
         imported.register_clients()
     run = level.running()

@@ -388,8 +388,9 @@ class Vmapped(Definition):
         return run.call(called)
 
     def _reduced(self, g: Any, shape: tuple[int, ...] | None, mine: bool, run: Run) -> Any:
-        """The gradient of an argument of this shape: for a batch a batch, otherwise the sum over
-        the examples.
+        """The gradient of an argument of this shape.
+
+        It is a batch if the argument is; otherwise it is the sum over the examples.
         """
         if shape is None:
             return g

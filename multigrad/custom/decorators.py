@@ -160,8 +160,9 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 class custom_jvp(CustomFunction[P, R]):
-    """Decorate a function to give it your own forward-mode derivative, which reverse mode uses,
-    too.
+    """Decorate a function to give it your own forward-mode derivative.
+
+    Reverse mode uses it, too.
 
         @custom_jvp
         def log1pexp(x):

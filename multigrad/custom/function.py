@@ -45,8 +45,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def of_any_parameters(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f, for which type checkers accept overrides with other parameters: `backward(ctx, g)` for one
-    output.
+    """Let type checkers accept overrides of f with other parameters.
+
+    For example, `backward(ctx, g)` for one output.
     """
     return f
 
@@ -309,9 +310,7 @@ class Application:
         return self.raised(output, lifted, state)
 
     def raised(self, output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
-        """The result of the next inner level, with the values `lifted` of this level in place of
-        its arrays.
-        """
+        """The inner result with the values `lifted` of this level in place of its arrays."""
         return Applied(
             same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0],
             tuple(lifted),

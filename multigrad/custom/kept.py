@@ -116,9 +116,7 @@ class FunctionCtx:
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Set whether backward gets zeros (the default) or None as the gradient of an unused
-        output.
-        """
+        """Set whether backward gets zeros (the default) or None for an unused output."""
         if not isinstance(value, bool):
             raise TypeError(
                 "set_materialize_grads received an invalid combination of arguments - got "
@@ -324,8 +322,9 @@ class Mover(NamedTuple):
 
 
 def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
-    """The levels below this one that differentiate with respect to these arguments, innermost
-    first.
+    """The inner levels that differentiate with respect to these arguments, innermost first.
+
+    Inner levels are those below `below`.
     """
     by_level: dict[int, Mover] = {}
     for x in inputs:
@@ -433,9 +432,7 @@ def replaced(value: Any, known: dict[int, Any]) -> Any:
 
 
 def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
-    """A container of the class of `value`, a list, tuple or dictionary, with `parts` as its
-    elements.
-    """
+    """A container of the class of `value` (list, tuple or dictionary) with other elements."""
     if type(value) not in (tuple, list, dict) and all(
         map(is_, value.values() if isinstance(value, dict) else value, parts)
     ):

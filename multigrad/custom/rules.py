@@ -284,8 +284,9 @@ class VjpDefinition(RuleDefinition):
         return function
 
     def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The result of bwd for these cotangents: a gradient per leaf of the arguments, None for
-        zero.
+        """The gradients that bwd makes of these cotangents, by leaf of the arguments.
+
+        None means zero.
         """
         rule = self.rule
         residuals = tree.built(
@@ -339,9 +340,7 @@ class JvpDefinition(RuleDefinition):
         return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
 
     def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The result of the rule for these tangents: a tangent per leaf of the output, None for
-        zero.
-        """
+        """The tangents that the rule makes of these, by leaf of the output; None for zero."""
         rule = self.rule
         given = [
             zeros_like(x) if t is None and like is not None and like[1].floating else t

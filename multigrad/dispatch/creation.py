@@ -282,9 +282,7 @@ The library explains the error if a list contains itself.
 def _transfer(
     x: Any, source: Library, target: Library, dtype: Any, device: Any, copy: bool | None
 ) -> Any:
-    """Convert a raw array to another library: through DLPack if both support it, else through
-    NumPy.
-    """
+    """Convert a raw array to another library, through DLPack if possible, else through NumPy."""
     if copy is False:
         raise ValueError(
             f"asarray(copy=False): an array of {source.name!r} cannot become one of "

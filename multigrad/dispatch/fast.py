@@ -307,7 +307,7 @@ def _arguments(op: Op, reflected: bool) -> str:
 
 
 def _chooses(op: Op) -> bool:
-    """Whether `op` is like `where`: it saves only the first of its three arrays, which has no rule."""
+    """Whether `op` is like `where`: it saves only the first of three arrays, which has no rule."""
     if (
         len(op.roles) != 3
         or len(op.arrays) != 3

@@ -66,8 +66,7 @@ def composed(op: Op, result: Any) -> Any:
 
 
 def _check_form(held: Op, op: Op) -> None:
-    """Raise if an override of the operation has other parameters than a function obtained before
-    it.
+    """Raise if an override has other parameters than `held`, a function obtained before it.
 
     Such a function passes its arguments and defaults in the order of its own signature.
     """
@@ -173,7 +172,7 @@ def arrays_of(op: Op, name: str, value: Any) -> Any:
 
 
 def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
-    """Every value that may be an array: arguments, elements of lists, entries of an indexing key."""
+    """Every value that may be an array: arguments, elements of lists, entries of a key."""
     for role, value in zip(op.roles.values(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             yield from value
@@ -337,7 +336,7 @@ def operate(op: Op, values: tuple[Any, ...]) -> Any:
 
 
 def plain_scalars(x: Any, library: Library) -> Any:
-    """A scalar of another library (np.float64) as a Python scalar; raises if `x` is not an array."""
+    """A scalar of another library (np.float64) as a Python scalar; raises for other objects."""
     if type(x) in SCALARS or x is None:
         return x
     other = library_of(x)
@@ -617,7 +616,7 @@ def recording_at(top: Tensor) -> bool:
 
 
 def mode_at(top: Tensor) -> Any:
-    """Whether the level of `top` records now; a Mode if it does and there are observers of nodes."""
+    """Whether the level of `top` records now; a Mode if so and there are observers of nodes."""
     mode = observe.gate.get()
     return mode is True or mode.at(top._elem.run, top._elem.level)
 

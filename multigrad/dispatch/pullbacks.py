@@ -111,9 +111,7 @@ def materialized(xp: Any, g: Any, info: Any) -> Any:
 
 
 class _Source:
-    """The text of a pullback while it is written: the names of saved values, the objects it refers
-    to.
-    """
+    """The text of a pullback while it is written, its saved values, and its objects."""
 
     def __init__(self) -> None:
         self.plan: list[str] = []

@@ -26,7 +26,7 @@ def residuals(op: Op) -> dict[str, Rule]:
 
 
 def compute(op: Op, name: str, xp: Any, *args: Any) -> Any:
-    """Compute the residual `name` from the arguments of its function, with the functions of `xp`."""
+    """Compute the residual `name` from the arguments of its function, with namespace `xp`."""
     function: Any = residuals(op)[name].fn
     out = function(xp, *args)
     if not hasattr(out, "dtype") or not xp.isdtype(out.dtype, ("bool", "integral")):

@@ -70,8 +70,9 @@ def _decline(*_: Any) -> Any:
 
 
 def _ending(way: Way, top: Layer) -> Ending:
-    """The ending for operands of which `top` is the highest; it is added to the plans of its
-    Element.
+    """The ending for operands of which `top` is the highest.
+
+    It is added to the plans of the Element of `top`.
     """
     op = way.op
     maker = makers.get(type(top))

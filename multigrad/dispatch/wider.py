@@ -73,7 +73,7 @@ def own_signature(method: Callable[..., Any]) -> Signature:
 
 
 def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
-    """The error for keywords that an operation does not have: Python's words, and a suggested name."""
+    """The error for unknown keywords of an operation: Python's words, and a suggested name."""
     name = next(iter(more))
     near = nearest(
         name,

@@ -272,9 +272,7 @@ class _ByRule(_Batches):
         yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
 
     def batched(self, name: str) -> str:
-        """The rule's argument for a parameter: whether it is batched, or a tuple of this for its
-        parts.
-        """
+        """For a parameter of a rule: whether it is batched, or a tuple of this for its parts."""
         value = self.values[name]
         if self.op.roles[name] == "plain" and name != "key":
             return f"(False,) * _len({value}) if _type({value}) is _tuple else False"

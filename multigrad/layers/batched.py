@@ -213,7 +213,7 @@ def _is_own(x: Any, top: Batched) -> bool:
 
 @per_operation
 def _plain(op: Op) -> tuple[tuple[int, str], ...]:
-    """The plain parameters, whose values are the same for all examples; only a key may be batched."""
+    """The parameters whose values are the same for all examples; only a key may be batched."""
     return tuple(
         (i, name)
         for i, (name, role) in enumerate(op.roles.items())
@@ -379,8 +379,7 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run one pass for many gradients of the same outputs, on Batched gradients, and unwrap the
-    results.
+    """Run one pass for many gradients of the same outputs, as a batch, and unwrap the results.
 
     None in `given` is the same for all examples. The level is above that of all Tensors. Arrays
     made by the user's hooks and functions belong to it, too, so that gradients can be written into

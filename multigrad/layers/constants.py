@@ -1,5 +1,4 @@
-"""The arguments of a transformed function that are not transformed: constants in the same
-namespace.
+"""Constants for the arguments of a transformed function that are not transformed.
 
 A function of several arrays needs one namespace for all of them. So an array that is not
 transformed is passed as a Tensor on its memory, which has the namespace of the layers beside it.

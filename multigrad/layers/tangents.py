@@ -97,9 +97,7 @@ def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
 
 
 def _constant(library: Any, scalar: Any, like: Any) -> Any:
-    """A Python scalar as a 0-d array of the result's dtype, for the rule of an elementwise
-    operation.
-    """
+    """A Python scalar, for a rule, as a 0-d array of the result's dtype."""
     return library.constant(
         library.xp, scalar, like.dtype, library.device(library.xp, innermost(like))
     )
@@ -404,7 +402,7 @@ class _Duals(Text):
         )
 
     def any_layer(self, values: dict[str, str]) -> str:
-        """The test whether an operand of a call is a layer; otherwise the library carries it out."""
+        """The test whether an operand of a call is a layer; if none is, the library is called."""
         tests = [
             f"_any([_isinstance(_x, _Layer) for _x in {values[x]}])"
             if self.op.roles[x] == "arrays"

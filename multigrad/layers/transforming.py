@@ -1,5 +1,4 @@
-"""What the transformations share: how values enter a level and leave it, and derivatives of
-functions.
+"""Shared by the transformations: values enter a level and leave it; vjp and jvp of functions.
 
 A value enters as an input (`input_of`, for forward mode a Dual). The results of the function are
 checked when the level is over. `vjp` and `jvp` take lists of arrays only; `multigrad.func` has the
@@ -125,8 +124,9 @@ def input_of(x: Any, run: Run, name: str) -> Tensor:
 
 
 def value_at(t: Any, run: Run) -> Any:
-    """The value of a Tensor created inside the transformation, which the transformation
-    differentiates.
+    """The inner value of a Tensor created inside the transformation.
+
+    The transformation itself differentiates that value.
     """
     if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
         return t

@@ -110,9 +110,7 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
 
 @wanted
 def add_to_view(t: Tensor, g: Any) -> None:
-    """Add to a gradient that is a view made by the user, hence a part of another array.
-    (inplace.py)
-    """
+    """Add to a gradient that is a view made by the user, a part of other memory. (inplace.py)"""
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:

@@ -174,7 +174,7 @@ def _record(chain: list[Any], made: Made) -> None:
 
 
 def _make_leaf(x: Tensor, copied: Tensor, made: Made) -> None:
-    """Give the copy of a leaf its flag. Copies of its views made before belong to it from now on."""
+    """Give the copy of a leaf its flag; earlier copies of its views belong to it from now on."""
     if x._node is None:
         return
     copied._node = None

@@ -202,8 +202,9 @@ def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
 
 
 def touch(t: Tensor, value: Tensor) -> None:
-    """Handle `t[key] = value` where `value` is that part itself, as at the end of `t[key] +=
-    other`.
+    """Handle `t[key] = value` where `value` is that part itself.
+
+    Python does this at the end of `t[key] += other`.
 
     The version increases, but no write is noted.
     """
@@ -278,8 +279,10 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
 
 
 def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-    """Assign to the array itself if nothing is recorded, else to the view `t[key]`, else by
-    `setitem`.
+    """Carry out `t[key] = value` in the fastest of three ways.
+
+    It writes to the array itself if nothing is recorded, else to the view `t[key]`, else it applies
+    the operation `setitem`.
     """
     others = False
     if isinstance(value, Tensor):
@@ -376,8 +379,7 @@ def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> b
 
 
 def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
-    """Whether a mask that is true everywhere overwrites infinities or nans by a value with a
-    history.
+    """Whether a mask that is true everywhere puts a history over infinities or nans.
 
     No derivative of the old values may reach the gradient.
     """

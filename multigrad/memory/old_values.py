@@ -207,7 +207,7 @@ FEW = 1000
 
 
 def noted(holder: Any) -> None:
-    """Report a holder that has saved arrays without hooks to the OldValues of this context, if any."""
+    """Report a holder that saved arrays without hooks to the OldValues of this context, if any."""
     for observer in observe.watching():
         if isinstance(observer, OldValues):
             observer.note(holder)

@@ -67,9 +67,7 @@ class Keeper(Observer):
         raise NotImplementedError
 
     def take(self, name: str) -> Take | None:
-        """How to replace the arrays that the operation of this name saves; None: leave them
-        unchanged.
-        """
+        """How to replace the arrays that the operation of this name saves; None: not at all."""
         raise NotImplementedError
 
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
@@ -226,8 +224,9 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
 
 
 def forbid(message: str | None) -> None:
-    """Refuse hooks that are entered in this context from now on, with this message; None allows
-    them.
+    """Refuse hooks that are entered in this context from now on, with this message.
+
+    None allows them.
     """
     disabled.set(message)
 
@@ -524,8 +523,9 @@ class SavedTensor:
     def register_hooks(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
-        """Replace the array by the return value of `pack_hook`; `unpack_hook` makes a Tensor of it
-        again.
+        """Replace the array by the return value of `pack_hook`.
+
+        `unpack_hook` makes a Tensor of it again. Same as torch's SavedTensor.register_hooks.
 
         Same as torch's SavedTensor.register_hooks.
         """

@@ -138,7 +138,7 @@ def _output(t: Any, op: Op, number: int) -> str:
 
 
 def inside_function(t: Any) -> None:
-    """Note that a view was made inside an autograd.Function, so its history cannot follow writes."""
+    """Note that a view was made inside an autograd.Function: its history cannot follow writes."""
     if is_part(t):
         t._view = *t._view[:4], None
 
@@ -158,7 +158,7 @@ def fitted(t: Any, value: Any, name: str) -> Any:
     if tuple(value.shape) != tuple(t.shape):
         raise RuntimeError(
             f"output with shape {list(t.shape)} doesn't match the broadcast shape "
-            f"{list(value.shape)}. What is written in place keeps its shape: write y = x + v "
+            f"{list(value.shape)}. A Tensor written in place keeps its shape: write y = x + v "
             "instead of x += v."
         )
     return value if value._elem.base is t._elem.base else cast(t, value)
@@ -201,7 +201,7 @@ def check_value(t: Tensor, value: Any, recording: bool) -> None:
             else f"result type {elem.dtype}"
         )
         raise RuntimeError(
-            f"{what} can't be cast to the desired output type {t.dtype}. What is written in "
+            f"{what} can't be cast to the desired output type {t.dtype}. A Tensor written in "
             "place keeps its dtype: convert the value with xp.astype(), or compute a new array."
         )
 
@@ -211,7 +211,7 @@ def cast(t: Any, value: Any) -> Any:
     if _rank(value._elem) > _rank(t._elem) or value._elem.library is not t._elem.library:
         raise RuntimeError(
             f"result type {value.dtype} can't be cast to the desired output type {t.dtype}. "
-            "What is written in place keeps its dtype: convert the value with xp.astype(), or "
+            "A Tensor written in place keeps its dtype: convert the value with xp.astype(), or "
             "compute a new array."
         )
     return t._elem.library.bound.astype(value, t.dtype)
