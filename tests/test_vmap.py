@@ -287,8 +287,7 @@ class TestRefusals:
         for wrapped in (lambda f: f, func.grad):
             with pytest.raises(
                 BatchingError,
-                match=f"{what} of an array inside vmap: it stands for a batch of {examples} "
-                "examples",
+                match=f"{what} of an array inside vmap: it is a batch of {examples} examples",
             ):
                 func.vmap(wrapped(lambda v: use(xp, v)))(x)
 

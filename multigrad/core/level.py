@@ -360,7 +360,7 @@ def leaves_effect(what: str) -> None:
     """
     if any(run.pure for run in alive()):
         raise GradientError(
-            f"{what} of a Tensor that is no argument of a compiled function: it would happen "
+            f"{what} of a Tensor that is not an argument of a compiled function: it would happen "
             "while the function is recorded, and not when its program runs. Pass the Tensor as "
             "an argument, and return what is computed"
         )

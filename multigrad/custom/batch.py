@@ -163,7 +163,7 @@ def _raised(
     if not -ndim <= dims < ndim or x.shape[dims] != size:
         raise BatchingError(
             f"{all_of_it[0]}: vmap returned an output of shape {tuple(x.shape)} with out_dims "
-            f"{dims}, but that is no axis of {size} examples"
+            f"{dims}, but the length of that axis is not {size}, the number of examples"
         )
     library = element_of(x).library
     if dims % ndim:

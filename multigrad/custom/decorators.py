@@ -160,9 +160,7 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 class custom_jvp(CustomFunction[P, R]):
-    """Decorate a function to give it your own forward-mode derivative.
-
-    Reverse mode uses it, too.
+    """Decorate a function to give it your own derivative for forward and reverse mode.
 
         @custom_jvp
         def log1pexp(x):

@@ -217,8 +217,8 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: 
     ):
         raise TypeError(
             f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; "
-            "it is no array of a known library (see `python -m multigrad backends --probe`), "
-            "no scalar and no nested list"
+            "it is not an array of a known library (see `python -m multigrad backends --probe`), "
+            "a scalar or a nested list"
         )
     x = library.xp.asarray(obj, dtype=dtype, device=device)
     if not is_array(x):

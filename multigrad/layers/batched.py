@@ -138,16 +138,16 @@ class Batched(ValueLayer):
         """Raises BatchingError: the stored array is a whole batch, not the value of one example."""
         self._check()
         raise BatchingError(
-            "array of an array inside vmap: it stands for one example, and what is stored is a "
+            "array of an array inside vmap: it is one example, and the stored array is a "
             f"batch of {self._array.shape[0]}. Compute with the array itself, which has the "
             "operators and, by its __array_namespace__(), the functions of the standard; a "
-            "Function computed outside of multigrad can give a vmap() of its own."
+            "Function that computes outside of multigrad can define vmap()."
         )
 
     def _single(self, what: str) -> None:
         self._check()
         raise BatchingError(
-            f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} "
+            f"{what} of an array inside vmap: it is a batch of {self._array.shape[0]} "
             "examples, whose values may differ. Instead of a branch on a value, choose between "
             "both results with where()."
         )

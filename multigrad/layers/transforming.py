@@ -105,7 +105,7 @@ def checked_input(x: Any, name: str) -> Any:
         raise TypeError(
             f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is "
             "neither an array nor a container that is known. multigrad.func.register_pytree "
-            "makes a class one; a field of a dataclass that is no array can be marked by "
+            "makes a class one; a field of a dataclass that is not an array can be marked by "
             "metadata={'static': True}."
         )
     elem = element_of(x)

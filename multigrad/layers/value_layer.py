@@ -196,7 +196,7 @@ class ValueLayer(ArrayProtocols):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         raise GradientError(
-            f"a {kind(self)} is no leaf of a graph: call requires_grad_() on the Tensor that it "
+            f"a {kind(self)} is not a leaf of a graph: call requires_grad_() on the Tensor that it "
             "is made of, or use multigrad.func.grad of a function of it"
         )
 

@@ -556,7 +556,7 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     if i is None or source is None or not hasattr(value, "dtype"):
         raise GradientError(
             "Calling register_hooks on a saved tensor with value None is forbidden; "
-            f"_saved_{name} of {node.name()} is no single array"
+            f"_saved_{name} of {node.name()} is not a single array"
         )
     t = show(node, name)  # raises if it was modified
     kept = packed(partial(pack_array, hooks), t)
