@@ -301,7 +301,7 @@ class Vmapped(Definition):
         results = []
         for x in outs:
             if is_array(x) and id(x) not in known:
-                known[id(x)] = examples(_peeled(x, run), run, self.size)
+                known[id(x)] = examples(_value_inside(x, run), run, self.size)
             results.append(
                 repeated(x, self.size) if is_array(x) and known[id(x)] is x else known.get(id(x), x)
             )
@@ -339,7 +339,7 @@ class Vmapped(Definition):
                 zip(results, self.arguments, self.own, strict=False)
             ):
                 if is_array(g):
-                    results[i] = self._reduced(_peeled(g, run), shape, mine, run)
+                    results[i] = self._reduced(_value_inside(g, run), shape, mine, run)
             return results
 
         return tuple(self._on_examples(ctx, self.saved, pulled))
@@ -353,7 +353,7 @@ class Vmapped(Definition):
             output = self.rule.jvp(user, *given)
             several = isinstance(output, tuple)
             results = [
-                examples(_peeled(t, run), run, self.size) if is_array(t) else t
+                examples(_value_inside(t, run), run, self.size) if is_array(t) else t
                 for t in (output if several else (output,))
             ]
             return tuple(results) if several else results[0]
@@ -423,7 +423,7 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
     if isinstance(x, (tuple, list, dict)):
         pairs = [_apart(v, run, known) for v in (x.values() if isinstance(x, dict) else x)]
         return rebuilt(x, [v for v, _ in pairs]), [flag for _, flag in pairs]
-    inner = _peeled(x, run)
+    inner = _value_inside(x, run)
     mine = isinstance(inner, Batched) and inner._elem.run is run
     if isinstance(x, Layer) and not isinstance(inner, Layer):
         inner = wrap(inner)  # as the user's code has it
@@ -445,7 +445,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
     return batch(strip(x), run) if flags else x
 
 
-def _peeled(x: Any, run: Run) -> Any:
+def _value_inside(x: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside of the transformation.
 
     A Tensor of a transformation inside of that is a constant.

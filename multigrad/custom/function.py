@@ -479,7 +479,11 @@ def once_differentiable(fn: F) -> F:
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
         wanted = (
-            [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None]
+            [
+                x._node
+                for x in map(_inner_value, args)
+                if isinstance(x, Tensor) and x._node is not None
+            ]
             if records
             else []
         )
@@ -495,7 +499,7 @@ def once_differentiable(fn: F) -> F:
 once_differentiable.__module__ = PUBLIC
 
 
-def _below(x: Any) -> Any:
+def _inner_value(x: Any) -> Any:
     """The value of a batch or a dual."""
     while isinstance(x, ValueLayer):
         x = x._array

@@ -52,7 +52,7 @@ PUBLIC = "multigrad.autograd.function"
 """The module from which users import the classes of this package."""
 
 
-# What is kept
+# Saved values
 
 
 class FunctionCtx:
@@ -197,7 +197,7 @@ class Slot:
         self._pack(partial(saved.pack_array, hooks), alias(self.unpack(ctx)))
 
 
-# What was computed on the way
+# Intermediate results of forward
 
 
 TWICE = (

@@ -334,7 +334,7 @@ class BackwardCFunction(FunctionCtx):
         value._node = node
         rebase(t, value)
 
-    # What was saved
+    # Saved values
 
     def _save(
         self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None
@@ -470,7 +470,7 @@ class BackwardCFunction(FunctionCtx):
             )
         slot.pack_by(hooks, self)
 
-    # What the engine and users ask of a node
+    # The interface of a node
 
     def name(self) -> str:
         return type(self).__name__
@@ -612,10 +612,12 @@ class BackwardCFunction(FunctionCtx):
                     f"{list(shape)}"
                 )
             t = conform_gradient(elem.library.bound, t, shape, elem.dtype)
-        return t if p.create_graph else _within(t, self._level) if above else strip(t._array)
+        return (
+            t if p.create_graph else _without_tensors(t, self._level) if above else strip(t._array)
+        )
 
 
-def _within(x: Any, level: int) -> Any:
+def _without_tensors(x: Any, level: int) -> Any:
     """A batch or a dual above this level, without Tensors of this level inside of it.
 
     They are constants, since nothing was recorded.
@@ -624,7 +626,7 @@ def _within(x: Any, level: int) -> Any:
         x = strip(x._array)
     if not isinstance(x, Layer) or x._level < level:
         return x
-    return x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
+    return x._mapped(lambda part: _without_tensors(part, level))  # type: ignore[attr-defined]
 
 
 def _stays(x: Any, level: int) -> bool:

@@ -47,7 +47,7 @@ def _text(op: Op) -> _Batches | None:
     return None if op.batching is None or op.batching == "form" else _ByRule(op)
 
 
-# ----- What generated code calls where that is rare -----
+# ----- Functions that generated code calls in rare cases -----
 
 
 def namespace(x: Any, library: Library) -> Any:
@@ -72,7 +72,7 @@ def leading(xp: Any, x: Any, own: bool, layered: bool) -> Any:
     return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
 
 
-def _stripped(results: Any) -> Any:
+def _strip_each(results: Any) -> Any:
     """Several outputs of a rule, constants among them as raw arrays."""
     return same_structure(results, [strip(x) for x in results])
 
@@ -102,7 +102,7 @@ class _Batches(Text):
             "_lifted": lifted,
             "_outside": outside,
             "_strip": strip,
-            "_stripped": _stripped,
+            "_strip_each": _strip_each,
             "_rule": getattr(op.batching, "fn", None),
             "_view": op.view,
         }
@@ -259,7 +259,7 @@ class _ByRule(_Batches):
             yield f"        {values[n]} = {self.leading(n, own[n], True)}"
         yield "        with _outside():"
         yield f"            _y = _rule({', '.join(layers[n] for n in takes)})"
-        yield f"        _y = {'_strip(_y)' if op.outputs == () else '_stripped(_y)'}"
+        yield f"        _y = {'_strip(_y)' if op.outputs == () else '_strip_each(_y)'}"
         yield "    else:"
         for n in arrays:
             if op.roles[n] == "array":
