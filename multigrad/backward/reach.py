@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:
     """The nodes that the pass reaches, and for each leaf when its gradient is complete.
 
-    It is complete when all nodes above a number have run.
-
-    That number is just below the number of its oldest child.
+    It is complete when all nodes above a number have run, just below the number of its oldest
+    child. This number is given for each leaf.
     """
     reached: set[Node] = set()
     last: dict[Node, tuple[int, float]] = {

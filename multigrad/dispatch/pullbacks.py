@@ -243,10 +243,10 @@ def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
 
 
 def refuse_none(rule: Any) -> None:
-    """Raise because a rule returned None, usually because a `return` is missing.
+    """Raise if a rule that returned None must not do that; usually a `return` is missing.
 
-    Only a joint rule may return None, for a zero gradient. As a cotangent, None means an unused
-    output.
+    A joint rule may return None for a zero gradient, and so may a rule of an operation with several
+    outputs or a list of arrays.
     """
     op = rule.op
     if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
