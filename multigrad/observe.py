@@ -1,15 +1,16 @@
-"""Observation: observers are told of operations, nodes, saved arrays, passes, conversions, writes
-and labels. It imports nothing of the engine.
+"""Observers, their events, and the gate that every operation reads.
 
-There is one gate, a ContextVar, which every operation reads to know whether it is recorded. It
-holds True where every level records and nothing observes, else a Mode: what is switched off, and
-the observers. So observation is free when it is off, and when it is on, only the contexts that
-entered an observer pay for it: this thread and asyncio task, tasks that it begins, and threads that
-run in a copy of its context.
+Observers are notified of operations, nodes, saved arrays, passes, conversions, writes and labels.
+This module imports nothing of the engine.
 
-An operation is one event, at the call, whatever the levels that it is carried out at. What rules
-and composite operations call on the way are events inside of it. `multigrad.extend` has the names
-that observers are written with, and docs/extending.md examples.
+The gate is a ContextVar. It holds True if every level records and there is no observer. Otherwise
+it holds a Mode: what is switched off, and the observers. So observation is free when it is off.
+When it is on, only the contexts that entered an observer pay for it: this thread and asyncio task,
+the tasks that it begins, and threads that run in a copy of its context.
+
+A call of an operation is one event, however many levels take part in it. Calls that rules and
+composite operations make on the way are events inside of it. `multigrad.extend` has the names for
+writing observers, and docs/extending.md has examples.
 """
 
 from __future__ import annotations
@@ -33,31 +34,34 @@ OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = (
     "tangent",
     "conversion",
 )
-"""Calls: of an operation, of one in place, of a Function, of a node in a pass, of a pass, of the
-rule of a tangent, of what leaves the graph.
+"""The events that are calls.
+
+They are calls of an operation, of an in-place operation, of a Function, of a node in a pass, of a
+backward pass, of the rule of a tangent, and of a conversion, by which a value leaves the graph.
 """
 NODE, SAVED, LABEL = "node", "saved", "label"
-"""What else happens: a node is made, a node keeps arrays, a labelled block begins and ends."""
+"""The other events: a node is made, a node saves arrays, a labelled block begins or ends."""
 EVENTS = frozenset(
     {OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION, NODE, SAVED, LABEL}
 )
-"""All events that an observer may ask for."""
+"""All events that an observer may name."""
 
 
 class Call:
-    """What runs. Its `kind` is OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION.
+    """A call that observers are notified of.
 
-    op      of an OPERATION or a WRITE the declaration of the operation (`registry.Op`), else None
-    name    of the event: `sin`, `add_`, `setitem`, the name of a Function's class, `SinBackward`,
-            `backward`, `item`
-    order   of an OPERATION or a WRITE the names of its positional parameters, as many as `args` or
-            more; of `array @ tensor` ("x2", "x1")
-    args    the positional arguments, as the caller gave them, and `kwargs` the others; of a STEP
+    kind    OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION
+    op      for an OPERATION or a WRITE, the declaration of the operation (`registry.Op`), else None
+    name    the name of the event: `sin`, `add_`, `setitem`, the name of a Function's class,
+            `SinBackward`, `backward`, `item`
+    order   for an OPERATION or a WRITE, the names of its positional parameters, at least as many as
+            `args`; for `array @ tensor`, ("x2", "x1")
+    args    the positional arguments, as the caller gave them, and `kwargs` the others; for a STEP,
             the gradients that arrive, before it begins
-    node    of a STEP the node
-    of      what the operation wrote to, where that is another object than the result
-    result  at the end: what it returned, or the error that it raised; NotImplemented until then,
-            and where the work was left to another operand
+    node    for a STEP, the node
+    of      what the operation wrote to, if that is another object than the result
+    result  at the end, what the call returned, or the error that it raised; NotImplemented until
+            then, and if the call left the work to another operand
     """
 
     __slots__ = (
@@ -97,25 +101,25 @@ class Call:
 
 
 class Observer:
-    """Base of observers, which are told of the events that they ask for, in the contexts that they
-    were entered in.
+    """Base class of observers, which are notified of events in the contexts that entered them.
 
-    events  the events that it asks for, a set of names in EVENTS
-    whole   True: of what happens inside of an operation or a conversion it is told of nodes only. A
-            composite operation is what it consists of
-    ended   True: it is told of nothing any more, wherever it is still in force
-    timed   for times alone: a function that is called in the place of `begin` and `end` where no
-            other observer is told of operations, or of steps by plain nodes. It is given the
-            declaration, or the node, start and end in nanoseconds, and what the operation returned:
-            NotImplemented if it left that to another operand, None if it raised
-    exchange  where it is not None, a function that is given each value which the program hands to
-              an operation, a conversion, a write or a
-            transformation, and returns what is to stand for it: the engine's own, by which a loop
-            sees what its body captures. The innermost observer's counts. Such an observer is
-            `whole`, and is told of operations by this alone
+    events  the events to be notified of, a set of names in EVENTS
+    whole   True: inside of an operation or a conversion, the observer is notified of nodes only. A
+            composite operation is not one event but the operations that it calls
+    ended   True: the observer is not notified any more, even where it is still entered
+    timed   for measuring times only: a function that is called instead of `begin` and `end` if no
+            other observer is notified of operations, or of steps by plain nodes. Its arguments are
+            the declaration or the node, the start and the end in nanoseconds, and what the
+            operation returned: NotImplemented if it left the work to another operand, None if it
+            raised
+    exchange  None, or a function for internal use, by which a loop sees what its body captures. It
+              is called with each value that the program passes to an operation, a conversion, a
+              write or a transformation, and returns the value to use instead. The innermost
+              observer's `exchange` is used. Such an observer is `whole`, and gets no other notice
+              of operations
 
-    Operations that its own methods call are events, too. To look at values, use the array library
-    on `multigrad.extend.innermost(x)`.
+    Operations that an observer's methods call are events, too. To look at values, use the array
+    library on `multigrad.extend.innermost(x)`.
     """
 
     __slots__ = ()
@@ -126,35 +130,36 @@ class Observer:
     ended: bool = False
 
     def begin(self, call: Call) -> Any:
-        """Before a call; what it returns is given to `end`."""
+        """Handle the beginning of a call; the return value is passed to `end`."""
 
     def end(self, token: Any, call: Call) -> None:
-        """After a call that it was told the beginning of, also where it raised."""
+        """Handle the end of a call whose beginning was reported, also if the call raised."""
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """`node` was made by an operation on `operands`, the values of its parameters, that
-        returned `result`. A new leaf has no operands.
+        """Handle a new node: an operation on `operands` made `node` and returned `result`.
+
+        `operands` are the values of the operation's parameters. A new leaf has no operands.
         """
 
     def recorded_alone(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """The same where no other observer is told of this node, which has no notes yet.
+        """Handle a new node that has no notes yet, and of which no other observer is notified.
 
-        What has this way sees to its own end.
+        A class that overrides it checks `ended` itself.
         """
         self.recorded(node, operands, result)
 
     def lift(self, rule: Callable[..., Any], *args: Any) -> Any:
-        """Run the rule of a tangent, of which the operations are to be told (TANGENT)."""
+        """Run the rule of a tangent whose operations are to be reported (TANGENT)."""
         return rule(*args)
 
     def opened(self, label: Label) -> None:
-        """At the beginning of a labelled block."""
+        """Handle the beginning of a labelled block."""
 
     def closed(self, label: Label) -> None:
-        """At its end."""
+        """Handle the end of a labelled block."""
 
     def __enter__(self) -> Self:
-        """Put it in force in this context."""
+        """Enter the observer in this context."""
         enter(self)
         return self
 
@@ -166,20 +171,22 @@ class Observer:
 
 
 class Watch:
-    """The observers of a context, innermost last, and which of them are told of what.
+    """The observers of a context, innermost last, and which of them are notified of which events.
 
-    It never changes.
+    It is immutable.
 
-    operations  those that are told of operations, innermost last
-    nodes       those that are told of nodes or of what these save, innermost first
-    alone       where there is one of them, and it has a way of its own for that, this way
-    tangents    those that are told of the rules of tangents
-    within      whether this is inside of an operation
-    parts       whether it is another one inside of an operation
-    exchange    what stands for the values that the program hands over, None for these themselves
+    operations  the observers of operations, innermost last
+    nodes       the observers of nodes or of saved arrays, innermost first
+    alone       `recorded_alone` of the one observer in `nodes`, if there is only one and it
+                overrides that method
+    tangents    the observers of the rules of tangents
+    within      whether this is the state inside of an operation
+    parts       whether the state inside of an operation is another one
+    exchange    the function that replaces the values that the program passes, or None
     looks_on    whether there is an observer besides those that exchange values
 
-    Neither it nor a Mode refers to itself: reference counting frees observers, and what they keep.
+    Neither a Watch nor a Mode refers to itself, so reference counting frees observers and what they
+    keep.
     """
 
     __slots__ = (
@@ -222,7 +229,7 @@ class Watch:
         self._inside: Watch | None = None
 
     def of(self, kind: str) -> tuple[Observer, ...]:
-        """Those that are told of events of this kind."""
+        """The observers of events of this kind."""
         told = self._of.get(kind)
         if told is None:
             all_ = kind in _KEPT or not self.within
@@ -233,7 +240,7 @@ class Watch:
 
     @property
     def inside(self) -> Watch:
-        """The same inside of an operation."""
+        """The Watch for the inside of an operation."""
         if not self.parts:
             return self
         if self._inside is None:
@@ -241,14 +248,14 @@ class Watch:
         return self._inside
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Tell of a node that was made, those further in first."""
+        """Report a new node to its observers, innermost first."""
         _record(self.nodes, node, operands, result)
 
 
 def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
-    """Each of these once, where one was entered several times.
+    """Each observer once, even if it was entered several times.
 
-    They may define equality as they like.
+    Identity decides, because observers may define equality.
     """
     return tuple({id(o): o for o in observers}.values())
 
@@ -258,18 +265,18 @@ NOTHING = Watch(())
 
 
 class Mode:
-    """What is in force where not every level records, or where there are observers.
+    """The state of the gate where a level does not record, or where there are observers.
 
-    It never changes; one that is like the default is True.
+    It is immutable. A state equal to the default is represented by True.
 
     base        the grad mode of the base level: True, False, None (see level.BaseSwitch)
     off         the grad modes (level.Switch) of transformations that are off
     watch       the observers
-    operations  those of them that are told of operations
-    timed       what takes the times of operations, where nothing else is wanted
-    tells       whether the base level records, and nodes are told of
-    recorded    tells of a node that was made, given the node, the operands, and the result
-    quiet       the same with the base level off, once it was asked for
+    operations  the observers of operations
+    timed       the function that takes the times of operations, if only times are wanted
+    tells       whether the base level records and there are observers of nodes
+    recorded    reports a new node, given the node, the operands and the result
+    quiet       the same Mode with the base level off; set when it is first needed
     """
 
     __slots__ = (
@@ -296,8 +303,9 @@ class Mode:
         self._inside: Any = None
 
     def at(self, run: Any, level: int) -> bool | Mode | None:
-        """Whether this level of `run` records, of which None stands for the base level: True,
-        False, None; itself if nodes are to be told of.
+        """Whether a level of `run` (None: the base level) records: True, False or None.
+
+        Returns this Mode instead of True if there are observers of nodes.
         """
         on = self.base if run is None else run.records_in(self, level)
         return self if on and self.watch.nodes else on
@@ -315,33 +323,32 @@ class Mode:
 NONE: frozenset[Any] = frozenset()
 OFF = Mode(False, NONE, NOTHING)
 _NOTING = Mode(None, NONE, NOTHING)
-"""The state of the gate under no_grad, and inside the forward of a Function, where nothing else is
-in force.
+"""The state of the gate under no_grad and inside the forward of a Function, if nothing else is set.
 """
 
 
 def made(base: bool | None, off: frozenset[Any], watch: Watch) -> Any:
-    """The Mode of these, which is True if that is the default."""
+    """The Mode with these values, or True if they are the default."""
     if off or watch.observers:
         return Mode(base, off, watch)
     return base or (OFF if base is False else _NOTING)
 
 
 gate: ContextVar[Any] = ContextVar("multigrad.mode", default=True)
-"""The one gate: what every operation asks.
+"""The one gate, which every operation reads.
 
-True where every level records and nothing observes, else a Mode.
+True if every level records and there is no observer, else a Mode.
 """
 
 
 def watching(mode: Any = None) -> tuple[Observer, ...]:
-    """The observers in that state of the gate, else in that of now, innermost last."""
+    """The observers in the state `mode` of the gate, by default the present one, innermost last."""
     mode = gate.get() if mode is None else mode
     return () if mode is True else mode.watch.observers
 
 
 def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
-    """The state of the gate with these observers in the place of those in `mode`."""
+    """The state of the gate that has these observers instead of those in `mode`."""
     base, off, within = (
         (True, NONE, False) if mode is True else (mode.base, mode.off, mode.watch.within)
     )
@@ -349,18 +356,16 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
 
 
 def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
-    """Have these be the observers of this context from now on, and `at` the place in the program,
-    if that is given.
-    """
+    """Set the observers of this context and, if `at` is given, the place in the program."""
     gate.set(watched(gate.get(), observers))
     if at is not None:
         place.set(at)
 
 
 def enter(observer: Observer) -> None:
-    """Have `observer` told in this context from now on, until `leave`.
+    """Notify `observer` in this context from now on, until `leave`.
 
-    Raises TypeError or ValueError where its `events` are wrong.
+    Raises TypeError or ValueError if its `events` are invalid.
     """
     name, events = type(observer).__name__, observer.events
     if not isinstance(events, Set) or not events:
@@ -382,9 +387,9 @@ def enter(observer: Observer) -> None:
 
 
 def leave(observer: Observer) -> None:
-    """Undo one `enter`, wherever it stands among the observers.
+    """Undo one `enter`, wherever the observer is among the others.
 
-    Where it is in force no more, the context that it was entered in has ended.
+    If the observer is not entered here, its context has ended, and there is nothing to do.
     """
     mode = gate.get()
     observers = list(watching(mode))
@@ -396,7 +401,7 @@ def leave(observer: Observer) -> None:
 
 
 def observers(kind: str) -> tuple[Observer, ...]:
-    """Those who are told of events of this kind here."""
+    """The observers of events of this kind in this context."""
     mode = gate.get()
     return () if mode is True or not mode.watch.observers else mode.watch.of(kind)
 
@@ -405,9 +410,10 @@ def observers(kind: str) -> tuple[Observer, ...]:
 
 
 class Label:
-    """A block of code that the user gave a name.
+    """A block of code that the user labelled.
 
-    `outer`: the label around it; `task`: the asyncio task it runs in.
+    outer  the label around it
+    task   a number for the asyncio task that it runs in
     """
 
     __slots__ = ("args", "end", "end_thread", "name", "outer", "start", "task", "thread")
@@ -421,8 +427,9 @@ class Label:
 
 
 class Place:
-    """The label that is open, and, by an object of its own, the run of a rule that operations are
-    part of.
+    """The place of a context in the program: the open label, and the rule that runs.
+
+    `rule` is an object made for this run of the rule, whose operations are part of it.
     """
 
     __slots__ = ("label", "rule")
@@ -434,13 +441,13 @@ class Place:
 
 place: ContextVar[Place] = ContextVar("multigrad.place", default=Place(None))  # noqa: B039  it never changes
 here = place.get
-"""Where in the program this context is."""
+"""Returns the place of this context in the program."""
 
 
 def open_label(name: str, args: str | None) -> tuple[Label, tuple[Observer, ...]] | None:
     """Begin a labelled block.
 
-    Returns what `close_label` needs; None where no observer is told of labels.
+    Returns the argument of `close_label`, or None if there is no observer of labels.
     """
     told = tuple(o for o in observers(LABEL) if not o.ended)
     if not told:
@@ -454,7 +461,10 @@ def open_label(name: str, args: str | None) -> tuple[Label, tuple[Observer, ...]
 
 
 def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True) -> None:
-    """End it: in the context that it was begun in (`restore`), or later, from anywhere."""
+    """End a labelled block.
+
+    `restore` is True in the context that began the block. Other contexts, later, pass False.
+    """
     label, told = opened
     label.end = perf_counter_ns()
     label.end_thread = threading.get_ident()
@@ -466,8 +476,10 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
 
 
 def _reopen() -> None:
-    """Stand in the innermost label that has not ended: one that was begun in it, and not left yet,
-    remains. (Generators end theirs at any time.)
+    """Return to the innermost label that has not ended.
+
+    A block that was begun inside of the ended one, and has not ended, remains. (A generator may end
+    its blocks at any time.)
     """
     now = here()
     label = now.label
@@ -478,7 +490,7 @@ def _reopen() -> None:
 
 
 def leave_label(opened: tuple[Label, tuple[Observer, ...]]) -> None:
-    """Have what comes next stand outside of a label that ends later."""
+    """Move this context outside of a label that ends later."""
     place.set(Place(opened[0].outer, here().rule))
 
 
@@ -498,9 +510,9 @@ def _task() -> int:
 def around(
     told: Sequence[Observer], call: Call, function: Callable[[], Any], undone: Any = NotImplemented
 ) -> Any:
-    """Run `function`, which is that call.
+    """Run `function`, which carries out `call`, and notify the observers `told` of both ends.
 
-    `undone`: what it returns where it left the work to another.
+    undone  the value that `function` returns if it left the work to another operand
     """
     tokens: list[tuple[Observer, Any]] = []
     try:
@@ -508,7 +520,7 @@ def around(
             if not observer.ended:
                 tokens.append((observer, observer.begin(call)))
         if call.node is not None:
-            call.args = ()  # a leaf may keep an array that nothing else holds
+            call.args = ()  # a leaf may take over an array that has no other reference
         result = function()
         if result is not undone:
             call.result = result
@@ -521,12 +533,12 @@ def around(
             if tokens:
                 _end(tokens, call)
         finally:
-            # the traceback of an error leads here: a cycle, which would keep all that it knows
+            # the traceback of an error refers to `call`: that cycle would keep the result alive
             call.result = None
 
 
 def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:
-    """Tell all of the end, innermost first, also where one of them raises."""
+    """Notify all observers of the end, innermost first, also if one of them raises."""
     observer, token = tokens.pop()
     try:
         observer.end(token, call)
@@ -543,8 +555,9 @@ def operation(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run the function of an operation where observers are told of it: `mode` is the state of the
-    gate, and again when it returns.
+    """Run the function of an operation and notify the observers.
+
+    `mode` is the state of the gate, also when the call returns.
     """
     exchange = mode.watch.exchange
     if exchange is not None:
@@ -585,9 +598,9 @@ def operation(
 def around_parts(
     mode: Mode, inside: Any, told: Sequence[Observer], call: Call, function: Callable[[], Any]
 ) -> Any:
-    """`around`, with the gate in the state `inside` in the place of `mode` meanwhile.
+    """Do as `around`, with the gate in the state `inside` instead of `mode` during the call.
 
-    Where they are the same, what is entered in it stays.
+    If the two are the same object, observers that the call enters stay entered.
     """
     return (
         around(told, call, function)
@@ -597,7 +610,7 @@ def around_parts(
 
 
 def _where(state: Any, mode: Mode, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what the function does, called with the gate in that state instead of `mode`."""
+    """Call `function` with the gate in that state instead of `mode`, and return its result."""
     try:
         gate.set(state)
         return function(*args, **kwargs)
@@ -606,15 +619,16 @@ def _where(state: Any, mode: Mode, function: Callable[..., Any], *args: Any, **k
 
 
 def stand_in(x: Any) -> Any:
-    """What stands here for a value, or for each of a tuple or list of them, that the program hands
-    over: see `Observer.exchange`.
+    """Replace a value, or each one in a tuple or list, that the program passes to the engine.
+
+    Without an observer that exchanges values it is returned unchanged; see `Observer.exchange`.
     """
     mode = gate.get()
     return x if mode is True or mode.watch.exchange is None else mode.watch.exchange(x)
 
 
 def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what the function does, called where every value stands for itself."""
+    """Call `function` without the observers that exchange values, and return its result."""
     mode = gate.get()
     if mode is True or mode.watch.exchange is None:
         return function(*args, **kwargs)
@@ -628,8 +642,9 @@ def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def without_ended(mode: Mode) -> Any:
-    """That state of the gate without observers that have ended: in another context, say, as
-    generators do.
+    """That state of the gate without the observers that have ended.
+
+    An observer may have ended in another context, as generators do.
     """
     return watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
 
@@ -644,7 +659,7 @@ def call(
     of: Any = None,
     undone: Any = NotImplemented,
 ) -> Any:
-    """Return `function()`, which is a call of this kind; whoever asks for such is told."""
+    """Return `function()` and notify the observers of calls of this kind."""
     told = observers(kind)
     return (
         around(told, Call(kind, op, name, order, args, of=of), function, undone)
@@ -654,7 +669,7 @@ def call(
 
 
 def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
-    """Tell of a node that was made by no operation, or of a leaf."""
+    """Report a leaf, or a node that was not made by an operation."""
     mode = gate.get()
     if mode is not True:
         _record(mode.watch.of(NODE), made, operands, result)
@@ -669,7 +684,7 @@ def _record(told: Sequence[Observer], node: Any, operands: tuple[Any, ...], resu
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:
-    """Run the rule of a tangent. What it calls is its part, and no part of the operation."""
+    """Run the rule of a tangent; its operations belong to the rule, not to the operation."""
     told = observers(TANGENT)
     if not told:
         return rule(*args)
@@ -678,7 +693,7 @@ def tangent(rule: Callable[..., Any], *args: Any) -> Any:
 
 
 def within(function: Callable[..., Any], *args: Any) -> Any:
-    """Run a rule so that what it calls is known as its part."""
+    """Run a rule, and mark the operations that it calls as part of it."""
     before = here()
     try:
         place.set(Place(before.label, object()))

@@ -474,7 +474,7 @@ def members() -> Iterator[str]:
     yield from (
         "",
         "class Members(Layer):",
-        '    """What Tensor and the other layers are given from the table."""',
+        '    """The members that the table gives to Tensor and the other layers."""',
         "    __slots__ = ()",
     )
     yield from indented(operators())

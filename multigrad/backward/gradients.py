@@ -1,4 +1,4 @@
-"""`backward` and `grad`: the functions users call. Their meaning is that of torch.autograd's."""
+"""`backward` and `grad`, the functions that users call; they mean the same as in torch.autograd."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ def _roots(
 
 
 def _stand_in(e: GradientEdge, g: Any) -> Tensor:
-    """A Tensor in the place of the one that this edge is of, as far as anybody remembers what that
-    was like; else like its gradient `g`.
+    """A Tensor with the node of this edge, in place of the edge's own Tensor.
+
+    Its shape and dtype are those that the node knows, else those of its gradient `g`.
     """
     node = arrival(e)
     noted = getattr(node, "extra", None)
@@ -104,8 +105,8 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
         )
     elif g is None:
         raise GradientError(
-            f"the gradient of a GradientEdge of {node.name()} must be given, because nobody "
-            "noted the shape of that output; get_gradient_edge(tensor) does"
+            f"the gradient of a GradientEdge of {node.name()} must be given, because the node "
+            "does not know the shape of that output; get_gradient_edge(tensor) notes it"
         )
     else:
         t = wrap_at(g, g._array) if isinstance(g, Tensor) else tensor.wrap(g)
@@ -117,7 +118,7 @@ NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 
 def not_scalar(shape: Sequence[int], name: str = "") -> GradientError:
-    """What to raise where an output is no scalar; `name`: of the transformation that wants one."""
+    """The error for an output that is not a scalar; `name`: the transformation that needs one."""
     way = (
         "pass backward() or grad() the gradient of this output"
         if not name
@@ -132,7 +133,7 @@ def not_scalar(shape: Sequence[int], name: str = "") -> GradientError:
 def seed(t: Tensor, shared: bool = False) -> Any:
     """The implicit gradient 1 of a real scalar.
 
-    `shared`: a constant that others may hold will do where no hook and no Function gets it.
+    shared  whether it may be a constant with other users, as no hook and no Function gets it
     """
     shape = tuple(t._array.shape)
     if shape and t.size != 1:
@@ -151,7 +152,7 @@ def seed(t: Tensor, shared: bool = False) -> Any:
 
 
 def check_gradient(t: Tensor, g: Any, i: int) -> Any:
-    """The given gradient of output `i`, of its shape and dtype; real dtypes are converted."""
+    """The given gradient of output `i`, with its shape; real dtypes are converted."""
     if not isinstance(g, Layer):
         try:
             elem = element_of(g)
@@ -189,9 +190,7 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
 
 
 def _renamed(old: str, value: Any, new: str, given: Any) -> Any:
-    """The value of a deprecated argument of `backward`, which may not be given together with the
-    one that replaces it.
-    """
+    """The value of a deprecated argument of `backward`; raises if the new name is given, too."""
     warnings.warn(f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning, stacklevel=3)
     if given is not None:
         raise RuntimeError(
@@ -214,19 +213,20 @@ def backward(
     *,
     retain_variables: bool | None = None,
 ) -> None:
-    """Compute the sum of the gradients of `tensors` with respect to the leaves and add it to their
-    `.grad`.
+    """Add the gradients of `tensors` with respect to the leaves to their `.grad`.
+
+    The gradients of all `tensors` are summed.
 
     tensors       one Tensor or a sequence; an element that is not a real scalar needs its gradient
                   in `grad_tensors`
     grad_tensors  a sequence of the same length: arrays or Tensors of the shapes of `tensors`, or
                   None
-    retain_graph  keep what was saved, for another pass; default: the value of `create_graph`
+    retain_graph  keep saved values for another pass; default: the value of `create_graph`
     create_graph  record the pass itself, so that it can be differentiated again
-    inputs        accumulate only into these Tensors (which need not be leaves): one, a sequence, or
+    inputs        accumulate only into these Tensors, which need not be leaves: one, a sequence, or
                   a dictionary
 
-    As torch.autograd.backward. Raises RuntimeError where that does.
+    Same as torch.autograd.backward, and raises RuntimeError in the same cases.
     """
     try:
         if grad_variables is not None:
@@ -287,8 +287,7 @@ def backward(
 def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass that accumulates.
 
-    Inside the forward of a Function, note that it has computed the gradients that the leaves have
-    now.
+    Inside the forward of a Function, mark the gradients that the leaves have now as computed.
     """
     if p.like._elem.run is None and level.running() is not None:
         level.leaves_effect("backward()")
@@ -301,9 +300,7 @@ def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:
-    """Inside a transformation, gradients must not land in the leaves of an outer level as a side
-    effect.
-    """
+    """Refuse a pass inside a transformation that would change leaves of an outer level."""
     if level.running() is None or top._elem.run is None:
         return
     x = top._array
@@ -324,16 +321,16 @@ def _node_of(t: Tensor | GradientEdge) -> Node | None:
 def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     if inputs is None:
         return None
-    found = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
-    if not found:
+    targets = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
+    if not targets:
         raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
-    for t in found:
+    for t in targets:
         if not isinstance(t, (Tensor, GradientEdge)):
             raise TypeError(
                 f"inputs of {name}() must be Tensors, not {type(t).__name__}. For raw arrays, "
                 "use multigrad.func.grad."
             )
-    return found
+    return targets
 
 
 @overload
@@ -422,21 +419,22 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """Return the sum of the gradients of `outputs` with respect to each of `inputs`, without
-    touching `.grad`.
+    """Return the gradients of `outputs` with respect to each of `inputs`; `.grad` is not changed.
+
+    The gradients of all `outputs` are summed.
 
     outputs, grad_outputs  as `tensors` and `grad_tensors` of `backward`
     inputs                 one Tensor, a sequence, or a dictionary (then a dictionary is returned);
                            leaves or not
-    allow_unused           return None for an input that the outputs do not depend on, instead of
-                           raising
-    is_grads_batched       the first axis of each array of `grad_outputs` counts examples, for all
-                           of which the gradients are computed at once; so does that of the results.
-                           What an element of None stands for is the same for all. Tensors that
-                           retain their gradient get none
+    allow_unused           return None instead of raising, for an input that the outputs do not
+                           depend on
+    is_grads_batched       the first axis of each array in `grad_outputs` counts examples; the
+                           gradients of all examples are computed at once. The results have that
+                           axis, too. An element None means the same implicit gradient for all
+                           examples. Tensors that retain their gradient get none
     materialize_grads      return zeros for such an input, without an axis of examples
 
-    Returns a tuple of Tensors, of the shapes, dtypes and backends of the inputs. As
+    Returns a tuple of Tensors, with the shapes, dtypes and backends of the inputs. Same as
     torch.autograd.grad.
     """
     if materialize_grads and allow_unused is False:
@@ -501,10 +499,11 @@ def grad(
     else:
         p = differentiate(given)
     assert p.targets is not None
-    found = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
+    results = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
     p.targets = None  # the list holds the only reference to what it has
     return tuple(
-        _result(t, p, i, found, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted)
+        _result(t, p, i, results, bool(allow_unused), materialize_grads)
+        for i, t in enumerate(wanted)
     )
 
 
@@ -516,7 +515,7 @@ def _differentiate(
     create: bool,
     others: bool,
 ) -> Pass:
-    """Run the pass of `grad`, whose targets have the gradients then."""
+    """Run the pass of `grad`; its targets then have the gradients."""
     roots, top = _roots(outputs, given, create)
     for t in wanted:
         if isinstance(t, GradientEdge):
@@ -545,7 +544,7 @@ def _differentiate(
 
 
 def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
-    """Raise where `given` are no batches of gradients of the outputs."""
+    """Raise if `given` are not batches of gradients of the outputs."""
     sizes = []
     for i, (t, g) in enumerate(zip(outputs, given, strict=False)):
         if g is None:
@@ -575,10 +574,7 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
 
 @wanted
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run a pass on the examples of gradients.
-
-    The targets of the pass have batches then. (layers/batched.py)
-    """
+    """Run a pass on batches of gradients; its targets get batches. (layers/batched.py)"""
     raise NotImplementedError
 
 
@@ -586,15 +582,13 @@ def _result(
     t: Tensor | GradientEdge,
     p: Pass,
     i: int,
-    found: list[Any],
+    gradients: list[Any],
     allow_unused: bool,
     materialize: bool,
 ) -> Tensor | None:
-    """The gradient of input number i, the last of those in `found`, as a Tensor on memory of its
-    own.
-    """
-    if found[-1] is None:
-        found.pop()
+    """The gradient of input `i`, the last of `gradients`, as a Tensor on its own memory."""
+    if gradients[-1] is None:
+        gradients.pop()
         if materialize and isinstance(t, Tensor):
             library = t._elem.library
             with level.outside():
@@ -608,7 +602,7 @@ def _result(
         return None
     if isinstance(t, GradientEdge):
         t = p.like
-    g = owned(found, t)
+    g = owned(gradients, t)
     if isinstance(g, Layer) and g._level >= t._level:
         return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     if not isinstance(g, Layer):
@@ -618,21 +612,19 @@ def _result(
 
 
 # ----- Derivatives as users get them -----
-#
-# Each is an array of its own: it shares memory with no other array, and can be written where the
-# library's arrays can. The result of a pass need not be one. It may be the gradient of two
-# arguments at once, a broadcast, or the cotangent that the user gave. So it is copied before the
-# user gets it. No copy is made where the reference count proves that the array has no other holder,
-# as in the kernel `take_ownership`, which makes a leaf's `.grad`.
+# Each result has its own memory: it shares memory with no other array, and can be written if the
+# library's arrays can. The result of a pass may be the gradient of two arguments at once, a
+# broadcast, or the cotangent that the user gave. So it is copied before the user gets it, unless
+# the reference count proves that there is no other reference. The kernel `take_ownership`, which
+# makes a leaf's `.grad`, works in the same way.
 
 
 def owned(values: list[Any], like: Any) -> Any:
-    """Take the last of `values`, a derivative with respect to `like` or of it, and return it as an
-    array of its own.
+    """Remove the last of `values`, a derivative, and return it as an array on its own memory.
 
-    The list should hold the only reference to a value that need not be copied. A scalar of the
-    library stays one if `like` is one. Arrays that cannot be written are placed as `like` is (on
-    its devices, in its chunks).
+    It is a derivative of `like` or with respect to it. To avoid a copy, the list must hold the only
+    reference to the value. A scalar of the library stays a scalar if `like` is one. Immutable
+    arrays are placed as `like` is (on its devices, in its chunks).
     """
     x = values[-1]
     if isinstance(x, Layer):
@@ -651,9 +643,9 @@ def owned(values: list[Any], like: Any) -> Any:
 
 
 def _owned_tensor(values: list[Any]) -> Any:
-    """The same of a Tensor.
+    """Do the same for a Tensor.
 
-    One with a history owns its memory unless it is a view; whatever writes there counts versions.
+    A Tensor with a history owns its memory unless it is a view; later writes to it count versions.
     """
     if values[-1]._history is not None and _is_sole(values):
         return values.pop()
@@ -665,13 +657,14 @@ def _owned_tensor(values: list[Any]) -> Any:
     inner = [t._array]
     if sole:
         t._array = None
-    found = wrap_at(t, owned(inner, t))
-    return found if t._node is None else mark(found)
+    out = wrap_at(t, owned(inner, t))
+    return out if t._node is None else mark(out)
 
 
 def _owned_layer(values: list[Any]) -> Any:
-    """The same of a layer that is never written: another layer, since a write exchanges the value,
-    of parts that can be handed out in turn.
+    """Do the same for a layer that is never written.
+
+    The result is another layer, since a write exchanges the value, and its parts are owned in turn.
     """
     sole = _references(values) <= SOLE
     x = values.pop()
@@ -691,20 +684,20 @@ def _references(values: list[Any]) -> int:
 
 
 SOLE = -1 if SOLE_OWNER < 0 else _references([object()])
-"""What `_references` says where only the list holds the value.
+"""The result of `_references` if only the list holds the value.
 
-No count is as low where a count proves nothing.
+It is below every count if counts prove nothing.
 """
 
 
 def _is_sole(values: list[Any]) -> bool:
-    """Whether only the list holds this Tensor, and it shares its memory with no other one."""
+    """Whether only the list holds this Tensor, and its memory is not shared."""
     if _references(values) > SOLE:
         return False
     t = values[-1]
     if t._view is None:
         return type(t._node) is not AccumulateGrad
-    base = [t._view[0]]  # of which a reshaped or transposed array shows all
+    base = [t._view[0]]  # a reshaped or transposed view shows all of it
     return (
         base[0].size == t.size
         and sys.getrefcount(base[0]) <= SOLE + 1

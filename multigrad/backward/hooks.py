@@ -1,8 +1,8 @@
-"""Calling hooks, in the order of PyTorch.
+"""Calls of hooks, in the order of PyTorch.
 
-The hooks of a Tensor in order of registration, then what retain_grad stores; then the prehooks of
-its node, the node, and its posthooks. For a leaf, the node's work is the accumulation, and the
-hooks after it come before the posthooks.
+First the hooks of a Tensor run in the order of registration, and retain_grad stores the result.
+Then the prehooks of its node, the node, and its posthooks run. The node of a leaf accumulates; the
+hooks after the accumulation come before the posthooks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _retaining = threading.Lock()
 
 
 def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
-    """Pass the gradient of a Tensor through its hooks and store it if the Tensor retains it.
+    """Pass the gradient of a Tensor through its hooks, and store it if the Tensor retains it.
 
-    None: it is an output that was not used.
+    The gradient is None for an unused output.
     """
     if not e.hooks and e.retain is None:
         return g
@@ -36,7 +36,7 @@ def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
             hook.group.arrived(hook.number, t, p)
         elif (result := hook(t)) is not None:
             t = _checked(hook, result, t)
-    # another layer, above that of the Tensor, would not outlive its transformation
+    # a layer of a higher level would not outlive its transformation
     if e.retain is not None and isinstance(t, Tensor):
         with _retaining:
             before = e.retain.grad
@@ -45,22 +45,24 @@ def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
 
 
 def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
-    """Pass the gradients of all outputs of a node through its prehooks: `g` is one, or a tuple of
-    them.
+    """Pass the gradients of all outputs of a node through its prehooks.
+
+    `g` is one gradient or a tuple.
     """
     grads = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
     for hook in tuple(e.prehooks.values()):
         grads = _replaced(hook, hook(grads), grads)
-    found = tuple(_hidden(t, p) for t in grads)
-    return found if isinstance(g, tuple) else found[0]
+    hidden = tuple(_hidden(t, p) for t in grads)
+    return hidden if isinstance(g, tuple) else hidden[0]
 
 
-def run_posthooks(node: Node, e: NodeHooks, found: Any, g: Any, p: Pass) -> Any:
-    """Pass what the rule of a node returned through its posthooks, which see None for a constant
-    operand.
+def run_posthooks(node: Node, e: NodeHooks, gradients: Any, g: Any, p: Pass) -> Any:
+    """Pass the gradients that a rule returned through the posthooks of its node.
+
+    The hooks get None for a constant operand.
     """
     single = node.next != () and node.rule.single
-    given = iter((found,) if single else found)
+    given = iter((gradients,) if single else gradients)
     wanted = [parent is not None for parent, _ in node.next_functions]
     inputs = tuple(_shown(next(given), p) if flag else None for flag in wanted)
     outputs = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
@@ -71,9 +73,7 @@ def run_posthooks(node: Node, e: NodeHooks, found: Any, g: Any, p: Pass) -> Any:
 
 
 def run_post_accumulate(e: NodeHooks, leaf: Tensor) -> None:
-    """Call the hooks that follow the accumulation into a leaf; they get the leaf and return
-    nothing.
-    """
+    """Call the hooks that follow the accumulation into a leaf, with the leaf; they return None."""
     for hook in tuple(e.post_accumulate.values()):
         if hook(leaf) is not None:
             raise GradientError("Tensor post accumulate grad hooks should return None.")
@@ -89,8 +89,9 @@ def _shown(g: Any, p: Pass) -> Any:
 
 
 def _hidden(t: Any, p: Pass) -> Any:
-    """A gradient as the pass works on it, which a hook may have written into an array that it
-    made.
+    """A gradient in the form that the pass uses.
+
+    A hook may have written it into an array that it made.
     """
     t = peeled(t, p.like._level)
     return (
@@ -101,7 +102,7 @@ def _hidden(t: Any, p: Pass) -> Any:
 
 
 def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:
-    """What retain_grad stores: not the array that is still on its way through the pass."""
+    """The gradient that retain_grad stores, which must not share memory with that in the pass."""
     if isinstance(t._array, Layer):
         return t
     holder = cell.holder() if cell.holder is not None else None
@@ -157,8 +158,8 @@ def _name(hook: Any) -> str:
 class Group:
     """A hook on several Tensors, called once in each pass.
 
-    every  True: after the last gradient of those that the pass reaches, with a list (None for the
-           others); False: with the first
+    every  True: called after the last of their gradients that the pass reaches, with a list (None
+           for the others); False: called with the first gradient
     """
 
     def __init__(self, nodes: list[Node], function: Callable[[Any], None], every: bool) -> None:
@@ -172,8 +173,8 @@ class Group:
             watch(node.next if type(node) is OutputNode else node)
 
     def arrived(self, number: int, t: Any, p: Pass) -> None:
-        """Note the gradient of Tensor `number`."""
-        # registered while this pass was running: it counts from the next one
+        """Note that the gradient of Tensor `number` has arrived."""
+        # registered while this pass was running: it is called from the next pass on
         if not hasattr(p, "reached"):
             return
         state = p.groups.get(self)
@@ -198,5 +199,5 @@ class Member:
         self.number = number
 
     def __call__(self, t: Any) -> None:
-        """Hooks are functions; the pass calls `group.arrived` with itself instead."""
+        """Do nothing: registration requires a callable, but the pass calls `group.arrived`."""
         raise TypeError("a hook on several Tensors runs in a pass only")

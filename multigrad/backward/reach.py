@@ -1,6 +1,4 @@
-"""Which nodes a pass runs: those that it reaches, and, where it is to end at some of them, those
-that lead there.
-"""
+"""Which nodes a pass runs: all nodes that it reaches, or only those that lead to its targets."""
 
 from __future__ import annotations
 
@@ -15,8 +13,10 @@ if TYPE_CHECKING:
 
 
 def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:
-    """The nodes that the pass reaches, and for each leaf the number at which its gradient is
-    complete: just below its oldest child's.
+    """The nodes that the pass reaches, and for each leaf when its gradient is complete.
+
+    It is complete when all nodes above a number have run, just below the number of its oldest
+    child. This number is given for each leaf.
     """
     reached: set[Node] = set()
     last: dict[Node, tuple[int, float]] = {
@@ -50,7 +50,7 @@ def survey(
 ) -> set[Node] | None:
     """The nodes from which a target can be reached, targets included.
 
-    None if these are all that the roots lead to, and all are leaves.
+    None if all nodes are needed: the roots lead to no other leaves, and the targets are leaves.
     """
     lowest = min(node.seq for node in targets)
     seen: set[Node] = set()

@@ -1,4 +1,4 @@
-"""The backward pass: from the outputs to the leaves, or to the Tensors that are asked for."""
+"""The backward pass: from the outputs to the leaves, or to the requested Tensors."""
 
 from __future__ import annotations
 
@@ -35,24 +35,23 @@ from .reach import reach, survey
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """Run the pass: highest number first, each node once, its gradient summed over all its uses.
+    """Run the pass: highest number first, each node once, with the sum of its gradients.
 
-    Most nodes are the next to run as soon as their child has: they are followed without touching
-    the heap.
+    Most nodes are next as soon as their child has run; these never enter the heap.
     """
     keep, targets, needed = p.retain_graph, p.targets, p.needed
-    inner = None if p.leaves else targets  # which may be nodes on the way
+    inner = None if p.leaves else targets  # targets that may have parents
     timed = len(p.told) == 1 and p.told[0].timed is not None
     direct, lift = (False, _timed) if timed else (p.raw, _lifted)
-    plain = Node if timed or not p.told else None  # what runs here, and not by `step`
+    plain = Node if timed or not p.told else None  # the nodes that run here, without `step`
     leaf = None if p.told else AccumulateGrad
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
-    narrow: dict[Node, Any] = {}  # the dtype of those whose sum is kept in a wider one
+    narrow: dict[Node, Any] = {}  # the original dtype of sums kept in a wider one
 
     def deliver(node: Node, g: Any) -> None:
-        """Add `g` to what the node has received.
+        """Add `g` to the gradient that the node has received so far.
 
         The second contribution makes a new array, later ones are added in place.
         """
@@ -78,7 +77,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     else:
         for root, gradient in roots:
             deliver(root, gradient)
-    found: Any = None
+    gradients: Any = None
     while True:
         if node is None:
             if not heap:
@@ -98,17 +97,17 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 if targets is not None:
                     if node in targets:
                         targets[node] = g
-                    g = found = gradient = node = None
+                    g = gradients = gradient = node = None
                     continue
-                box = [g]  # the only reference: a leaf may keep what nothing else holds
-                g = found = gradient = None
+                box = [g]  # the only reference, so that a leaf may keep the array
+                g = gradients = gradient = None
                 accumulate(node, box, p)
                 node = None
                 continue
             box = [g]
-            g = found = gradient = None
-            found = step(node, kind, box, p, heap, buffers)
-            if found is STOP:
+            g = gradients = gradient = None
+            gradients = step(node, kind, box, p, heap, buffers)
+            if gradients is STOP:
                 node = None
                 continue
             direct = direct and p.raw
@@ -125,28 +124,28 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
+            gradients = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
         if rule.single:
-            if found is None or (needed is not None and parents not in needed):
-                if found is None:
+            if gradients is None or (needed is not None and parents not in needed):
+                if gradients is None:
                     if kind is plain:
                         refuse_none(rule)
                     if needed is None or parents in needed:
                         deliver(parents, None)
                 node = None
                 continue
-            node, g = parents, found
+            node, g = parents, gradients
         elif (
             needed is None
             and len(parents) == 2
             and (parent := parents[0]) is not (other := parents[1])
-            and (gradient := found[0]) is not None
-            and (g := found[1]) is not None
+            and (gradient := gradients[0]) is not None
+            and (g := gradients[1]) is not None
         ):
-            # of two parents the younger one, which may be the next to run
+            # of two parents the younger one, which may be next
             if parent.seq > other.seq:
                 deliver(other, g)
                 node, g = parent, gradient
@@ -154,8 +153,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 deliver(parent, gradient)
                 node = other
         else:
-            node = None  # the youngest parent, which may be the next to run
-            for parent, gradient in zip(parents, found):  # one each, by construction
+            node = None  # the youngest parent, which may be next
+            for parent, gradient in zip(parents, gradients):  # one each, by construction
                 if gradient is None or (needed is not None and parent not in needed):
                     if gradient is None:
                         if kind is plain:
@@ -188,36 +187,37 @@ def _pass_on(
     buffers: dict[Node, Any],
     deliver: Callable[[Node, Any], None],
 ) -> None:
-    """Go on from a node whose gradient is None: a user's function or hook said that it is not
-    defined. A Function gets zeros instead.
+    """Continue after a node whose gradient is None because a user's function or hook returned None.
+
+    A Function gets zeros instead.
     """
     if type(node) is Node:
-        found: Any = None if node.rule.single else (None,) * len(node.next)
+        gradients: Any = None if node.rule.single else (None,) * len(node.next)
         if not p.retain_graph and node.rule.saves:
             node.saved = node.cells = None
     else:
-        found = step(node, type(node), [None], p, heap, buffers)
-        if found is STOP:
+        gradients = step(node, type(node), [None], p, heap, buffers)
+        if gradients is STOP:
             return
     for parent, gradient in (
-        zip((node.next,), (found,), strict=True)
+        zip((node.next,), (gradients,), strict=True)
         if node.rule.single
-        else zip(node.next, found, strict=True)
+        else zip(node.next, gradients, strict=True)
     ):
         if p.needed is None or parent in p.needed:
             deliver(parent, gradient)
 
 
 STOP: Any = object()
-"""Instead of gradients: the pass does not go on from here."""
+"""Returned instead of gradients: the pass does not continue from here."""
 
 
 def step(
     node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]
 ) -> Any:
-    """Run a node, with its hooks, where it is no plain one, or observed.
+    """Run a node that has hooks, belongs to another class, or is observed.
 
-    Returns what its rule returned, or STOP.
+    Returns the gradients of its rule, or STOP.
     """
     if kind is OutputNode:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
@@ -232,10 +232,10 @@ def step(
         box[0] if type(box[0]) in (tuple, list) else tuple(box),
         node=node,
     )
-    found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
-    if found is not STOP and not p.retain_graph and node.rule.saves:
+    gradients = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None
-    return found
+    return gradients
 
 
 def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
@@ -257,14 +257,14 @@ def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
         ):
             _finish(node, box, p)  # type: ignore[arg-type]
         return STOP
-    found = execute(node, box[0], p)
-    if p.raw and _any_layer(found if type(found) is tuple else (found,)):
+    gradients = execute(node, box[0], p)
+    if p.raw and _any_layer(gradients if type(gradients) is tuple else (gradients,)):
         p.raw = False
-    return found
+    return gradients
 
 
 def _reported(node: Node, g: Any, p: Pass) -> bool:
-    """Note the gradient if it was asked for; whether the pass goes on from here."""
+    """Store the gradient of a target. Returns whether the pass continues from here."""
     targets = p.targets
     assert targets is not None
     if isinstance(node, MultiNode):
@@ -290,29 +290,29 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     if node.seq < last_write[0] and node.cells is not None and not node.unchecked:
         check_versions(node)
     rule = node.rule
-    found: Any
-    # a function or a hook said so
+    gradients: Any
+    # a function or a hook returned None
     if g is None or (
         type(g) is tuple and not isinstance(node, CustomNode) and all(x is None for x in g)
     ):
         g = None
-        found = None if rule.single else (None,) * len(node.next)
+        gradients = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
-        found = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
+        gradients = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
     else:
         if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
-            found = rule.vjp(node.library.xp, g, *saved)
+            gradients = rule.vjp(node.library.xp, g, *saved)
         elif p.told and type(node) is not Node:
-            # what the rule calls is told apart from what hooks call
-            found = observe.within(_lifted, node, saved, g, p)
+            # the operations of the rule, not those of hooks, are marked as part of it
+            gradients = observe.within(_lifted, node, saved, g, p)
         else:
-            found = _lifted(node, saved, g, p)
-    # who observes sees the saved arrays freed after the node, see step
+            gradients = _lifted(node, saved, g, p)
+    # for observers the saved arrays are freed after the node, see step
     if not p.retain_graph and rule.saves and not p.told:
         node.saved = node.cells = None
-    if g is not None and any(x is None for x in ((found,) if rule.single else found)):
+    if g is not None and any(x is None for x in ((gradients,) if rule.single else gradients)):
         refuse_none(rule)
-    return run_posthooks(node, e, found, g, p) if e is not None and e.posthooks else found
+    return run_posthooks(node, e, gradients, g, p) if e is not None and e.posthooks else gradients
 
 
 def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
@@ -333,7 +333,7 @@ def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
 
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
-    """Whether another target lies behind this one."""
+    """Whether another target can be reached from this one."""
     return any(
         parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,))
     )
@@ -350,8 +350,9 @@ def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]
 
 
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
-    """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is
-    itself a layer.
+    """Run the rule of a node on layers.
+
+    This is needed under create_graph, or if the value of a Tensor is itself a layer.
     """
     rule = node.rule
     if p.create_graph:
@@ -372,22 +373,22 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
         return rule.vjp(node.library.xp, g, *saved)
     if not isinstance(g, Layer):
         g = lifted(g)
-    # what the rule makes must not count as made inside a transformation that runs now, of which the
-    # node knows nothing
+    # constants of the rule must not belong to a transformation that runs now and is unrelated to
+    # the node
     token = go_outside(None)
     try:
-        found = rule.vjp(node.library.bound, g, *given)
+        gradients = rule.vjp(node.library.bound, g, *given)
     finally:
         come_back(token)
     if p.create_graph:
-        return found
+        return gradients
     if rule.single:
-        return strip(found) if isinstance(found, Tensor) else found
-    return tuple([strip(x) if isinstance(x, Tensor) else x for x in found])
+        return strip(gradients) if isinstance(gradients, Tensor) else gradients
+    return tuple([strip(x) if isinstance(x, Tensor) else x for x in gradients])
 
 
 def _timed(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
-    """The same where an observer takes the times of nodes, and nothing else."""
+    """Do the same for an observer that takes times only."""
     observer, start = p.told[0], perf_counter_ns()
     try:
         return node.rule.vjp(node.rule.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
@@ -401,8 +402,9 @@ def _any_layer(values: tuple[Any, ...]) -> bool:
 
 
 def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
-    """A saved value under create_graph: an argument comes back on the edge it came from, an output
-    on its node.
+    """A saved value under create_graph, with its history.
+
+    An argument gets the edge that it came from, an output its node.
     """
     if source is None:
         return value
@@ -415,7 +417,7 @@ def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
     t = wrap_at(p.like, value)
     kind, number = source
     if kind == "out":
-        if t._elem.floating:  # indices among the outputs are constants
+        if t._elem.floating:  # integer outputs, such as indices, are constants
             t._node = node.pick(number) if isinstance(node, MultiNode) else node
     elif number is not None:
         t._node = node.next[number] if isinstance(node.next, tuple) else node.next
@@ -423,20 +425,18 @@ def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
 
 
 current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
-"""The pass that is running here, the innermost one."""
+"""The innermost pass that is running in this context."""
 
 
 def forget_pass() -> None:
-    """Be outside of any pass in this context."""
+    """Mark this context as outside of any pass."""
     current.set(None)
 
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
-    """Run a pass, which the program called for as `name`: "backward", "grad"; "" where a
-    transformation did.
-    """
+    """Run a pass for the function `name`: "backward", "grad", or "" for a transformation."""
     mode = gate.get()
-    # what a pass computes with is no value that the program hands over
+    # the values of a pass are not passed by the program
     if mode is not True and mode.watch.exchange is not None:
         observe.as_given(run_pass, roots, p, name)
     elif mode is not True and mode.watch.observers:
@@ -447,8 +447,9 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
 
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run it with its own level's grad mode as hooks and custom functions expect it: on where the
-    pass is recorded.
+    """Run a pass with the grad mode of its level on if the pass is recorded, else off.
+
+    Hooks and custom functions rely on that.
     """
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
@@ -466,7 +467,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
             settle(before)
         return
     outer = current.get()
-    try:  # the same at the base level, where these two are all that is set, in a third of the time
+    try:  # a shorter way for the base level, which takes a third of the time
         try:
             if mode is not True or p.create_graph:
                 _run_in_mode(BASE, roots, p)
@@ -491,8 +492,9 @@ def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """As `run`, where there are hooks on leaves: each leaf runs when its gradient is complete, as
-    in PyTorch, and no node takes the short way.
+    """Run a pass with hooks on leaves in PyTorch's order.
+
+    Each leaf runs as soon as its gradient is complete, and every node passes through the heap.
     """
     p.reached, due = reach(roots, p)
     p.groups = {}
@@ -523,12 +525,12 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if node in narrow:
             box[0] = astype(box[0], narrow.pop(node))
         gradient = None
-        found = step(node, type(node), box, p, heap, buffers)
-        if found is STOP:
+        out = step(node, type(node), box, p, heap, buffers)
+        if out is STOP:
             continue
-        parents, gradients = ((node.next,), (found,)) if node.rule.single else (node.next, found)
-        found = None
+        parents, gradients = ((node.next,), (out,)) if node.rule.single else (node.next, out)
+        out = None
         for parent, gradient in zip(parents, gradients, strict=True):
             if p.needed is None or parent in p.needed:
                 deliver(parent, gradient)
-        gradients = None  # a leaf may keep what nothing else holds
+        gradients = None  # a leaf may keep an array if there is no other reference

@@ -1,1 +1,1 @@
-"""Tensors and what every room builds on: levels, elements, the graph, memory and its versions."""
+"""Tensors and their foundations: levels, elements, the graph, memory and its versions."""

@@ -1,8 +1,7 @@
-"""Where a view lies in its memory: one climb along its bases, and what part of the memory the steps
-back show. When memory was written.
+"""Where a view lies in the memory of its base, and when memory was written.
 
-Nothing here looks at values. A part is a tuple of steps (operation, its arguments but the first,
-number of the output), as the kernel operation copy_slices takes it.
+This module does not read values. A part of the memory is a tuple of steps (operation, its arguments
+after the first, number of the output), in the format of the kernel operation copy_slices.
 """
 
 from __future__ import annotations
@@ -16,17 +15,19 @@ from .graph import Node, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
-"""How a view was made of its base: the operation, its arguments but the first, the number of the
-output if there are several, and whether it was recorded: True, False in a mode that does not
-record, None inside an autograd.Function."""
+"""How a view was made from its base: (operation, arguments after the first, output, recorded).
+
+The output is a number if the operation has several. `recorded` is True, or False in a mode that
+does not record, or None inside an autograd.Function.
+"""
 
 ViewSpec = tuple[Any, Op | None, tuple[Any, ...], int | None, bool | None]
-"""What makes an array object a view: its base, and the step from there.
+"""What makes an array object a view: its base, followed by the entries of a Step.
 
-No operation: it shows all of the base, without its history.
+The operation is None for a view that shows all of its base, without its history.
 
-A view holds it as `_view`, and as `_seen` how many writes to the memory it has seen. Generated code
-makes it, so it is a plain tuple.
+A view holds it as `_view`, and the number of writes to the memory that it has seen as `_seen`. It
+is a plain tuple because generated code makes it.
 """
 
 WHOLE: Step = (None, (), None, None)
@@ -34,19 +35,20 @@ WHOLE: Step = (None, (), None, None)
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
 last_write = [0]
-"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it
-saved has changed.
+"""The clock reading of the last in-place write to any memory.
+
+If a node is younger, no array that it saved has changed.
 """
 
 
 def note_write(cell: list[int]) -> None:
-    """Note that the memory of this version cell was written now."""
+    """Note that the memory of this version cell is written now."""
     now = last_write[0] = tick()
     cell.append(now)
 
 
 def refresh(t: Any) -> None:
-    """Bring a view that is older than the last write to its memory up to date, its bases first."""
+    """Bring a view up to date if its memory was written since; its bases come first."""
     line = lineage(t)
     now = len(t._cell)
     stale = []
@@ -61,8 +63,9 @@ def refresh(t: Any) -> None:
 
 
 def lineage(t: Any) -> list[Any]:
-    """An array object and those that it is a view of, one of the other, up to the one that the
-    memory belongs to: a few, however many there were.
+    """The chain of bases: an array object, its base, and so on up to the root of the memory.
+
+    Long chains are shortened on the way, so there are only a few.
     """
     line = climb(t)
     i = 0
@@ -76,7 +79,7 @@ def lineage(t: Any) -> list[Any]:
 
 
 def climb(t: Any) -> list[Any]:
-    """The same, of all that there are."""
+    """The chain of bases as it is, without shortening."""
     line = [t]
     while (view := t._view) is not None and view[0]._cell is t._cell:
         t = view[0]
@@ -85,21 +88,21 @@ def climb(t: Any) -> list[Any]:
 
 
 DEPTH = 4
-"""How many views of views stand before a chain is shortened."""
+"""The length that a chain of views may have before it is shortened."""
 
 
 class Location:
-    """What one climb from an array object to the root of its memory tells.
+    """The place of a view in its memory, from one climb to the root of the memory.
 
-    memory  the object that the memory belongs to
-    part    the steps from there
-    owner   the object whose history its own is part of: the root of the memory, or a view on the
-            way that was detached
-    own     the steps from there
+    memory  the root: the object that the memory belongs to
+    part    the steps from the root to the view
+    owner   the object whose history contains that of the view: the root of the memory, or a
+            detached view on the way
+    own     the steps from the owner to the view
     odd     the first view on the way to the owner whose history cannot follow a write
-    data    the first object on the way that is `x.data`, through which writes are quiet
-    wide    whether a view on the way is larger than its base, so that an element may show at
-            several places
+    data    the first `x.data` on the way; writes through it are not checked
+    wide    whether a view on the way is larger than its base, so an element may show at several
+            places
     """
 
     memory: Any
@@ -144,8 +147,9 @@ class Location:
             self.owner, self.own = root, self.part
 
     def overlaps(self, part: Part) -> bool:
-        """Whether an element of the memory shows at several places of a part of it, which is here
-        or further on. Only if `wide`.
+        """Whether an element of the memory shows at several places of a part of it.
+
+        `part` starts at the root. Needed only if `wide`.
         """
         import numpy as np
 
@@ -155,10 +159,10 @@ class Location:
         return bool(np.unique(places).size < places.size)
 
     def holds(self, array: Any) -> bool:
-        """Whether writing to `array`, shown here or further on, changes the memory: not all that
-        the standard allows to be a view is one.
+        """Whether a write to `array`, shown by this view or a view of it, changes the memory.
 
-        What lies behind a place that shows an element several times counts as a copy.
+        The standard leaves open whether some functions return views, so this looks at the memory. A
+        part that shows an element several times counts as a copy.
         """
         root = self.memory
         library: Library = root._elem.library
@@ -175,8 +179,9 @@ class Location:
 
 
 def _clear(line: list[Any]) -> int:
-    """How many at the end of a lineage are views of known memory, by steps that can become one, and
-    that memory: reshaping them made no copies.
+    """How many entries at the end of a chain of bases, the root included, have a known layout.
+
+    These views were made by steps that can be merged, so reshaping them made no copies.
     """
     root = line[-1]
     if not _is_by_rows(root):
@@ -188,22 +193,21 @@ def _clear(line: list[Any]) -> int:
 
 
 def _shorten(line: list[Any], i: int, clear: bool) -> int:
-    """Give the view at the place `i` of a long lineage a base that shows the same, and is a view of
-    what stands as far up as possible.
+    """Shorten a long chain: give the view at index `i` an equivalent base nearer to the root.
 
-    So what a write costs does not grow with the length of a chain of written views. A leaf, and
-    what has hooks, keeps its place in the history. The view gets its base by one assignment, since
-    other threads may look at it.
+    So the cost of a write does not grow with the length of a chain of written views. A leaf and an
+    object with hooks keep their places in the history. The base is exchanged by one assignment,
+    since other threads may read it.
 
-    clear  whether there are only views of known memory from there on
+    clear  whether the layout of all views from there on is known
 
-    Returns 0, or how many views are passed by where it cannot.
+    Returns 0, or the number of views to skip if they cannot be merged.
     """
     first = line[i + 1]
     steps: list[Any] = []
     for x in line[i + 1 : -1]:
         _, op, arguments, _, _ = x._view
-        # where memory is not known, a copy may be what one step gives
+        # if the layout is not known, a step may have made a copy
         if not _merges(x, first) or (not clear and _reshapes(op, arguments)):
             break
         steps.append((op.name, arguments, None))
@@ -218,9 +222,9 @@ def _shorten(line: list[Any], i: int, clear: bool) -> int:
 
 
 def _merges(x: Any, other: Any) -> bool:
-    """Whether how a view was made of its base can become part of one step, with that of `other`.
+    """Whether the step that made a view can be merged into one step with that of `other`.
 
-    One of broadcast_to shows elements twice.
+    A step of broadcast_to cannot, since it shows elements twice.
     """
     _, op, _, output, recorded = x._view
     return (
@@ -234,7 +238,7 @@ def _merges(x: Any, other: Any) -> bool:
 
 
 def _enlarges(x: Any) -> bool:
-    """Whether a view is larger than its base, as one of broadcast_to."""
+    """Whether a view is larger than its base, as the result of broadcast_to."""
     return bool(prod(x.shape) > prod(x._view[0].shape))
 
 
@@ -245,12 +249,12 @@ def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
 
 
 def _moves(op: Op) -> bool:
-    """Whether an operation that makes views arranges elements only, in a way that is known."""
+    """Whether an operation that makes views only rearranges elements, in a known way."""
     return op.module.startswith("multigrad.") and op.name not in ("real", "imag")
 
 
 def _is_by_rows(root: Any) -> bool:
-    """Whether an array counts as laid out row by row, as `allows` sees it."""
+    """Whether `allows` treats an array as laid out in C order."""
     library: Library = root._elem.library
     inner = innermost(root._array)
     return (
@@ -266,11 +270,10 @@ def _read(x: Any, part: Part) -> Any:
 
 
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
-    """One step, from an array of that shape, that shows what all of `part` does; None where that
-    cannot be told.
+    """One step, from an array of that shape, equivalent to all of `part`; None if impossible.
 
-    The steps are taken on an array of bytes without values: where it starts and its strides say
-    what they select.
+    The steps are taken on an empty array of bytes. Its start and its strides tell which elements
+    they select.
     """
     import numpy as np
 
@@ -320,7 +323,7 @@ def _reshape(shape: tuple[int, ...]) -> Any:
 
 
 def _by_axes(x: Any, start: int, out: Any) -> Part | None:
-    """`out` as parts of the axes of `x`, which lies row by row, in another order."""
+    """The steps to `out` as slices of the axes of `x` in another order; `x` is in C order."""
     key: list[Any] = []
     for stride in x.strides:
         key.append(start // stride)
@@ -348,9 +351,7 @@ def _by_axes(x: Any, start: int, out: Any) -> Part | None:
 
 
 def _by_blocks(size: int, start: int, out: Any) -> Part | None:
-    """`out` as parts of the elements of a row of that size, which is cut into blocks, and these
-    into smaller ones.
-    """
+    """The steps to `out` as slices of a flat array that is cut into blocks, repeatedly."""
     axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
     strides = [abs(out.strides[i]) for i in axes]
     if 0 in strides:
@@ -396,8 +397,9 @@ def _by_blocks(size: int, start: int, out: Any) -> Part | None:
 
 
 def _cut(size: int, start: int, n: int, stride: int, width: int) -> tuple[int, int, int] | None:
-    """How to cut a row into blocks, of which some hold `n` pieces of that width, a stride apart:
-    what stands before, how many, of what length.
+    """How to cut a flat array into blocks: (elements before them, number of blocks, their length).
+
+    Some of the blocks hold `n` pieces of that width, which are a stride apart.
     """
     for parts in range(1, stride // width + 1):
         block, rest = divmod(stride, parts)
@@ -415,8 +417,9 @@ def _arranged(
     order: list[int],
     result: tuple[int, ...],
 ) -> Part:
-    """The steps that select `key` of an array, bring the axes that are left, named `names`, into an
-    order, and insert axes of length 1.
+    """The steps that select `key` of an array, permute the axes, and insert axes of length 1.
+
+    `names` are the names of the axes that remain, and `order` is their order afterwards.
     """
     part: list[Any] = []
     if any(k != range(n) for k, n in zip(key, shape, strict=True)):
@@ -429,9 +432,7 @@ def _arranged(
 
 
 def _slice_of(chosen: range) -> slice:
-    """A slice, with bounds that the standard allows, that selects a range of the indices of an
-    axis.
-    """
+    """A slice, with bounds of the standard, that selects a range of the indices of an axis."""
     stop = chosen[-1] + (1 if chosen.step > 0 else -1)
     return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 
@@ -439,8 +440,8 @@ def _slice_of(chosen: range) -> slice:
 def allows(x: Any, array: Any, reshaped: Any) -> bool:
     """Whether reshaping `array`, the value of `x`, to the shape of `reshaped` made no copy.
 
-    Where memory cannot be seen, what is computed counts as laid out row by row, and views of it as
-    they would be in NumPy.
+    For libraries that do not show their memory, a computed array counts as laid out in C order, and
+    its views as in NumPy.
     """
     library: Library = x._elem.library
     inner = innermost(array)
@@ -449,7 +450,7 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
             return True
         try:
             library.xp.reshape(inner, reshaped.shape, copy=False)
-        except (ValueError, AttributeError):  # AttributeError: of array_api_strict
+        except (ValueError, AttributeError):  # array_api_strict raises AttributeError
             return False
         return True
     place = Location(x)

@@ -1,7 +1,6 @@
-"""What every layer is as an array, and how its values leave it: to NumPy, through DLPack, as Python
-scalars.
+"""The array attributes of every layer, and its conversions: to NumPy, DLPack and Python scalars.
 
-Nothing that has a derivative leaves silently.
+A conversion that would lose a derivative raises or warns.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class ArrayProtocols(Surface):
-    """The part of Tensor, and of other layers, that describes the array and turns it into something
-    else.
-    """
+    """The part of Tensor and of the other layers that describes the array and converts it."""
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    _differentiates = True  # whether all that it adds to its value is a derivative
+    _differentiates = True  # whether a derivative is all that this class adds to its value
 
     if TYPE_CHECKING:
         _elem: Element
@@ -45,11 +42,11 @@ class ArrayProtocols(Surface):
 
     @property
     def _history(self) -> Node | None:
-        """The node as users see it: what a running forward computes is a constant."""
+        """The node as users see it: values computed in a forward that is running are constants."""
         node = self._node
         return None if node is None or node.hidden else node
 
-    # What it is
+    # Attributes
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,16 +62,16 @@ class ArrayProtocols(Surface):
     @property
     def size(self) -> int | None:
         """The number of elements, None where a dimension is unknown (None or nan)."""
-        found = 1
+        product = 1
         for n in self._array.shape:
             if n is None or n != n:
                 return None
-            found *= n
-        return found
+            product *= n
+        return product
 
     @property
     def dtype(self) -> Any:
-        """The dtype of the library of the array."""
+        """The dtype object of the array's library."""
         return self._elem.dtype
 
     @property
@@ -92,9 +89,7 @@ class ArrayProtocols(Surface):
         return copy
 
     def __dir__(self) -> list[str]:
-        """The attributes that there are, without those that only the library's arrays have, or
-        Tensors of other backends.
-        """
+        """The attributes, without those that only raw arrays or Tensors of other backends have."""
         given = self._elem.library.backend.attributes
         return [
             name
@@ -102,7 +97,7 @@ class ArrayProtocols(Surface):
             if name in given or type(getattr_static(type(self), name, None)) is not OfArrays
         ]
 
-    # How it leaves
+    # Conversions
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Namespace:
         """The differentiable Array API namespace of this array's backend."""
@@ -145,8 +140,9 @@ class ArrayProtocols(Surface):
         return np.asarray(x, dtype=dtype, copy=copy)
 
     def _is_constant(self) -> bool:
-        """Whether all layers down to the raw array add a derivative to it and nothing else:
-        integers and booleans have none at any level.
+        """Whether the values are constant, as integers and booleans are at every level.
+
+        Then every layer down to the raw array adds a derivative and nothing else.
         """
         x: Any = self
         while isinstance(x, ArrayProtocols) and x._differentiates:
@@ -173,15 +169,15 @@ class ArrayProtocols(Surface):
 
         Raises BufferError if the Tensor requires grad.
 
-        Memory that runs backwards is copied, or refused with copy=False: not every library can take
-        it.
+        Memory with negative strides is copied, since some libraries cannot import it. With
+        copy=False it raises BufferError.
         """
         self._check()
         if self._history is not None:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         self._refuse("__dlpack__()", "tensor.detach()")
         if max_version is not None and max_version[0] < 1:
-            # the capsule without a version, which every library gives where no version is asked for
+            # the capsule without a version, which every library returns if no version is requested
             max_version = None
         x = self._exporter()
         if not copy and not self._elem.library.backend.kernel("exportable")(
@@ -202,22 +198,25 @@ class ArrayProtocols(Surface):
         return x.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> Any:
-        """The type of device that the memory is on, and its number there."""
+        """The type of device that holds the memory, and the number of the device."""
         return self._exporter().__dlpack_device__()
 
     def _exporter(self) -> Any:
-        """The raw array; a scalar of the library, which has no memory to show, as an array."""
+        """The raw array to export.
+
+        A scalar of the library, which has no memory to export, is converted to an array.
+        """
         self._check()
         x = self._innermost()
         return self._elem.library.xp.asarray(x) if isinstance(x, self._elem.library.scalars) else x
 
     @conversion
     def item(self) -> bool | int | float | complex:
-        """The only element as a Python scalar; the gradient does not follow it."""
+        """The only element as a Python scalar; gradients do not flow through it."""
         self._look()
         if isinstance(self._array, ArrayProtocols):
-            found: bool | int | float | complex = self._array.item()
-            return found
+            number: bool | int | float | complex = self._array.item()
+            return number
         x = self._array
         if self.size != 1:
             raise RuntimeError(
@@ -230,8 +229,9 @@ class ArrayProtocols(Surface):
         return value
 
     def _python(self, x: Any) -> Any:
-        """A 0-d array of this dtype as a Python scalar; of no dtype of the standard, what the
-        library makes of it.
+        """A 0-d array of this dtype as a Python scalar.
+
+        A dtype from outside the standard is converted by the library.
         """
         if self._elem.opaque:
             return x.item()
@@ -259,14 +259,15 @@ class ArrayProtocols(Surface):
         try:
             values = library.backend.kernel("to_numpy")(library.xp, self._array)
         except Exception:
-            # more elements than the default converts, or a tracer, whose library says best what is
-            # wrong with an element
+            # more elements than the default converts, or a tracer: the library's own error about an
+            # element is the best
             return _nested(library.xp, self._array, self._python)
         return values.astype(_PYTHONS.get(values.dtype.char, values.dtype), copy=False).tolist()
 
     def __format__(self, spec: str) -> str:
-        """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as
-        its repr.
+        """Format a 0-d array as Python formats numbers, as in f"{loss:.4f}".
+
+        Other arrays are formatted as their repr.
         """
         return (
             format(self.item(), spec) if spec and not self.shape else object.__format__(self, spec)
@@ -322,7 +323,7 @@ class ArrayProtocols(Surface):
         return n
 
     def __iter__(self) -> Iterator[Tensor]:
-        """`self[0]`, `self[1]`, ...: views that are made when they are asked for.
+        """Iterate over `self[0]`, `self[1]`, ...: views that are made when they are needed.
 
         The length is read when iteration begins.
         """
@@ -335,15 +336,16 @@ class ArrayProtocols(Surface):
 
 
 CHUNK = 256
-"""How many elements an iteration makes at once: each chunk costs the backward pass one gradient of
-the size of the whole.
+"""How many elements an iteration makes at once.
+
+Each chunk costs the backward pass one gradient of the size of the whole.
 """
 
 
 def _rows(t: Any, n: int) -> Iterator[Any]:
-    """The elements along the first axis.
+    """Iterate over the elements along the first axis.
 
-    `unstack` makes them, because it has one node for all; unlike its outputs, each may be written
+    `unstack` makes them, because it has one node for all. Unlike its outputs, each may be written
     to.
     """
     xp = t.__array_namespace__()
@@ -356,7 +358,7 @@ def _rows(t: Any, n: int) -> Iterator[Any]:
             yield row
 
 
-_PYTHONS = {"g": "d", "G": "D"}  # of long doubles NumPy lists its own scalars
+_PYTHONS = {"g": "d", "G": "D"}  # NumPy returns long doubles as its own scalars
 
 
 def _nested(xp: Any, x: Any, item: Callable[[Any], Any]) -> Any:

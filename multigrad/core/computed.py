@@ -1,9 +1,8 @@
-"""The mark of what the forward of a Function computes of its inputs: how operations make it known
-while forward runs.
+"""The mark of values that the forward of a Function computes from its inputs.
 
-A derivative of a Function is what its backward says. Of an array that forward computed and kept for
-it, no history was recorded. So what is computed of the inputs has a mark in the place of its node,
-a node that is hidden from users (see custom/kept.py).
+The user's backward defines the derivative of a Function, so no history is recorded for arrays that
+forward computes and saves. While forward runs, operations put a mark in the place of the node of
+each value that is computed from the inputs: a node that is hidden from users (see custom/kept.py).
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ following: ContextVar[Any] = restored(ContextVar("multigrad.computed", default=N
 
 
 def follow(computed: Any) -> None:
-    """Have arrays of this context marked with `computed` from now on, None for none."""
+    """Mark arrays of this context with `computed` from now on; None marks none."""
     following.set(computed)
 
 
 def mark(t: Tensor) -> Tensor:
-    """Note, inside a forward, that `t` was computed of its inputs. Returns it."""
+    """Mark `t` as computed from the inputs if a forward runs. Returns `t`."""
     forward = following.get()
     if forward is not None:
         t._node = forward

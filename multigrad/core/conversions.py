@@ -1,4 +1,4 @@
-"""The decorator of methods by which a value leaves the graph, or is looked at."""
+"""The decorator of methods by which a value leaves the graph or is shown."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def conversion(method: F) -> F:
-    """Decorate a method by which a value leaves the graph, or is looked at: observers are told of
-    it by its name.
+    """Decorate a method by which a value leaves the graph or is shown.
+
+    Observers are notified of its calls, under its name.
     """
     name = method.__name__
     code: CodeType = method.__code__

@@ -1,4 +1,4 @@
-"""Decorators that surround each call of a function, whatever its kind."""
+"""Decorators that surround each call of a function, whether plain, generator or coroutine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ Around = Callable[[], AbstractContextManager[Any]]
 
 
 def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
-    """Have each call of `function` run inside of what `made` returns for it: a coroutine as a
-    whole, of a generator each step.
+    """Run each call of `function` inside a context manager that `made` returns for that call.
 
-    What `made` returns for a generator is entered again for each step, so it is made last: nothing
-    may come between it and the first.
+    A coroutine runs inside it as a whole, a generator at each step.
+
+    The context manager of a generator is entered again for each step. It is made last, so that
+    nothing comes between its construction and the first step.
     """
     if inspect.isgeneratorfunction(function):
         return _each_step(function, made)
@@ -47,11 +48,11 @@ def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]
         while True:
             try:
                 with around:
-                    found = resume(value)
+                    item = resume(value)
             except StopIteration as stop:
                 return stop.value
             try:
-                value = yield found
+                value = yield item
                 resume = generator.send
             except GeneratorExit:
                 with around:
@@ -71,11 +72,11 @@ def _each_asynchronous_step(function: Callable[..., Any], made: Around) -> Calla
         while True:
             try:
                 with around:
-                    found = await resume(value)
+                    item = await resume(value)
             except StopAsyncIteration:
                 return
             try:
-                value = yield found
+                value = yield item
                 resume = generator.asend
             except GeneratorExit:
                 with around:

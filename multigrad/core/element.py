@@ -1,8 +1,8 @@
 """Backends in use, and their element types.
 
-A `Library` is a Backend with what the engine made of it; an `Element` is one dtype of one library
-at one level. Two arrays with the same Element share library, dtype, realness and level, so the hot
-path tests all of them with one `is`.
+A `Library` is a Backend together with its namespaces and kernels. An `Element` is one dtype of one
+library at one level. Two arrays with the same Element have the same library, dtype, realness and
+level, so the hot path tests all of these with one `is`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Library:
         self.xp: Any = RawNamespace(backend)
         self.scalars = backend.scalar_types
         self.mutable = backend.capabilities.mutable
-        self.fixed = (Layer, *self.scalars)  # whose values are replaced, whatever the arrays are
+        # values of these types are replaced, even if the arrays of the library are mutable
+        self.fixed = (Layer, *self.scalars)
         self.elements: dict[Any, Element] = {}
         self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
         self.assign: Callable[..., Any] = backend.kernel("assign")
@@ -97,14 +98,15 @@ class Library:
 
     def element(self, dtype: Any) -> Element:
         """The Element of a dtype of this library."""
-        found = self.elements.get(dtype)
-        if found is None:
-            found = self.elements.setdefault(dtype, Element(self, dtype))
-        return found
+        elem = self.elements.get(dtype)
+        if elem is None:
+            elem = self.elements.setdefault(dtype, Element(self, dtype))
+        return elem
 
     def has(self, x: Any) -> bool:
-        """Whether `x` is an array of exactly a registered type, no scalar and of no subclass, and
-        of a dtype of the standard.
+        """Whether `x` is of exactly a registered array type, and its dtype is in the standard.
+
+        Scalars and instances of subclasses do not count.
         """
         return _is_exactly(x, self) and not self.element(x.dtype).opaque
 
@@ -113,21 +115,21 @@ class Library:
 
 
 class Element:
-    """One dtype of one library at one level: what arrays have in common that one `is` compares.
+    """One dtype of one library at one level: what arrays share that one `is` compares.
 
     base     the Element of raw arrays of this dtype, which is itself at the base level
     run      the transformation that the level belongs to, None for the base level
-    level    its number
-    layered  whether values may themselves be layers, of lower levels
-    plans    what generated functions know of operations on such arrays, by operation: shared by all
-             Elements of a base, but for those that are layered, and those of each class of layers
-    truth    the Element of booleans here, None until it is asked for the first time
-    wide     the dtype to add up many in, None for itself
-    refusal  why no Tensor is made of such an array, None where one is; arguments that are only
-             handed on may be such arrays
+    level    the number of the level
+    layered  whether values may be layers of lower levels
+    plans    the plans of generated functions for such arrays, by operation. All Elements of a base
+             share them, except layered ones and those of each class of layers
+    truth    the Element of booleans here, None until it is first needed
+    wide     the dtype for sums of many elements, None for the dtype itself
+    refusal  the reason why a Tensor cannot hold such an array, or None. Arguments that are only
+             passed on may be such arrays
 
-    A transformation forgets its Elements when it ends, so a Tensor that outlives it can meet
-    another one of the same meaning.
+    A transformation forgets its Elements when it ends, so a Tensor that outlives it may meet
+    another Element with the same meaning.
     """
 
     __slots__ = (
@@ -161,7 +163,7 @@ class Element:
         self.bool = _is(library, dtype, "bool")
         self.complex = _is(library, dtype, "complex floating")
         self.floating = self.complex or _is(library, dtype, "real floating")
-        # no dtype of the standard
+        # a dtype from outside the standard
         self.opaque = not (self.floating or self.bool or _is(library, dtype, "integral"))
         self.refusal = _refusal(library, dtype) if self.opaque else None
         self.wide = _wide(self) if self.floating else None
@@ -171,16 +173,16 @@ class Element:
     def at(self, run: Run | None, level: int, layered: bool, kind: Any = None) -> Element:
         """The Element of this dtype at a level of a transformation.
 
-        `kind`: the class of the layers of that level, None for Tensors.
+        kind  the class of the layers of that level, None for Tensors
         """
         if run is None:
             return self.base
-        found: Element | None = run.elements.get((self.base, level, layered))
-        if found is None:
-            found = self.base._made_at(run, level, layered, kind)
+        elem: Element | None = run.elements.get((self.base, level, layered))
+        if elem is None:
+            elem = self.base._made_at(run, level, layered, kind)
             if not run.finished:
-                found = run.elements.setdefault((self.base, level, layered), found)
-        return found
+                elem = run.elements.setdefault((self.base, level, layered), elem)
+        return elem
 
     def beside(self, x: Any) -> Element:
         """The Element of the value `x` at this level."""
@@ -191,20 +193,20 @@ class Element:
         return base.at(self.run, self.level, layered)
 
     def _made_at(self, run: Run, level: int, layered: bool, kind: Any) -> Element:
-        found = _new(Element)
-        found.library, found.dtype, found.base = self.library, self.dtype, self
-        found.run, found.level, found.layered, found.truth = run, level, layered, None
-        found.bool, found.complex, found.floating, found.opaque = (
+        elem = _new(Element)
+        elem.library, elem.dtype, elem.base = self.library, self.dtype, self
+        elem.run, elem.level, elem.layered, elem.truth = run, level, layered, None
+        elem.bool, elem.complex, elem.floating, elem.opaque = (
             self.bool,
             self.complex,
             self.floating,
             self.opaque,
         )
-        found.refusal, found.wide = self.refusal, self.wide
-        found.plans = self._families.setdefault((kind, layered), {})
+        elem.refusal, elem.wide = self.refusal, self.wide
+        elem.plans = self._families.setdefault((kind, layered), {})
         if layered:
             run.deep.add(level)
-        return found
+        return elem
 
     def __repr__(self) -> str:
         return (
@@ -217,9 +219,7 @@ _new = object.__new__
 
 
 def truth_of(elem: Element) -> Element:
-    """The Element of booleans at the level of `elem`, remembered there unless it is `elem`
-    itself.
-    """
+    """The Element of booleans at the level of `elem`, cached in `elem.truth`."""
     if elem.bool:
         return elem
     if elem.truth is None:
@@ -231,8 +231,9 @@ def truth_of(elem: Element) -> Element:
 
 
 def _refusal(library: Library, dtype: Any) -> str | None:
-    """Why no Tensor holds Python objects or records: no function of the standard is defined on
-    them.
+    """The reason why a Tensor cannot hold Python objects or records; None for other dtypes.
+
+    The standard has no functions on them.
     """
     fields = getattr(dtype, "names", None)
     if not fields and getattr(dtype, "kind", None) != "O":
@@ -249,8 +250,10 @@ def _refusal(library: Library, dtype: Any) -> str | None:
 
 
 def _is_exactly(x: Any, library: Library) -> bool:
-    """A registered type that says itself what its instances are has none that are exactly of it:
-    jax.Array, for example.
+    """Whether the type of `x` is exactly a registered array type.
+
+    Some types, such as jax.Array, define `isinstance` themselves and have no direct instances. For
+    these, isinstance decides.
     """
     kind = type(x)
     if kind in library.scalars:
@@ -269,13 +272,11 @@ def _is(library: Library, dtype: Any, kind: str) -> bool:
 
 
 narrow_seen = [False]
-"""Whether there is any Element with a wider dtype to add up in: most programs never pay for the
-question.
-"""
+"""Whether there is an Element with a wider dtype for sums; programs without one skip that test."""
 
 
 def _wide(elem: Element) -> Any:
-    """float32 for float16, bfloat16 and narrower ones, which the standard does not have."""
+    """float32 for float16, bfloat16 and narrower dtypes outside the standard; else None."""
     xp = elem.library.xp
     try:
         bits = xp.finfo(elem.dtype).bits
@@ -285,20 +286,20 @@ def _wide(elem: Element) -> Any:
 
 
 _libraries: dict[str, Library] = {}
-# Of no library, whatever is imported later: what stands in keys and shapes need not be looked up
-# each time.
+# Types that can never be arrays, whatever is imported later. They are common in keys and shapes,
+# and need no look-up.
 by_type: dict[type, Library | None] = dict.fromkeys(
     (bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict)
 )
 operands: dict[type, Library | None] = dict(by_type)
-"""Those of the types whose raw arrays are taken for what they are.
+"""The types whose raw arrays need no check.
 
-Each array of a backend that has the kernel `admit` is looked at first.
+A backend with the kernel `admit` has each of its arrays checked first.
 """
 
 
 def library_named(name: str) -> Library:
-    """The library of the backend of that name, loading it if need be."""
+    """The library of the backend of that name, which is loaded if necessary."""
     library = _libraries.get(name)
     if library is None:
         from ..backends import discovery
@@ -313,9 +314,9 @@ def libraries() -> list[Library]:
 
 
 def library_of(x: Any) -> Library | None:
-    """The library that `x` is an array of, or None if it is no array of a known library.
+    """The library that `x` is an array of, or None if `x` is not an array of a known library.
 
-    Raises what `admit` of its backend does.
+    Raises what the kernel `admit` of its backend raises.
     """
     try:
         library = by_type[type(x)]
@@ -327,9 +328,9 @@ def library_of(x: Any) -> Library | None:
 
 
 def admitted(x: Any) -> bool:
-    """Whether `x` is an array of a backend in use that looks at each of its arrays.
+    """Whether `x` is an array of a backend in use that has the kernel `admit`.
 
-    Raises where it must not be computed with.
+    Raises if that kernel rejects the array.
     """
     library = by_type.get(type(x))
     if library is None or library.admit is None:
@@ -339,7 +340,7 @@ def admitted(x: Any) -> bool:
 
 
 def _new_library(x: Any) -> Library | None:
-    """`library_of` for an array of a type that was not seen before."""
+    """Find the library of an array whose type was not seen before; see `library_of`."""
     from ..backends import discovery
 
     backend = discovery.backend_of(x)
@@ -357,8 +358,9 @@ def is_array(x: Any) -> bool:
 
 
 def forget() -> None:
-    """Drop what was found for operations, after one was replaced; namespaces that users hold are
-    emptied, not exchanged.
+    """Drop everything cached for operations, after one was replaced.
+
+    Namespaces that users hold are emptied, and remain the same objects.
     """
     for library in list(_libraries.values()):
         library.xp._forget()
@@ -380,18 +382,16 @@ SCALARS = (bool, int, float, complex)
 
 
 def named_dtype(library: Library, dtype: Any) -> Any:
-    """The dtype object of a library for a name of the standard; other objects are returned as they
-    are.
-    """
+    """The dtype object for a name of the standard; other objects are returned unchanged."""
     if type(dtype) is not str:
         return dtype
-    found = getattr(library.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
-    if found is None:
+    named = getattr(library.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
+    if named is None:
         raise TypeError(
             f"unknown dtype {dtype!r} (backend {library.name!r}); the names of the standard are "
             f"{', '.join(DTYPES)}"
         )
-    return found
+    return named
 
 
 DTYPES = (
@@ -415,23 +415,23 @@ MORE_DTYPES = ("float16",)
 
 
 def common_library(op_name: str, arrays: Iterable[Any]) -> Library | None:
-    """The one library of all raw arrays among `arrays`; an error if there are two.
+    """The one library of all raw arrays among `arrays`; raises MixedBackendsError if there are two.
 
-    Scalars of a library go with any other.
+    Scalars of a library may be mixed with arrays of any other.
     """
-    found: Library | None = None
+    common: Library | None = None
     scalar: Library | None = None
     for x in arrays:
         library = None if x is None or type(x) in SCALARS else library_of(x)
-        if library is None or library is found:
+        if library is None or library is common:
             continue
         if library.scalars and isinstance(x, library.scalars):
             scalar = library
-        elif found is None:
-            found = library
+        elif common is None:
+            common = library
         else:
-            raise mixed(op_name, found, library)
-    return found or scalar
+            raise mixed(op_name, common, library)
+    return common or scalar
 
 
 def mixed(op_name: str, first: Library, second: Library) -> MixedBackendsError:

@@ -1,6 +1,4 @@
-"""Names of NumPy's and PyTorch's that multigrad does not have, with what there is instead: errors
-mention it.
-"""
+"""Names of NumPy and PyTorch that multigrad lacks, and the replacements that errors suggest."""
 
 from __future__ import annotations
 
@@ -90,7 +88,7 @@ FUNCTIONS: Mapping[str, str] = {
     "view": "reshape",
     "vsplit": "split(x, n, axis=0)",
 }
-"""Functions, by what to call; of an argument x, where it is no function."""
+"""For each function the replacement: the name of a function, or an expression in an argument x."""
 
 ATTRIBUTES: Mapping[str, str] = {
     "H": "x.mT.conj()",
@@ -141,13 +139,11 @@ ATTRIBUTES: Mapping[str, str] = {
     "view": "x.reshape()",
     "view_as": "x.reshape(y.shape)",
 }
-"""Attributes of arrays, by what to write for an array x; functions without an x in front are those
-of the namespace.
-"""
+"""For each attribute the replacement for an array x; functions without x are in the namespace."""
 
 
 def hint(names: Mapping[str, str], name: str) -> str:
-    """What an error about a missing name says of what there is instead: a sentence, or nothing."""
+    """The sentence about the replacement for an error about a missing name; "" if there is none."""
     there = names.get(name)
     return (
         ""

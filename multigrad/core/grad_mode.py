@@ -1,10 +1,9 @@
 """Grad mode: whether operations are recorded.
 
-It belongs to a level; the base level's is right per thread and per asyncio task.
+Each level has a grad mode. That of the base level is local to the thread and to the asyncio task.
 
-The meaning is that of torch.autograd.grad_mode, with two of its accidents mended: entering one
-instance twice restores the outer mode, and decorated coroutine functions and async generators run
-in the mode.
+The meaning is that of torch.autograd.grad_mode, with two improvements: entering one instance twice
+restores the outer mode, and decorated coroutine functions and async generators run in the mode.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _gate, _set = observe.gate.get, observe.gate.set
 def recording() -> bool | None:
     """Whether the base level records.
 
-    None inside the forward of a Function: it does not, but notes what is computed.
+    None inside the forward of a Function, which does not record but marks what is computed.
     """
     gate = _gate()
     return True if gate is True else gate.base
@@ -44,7 +43,7 @@ def is_grad_enabled() -> bool:
 def recorded(function: Callable[..., T], *args: Any) -> T:
     """Call a function with all grad modes on.
 
-    Inside the forward of a Function they stay as they are: it is noted what is computed.
+    Inside the forward of a Function the modes stay unchanged, and computed values are marked.
     """
     gate = _gate()
     token = _set(gate if gate is True or gate.base is None else made(True, NONE, gate.watch))
@@ -55,28 +54,24 @@ def recorded(function: Callable[..., T], *args: Any) -> T:
 
 
 def quiet(gate: Any) -> Any:
-    """The state of the gate with what users switch off."""
+    """The state of the gate after the user's grad mode is switched off."""
     if gate is not True and gate.base and gate.quiet is not None and running() is None:
         return gate.quiet
     return own_switch().turned(gate, False)
 
 
 Before = tuple[Switch, Any, Any, Any]
-"""What a context manager restores: a grad mode, what it was, and the gate before and after it was
-set.
-"""
+"""What a context manager restores: a grad mode, its value, the gate before and after."""
 
 
 class _Mode:
-    """A grad mode as a context manager and as a decorator of functions, generators and
-    coroutines.
-    """
+    """A grad mode as a context manager and a decorator of functions, generators, coroutines."""
 
     mode: bool = True
     __signature__: inspect.Signature
 
     def __init_subclass__(cls) -> None:
-        """Have `help` and editors show how it is made, not what `__new__` takes."""
+        """Show the signature of `__init__`, not that of `__new__`, in `help` and in editors."""
         signature = inspect.signature(cls.__init__)
         cls.__signature__ = signature.replace(
             parameters=list(signature.parameters.values())[1:], return_annotation=signature.empty
@@ -116,7 +111,7 @@ class _Mode:
             raise
 
     def _before(self, gate: Any) -> Before:
-        """What is to be restored, and set."""
+        """What to restore, and the state of the gate to set."""
         if (gate is True or gate is OFF) and running() is None:
             return BASE, gate is True, gate, self.mode or OFF
         variable = own_switch()
@@ -134,8 +129,9 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        """Decorate: the body of `function` runs in this mode, at each resume if it is a generator
-        or a coroutine.
+        """Decorate a function, whose body then runs in this mode.
+
+        The body of a generator or a coroutine runs in it at each resume.
         """
         if inspect.isclass(function):
             warnings.warn(
@@ -152,9 +148,7 @@ class _Mode:
 
 
 def _restore(variable: Switch, mode: Any, token: Token[Any]) -> None:
-    """Give one grad mode its former value, and leave the rest of the gate as it was before that was
-    set with this token.
-    """
+    """Restore one grad mode, and leave the rest of the gate as it was before `token` was made."""
     gate = token.old_value
     _set(variable.changed(True if gate is Token.MISSING else gate, mode))
 
@@ -162,7 +156,7 @@ def _restore(variable: Switch, mode: Any, token: Token[Any]) -> None:
 class no_grad(_Mode):
     """Context manager and decorator: operations are not recorded, results do not require grad.
 
-    As torch.no_grad.
+    Same as torch.no_grad.
     """
 
     mode = False
@@ -171,17 +165,17 @@ class no_grad(_Mode):
 class enable_grad(_Mode):
     """Context manager and decorator: operations are recorded, also inside no_grad.
 
-    As torch.enable_grad.
+    Same as torch.enable_grad.
     """
 
     mode = True
 
 
 class inference_mode(_Mode):
-    """Context manager and decorator: as no_grad when `mode` is true, as enable_grad otherwise.
+    """Context manager and decorator: same as no_grad if `mode` is true, else same as enable_grad.
 
-    PyTorch's further restrictions on such results (they cannot be saved for a backward pass) have
-    no use here: results are ordinary arrays without a history.
+    PyTorch's further restriction, that such results cannot be saved for a backward pass, does not
+    apply. Results are ordinary arrays without a history.
     """
 
     def __init__(self, mode: bool = True) -> None:
@@ -199,7 +193,7 @@ class inference_mode(_Mode):
 class set_grad_enabled(_Mode):
     """Set the mode to `mode` at once, and restore the former one when used as a context manager.
 
-    As torch.set_grad_enabled.
+    Same as torch.set_grad_enabled.
     """
 
     @classmethod
@@ -226,7 +220,7 @@ class set_grad_enabled(_Mode):
         own_switch().turn(self.mode)
 
     def __call__(self, function: F) -> F:
-        if self._entered:  # decorating undoes what the constructor did
+        if self._entered:  # a decorator does not change the mode: undo the constructor
             variable, mode, _, _ = self._entered.pop()
             variable.set(mode)
         return super().__call__(function)
@@ -236,10 +230,10 @@ class set_grad_enabled(_Mode):
 
 
 class switched:
-    """Give these grad modes the values beside them for a while.
+    """Context manager that gives grad modes the values paired with them.
 
-    No generator: one that an interrupt kept from ending would do so later, and restore what is long
-    over.
+    It is a class and not a generator: after an interrupt, an abandoned generator would end later
+    and restore an outdated state.
     """
 
     __slots__ = ("_before", "_modes")
@@ -261,5 +255,5 @@ class switched:
 
 
 def switched_off(*modes: Switch) -> switched:
-    """Switch these grad modes off for a while."""
+    """Context manager that switches these grad modes off."""
     return switched([(mode, False) for mode in modes])

@@ -1,11 +1,11 @@
-"""The graph of recorded operations: nodes, what they save, and the check that it was not changed
-since.
+"""The graph of recorded operations: nodes, their saved values, and the check of their versions.
 
-A node never holds a Tensor that it could be reached from, so a graph is freed as soon as its last
-result is dropped. It keeps raw saved values, the version cells of the Tensors they came from, and
-its parents. A version cell is a list, shared by all Tensors on the same memory, with the clock
-reading of each in-place write; its length is the version. Nodes and writes are numbered by one
-clock, so a saved value was changed exactly if its cell's last entry is younger than the node.
+A node never holds a Tensor from which the node can be reached, so a graph is freed as soon as its
+last result is dropped. A node keeps raw saved values, the version cells of the Tensors that they
+came from, and its parents. A version cell is a list, shared by all Tensors on the same memory, with
+the clock reading of each in-place write; its length is the version. One clock numbers nodes and
+writes, so a saved value was changed if and only if the last entry of its cell is younger than the
+node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 tick = count(1).__next__
-"""The clock: numbers nodes and in-place writes, growing."""
+"""The clock: returns increasing numbers for nodes and in-place writes."""
 
 
 class Node:
@@ -36,17 +36,17 @@ class Node:
 
     seq     its number on the clock
     rule    the Pullback
-    saved   what the pullback takes, None once freed
+    saved   the saved arguments of the pullback, None once freed
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
-    extra   hooks and metadata; set only on nodes of the classes below, None as long as there are
-            none
-    noted   what observers have noted of it, by name; set only where one has, see `notes`
+    extra   hooks and metadata, or None; only the classes below have this slot
+    noted   the notes of observers, by name; set when the first is made, see `notes`
     """
 
     __slots__ = ("__weakref__", "cells", "extra", "next", "noted", "rule", "saved", "seq")
-    unchecked = False  # whether what is saved went through hooks, so that its version says nothing
-    hidden = False  # whether what has it is a constant to users, and a pass ends at it
+    # whether saved values went through hooks, so that versions do not apply to them
+    unchecked = False
+    hidden = False  # whether its Tensors are constants to users, and passes end at it
     seq: int
     rule: Pullback
     saved: tuple[Any, ...] | None
@@ -57,21 +57,22 @@ class Node:
 
     @property
     def library(self) -> Library:
-        """Whose library the saved arrays are of."""
+        """The library of the saved arrays."""
         library: Library = self.rule.library
         return library
 
     def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
-        """A pass from these roots has arrived at a hidden node. Raises if it must not."""
+        """Handle a pass from these roots that arrives at a hidden node; may raise an error."""
 
     def name(self) -> str:
-        """The name of the operation that was recorded, as `SinBackward`."""
+        """The name of the recorded operation, as `SinBackward`."""
         return backward_name(self.rule.op.name)
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes that made the operands, each with the number of its output; (None, 0) for a
-        constant.
+        """The nodes that made the operands, each with the number of its output.
+
+        The entry of a constant is (None, 0).
         """
         wanted = iter(self.next if isinstance(self.next, tuple) else (self.next,))
         flags: list[bool] = []
@@ -81,9 +82,9 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dictionary for the user's own notes about this node.
+        """A dictionary for the user's notes about this node.
 
-        In anomaly mode it has the stack of the call that made the node.
+        In anomaly mode it contains the stack of the call that made the node.
         """
         metadata = extra(self).metadata
         if hasattr(self, "noted"):
@@ -93,16 +94,17 @@ class Node:
         return metadata
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns
-        replaces `grad_inputs`.
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run.
 
-        `grad_inputs` has one entry for each of `next_functions`, None for a constant.
+        A tuple that it returns replaces `grad_inputs`, which has one entry for each of
+        `next_functions`, None for a constant.
         """
         return RemovableHandle(extra(self).posthooks, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces
-        `grad_outputs`.
+        """Call `fn(grad_outputs)` before this node runs.
+
+        A tuple that it returns replaces `grad_outputs`.
         """
         return RemovableHandle(extra(self).prehooks, fn)
 
@@ -111,8 +113,9 @@ class Node:
 
     @property
     def _input_metadata(self) -> tuple[OutputInfo, ...]:
-        """Shape, dtype and device of each output, as far as the node knows them: those of the
-        Tensor if get_gradient_edge or a hook noted it.
+        """Shape, dtype and device of each output, if the node knows them.
+
+        A node knows those of a Tensor that get_gradient_edge or a hook noted.
         """
 
         return output_info(self)
@@ -131,13 +134,13 @@ class Node:
 
 
 TRACEBACK = "traceback_"
-"""The name of anomaly mode's note: where the operation was called."""
+"""The key of anomaly mode's note: the stack of the call of the operation."""
 
 
 def notes(node: Node) -> dict[str, Any]:
-    """What observers have noted of a node, by name.
+    """The notes of observers about a node, by name.
 
-    A note with a method `tell(metadata)` puts into the metadata what users may read there.
+    A note with a method `tell(metadata)` adds to the metadata that users see.
     """
     noted: dict[str, Any] | None = getattr(node, "noted", None)
     if noted is None:
@@ -146,8 +149,9 @@ def notes(node: Node) -> dict[str, Any]:
 
 
 def expose(names: Sequence[str]) -> None:
-    """Let nodes show what they save under these names: as a Tensor `_saved_<name>`, and as
-    `_raw_saved_<name>`, which takes hooks.
+    """Give nodes attributes for what they save under these names.
+
+    `_saved_<name>` is a Tensor, and `_raw_saved_<name>` takes hooks.
     """
     for name in names:
         if not hasattr(Node, f"_saved_{name}"):
@@ -167,18 +171,16 @@ def _saved(name: str, raw: bool, node: Node) -> Any:
 
 @wanted
 def show(node: Node, name: str) -> Any:
-    """What `node` saved under this name of its rule's parameters; arrays as Tensors.
-    (memory/saved.py)
-    """
+    """A value that `node` saved, by parameter of its rule; arrays as Tensors. (memory/saved.py)"""
 
 
 @wanted
 def saved_tensor(node: Node, name: str) -> Any:
-    """What `node` saved under this name, with a method that registers hooks. (memory/saved.py)"""
+    """A value that `node` saved, as an object that takes hooks. (memory/saved.py)"""
 
 
 class OutputInfo(NamedTuple):
-    """What an output of a node is like."""
+    """Shape, dtype and device of an output of a node."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -188,22 +190,22 @@ class OutputInfo(NamedTuple):
 class HookedNode(Node):
     """A Node with hooks.
 
-    A node becomes one when its first hook is registered, so that others need not look for any.
+    A node gets this class with its first hook, so that nodes of other classes need no test for
+    hooks.
     """
 
     __slots__ = ()
 
 
 class MultiNode(Node):
-    """A recorded operation with several outputs; each has an OutputNode in front of it, held
-    weakly.
-    """
+    """A recorded operation with several outputs; it refers to their OutputNodes weakly."""
 
     __slots__ = ("outputs", "picks")
     picks: list[weakref.ref[OutputNode] | None]
     outputs: dict[int, NodeHooks]
-    """The hooks of outputs: they outlive their OutputNodes, since the hook of an unused output is
-    called with None.
+    """The hooks of outputs.
+
+    They outlive their OutputNodes, since the hook of an unused output is called with None.
     """
 
     def __init__(self, outputs: int) -> None:
@@ -212,20 +214,20 @@ class MultiNode(Node):
         self.extra = None
 
     def pick(self, number: int) -> OutputNode:
-        """The OutputNode of an output, made anew if nobody holds it any more."""
+        """The OutputNode of an output, made again if it is gone."""
         ref = self.picks[number]
-        found = ref() if ref is not None else None
-        if found is None:
-            found = OutputNode(self, number)
-            self.picks[number] = weakref.ref(found)
-        return found
+        picked = ref() if ref is not None else None
+        if picked is None:
+            picked = OutputNode(self, number)
+            self.picks[number] = weakref.ref(picked)
+        return picked
 
 
 class CustomNode(MultiNode):
     """The node of an autograd.Function, see custom/node.py.
 
-    Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows
-    the node weakly, and makes it anew if nobody holds it any more.
+    Users see its ctx instead, which has no other attributes than theirs. The ctx refers to the node
+    weakly, and makes it again if it is gone.
     """
 
     __slots__ = ("ctx", "library")
@@ -237,15 +239,13 @@ class CustomNode(MultiNode):
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        found: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
-        return found
+        functions: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
+        return functions
 
     def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
-        """The gradients of the parents, given those of the outputs (None for one that was not
-        used), in the pass `p`.
-        """
-        found: tuple[Any, ...] = self.ctx._propagate(g, p)
-        return found
+        """The gradients of the parents, given those of the outputs (None if unused)."""
+        grads: tuple[Any, ...] = self.ctx._propagate(g, p)
+        return grads
 
 
 class OutputNode(Node):
@@ -254,7 +254,7 @@ class OutputNode(Node):
     __slots__ = ("number",)
 
     def __init__(self, node: MultiNode, number: int) -> None:
-        self.seq = tick()  # younger than its node, so it runs before
+        self.seq = tick()  # younger than its node, so it runs first
         self.next = node
         self.saved = ()
         self.extra = node.outputs.get(number)
@@ -266,7 +266,7 @@ class OutputNode(Node):
 
 
 class AccumulateGrad(Node):
-    """The end of the graph at a leaf: adds what arrives to the leaf's gradient.
+    """The end of the graph at a leaf: adds an arriving gradient to the leaf's gradient.
 
     It does not keep the leaf alive.
     """
@@ -296,7 +296,7 @@ class AccumulateGrad(Node):
 
 
 class GradCell:
-    """Holds a gradient: of a leaf, or of a Tensor that retains it, which it knows weakly."""
+    """Holds a gradient: of a leaf, or of a Tensor that retains it, to which it refers weakly."""
 
     __slots__ = ("grad", "holder")
 
@@ -313,8 +313,8 @@ class NodeHooks:
     prehooks         of the node itself, with the gradients of all its outputs
     posthooks        of the node itself, with the gradients of its operands, too
     post_accumulate  of a leaf
-    output           what the Tensor is like, where that is known
-    metadata         the user's own notes about the node
+    output           the OutputInfo of the Tensor and a reference to it, if known
+    metadata         the user's notes about the node
     """
 
     __slots__ = (
@@ -340,50 +340,51 @@ class NodeHooks:
 _extending = threading.Lock()
 
 watched: set[Any] = set()
-"""Weak references to the leaves with hooks, and to nodes of hooks on several gradients: for them a
-pass runs in order (`backward.run_in_order`).
+"""Weak references to leaves with hooks, and to nodes with hooks on several gradients.
+
+A pass runs in PyTorch's order for them (`backward.run_in_order`).
 """
 
 
 def extra(node: Node) -> NodeHooks:
-    """The hooks of a node, which has room for them from now on."""
+    """The NodeHooks of a node, made if it has none."""
     with _extending:
-        found = getattr(node, "extra", None)
-        if found is None:
+        hooks = getattr(node, "extra", None)
+        if hooks is None:
             if type(node) is OutputNode:
-                found = node.next.outputs.setdefault(node.number, NodeHooks())
+                hooks = node.next.outputs.setdefault(node.number, NodeHooks())
             else:
-                found = NodeHooks()
-            node.extra = found
+                hooks = NodeHooks()
+            node.extra = hooks
             if type(node) is Node:
                 node.__class__ = HookedNode
             if type(node) is AccumulateGrad:
                 watch(node)
-    return found
+    return hooks
 
 
 def watch(node: Node) -> None:
-    """Have passes run in order from now on, as long as `node` lives."""
+    """Run passes in PyTorch's order from now on, as long as `node` lives."""
     watched.add(weakref.ref(node, watched.discard))
 
 
-# What a gradient that goes along an edge is like
+# Gradients that go along an edge
 
 
 def added(a: Any, b: Any) -> Any:
     """The sum of two gradients or tangents.
 
-    Of a raw array and a layer, the layer adds: not every library's arrays defer to others.
+    If one is a layer, its `+` is called: arrays of some libraries do not defer to other operands.
     """
     return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
 
 
 class GradientEdge(NamedTuple):
-    """An output of a node: where a gradient arrives.
+    """An output of a node: the place where a gradient arrives.
 
-    `backward` and `grad` take it in place of the Tensor, which need not be kept for that.
+    `backward` and `grad` take it instead of the Tensor, which may then be dropped.
 
-    A leaf is not kept alive by its edge unless `ownership_token` holds it.
+    An edge does not keep a leaf alive unless `ownership_token` holds it.
     """
 
     node: Node
@@ -392,20 +393,20 @@ class GradientEdge(NamedTuple):
 
 
 def arrival(e: GradientEdge) -> Node:
-    """The node that a gradient arriving at this edge is delivered to."""
+    """The node to which a gradient that arrives at this edge is delivered."""
     node = behind(e.node)
     return node.pick(e.output_nr) if isinstance(node, MultiNode) else node
 
 
 def edge(node: Node) -> tuple[Node, int]:
-    """A parent as users see it: the node and the number of its output."""
+    """A parent as users see it: (node, number of its output)."""
     if type(node) is not OutputNode:
         return node, 0
     return node.next.ctx if type(node.next) is CustomNode else node.next, node.number
 
 
 def behind(shown: Any) -> Node:
-    """The node of what users see as one."""
+    """The node behind an object that users see as a node."""
     node: Node = shown._node() if hasattr(shown, "_forward_cls") else shown
     return node
 
@@ -458,18 +459,18 @@ FREED = (
 
 
 def flat_cells(cells: Any) -> list[list[int]]:
-    """The version cells of a node, whatever their nesting."""
+    """The version cells of a node as a flat list."""
     if type(cells) is list:
         return [cells]
     return [c for nested in cells or () for c in flat_cells(nested)]
 
 
 QUIET = -1
-"""What stands in front of a version cell for each write that is not to be noticed."""
+"""The entry at the front of a version cell for each write that does not count."""
 
 
 def versions(cell: list[int]) -> int:
-    """How often the memory was written in place, as far as that is to be noticed."""
+    """The number of in-place writes to the memory that count."""
     return len(cell) - cell.count(QUIET)
 
 
@@ -491,8 +492,9 @@ ALLOW = (
 
 
 def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") -> GradientError:
-    """The error for a saved array, described by `what`, that was written after the node of the
-    number `seq` had saved it.
+    """The error for a saved array that was written after the node with number `seq` had saved it.
+
+    what  the description of the array
     """
     expected = sum(1 for written in cell if QUIET < written < seq)
     return GradientError(
@@ -503,17 +505,17 @@ def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") ->
 
 
 def _describe(node: Node, cell: list[int]) -> str:
-    """The changed array as `[numpy float64 [3]], which is output 0 of Add,`."""
+    """Describe the changed array, as in `[numpy float64 [3]], which is output 0 of Add,`."""
     tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
     cells = [node.cells] if type(node.cells) is list else node.cells
-    found = [
+    places = [
         i
         for i, nested in zip(tracked, cells, strict=False)
         if any(c is cell for c in flat_cells(nested))
     ]
-    if not found:  # an array inside an indexing key: their cells follow the others
+    if not places:  # an array inside an indexing key, whose cells follow the others
         return f"an index array of {node.name()}"
-    i = found[0]
+    i = places[0]
     value, source = (node.saved or ())[i], node.rule.sources[i]
     text = (
         _shown(node.library, value)
@@ -543,22 +545,26 @@ def _origin(parent: Node | None, output: int) -> str:
 
 
 def describe(library: Library, value: Any, node: Node | None) -> str:
-    """An array of the history `node`, for a message: `[numpy float64 [3]], which is output 0 of
-    Add,`.
+    """Describe an array with the history `node`, for a message.
+
+    For example `[numpy float64 [3]], which is output 0 of Add,`.
     """
     return _shown(library, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))
 
 
 def output_info(node: Node) -> tuple[OutputInfo, ...]:
-    """Shape, dtype and device of the outputs of a node, where it knows them."""
+    """Shape, dtype and device of the outputs of a node.
+
+    Raises RuntimeError if the node does not know them.
+    """
     if type(node) is AccumulateGrad:
         leaf = node.variable
         if leaf is not None:
             return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
     elif isinstance(node, MultiNode):
-        found = [e.output for _, e in sorted(node.outputs.items())]
-        if len(found) == len(node.picks) and None not in found:
-            return tuple(f[0] for f in found if f is not None)
+        known = [e.output for _, e in sorted(node.outputs.items())]
+        if len(known) == len(node.picks) and None not in known:
+            return tuple(f[0] for f in known if f is not None)
     else:
         e = getattr(node, "extra", None)
         if e is not None and e.output is not None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from ..provided import wanted
 
 seen = [0]
-"""How many modules had been imported when clients were last looked for among them."""
+"""The number of imported modules when clients were last looked for among them."""
 
 
 def looked(modules: int) -> None:
-    """Clients were looked for among so many modules; -1 has them looked for again."""
+    """Note that clients were looked for among this many modules; -1 causes another search."""
     seen[0] = modules
 
 
 @wanted
 def register_clients() -> None:
-    """Tell the libraries that the program has imported of Tensors, where they want to be told.
-    (clients/)
-    """
+    """Register Tensors with the imported libraries that have a client module. (clients/)"""

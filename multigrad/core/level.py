@@ -1,9 +1,9 @@
 """Levels keep nested transformations apart.
 
-A transformation that runs takes a number k that only grows. Its own layer has level 3k, Tensors
-created inside it 3k + 1, forward-mode duals 3k + 2; at top level k = 0, so an ordinary Tensor has
-level 1. An operation on arrays of several levels is handled by the highest; the others are
-constants to it.
+Each running transformation has a number k from an increasing counter. Its layer has level 3k,
+Tensors created inside it have level 3k + 1, and forward-mode duals 3k + 2. Outside of
+transformations k = 0, so an ordinary Tensor has level 1. An operation on arrays of several levels
+is handled by the highest level; operands of lower levels are constants to it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ T = TypeVar("T")
 
 
 class Layer:
-    """Base of the array objects that stand for another array: Tensor, and the layers of the
-    transformations.
+    """Base of the array objects that wrap another array: Tensor, and the layers of transformations.
 
-    `_level` orders them; `_array` is the value one layer further in: a raw array or another layer.
-    Operations on a layer are carried out by its class's `_apply(op, values, top)`. `_cell` has the
-    times of in-place writes to it.
+    `_level` orders them. `_array` is the next inner value: a raw array or another layer. The method
+    `_apply(op, values, top)` of a class carries out operations on its layers. `_cell` is the
+    version cell, with the times of in-place writes.
     """
 
     __slots__ = ()
-    _quiet = False  # whether writes through it spoil nothing that was saved: of `x.data`
-    _view: Any = None  # of a view, what it is a view of and how it was made (layout.ViewSpec)
-    # whether it stands for several arrays at once, so that its values are nobody's
+    _quiet = False  # whether writes through it do not count as versions, as with `x.data`
+    _view: Any = None  # of a view, its base and how it was made (aliasing.ViewSpec)
+    # whether it holds several arrays at once, as a batch does, so that it has no single value
     _several = False
     _level: int
     _array: Any
@@ -46,14 +45,12 @@ class Layer:
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
-        """Apply an operation with a derivative of the user's own (an autograd.Function, a
-        custom_vjp or custom_jvp) to `values`.
+        """Apply a user-defined derivative (autograd.Function, custom_vjp, custom_jvp) to `values`.
 
-        application  what is applied. `application.name` is the name of the user's class or
-                     function; `application.through(values, own, wrap)` applies it one layer further
-                     in, where `own` tells which of `values` are layers of this level, and makes a
-                     value of this level of each array that comes out, by `wrap`. Return what it
-                     returns.
+        application  the object to apply. `application.name` is the name of the user's class or
+                     function. `application.through(values, own, wrap)` applies it to the next inner
+                     values, where `own` tells which of `values` are layers of this level; `wrap`
+                     makes a layer of this level from each array that it returns. Return its result.
         top          one of the highest level among `values`, a layer of this class
         """
         kind = type(top).__name__
@@ -64,9 +61,9 @@ class Layer:
         )
 
     def _check(self) -> None:
-        """Bring it up to date, if it is a view of what was written since.
+        """Bring a view up to date if its memory was written since.
 
-        Raises where it must not be used any more.
+        Raises if the array can no longer be used.
         """
         raise NotImplementedError
 
@@ -75,34 +72,36 @@ class Layer:
         return None
 
     def _moves(self) -> bool:
-        """Whether this very layer is being differentiated."""
+        """Whether this layer itself is being differentiated."""
         return False
 
     def _frozen(self) -> Any:
-        """What can be the value of another layer: itself, or, if writing to it exchanges its value,
-        a layer of this value.
+        """The value to wrap in another layer: itself, or a new layer of the same value.
+
+        A new layer is needed if writing to this one exchanges its value.
         """
         return self
 
 
 class Standing:
-    """Base of what stands for a Python scalar among the arguments of an operation, and is none: the
-    numbers of `func.compile`.
+    """Base of objects that take the place of Python scalars among the arguments of an operation.
+
+    The numbers of `func.compile` are such objects.
     """
 
     __slots__ = ()
 
     def _plain(self) -> Any:
-        """As a setting, an axis for instance: the scalar itself."""
+        """The scalar itself, for use as a setting such as an axis."""
         raise NotImplementedError
 
     def _as_operand(self, op: Any, others: list[Any]) -> Any:
-        """As an operand beside these: a layer."""
+        """A layer, for use as an operand beside `others`."""
         raise NotImplementedError
 
 
 def innermost(x: Any) -> Any:
-    """The raw array at the bottom of a tower of layers."""
+    """The raw array inside all layers of a nested value."""
     while isinstance(x, Layer):
         x = x._array
     return x
@@ -111,7 +110,7 @@ def innermost(x: Any) -> Any:
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off.
 
-    Right per thread and per asyncio task, as the gate is, which holds it.
+    The gate holds its state, so it is local to the thread and to the asyncio task.
     """
 
     __slots__ = ()
@@ -123,15 +122,15 @@ class Switch:
         gate.set(self.changed(gate.get(), on))
 
     def turn(self, on: Any) -> None:
-        """Switch it on or off."""
+        """Switch the mode on or off."""
         gate.set(self.turned(gate.get(), on))
 
     def within(self, mode: Any) -> Any:
-        """What it is in that state of the gate."""
+        """The value of the mode in that state of the gate."""
         return mode is True or self not in mode.off
 
     def changed(self, mode: Any, on: Any) -> Any:
-        """The state of the gate where it is `on`, and else as in `mode`."""
+        """The state of the gate in which the mode is `on`, and all else as in `mode`."""
         off = NONE if mode is True else mode.off
         if bool(on) is not (self in off):
             return mode
@@ -139,9 +138,9 @@ class Switch:
         return made(True, off, NOTHING) if mode is True else made(mode.base, off, mode.watch)
 
     def turned(self, mode: Any, on: Any) -> Any:
-        """The same where it is switched.
+        """The state of the gate after the mode is switched.
 
-        Two values are off: switching off what is off changes nothing.
+        Both False and None are off: switching off a mode that is off changes nothing.
         """
         return self.changed(mode, on) if on or self.within(mode) else mode
 
@@ -149,7 +148,8 @@ class Switch:
 class BaseSwitch(Switch):
     """The grad mode of the base level.
 
-    None inside the forward of a Function: nothing is recorded, but it is noted what is computed.
+    None inside the forward of a Function: operations are not recorded, but computed values are
+    marked.
     """
 
     __slots__ = ()
@@ -172,7 +172,7 @@ BASE = BaseSwitch()
 
 
 class Several(tuple[Switch, ...], Switch):
-    """Grad modes of several levels, which users switch as one. It is on where the first one is."""
+    """Grad modes of several levels that users switch as one, which is on if the first one is."""
 
     __slots__ = ()
 
@@ -188,7 +188,7 @@ class Several(tuple[Switch, ...], Switch):
 
 
 class Values(tuple[Any, ...]):
-    """The values of several modes, to be restored one by one."""
+    """The values of several modes, for restoring each of them."""
 
     __slots__ = ()
 
@@ -199,22 +199,21 @@ class Values(tuple[Any, ...]):
 class Run:
     """One transformation that is running, or has run.
 
-    grad_mode  whether its two levels record, its own and that of Tensors created inside it
-    inner      whether the latter does: off during an ordinary backward pass over such Tensors,
-               which must not keep the transformation itself from seeing what the pass computes
-    outer      the transformation in which it was begun
-    inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the
-               user's
-    randomness what vmap was told about random numbers; None: it is no vmap
+    grad_mode  whether its two levels record: its own, and that of Tensors created inside it
+    inner      whether the latter records. It is off during an ordinary backward pass over such
+               Tensors, while the transformation itself still sees the operations of the pass
+    outer      the transformation in which this one was begun
+    inputs     the nodes of the Tensors that it differentiates with respect to. They are leaves, but
+               not the user's
+    randomness the `randomness` argument of vmap; None for other transformations
     elements   the Elements of its levels, by dtype, level, and whether values are layers; empty
                once it has finished
-    deep       those of its levels at which a value has been a layer itself
-    leaves     how many leaves have been made at its levels
-    pure       whether it may leave nothing in Tensors from outside: their backward() raises
-    rebinds    whether `y += v` makes a new array of those of its levels, and binds y to it; else it
-               writes into y
-    own_level, tensor_level, dual_level   the number of its own level, of that of Tensors created
-    inside it, and of that of forward-mode duals
+    deep       the levels of this run at which a value has been a layer
+    leaves     the number of leaves made at its levels
+    pure       whether it must not change Tensors from outside: their backward() raises
+    rebinds    whether `y += v` binds y to a new array, at its levels; otherwise it writes into y
+    own_level, tensor_level, dual_level   the numbers of its own level, of the level of Tensors
+    created inside it, and of the level of forward-mode duals
     """
 
     __slots__ = (
@@ -251,16 +250,15 @@ class Run:
         self.rebinds = self.pure = False
 
     def finish(self) -> None:
-        """Note that it is over.
+        """Mark it as finished.
 
-        Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage
-        collector.
+        Its Elements, which refer to it, are dropped, so that no reference cycle remains.
         """
         self.finished = True
         self.elements.clear()
 
     def noted(self, what: str) -> None:
-        """Something happens inside that runs besides operations."""
+        """Handle a call inside of it that is not an operation."""
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
@@ -275,15 +273,16 @@ class Run:
         )
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        """Return `function(*args)`, called inside this transformation, which has finished then,
-        however that ends.
+        """Return `function(*args)`, called inside this transformation, which then finishes.
+
+        It also finishes if the function raises.
         """
         before = undo()
         try:
             _running.set(self)
             return function(*args)
         finally:
-            # here and not by `finish`: an interrupt may come where a function of Python begins
+            # not by `finish`: an interrupt may come where a Python function begins
             self.finished = True
             settle(before)
             self.elements.clear()
@@ -296,52 +295,51 @@ running = _running.get
 
 
 def own_switch() -> Switch:
-    """What users switch: the grad mode of the innermost running transformation, or of the base
-    level.
-    """
+    """The grad mode that users switch: of the innermost transformation, or the base level."""
     run = _running.get()
     return BASE if run is None else run.grad_mode
 
 
 state: list[ContextVar[Any]] = [_running, gate]
-"""What the engine sets around code that it calls, in each thread and asyncio task: the
-transformation, the gate, the pass.
+"""The context variables that the engine sets around code that it calls.
+
+They hold the transformation, the gate and the pass of each thread and asyncio task.
 """
 
 
 def restored(variable: ContextVar[T]) -> ContextVar[T]:
-    """Have `settle` restore a context variable as well. Returns it."""
+    """Add a context variable to those that `settle` restores. Returns it."""
     state.append(variable)
     return variable
 
 
 def undo() -> Iterator[object]:
-    """What `settle` needs to give all of `state` the values of now.
+    """The present values of all of `state`, in the form that `settle` takes.
 
-    Taken before a `try` that sets some of it, and settled in its `finally`.
+    Call it before a `try` that sets some of them, and call `settle` in the `finally`.
 
-    An interrupt (Ctrl-C) is raised between two steps of Python, such as the first step of a
-    function written in Python, but inside no call of C. So nothing is set before the `try`, and all
-    is restored by one call. That also restores what an interrupt kept a context manager further in
-    from restoring.
+    An interrupt (Ctrl-C) is raised between two steps of Python, such as the first step of a Python
+    function, but never inside a call of C. So all sets are inside the `try`, and one call of C
+    restores everything. That call also restores variables whose inner context managers were
+    interrupted.
     """
     return map(ContextVar.set, state, list(map(ContextVar.get, state)))
 
 
 settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
-"""Restore what `undo` noted: a call of C."""
+"""Restore the values that `undo` returned, by one call of C."""
 
 dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
-"""The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
+"""The levels of forward_ad that are entered in this thread or asyncio task."""
 
 
 def enter_duals(runs: tuple[Run, ...]) -> None:
-    """Have these be the levels of forward_ad that are entered."""
+    """Set the levels of forward_ad that are entered."""
     dual_levels.set(runs)
 
 
 def boundary() -> int:
-    """A level above those of all that has begun, and below those of all that will."""
+    """A level above those of everything begun so far, and below those of everything begun later."""
     return 3 * next(_numbers)
 
 
@@ -350,31 +348,32 @@ _reviving = threading.Lock()
 
 
 def alive() -> list[Run]:
-    """The transformations that are running here, and the levels of forward_ad."""
-    found = list(dual_levels.get())
+    """The transformations that are running here, and the entered levels of forward_ad."""
+    runs = list(dual_levels.get())
     run = _running.get()
     while run is not None:
-        found.append(run)
+        runs.append(run)
         run = run.outer
-    return found
+    return runs
 
 
 def leaves_effect(what: str) -> None:
-    """Something is about to be left in a Tensor of the base level.
+    """Check that a change to a Tensor of the base level is allowed here.
 
-    Raises where a function runs that may do no such thing, as it is run once only.
+    Raises inside a function that must be pure because it is run only once.
     """
     if any(run.pure for run in alive()):
         raise GradientError(
-            f"{what} of a Tensor that is no argument of a compiled function: it would happen "
+            f"{what} of a Tensor that is not an argument of a compiled function: it would happen "
             "while the function is recorded, and not when its program runs. Pass the Tensor as "
             "an argument, and return what is computed"
         )
 
 
 def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
-    """Call `function` while what belongs to these transformations means what it did when they ran,
-    though they have finished.
+    """Call `function` as if these finished transformations were still running.
+
+    Values that belong to them are valid meanwhile.
     """
     again: list[Run] = []
     try:
@@ -396,10 +395,10 @@ def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
 
 
 class Guest(Run):
-    """The user's part of a pass: a level of its own, above all others, so that an array that it
-    makes can take any value.
+    """The level of user code that a pass calls, above all others.
 
-    Its grad mode is that of something else.
+    So an array that this code makes can take any value. Its grad mode is the `mode` of another
+    level.
     """
 
     __slots__ = ()
@@ -409,10 +408,10 @@ class Guest(Run):
 
 
 def as_guest(name: str, mode: Switch, function: Callable[..., T], *args: Any) -> T:
-    """Call code of the user's that gets arrays of the level of `mode`.
+    """Call user code with arrays of the level of `mode`.
 
-    What it switches is that level and the innermost one, or enable_grad in it would do nothing for
-    these arrays.
+    The code switches the grad modes of that level and of the innermost one together. Otherwise
+    enable_grad in it would not affect these arrays.
     """
     innermost = own_switch()
     if innermost is mode or (type(innermost) is Several and mode in innermost):
@@ -421,8 +420,9 @@ def as_guest(name: str, mode: Switch, function: Callable[..., T], *args: Any) ->
 
 
 class outside:
-    """Run a rule: constants that it makes belong to no transformation, and so below whatever it
-    computes with.
+    """Run a rule outside of all transformations.
+
+    Constants that the rule makes then have a lower level than the values that it computes with.
     """
 
     __slots__ = ("_token",)
@@ -435,4 +435,5 @@ class outside:
 
 
 go_outside, come_back = _running.set, _running.reset
-"""The same in straight code: `token = go_outside(None)`, and in a `finally` `come_back(token)`."""
+"""The same for generated code: `token = go_outside(None)`, and `come_back(token)` in a `finally`.
+"""

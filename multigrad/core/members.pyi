@@ -14,7 +14,7 @@ from .tensor import Tensor
 __all__ = ["Members", "NDArray", "Namespace"]
 
 class Members(Layer):
-    """What Tensor and the other layers are given from the table."""
+    """The members that the table gives to Tensor and the other layers."""
 
     __slots__ = ()
     def __abs__(self) -> Tensor: ...

@@ -1,5 +1,6 @@
-"""A tower of layers without the arrays at its bottom: what is left of it while those are kept
-elsewhere, or computed again.
+"""Nested values without their raw arrays.
+
+What remains of a nested value is kept while its raw arrays are stored elsewhere or computed again.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ _new = object.__new__
 
 
 class NestedLayer:
-    """One layer of a tower.
+    """One layer of a nested value.
 
-    kind   its class; that of a Tensor does not matter
+    kind   the class of the layer; it does not matter for a Tensor
     run    the transformation it belongs to, None at the base level
     level  its level
     node   the history of a Tensor, if it has one
-    parts  by the name of its slot, what is one layer further in: a NestedLayer, or None for a raw
-           array
-    rest   the other slots of a layer that is no Tensor
+    parts  by the name of the slot, the next inner value: a NestedLayer, or None for a raw array
+    rest   the other slots of a layer that is not a Tensor
     """
 
     __slots__ = ("kind", "level", "node", "parts", "rest", "run")
@@ -37,7 +37,7 @@ class NestedLayer:
         self.rest: dict[str, Any] = {}
 
     def forget(self) -> None:
-        """Keep of histories no more than that there are some."""
+        """Drop the histories, and keep only whether there were any."""
         self.node = self.node and True
         for part in self.parts.values():
             if part is not None:
@@ -45,13 +45,13 @@ class NestedLayer:
 
     @property
     def recorded(self) -> bool:
-        """Whether the tower has a history, at any level."""
+        """Whether the nested value has a history, at any level."""
         return bool(self.node) or any(
             part is not None and part.recorded for part in self.parts.values()
         )
 
     def runs(self) -> Iterator[Run]:
-        """The transformations that the tower belongs to."""
+        """The transformations that the nested value belongs to."""
         if self.run is not None:
             yield self.run
         for part in self.parts.values():
@@ -62,10 +62,10 @@ class NestedLayer:
 def taken_apart(
     x: Any, arrays: list[Any], cells: list[list[int]], cell: list[int] | None = None
 ) -> NestedLayer | None:
-    """The tower `x` without its raw arrays, which are added to `arrays`, each with the version cell
-    of the layer around it in `cells`.
+    """The nested value `x` without its raw arrays, which are appended to `arrays`.
 
-    None if `x` is itself a raw array, of the version cell `cell`.
+    The version cell of the layer around each array is appended to `cells`. Returns None if `x` is
+    itself a raw array, with the version cell `cell`.
     """
     if not isinstance(x, Layer):
         arrays.append(x)
@@ -93,9 +93,9 @@ def taken_apart(
 
 
 def put_together(shell: NestedLayer | None, arrays: Iterator[Any], afresh: bool = False) -> Any:
-    """The tower again, with these raw arrays.
+    """Make the nested value again, with these raw arrays.
 
-    `afresh`: Tensors with a history become leaves that require grad.
+    afresh  whether Tensors with a history become leaves that require grad
     """
     if shell is None:
         return next(arrays)

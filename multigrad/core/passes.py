@@ -1,4 +1,4 @@
-"""One backward pass, as the nodes and hooks that it meets see it. `backward/run.py` runs it."""
+"""One backward pass, as nodes and hooks see it; `backward/run.py` runs it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from .tensor import Tensor
 
 
 class Pass:
-    """One backward pass: what it keeps, where it stops, what it returns.
+    """One backward pass: its settings, its targets, its results.
 
     like                one of the outputs: a Tensor of the level whose graph is differentiated
-    roots               where the pass starts, with the gradients there; set when it does
+    roots               where the pass starts, with the gradients there; set when it starts
     retain_graph        whether saved values stay for another pass
     create_graph        whether the pass itself is recorded
     raw                 whether every value of the pass so far is a raw array. A user's function or
-                        hook may bring in a layer, which ends that
-    targets             nodes whose gradient is asked for, with the gradient once it is known; None:
-                        accumulate into the leaves
+                        hook may return a layer, which ends that
+    targets             the nodes whose gradients are wanted, with each gradient once it is known;
+                        None: accumulate into the leaves
     needed              the nodes on the way to a target; None: all
     accumulate_targets  whether leaves among the targets accumulate
-    accumulate_others   whether leaves that are not targets accumulate, too. Then the pass goes on
-                        behind the targets
-    leaves              whether every target is a leaf. A leaf takes its gradient and passes nothing
-                        on
+    accumulate_others   whether leaves that are not targets accumulate, too. Then the pass continues
+                        beyond the targets
+    leaves              whether every target is a leaf. A leaf takes its gradient and has no parents
     every               whether the targets are all the leaves of their transformation. Then every
                         node leads to a target
-    reached             the nodes that run; set where the order is asked for (run_in_order)
-    groups              the state of hooks on several Tensors; set there, too
-    found               what was computed again for this pass, by the checkpoint it belongs to; set
-                        where there is one
-    told                the observers that are told of each node
+    reached             the nodes that run; set if their order matters (run_in_order)
+    groups              the state of hooks on several Tensors; set in run_in_order, too
+    found               the values that a checkpoint has recomputed for this pass; set if there is
+                        one
+    told                the observers that are notified of each node
     """
 
     __slots__ = (

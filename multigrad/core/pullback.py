@@ -8,21 +8,24 @@ from typing import Any
 from ..registry import Op
 
 Needs = tuple[Any, ...]
-"""Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of
-arrays.
+"""Per array parameter: whether its gradient is wanted.
+
+A bool, or a tuple of bools for a list of arrays.
 """
 
 
 class Pullback:
     """The vjp of one operation for one pattern of wanted gradients.
 
-    `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted
-    argument; `plan` names what is saved, in order; `saves` says whether any of it is an array (then
-    it is freed after use). `sources` tells for each saved value where it came from: None (no
-    array), ("in", i) the i-th wanted gradient's argument, ("in", None) a constant argument, ("out",
-    k) the k-th output; for a list of arrays a tuple of these. `library`: of what library the arrays
-    are, where it is the rule of nodes. `make` returns the vjp, when it is first asked for: many a
-    pattern is never met.
+    vjp      `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted
+             argument
+    plan     the names of the saved values, in order
+    saves    whether any saved value is an array; then saved values are freed after use
+    sources  for each saved value its source: None (not an array), ("in", i) the argument of the
+             i-th wanted gradient, ("in", None) a constant argument, ("out", k) the k-th output; for
+             a list of arrays a tuple of these
+    library  the library of the arrays, if this is the rule of nodes
+    make     makes the vjp when it is first needed, since many patterns never are
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What arrays look like: their repr, and the table that notebooks show."""
+"""The repr of arrays, and the table that notebooks show."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def value(x: Any, library: Library | None = None) -> str:
-    """The repr of a value; of a 0-d array of any library the number alone, with the dtype where
-    that is none of the library's defaults.
+    """The repr of a value.
+
+    For a 0-d array it is the number alone, followed by the dtype if that is not a default of its
+    library.
     """
     if isinstance(x, Layer):
         return repr(x)
@@ -30,22 +32,22 @@ def value(x: Any, library: Library | None = None) -> str:
 
 
 def _number(text: str) -> str:
-    """The text of a number, or nothing."""
+    """The text of a number, or ""."""
     if text in ("True", "False"):
         return text
     try:
         complex(text)
-    except ValueError:  # a library's own text, as tensor(6.) or dask.array<...>
+    except ValueError:  # a text of the library, as tensor(6.) or dask.array<...>
         return ""
     return text
 
 
 def _item(x: Any, library: Library) -> str:
-    """The only element as Python shows it; nothing where it has no value yet, as a tracer."""
+    """The only element as Python shows it; "" if it has no value yet, as in a tracer."""
     try:
         kind = next(k for name, k in _KINDS.items() if library.xp.isdtype(x.dtype, name))
         return str(kind(x))
-    except Exception:  # whatever a library raises where there is no value
+    except Exception:  # libraries raise various errors if there is no value
         return ""
 
 
@@ -70,9 +72,9 @@ def dtype_name(dtype: Any) -> str:
 def text(t: Tensor) -> str:
     """The repr of a Tensor: its value, its backend, its place in the graph.
 
-    One inside nested transformations is shown once, with its own place.
+    A Tensor inside nested transformations is shown once, with its own place.
     """
-    place = history(t)  # which brings views up to date
+    place = history(t)  # `history` brings views up to date
     backend = "" if t._elem.library.name == "numpy" else f"backend='{t._elem.library.name}'"
     return (
         f"Tensor({', '.join(filter(None, (value(_inside(t), t._elem.library), backend, place)))})"
@@ -80,7 +82,7 @@ def text(t: Tensor) -> str:
 
 
 def _levels(t: Any) -> Iterator[Any]:
-    """A Tensor, and those that are its value, level by level."""
+    """The Tensors of a nested value, from the outermost to the innermost."""
     while isinstance(t, Layer) and hasattr(type(t), "grad_fn"):
         yield t
         t = t._array
@@ -92,7 +94,7 @@ def _inside(t: Tensor) -> Any:
 
 
 def history(t: Tensor) -> str:
-    """The place of a Tensor in the graph; of the highest level at which it has one."""
+    """The place of a Tensor in the graph, at the highest level at which it has one."""
     for x in _levels(t):
         try:
             x._check()
@@ -109,8 +111,9 @@ def history(t: Tensor) -> str:
 
 
 def html(t: Tensor) -> str:
-    """What notebooks show: shape, dtype, backend and place in the graph, above the values as the
-    library shows them.
+    """The HTML for notebooks: a line on the Tensor, above the library's view of the values.
+
+    The line has shape, dtype, backend and place in the graph.
     """
     library = t._elem.library
     place = history(t)

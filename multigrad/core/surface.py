@@ -1,4 +1,4 @@
-"""The operators and methods that `methods.py` installs from the table."""
+"""The base class on which `methods.py` installs the operators and methods from the table."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ else:
 class Surface(_Members):
     """Base of Tensor and the other layers.
 
-    What it is given from the table, `make stubs` declares in members.pyi for type checkers.
+    `make stubs` declares the installed members in members.pyi for type checkers.
     """
 
     __slots__ = ()
 
     @classmethod
     def _define(cls, name: str, method: Any) -> None:
-        """Give this class an operator, a method or a property that is made above it: from the
-        table, or by the surface of PyTorch.
+        """Give this class an operator, a method or a property that a higher module makes.
+
+        It comes from the table, or from the attributes of torch.Tensor.
         """
         setattr(cls, name, method)
 
@@ -36,11 +37,11 @@ class Surface(_Members):
 
 
 class OfArrays:
-    """In the place of an attribute that arrays of a library, or of PyTorch, have, and Tensors have
-    not: it raises AttributeError, and names what there is instead: an attribute of ours, or
-    `.array`. Where the backend of the array gives Tensors that attribute, its value is returned.
+    """A placeholder for an attribute that Tensors lack, but raw arrays or torch.Tensor have.
 
-    (A `__getattr__` would do it as well, and make every other attribute slower.)
+    Access raises AttributeError, whose message names the replacement: an attribute of Tensors, or
+    `.array`. If the backend of the array gives Tensors that attribute, its value is returned. (A
+    `__getattr__` could do the same, and would make every other attribute slower.)
     """
 
     __slots__ = ("_name",)
@@ -67,8 +68,9 @@ class OfArrays:
 
 
 def mention(types: Iterable[type], given: Iterable[str]) -> None:
-    """Have the attributes of these arrays that layers have not explained when they are asked for,
-    and those of the names `given` looked up.
+    """Install placeholders for attributes of these array types that layers lack, and for `given`.
+
+    The placeholder explains a missing name, or looks up a name in `given`.
     """
     names = {name for t in types for name in dir(t) if not name.startswith("_")}.union(given)
     with keeping:

@@ -1,8 +1,8 @@
-"""Tensor: an array of any library that records what is done to it.
+"""Tensor: an array of any library that records operations on it.
 
-The operators and the methods of the table are installed by `methods.py`; the meaning of the
-attributes is that of torch.Tensor's. A Tensor of the base level wraps a raw array; one of a running
-transformation may wrap a layer of a lower level. Its Element says which. A View shares memory.
+`methods.py` installs the operators and the methods of the table. The attributes mean the same as
+those of torch.Tensor. A Tensor of the base level wraps a raw array. One of a running transformation
+may wrap a layer of a lower level. Its Element tells which. A View shares memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def recording_at(top: Tensor) -> bool:
 class Tensor(ArrayProtocols):
     """An array with a gradient.
 
-    Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
+    `multigrad.asarray` and `multigrad.tensor` make Tensors; the class is not called directly.
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
@@ -81,30 +81,31 @@ class Tensor(ArrayProtocols):
     def _put(self, value: Any) -> None:
         """Exchange the value.
 
-        Its Element goes with it: the new value may be a layer where the old one was none.
+        The Element is updated with it: the new value may be a layer where the old one was not.
         """
         self._array = value
         if self._elem.layered is not isinstance(value, Layer):
             self._elem = self._elem.beside(value)
 
-    # What it is
+    # Attributes
 
     @property
     @conversion
     def array(self) -> Any:
-        """The raw array of the backend, sharing memory; writes to it are not seen by the graph."""
+        """The raw array of the backend, sharing memory; the graph does not see writes to it."""
         self._look()
         return self._array
 
     @property
     @conversion
     def data(self) -> Tensor:
-        """A Tensor on the same memory that does not require grad, with a version counter of its
-        own: writes to it are not noticed.
+        """A Tensor on the same memory that does not require grad, with its own version counter.
+
+        Writes to it do not change the version of this Tensor, so backward() does not detect them.
         """
         self._look()
         if self._elem.library.mutable and not isinstance(self._array, self._elem.library.fixed):
-            # of no transformation, whose values could not be written into this memory
+            # a Tensor of a transformation could hold values that do not fit into this memory
             t = wrap(self._array)
             return t if self._node is None else mark(t)
         return Data._of(self) if self._elem.run is None else alias(self)
@@ -117,7 +118,7 @@ class Tensor(ArrayProtocols):
                 f"data of shape {tuple(array.shape)} and dtype {array.dtype} cannot replace "
                 f"that of a Tensor of shape {tuple(self.shape)} and dtype {self.dtype}"
             )
-        self._cell = self._cell.copy()  # what shared the old memory has its own from now on
+        self._cell = self._cell.copy()  # arrays on the old memory keep the old cell
         if self._view is not None:
             base = wrap_at(self, array)
             base._cell = self._cell
@@ -129,7 +130,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def _version(self) -> int:
-        """How often the memory was written in place."""
+        """The number of in-place writes to the memory."""
         return versions(self._cell)
 
     @staticmethod
@@ -140,7 +141,7 @@ class Tensor(ArrayProtocols):
         return self._history is not None and recording_at(self)
 
     def _check(self) -> None:
-        """Bring a view of memory that was written through another Tensor since up to date.
+        """Bring a view up to date if its memory was written through another Tensor since.
 
         Raises if its history cannot follow.
         """
@@ -148,25 +149,25 @@ class Tensor(ArrayProtocols):
             self._check_value()
 
     def _check_value(self) -> None:
-        """Raise where the value is a layer of a transformation that has finished."""
+        """Raise if the value is a layer of a transformation that has finished."""
         value, run = self._array, self._elem.run
         if run.finished and isinstance(value, Layer) and not isinstance(value, Tensor):  # type: ignore[union-attr]
             value._check()
 
     def _look(self) -> None:
-        """The same for the values only."""
+        """Bring the values of a view up to date, without its history."""
         try:  # noqa: SIM105  a third of the time of suppress()
             self._check()
-        except GradientError:  # the values are right by then
+        except GradientError:  # the values are up to date by then
             pass
 
-    # Its place in the graph
+    # Gradients and the graph
 
     @property
     def requires_grad(self) -> bool:
         """Whether operations on it are recorded.
 
-        It can be set of a leaf, which then accumulates gradients in `.grad`; see requires_grad_.
+        It can be set on a leaf, which then accumulates gradients in `.grad`; see requires_grad_.
         """
         self._check()
         return self._history is not None
@@ -189,7 +190,10 @@ class Tensor(ArrayProtocols):
             self._node = None
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set `requires_grad` and return self. Raises for dtypes that are not floating."""
+        """Set `requires_grad` and return self.
+
+        Raises RuntimeError for dtypes that are not floating.
+        """
         if not isinstance(requires_grad, bool):
             raise TypeError(
                 "requires_grad_(): argument 'requires_grad' must be bool, not "
@@ -209,7 +213,7 @@ class Tensor(ArrayProtocols):
         return self
 
     def _become_leaf(self) -> AccumulateGrad:
-        """Let operations be recorded from here on. Returns the node of this leaf."""
+        """Record operations from here on. Returns the node of this leaf."""
         if not hasattr(self, "_leaf"):
             self._leaf = AccumulateGrad(self, self._own_cell())
             if self._elem.run is not None:
@@ -221,7 +225,7 @@ class Tensor(ArrayProtocols):
         return self._leaf
 
     def _of_level(self, value: Any) -> Tensor:
-        """A value as a Tensor of this level."""
+        """Wrap a value in a Tensor of this level."""
         return (
             value
             if isinstance(value, Tensor) and value._elem.level == self._elem.level
@@ -235,7 +239,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made it: a user did, or it does not require grad.
+        """Whether this is a leaf: a user made it, or it does not require grad.
 
         `backward` accumulates gradients in leaves.
         """
@@ -244,7 +248,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node of the operation that made it, None of a leaf.
+        """The node of the operation that made it; None for a leaf.
 
         Its `next_functions` are the nodes of the operands.
         """
@@ -254,21 +258,20 @@ class Tensor(ArrayProtocols):
 
     @property
     def output_nr(self) -> int:
-        """Which output of `grad_fn` this is."""
+        """The number of this output among those of `grad_fn`."""
         self._check()
         return self._node.number if type(self._node) is OutputNode else 0
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` has accumulated, of the shape and dtype of this Tensor; None
-        before that.
+        """The gradient that `backward` has accumulated, with this shape and dtype, or None.
 
         Only leaves have one, and Tensors after `retain_grad()`. `del x.grad`, or `x.grad = None`,
-        starts anew. RuntimeError for one of another shape.
+        starts anew. Setting one of another shape raises RuntimeError.
         """
-        found: GradCell | None = getattr(self, "_grad_cell", None)
-        if found is not None and found.grad is not None:
-            return found.grad
+        cell: GradCell | None = getattr(self, "_grad_cell", None)
+        if cell is not None and cell.grad is not None:
+            return cell.grad
         if not self.is_leaf and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. "
@@ -343,8 +346,9 @@ class Tensor(ArrayProtocols):
 
     @conversion
     def detach(self) -> Tensor:
-        """A Tensor on the same memory, sharing the version counter, that does not require grad;
-        inside transformations, of any of them.
+        """A Tensor on the same memory that does not require grad; it shares the version counter.
+
+        Inside transformations it is a constant to each of them.
         """
         self._look()
         t = alias(self)
@@ -353,7 +357,7 @@ class Tensor(ArrayProtocols):
 
     @conversion
     def detach_(self) -> Tensor:
-        """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
+        """Detach this Tensor in place; it becomes a leaf that does not require grad."""
         if self._view is not None and self._view[1] is not None:
             raise GradientError("Can't detach views in-place. Use detach() instead.")
         if type(self._node) is AccumulateGrad:
@@ -365,8 +369,9 @@ class Tensor(ArrayProtocols):
     # Hooks
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call `hook(grad)` whenever the gradient of this Tensor is computed; what it returns, if
-        not None, replaces it.
+        """Call `hook(grad)` whenever the gradient of this Tensor is computed.
+
+        A return value other than None replaces the gradient.
         """
         self._check()
         if self._node is None or self._history is None:
@@ -431,8 +436,9 @@ class Tensor(ArrayProtocols):
         return copied if self._history is None else copied.requires_grad_()
 
     def _movable(self) -> None:
-        """Raise where it belongs to a transformation and is no constant: a copy by other ways than
-        operations would lose the derivative.
+        """Raise if it belongs to a transformation and is not a constant there.
+
+        A copy that is not made by operations would lose the derivative.
         """
         if self._elem.run is not None and self._history is not None:
             raise RuntimeError(
@@ -454,11 +460,11 @@ def _rebuild(array: Any, requires_grad: bool) -> Tensor:
 
 
 class View(Tensor):
-    """A Tensor on the memory of another one, its base: their version counter is one.
+    """A Tensor on the memory of another Tensor, its base; the two share a version counter.
 
-    `_view` says of what it is a view, and how it was made; `_seen` how many writes to the memory it
-    has seen. After a write through another Tensor it is brought up to date when it is used next
-    (see views.py).
+    `_view` is its ViewSpec: the base, and how the view was made. `_seen` is the number of writes to
+    the memory that it has seen. After a write through another Tensor it is brought up to date when
+    it is next used (see memory/views.py).
     """
 
     __slots__ = ("_seen", "_view")
@@ -479,13 +485,14 @@ class View(Tensor):
     def _renew(self) -> bool:
         """Take array and history from the base, which is up to date.
 
-        Whether the history could follow. (views.py)
+        Returns whether the history could follow. (views.py)
         """
         raise NotImplementedError
 
     def _again(self, base: Any, step: Step) -> View:
-        """Another view of this value, made so of another base, to be brought up to date when it is
-        used.
+        """Another view of this value, with another base and step.
+
+        It is brought up to date at its next use.
         """
         t = View._make(self._array, base, step)
         t._seen = -1
@@ -499,8 +506,9 @@ class View(Tensor):
 
 
 class Data(View):
-    """`x.data` where arrays cannot be written: what is written to it reaches x, but as a version
-    that spoils nothing that was saved.
+    """`x.data` of a library with immutable arrays.
+
+    Writes to it reach x without changing its version.
     """
 
     __slots__ = ("_writes",)
@@ -518,17 +526,17 @@ class Data(View):
         return self._writes
 
 
-# what Python's own messages call them
+# the names that Python's messages show
 View.__name__ = Data.__name__ = View.__qualname__ = Data.__qualname__ = "Tensor"
 
 
 def stopped(x: Any) -> Any:
-    """A value as a constant to every level."""
+    """A value as a constant at every level."""
     return x.detach() if isinstance(x, Layer) else x  # type: ignore[attr-defined]
 
 
 def alias(base: Tensor) -> Tensor:
-    """`base` itself as a constant: same memory, same version counter, no history."""
+    """A view of all of `base` as a constant: same memory, same version counter, no history."""
     if (
         base._elem.run is None
         and type(base) is View
@@ -541,8 +549,9 @@ def alias(base: Tensor) -> Tensor:
 
 
 def peeled(x: Any, level: int) -> Any:
-    """`x` without what it is of running transformations above `level`, as far as it is a constant
-    to them: it met one that was made inside.
+    """`x` without layers of running transformations above `level`, as far as it is constant there.
+
+    It met an array that was made inside of these transformations.
     """
     while isinstance(x, Tensor) and x._elem.level > level and x._elem.run is not None:
         x._check()
@@ -553,8 +562,9 @@ def peeled(x: Any, level: int) -> Any:
 
 
 def strip(x: Any) -> Any:
-    """A constant Tensor of the base level as its raw array: with the Tensor, all that is computed
-    one level further out would be layered.
+    """A constant Tensor of the base level as its raw array; any other value unchanged.
+
+    If the Tensor stayed, the results at the next outer level would have a layer more.
     """
     if isinstance(x, Tensor) and x._elem.run is None:
         if x._view is not None:
@@ -565,7 +575,7 @@ def strip(x: Any) -> Any:
 
 
 def element_of(x: Any) -> Element:
-    """The Element of an array, or of the arrays at the bottom of a layer.
+    """The Element of an array, or of the raw arrays inside a layer.
 
     Raises TypeError for anything else.
     """
@@ -583,9 +593,9 @@ def element_of(x: Any) -> Element:
 
 
 def checked(t: Tensor) -> Tensor:
-    """`t`, a new Tensor.
+    """Return `t`, a new Tensor.
 
-    Raises TypeError where it is of a dtype that no Tensor is to be made of.
+    Raises TypeError if Tensors cannot hold its dtype.
     """
     if t._elem.refusal is not None:
         raise TypeError(t._elem.refusal)
@@ -603,16 +613,14 @@ def wrap(x: Any) -> Tensor:
 
 
 def lifted(x: Any) -> Any:
-    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
+    """A raw array, or each one in a tuple, as a constant Tensor: rules get layers only."""
     if type(x) is tuple:
         return tuple(map(lifted, x))
     return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def wrap_in(run: Run | None, level: int, x: Any) -> Tensor:
-    """A constant Tensor around `x` of a level of a transformation, or, without one, of the base
-    level.
-    """
+    """A constant Tensor around `x` at a level of a transformation, or at the base level if none."""
     t = wrap(x)
     if run is not None:
         t._elem = t._elem.at(run, level, isinstance(x, Layer))
@@ -625,9 +633,7 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
 
 
 def wrap_new(x: Any) -> Tensor:
-    """A constant Tensor around `x` as a user makes it: of the innermost running transformation,
-    else of the base level.
-    """
+    """A constant Tensor around `x` at the level of the innermost transformation, or the base."""
     if len(modules) != imported.seen[0]:
         imported.register_clients()
     run = level.running()

@@ -1,9 +1,8 @@
-"""An operation with a derivative of the user's own under Batched: by its own vmap, or, where that
-is to be generated, on batches.
+"""User-defined derivatives under Batched: by the user's vmap, or by generated batching.
 
-What is generated is another operation, of arrays one layer further in: its forward, backward and
-jvp call the user's with their arguments as Batched, and keep on their ctx what the user's methods
-keep, taken apart. So it is recorded, pushed forward and batched once more as any other.
+Generated batching makes another operation, of the next inner values. Its forward, backward and jvp
+call the user's with their arguments as Batched, and keep on their ctx the inner values of what the
+user's methods keep. So it is recorded, pushed forward and batched again like any other operation.
 """
 
 from __future__ import annotations
@@ -28,21 +27,19 @@ T = TypeVar("T")
 
 
 class VmapInfo(NamedTuple):
-    """What a vmap staticmethod is told: the number of examples, and the argument `randomness` of
-    vmap.
-    """
+    """The first argument of a vmap staticmethod: the number of examples, and `randomness`."""
 
     batch_size: int
     randomness: str
 
 
 def under_batch(application: Application, values: Sequence[Any], top: Batched) -> Applied:
-    """Apply a rule to arguments among which there are batches of the level of `top`."""
+    """Apply a rule to arguments that include batches of the level of `top`."""
     top._check()
     rule = application.rule
     run: Run = top._elem.run  # type: ignore[assignment]
     if rule.vmap is no_vmap:
-        # only vmap asks for a rule; a batched backward pass makes one
+        # only vmap requires a rule; a batched backward pass makes one
         if not rule.generate_vmap_rule and run.randomness is not None:
             raise BatchingError(
                 f"You tried to vmap over {rule.__name__}, but it does not have vmap support. "
@@ -108,9 +105,7 @@ def _contains(x: Any, run: Run) -> bool:
 
 
 def _lowered(x: Any, run: Run, originals: dict[int, Any]) -> tuple[Any, Any]:
-    """An argument as vmap gets it, one layer further in, and where its batch is: 0, None, or a
-    structure of these.
-    """
+    """An argument as vmap gets it, and its batch axis: 0, None, or a structure of these."""
     if isinstance(x, dict):
         pairs = {key: _lowered(v, run, originals) for key, v in x.items()}
         return {key: v for key, (v, _) in pairs.items()}, {
@@ -136,9 +131,9 @@ def _raised(
     run: Run,
     originals: dict[int, Any],
 ) -> Any:
-    """What vmap returned, with its batches as Batched.
+    """The result of vmap, with its batches as Batched.
 
-    `dims`: where they are, an int or None for whole branches.
+    dims  the batch axes: an int or None, also for whole branches
     """
     whole = dims is None or type(dims) is int
     if isinstance(x, (tuple, list)):
@@ -168,7 +163,7 @@ def _raised(
     if not -ndim <= dims < ndim or x.shape[dims] != size:
         raise BatchingError(
             f"{all_of_it[0]}: vmap returned an output of shape {tuple(x.shape)} with out_dims "
-            f"{dims}, but that is no axis of {size} examples"
+            f"{dims}, but the length of that axis is not {size}, the number of examples"
         )
     library = element_of(x).library
     if dims % ndim:
@@ -196,7 +191,7 @@ def _incompatible(name: str, output: Any, dims: Any) -> BatchingError:
 class BatchCtx(FunctionCtx):
     """The ctx that the user's methods get.
 
-    _source  that of the generated operation, one layer further in
+    _source  the ctx of the generated operation, at the next inner level
     """
 
     needs_input_grad: tuple[bool, ...]
@@ -221,24 +216,25 @@ _CTX = (
     "non_differentiable",
     "materialize_grads",
 )
-"""What is on a BatchCtx besides what the user's forward puts there."""
+"""The attributes of a BatchCtx that the user's forward does not set."""
 
 
 class Vmapped(Definition):
-    """What `generate_vmap_rule` makes of an operation for one application to batches: the same
-    operation of all examples, one layer further in.
+    """The operation that `generate_vmap_rule` makes for one application to batches.
+
+    It is the same operation of all examples, on the next inner values.
 
     rule           the user's operation
     own            per argument whether it is batched
-    run, size      the transformation whose batches they are, and the number of examples
-    names          of the last arguments
-    asked          whether there is a level further out, which asks for what the user's forward
-                   leaves on its ctx
-    arguments      per argument its shape; None for an argument that is no array
-    saved, pushed, attributes   what forward has kept by each way: which of that is batched (see
+    run, size      the transformation of the batches, and the number of examples
+    names          the names of the last arguments
+    asked          whether there is an outer level, which needs what the user's forward sets on its
+                   ctx
+    arguments      per argument its shape; None for an argument that is not an array
+    saved, pushed, attributes   what forward has kept in each way: which of it is batched (see
                                 `_apart`)
     layers, returned, state     the arguments of the user's forward, what it returned, and what it
-                                left on its ctx, until all is applied
+                                set on its ctx, until the application is complete
     """
 
     saved: Any
@@ -261,9 +257,9 @@ class Vmapped(Definition):
         self.state: dict[str, Any] = {}
 
     def left(self, values: Sequence[Any], lifted: Sequence[Any]) -> dict[str, Any]:
-        """What the user's forward left on its ctx, for those further out.
+        """What the user's forward set on its ctx, for outer levels.
 
-        It is forgotten here: what was returned has a node that has this.
+        It is dropped here: the returned value has a node, which refers to this object.
         """
         known = {
             id(a): b
@@ -305,7 +301,7 @@ class Vmapped(Definition):
         results = []
         for x in outs:
             if is_array(x) and id(x) not in known:
-                known[id(x)] = examples(_peeled(x, run), run, self.size)
+                known[id(x)] = examples(_value_inside(x, run), run, self.size)
             results.append(
                 repeated(x, self.size) if is_array(x) and known[id(x)] is x else known.get(id(x), x)
             )
@@ -313,7 +309,7 @@ class Vmapped(Definition):
         return same_structure(output, results) if isinstance(output, tuple) else results[0]
 
     def _keep(self, ctx: Any, user: BatchCtx, known: dict[int, Any]) -> None:
-        """Put what the user's methods keep on the ctx of this operation, taken apart."""
+        """Put the inner values of what the user's methods keep on the ctx of this operation."""
         ctx.to_save, self.saved = _apart(tuple(user.to_save or ()), self.run, known)
         ctx.saved_for_forward, self.pushed = _apart(
             tuple(user.saved_for_forward or ()), self.run, known
@@ -322,7 +318,7 @@ class Vmapped(Definition):
         for name, value in user.__dict__.items():
             if name not in _CTX:
                 inner, self.attributes[name] = _apart(value, self.run, known)
-                # the user's attribute may have the name of one of the ctx itself
+                # the user's attribute may have the name of an attribute of ctx itself
                 setattr(ctx, f"kept_{name}", inner)
         ctx.non_differentiable = tuple(
             known[id(x)] for x in user.non_differentiable or () if id(x) in known
@@ -343,7 +339,7 @@ class Vmapped(Definition):
                 zip(results, self.arguments, self.own, strict=False)
             ):
                 if is_array(g):
-                    results[i] = self._reduced(_peeled(g, run), shape, mine, run)
+                    results[i] = self._reduced(_value_inside(g, run), shape, mine, run)
             return results
 
         return tuple(self._on_examples(ctx, self.saved, pulled))
@@ -357,7 +353,7 @@ class Vmapped(Definition):
             output = self.rule.jvp(user, *given)
             several = isinstance(output, tuple)
             results = [
-                examples(_peeled(t, run), run, self.size) if is_array(t) else t
+                examples(_value_inside(t, run), run, self.size) if is_array(t) else t
                 for t in (output if several else (output,))
             ]
             return tuple(results) if several else results[0]
@@ -365,8 +361,9 @@ class Vmapped(Definition):
         return self._on_examples(ctx, self.pushed, pushed)
 
     def _on_examples(self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Run], T]) -> T:
-        """Run a method of the user's on batches of a level of their own, with the ctx that it gets,
-        in the grad mode of now.
+        """Run a method of the user on batches of a new level.
+
+        It gets its own ctx, and runs in the present grad mode.
         """
         mode = own_switch().get()
         run = Run("vmap")
@@ -391,8 +388,9 @@ class Vmapped(Definition):
         return run.call(called)
 
     def _reduced(self, g: Any, shape: tuple[int, ...] | None, mine: bool, run: Run) -> Any:
-        """The gradient of an argument of this shape: of a batch a batch, otherwise the sum over the
-        examples.
+        """The gradient of an argument of this shape.
+
+        It is a batch if the argument is; otherwise it is the sum over the examples.
         """
         if shape is None:
             return g
@@ -418,18 +416,19 @@ class Vmapped(Definition):
 
 
 def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
-    """A value, or a tuple, list or dictionary of them, one layer further in, and what of it is a
-    batch: a bool, or a list of these.
+    """The next inner value of a value or a container, and which of it is a batch.
+
+    The second result is a bool, or a list of these.
     """
     if isinstance(x, (tuple, list, dict)):
         pairs = [_apart(v, run, known) for v in (x.values() if isinstance(x, dict) else x)]
         return rebuilt(x, [v for v, _ in pairs]), [flag for _, flag in pairs]
-    inner = _peeled(x, run)
+    inner = _value_inside(x, run)
     mine = isinstance(inner, Batched) and inner._elem.run is run
     if isinstance(x, Layer) and not isinstance(inner, Layer):
         inner = wrap(inner)  # as the user's code has it
     value = known.get(id(x), inner._array if mine else inner)
-    # an output that was the same for all examples is a batch as any
+    # every output becomes a batch, also one that is the same for all examples
     return value, mine or (value is not x and id(x) in known)
 
 
@@ -446,9 +445,10 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
     return batch(strip(x), run) if flags else x
 
 
-def _peeled(x: Any, run: Run) -> Any:
-    """The value of a Tensor that was created inside of the transformation, or, as a constant,
-    inside of one that runs in it.
+def _value_inside(x: Any, run: Run) -> Any:
+    """The value of a Tensor that was created inside of the transformation.
+
+    A Tensor of a transformation inside of that is a constant.
     """
     while (
         isinstance(x, Tensor)

@@ -1,4 +1,4 @@
-"""custom_vjp and custom_jvp: functions with a derivative of the user's own, as in JAX."""
+"""custom_vjp and custom_jvp: functions with a user-defined derivative, as in JAX."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PUBLIC = "multigrad.func.custom"
-"""Where users have them from."""
+"""The module from which users import these names."""
 
 
 class CustomFunction(Generic[P, R]):
-    """A function with a derivative of the user's own."""
+    """A function with a user-defined derivative."""
 
     __module__ = PUBLIC
     _definition: type[RuleDefinition]
@@ -88,7 +88,7 @@ class CustomFunction(Generic[P, R]):
             raise
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order, with defaults, so that a rule knows how many there are."""
+        """All arguments in order, defaults included, so that a rule knows how many there are."""
         if self._signature is None:
             if kwargs:
                 raise TypeError(
@@ -106,7 +106,7 @@ class CustomFunction(Generic[P, R]):
 
 
 class custom_vjp(CustomFunction[P, R]):
-    """Decorate a function to give it a reverse-mode derivative of your own.
+    """Decorate a function to give it your own reverse-mode derivative.
 
         @custom_vjp
         def clip(x, low, high):
@@ -121,22 +121,22 @@ class custom_vjp(CustomFunction[P, R]):
 
         clip.defvjp(forward, backward)
 
-    nondiff_argnums  arguments that are not differentiated, of any kind; backward gets them first:
-                     bwd(*nondiff, residuals, g)
+    nondiff_argnums  the positions of arguments that are not differentiated, and may be of any type;
+                     backward gets them first: bwd(*nondiff, residuals, g)
 
     Arguments, output and residuals are arrays, Tensors or pytrees of these. `bwd` gets cotangents
-    in the structure of the output, zeros where there are none, and returns a tuple with a gradient
-    in the structure of each argument; None stands for zero, for any part of it. `fwd` takes the
-    arguments of the function; it runs instead of it where a derivative may be asked for. What the
-    function captures, or gets as an argument that is not differentiated, must not need a
-    derivative: that is an error.
+    in the structure of the output, with zeros for unused outputs. It returns a tuple with one
+    gradient for each argument, in the structure of the argument; None means zero, for any part of
+    it. `fwd` takes the arguments of the function, and runs instead of the function if a derivative
+    may be needed. Values that the function captures, and arguments that are not differentiated,
+    must not need a derivative: that is an error.
 
-    It works at any nesting of transformations, each of which uses the rule. Higher derivatives
-    differentiate the texts of `bwd` and of what `fwd` computes for it; to this end the arguments
-    are kept, too, unless all floating residuals are themselves arguments or outputs. In forward
-    mode `bwd`, which is linear in the cotangents, is transposed, where JAX refuses. A library that
-    differentiates its own arrays (jax.grad of a function of raw arrays) does not know of the rule:
-    it sees the text of the function. As jax.custom_vjp.
+    Transformations may be nested in any way; each of them uses the rule. Higher derivatives
+    differentiate `bwd` and the part of `fwd` that computes the residuals. For this purpose the
+    arguments are kept, too, unless all floating residuals are themselves arguments or outputs.
+    Forward mode transposes `bwd`, which is linear in the cotangents; JAX raises there. A library
+    that differentiates its own arrays (jax.grad of a function of raw arrays) does not see the rule,
+    and differentiates the code of the function. Same as jax.custom_vjp.
     """
 
     __module__ = PUBLIC
@@ -146,8 +146,9 @@ class custom_vjp(CustomFunction[P, R]):
     bwd: Function | None = None
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
-        """Set the rule: fwd(*args) -> (output, residuals) and bwd(*nondiff, residuals, cotangents)
-        -> tuple of gradients.
+        """Set the rule: `fwd(*args)` and `bwd(*nondiff, residuals, cotangents)`.
+
+        `fwd` returns (output, residuals), `bwd` a tuple of gradients.
         """
         for name, f in (("fwd", fwd), ("bwd", bwd)):
             if not callable(f):
@@ -159,8 +160,7 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 class custom_jvp(CustomFunction[P, R]):
-    """Decorate a function to give it a forward-mode derivative of your own, which serves in reverse
-    mode as well.
+    """Decorate a function to give it your own derivative for forward and reverse mode.
 
         @custom_jvp
         def log1pexp(x):
@@ -171,18 +171,19 @@ class custom_jvp(CustomFunction[P, R]):
             (x,), (t,) = primals, tangents
             return log1pexp(x), (1 - 1 / (1 + xp.exp(x))) * t      # output, tangent
 
-    nondiff_argnums  arguments that are not differentiated, of any kind; the rule gets them first:
-                     jvp(*nondiff, primals, tangents)
+    nondiff_argnums  the positions of arguments that are not differentiated, and may be of any type;
+                     the rule gets them first: jvp(*nondiff, primals, tangents)
 
     Arguments and output are arrays, Tensors or pytrees of these. The rule gets the tuple of
-    arguments and one of tangents in their structure, zeros where there are none, None for what is
-    not of a floating dtype. It must be linear in the tangents, since reverse mode transposes it. Of
-    what it returns the tangent is used, in which None stands for zero; the output is always that of
-    the function itself. In reverse mode the rule runs in the backward pass, for which the arguments
-    are kept. What the function captures must not need a derivative: that is an error.
+    arguments and a tuple of tangents in the same structure: zeros for an argument without a
+    tangent, None for one whose dtype is not floating. The rule must be linear in the tangents,
+    since reverse mode transposes it. Only the tangent that it returns is used, in which None means
+    zero; the output is always that of the function itself. In reverse mode the rule runs in the
+    backward pass, for which the arguments are kept. Values that the function captures must not need
+    a derivative: that is an error.
 
-    It works at any nesting of transformations, each of which uses the rule; higher derivatives
-    differentiate its text. As jax.custom_jvp.
+    Transformations may be nested in any way; each of them uses the rule. Higher derivatives
+    differentiate the code of the rule. Same as jax.custom_jvp.
     """
 
     __module__ = PUBLIC
@@ -193,7 +194,7 @@ class custom_jvp(CustomFunction[P, R]):
     def defjvp(self, jvp: Function) -> Function:
         """Set the rule: jvp(*nondiff, primals, tangents) -> (output, tangent).
 
-        Returns it, so this is a decorator.
+        Returns `jvp`, so this is a decorator.
         """
         if not callable(jvp):
             raise TypeError(f"{self.name}: the jvp must be a function, not {type(jvp).__name__}")
@@ -201,8 +202,9 @@ class custom_jvp(CustomFunction[P, R]):
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
-        """Set a rule for each argument, whose contributions are added: jvps[i](tangent, output,
-        *args) -> tangent; None where there is none.
+        """Set a rule for each argument: jvps[i](tangent, output, *args) -> tangent; None for none.
+
+        The results for all arguments are added.
         """
         if self.nondiff_argnums:
             raise TypeError(

@@ -1,4 +1,4 @@
-"""What is applied besides the user's classes, and what an application comes to."""
+"""Operations besides the user's classes, and the result of an application."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def no_vmap(info: Any, in_dims: Any, *args: Any) -> Any:
     """Compute the outputs for a batch of examples: return (output, out_dims). For vmap.
 
     info      info.batch_size, the number of examples, and info.randomness, the argument of vmap
-    in_dims   a tuple: for each of `args` the axis that counts the examples, or None for what is the
-              same for all; nested as they are
+    in_dims   a tuple: for each of `args` the axis of the examples, or None if it is the same for
+              all; nested as they are
     args      arrays of all examples
 
-    `out_dims` says the same of the output: an int or None, or a structure of these like that of
-    `output`. What vmap computes is differentiated as any function; where a gradient is taken inside
-    of vmap, backward and jvp are, with what setup_context keeps.
+    `out_dims` describes the output in the same way: an int or None, or a structure of these like
+    that of `output`. The operations of vmap are differentiated like those of any function. A
+    gradient that is taken inside of vmap uses backward and jvp, with what setup_context keeps.
     """
     raise NotImplementedError(
         "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -33,19 +33,19 @@ def no_vmap(info: Any, in_dims: Any, *args: Any) -> Any:
 
 
 class Definition:
-    """An operation with a derivative of its own, made for one application; it knows what belongs to
-    that.
+    """An operation with its derivative that is made for one application, whose data it holds.
 
-    Its names, those of methods included, are those that a class derived from autograd.Function is
-    asked for. `__name__`: that of its nodes, without "Backward".
+    It has the attributes that are read of a class derived from autograd.Function. `__name__` is the
+    name of its nodes, without "Backward".
     """
 
     __name__: str
     _backward_cls: type[BackwardCFunction]
-    # what happens at a Dual, and at a batch, where that is another application
+    # what is applied at a Dual, and at a batch, if that is another application
     at_dual: Callable[..., Applied] | None = None
     at_batch: Callable[..., Applied] | None = None
-    # whether what forward computes of its inputs is marked, since its derivative is not known
+    # whether values that forward computes from its inputs are marked, since their derivative is
+    # unknown
     _follows = False
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
@@ -64,12 +64,12 @@ def new_ctx_class(name: str, **attributes: Any) -> type[BackwardCFunction]:
 
 
 class Applied(NamedTuple):
-    """What an application comes to at one level.
+    """The result of an application at one level.
 
-    output    what it returns
+    output    the output
     returned  the objects that forward returned
-    state     what forward left on its ctx; None if the user's vmap ran in its place, and at the
-              outermost level
+    state     what forward set on its ctx; None at the outermost level, and if the user's vmap ran
+              instead
     """
 
     output: Any

@@ -1,5 +1,6 @@
-"""An operation with a derivative of the user's own under Duals: forward runs one layer further in,
-on the primals; its jvp moves the tangents.
+"""User-defined derivatives under Duals: forward runs on the primals, jvp on the tangents.
+
+Both are applied at the next inner level.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class ForwardCtx(FunctionCtx):
-    """The ctx that a jvp gets: what forward left on its own, in `saved_tensors` what it kept by
-    save_for_forward, and the level of the Duals.
+    """The ctx that a jvp gets: the attributes that forward set, and the level of the Duals.
+
+    `saved_tensors` has the arrays of save_for_forward.
     """
 
     saved_tensors: tuple[Any, ...] = ()
@@ -31,7 +33,7 @@ class ForwardCtx(FunctionCtx):
 
 
 def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Applied:
-    """Apply a rule to arguments among which there are Duals of the level of `top`."""
+    """Apply a rule to arguments that include Duals of the level of `top`."""
     top._check()
     rule = application.rule
     inner = lowered(values, [type(x) is Dual and x._level == top._level for x in values])
@@ -88,8 +90,9 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
 def _refused(
     application: Application, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any]
 ) -> dict[int, Any]:
-    """What forward computed of its inputs and left on its ctx, by its id, as jvp gets it where
-    levels further in differentiate, too.
+    """The values that forward computed and set on its ctx, by id, with histories that raise.
+
+    jvp gets these if inner levels differentiate, too.
     """
     if not levels:
         return {}
@@ -99,7 +102,7 @@ def _refused(
 
 
 def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> dict[str, Any]:
-    """What setup_context leaves on a ctx, where the user's vmap ran in the place of forward."""
+    """What setup_context sets on a ctx, if the user's vmap ran instead of forward."""
     if not any(needs):
         return {}
     require_setup(cls)
@@ -134,7 +137,7 @@ def _given(x: Any, value: Any, top: Dual, ctx: ForwardCtx) -> Any:
 
 
 def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
-    """A tangent that jvp returned, of the shape and dtype of its output."""
+    """A tangent that jvp returned, with the shape and dtype of its output."""
     elem = element_of(x)
     if t is None or not elem.floating:
         return None

@@ -1,16 +1,17 @@
-"""Function: operations with a derivative of the user's own, and how they are applied.
+"""Function: user-defined operations with their derivatives, and how they are applied.
 
 The meaning is that of torch.autograd.function.
 
-Raw arrays of a known library go with Tensors: as an argument a raw array reaches forward as it is,
-a constant; one that forward or backward returns, or that is saved, is wrapped.
+Raw arrays of a known library may be used beside Tensors. A raw array that is an argument reaches
+forward unchanged, as a constant. A raw array that forward or backward returns, or that is saved, is
+wrapped.
 
-What is applied, the rule, is a class derived from Function, or a `Definition`, which has the same
-names: `forward` and `backward` or `vjp`, `jvp`, `vmap`, and what says which of them there are. It
-goes through the levels of its arguments from the highest one inwards, and each layer's class says
-by `_apply_custom` what happens there. At the innermost values forward runs, once. On the way back
-each level that differentiates makes a node of its own, or asks the user's jvp, with what forward
-kept as values of that level.
+The applied object, the rule, is a class derived from Function, or a `Definition`, which has the
+same names: `forward`, `backward` or `vjp`, `jvp`, `vmap`, and flags that say which of them it
+defines. The application goes through the levels of its arguments from the highest inwards, and the
+class of each layer decides in `_apply_custom` what happens there. On the innermost values forward
+runs once. On the way back each level that differentiates makes its own node, or calls the user's
+jvp, with the saved values of forward as values of that level.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def of_any_parameters(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f, which a type checker lets a class override with parameters of its own: `backward(ctx, g)`
-    for one output.
+    """Let type checkers accept overrides of f with other parameters.
+
+    For example, `backward(ctx, g)` for one output.
     """
     return f
 
@@ -61,7 +63,7 @@ class Computing(Protocol[Output]):
 
 
 class FunctionMeta(type):
-    """Gives each Function the class of its nodes."""
+    """Metaclass that gives each Function the class of its nodes."""
 
     __module__ = PUBLIC
     _backward_cls: type[BackwardCFunction]
@@ -74,8 +76,7 @@ class FunctionMeta(type):
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
-    """Base of operations with a derivative of the user's own: subclass it, and call `apply` of the
-    subclass.
+    """Base of user-defined operations: derive a class from it, and call `apply` of that class.
 
         class Exp(Function):
             @staticmethod
@@ -92,20 +93,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         Exp.apply(x)
 
     forward and backward get Tensors. forward is not recorded; backward is recorded under
-    `create_graph`. It is torch.autograd.Function, but for second derivatives.
+    `create_graph`. The meaning is that of torch.autograd.Function, except for second derivatives.
 
-    What forward computes of its inputs and keeps is not recorded either, so a second derivative
-    that reaches it raises, where PyTorch's is wrong. Keep inputs and outputs (an intermediate
-    result can be one more output), or use `func.custom_vjp`, and test with `gradgradcheck`. What
-    leaves the Tensors on its way, by `.array`, NumPy or `float()`, or is the `.grad` of a
-    `backward()` in forward, counts as a constant all the same.
+    Intermediate results of forward are not recorded either. So a second derivative that depends on
+    a saved one raises, where PyTorch's is wrong. Save inputs and outputs (an intermediate result
+    can be one more output), or use `func.custom_vjp`, and test with `gradgradcheck`. Intermediate
+    results that are converted, by `.array`, NumPy or `float()`, or that are the `.grad` of a
+    `backward()` in forward, count as constants nevertheless.
     """
 
     __module__ = PUBLIC
-    clear_saved_tensors_on_access = False  # free what was saved when it is first asked for
+    clear_saved_tensors_on_access = False  # free saved values when they are first read
     boxed_grads_call = False  # backward gets its gradients as one list
-    generate_vmap_rule = False  # under vmap, run the methods on batches themselves
-    _follows = True  # what forward computes of its inputs is known again when it is kept
+    generate_vmap_rule = False  # under vmap, run the methods on batches
+    _follows = True  # mark what forward computes from its inputs
     at_dual = at_batch = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -126,8 +127,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs: forward(ctx, *args, **kwargs), or forward(*args, **kwargs) where
-        setup_context is defined.
+        """Compute the outputs: forward(ctx, *args, **kwargs).
+
+        If setup_context is defined: forward(*args, **kwargs).
         """
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function."
@@ -138,8 +140,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     @of_any_parameters
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """backward(ctx, *grad_outputs): return the gradient of each argument of apply, given that
-        of each output; None where there is none.
+        """Return the gradient of each argument of apply, given that of each output.
+
+        Called as backward(ctx, *grad_outputs). None means that an argument has no gradient.
         """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
@@ -151,13 +154,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     @of_any_parameters
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """jvp(ctx, *grad_inputs): return the tangent of each output, given that of each argument.
+        """Return the tangent of each output, given that of each argument, for forward mode.
 
-        For forward mode.
+        Called as jvp(ctx, *grad_inputs).
 
-        What `save_for_forward` kept is in `ctx.saved_tensors`. The tangent of an array that has
-        none is zeros, or None after `set_materialize_grads(False)`; that of what is no array is
-        None. For an output that has no tangent return None.
+        `ctx.saved_tensors` has the arrays of `save_for_forward`. The tangent of an array without
+        one is zeros, or None after `set_materialize_grads(False)`. The tangent of an argument that
+        is not an array is None. Return None for an output without a tangent.
         """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
@@ -181,7 +184,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls: type[Computing[Output]], *args: Any, **kwargs: Any) -> Output:
-        """Run forward and record it, if an argument requires grad.
+        """Run forward, and record the operation if an argument requires grad.
 
         Tensors inside lists or dictionaries are constants.
         """
@@ -203,7 +206,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
 
 class InplaceFunction(Function):
-    """A Function of former days, which remembers whether it works in place. Use Function."""
+    """Deprecated: a Function that remembers whether it works in place. Use Function."""
 
     __module__ = PUBLIC
 
@@ -216,8 +219,9 @@ class InplaceFunction(Function):
 
 
 def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
-    """Apply a rule to its arguments, the last ones by `names`: each application of a user's
-    derivative goes through here.
+    """Apply a rule to its arguments, the last ones named by `names`.
+
+    Every application of a user-defined derivative calls this function.
     """
     mode = observe.gate.get()
     if mode is True:
@@ -241,13 +245,13 @@ def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
 class Application:
     """An application of a rule at one level.
 
-    What it does there is a layer's to choose, by `_apply_custom(application, values, top)`.
+    The class of a layer decides what happens there, in `_apply_custom(application, values, top)`.
 
-    rule      what is applied
-    names     of the last arguments
-    needs     which arguments levels further out may want the gradient of, if any does
-    computed  what stands for what forward computes of its inputs
-    inner     whether there is a level further out, which asks for what forward leaves on its ctx
+    rule      the Function or Definition
+    names     the names of the last arguments
+    needs     whether outer levels may want the gradient of each argument; None if they want none
+    computed  the mark of values that forward computes from its inputs
+    inner     whether there is an outer level, which needs what forward sets on its ctx
     """
 
     rule: Any
@@ -258,15 +262,16 @@ class Application:
 
     @property
     def name(self) -> str:
-        """That of the user's class or function."""
+        """The name of the user's class or function."""
         name: str = self.rule.__name__
         return name
 
     def inside(
         self, values: Sequence[Any], needs: tuple[bool, ...] | None = None, rule: Any = None
     ) -> Applied:
-        """Apply the rule to values one layer further in; `needs` and `rule`: others than those of
-        this level.
+        """Apply the rule to the next inner values.
+
+        `needs` and `rule` replace those of this level if they are given.
         """
         top = highest(values)
         names = self.names if rule is None else ()  # a Definition takes its arguments by position
@@ -285,8 +290,7 @@ class Application:
         wrap: Callable[[Any], Any],
         needs: tuple[bool, ...] | None = None,
     ) -> Applied:
-        """Apply the rule one layer further in, and make a value of this level, by `wrap`, of each
-        array that comes out.
+        """Apply the rule at the next inner level, and wrap each resulting array by `wrap`.
 
         own  for each of `values` whether it is a layer of this level
         """
@@ -306,9 +310,7 @@ class Application:
         return self.raised(output, lifted, state)
 
     def raised(self, output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
-        """What came of it further in, with the values `lifted` of this level in the place of its
-        arrays.
-        """
+        """The inner result with the values `lifted` of this level in place of its arrays."""
         return Applied(
             same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0],
             tuple(lifted),
@@ -316,8 +318,9 @@ class Application:
         )
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
-        """What happens at the level of a Tensor: a node, after the levels further in that want a
-        gradient, too.
+        """Apply the rule at the level of a Tensor.
+
+        A node is made after those of the inner levels that want a gradient, too.
         """
         ctx = self.rule._backward_cls()
         ctx._begin(self.rule, values, top, self.computed)
@@ -344,7 +347,7 @@ class Application:
                 state = dict(ctx.__dict__)
         else:
             if needs is not own:
-                ctx.needs_input_grad = needs  # forward may save by what is needed
+                ctx.needs_input_grad = needs  # forward may use it to save less
             output = as_guest(
                 "forward",
                 BASE if ctx._run is None else ctx._run.grad_mode,
@@ -359,19 +362,17 @@ class Application:
         return Applied(result, returned, state)
 
     def pushed(self, values: Sequence[Any], top: Any) -> Applied:
-        """What happens at a Dual."""
+        """Apply the rule at a Dual."""
         return (self.rule.at_dual or under_dual)(self, values, top)
 
     def batched(self, values: Sequence[Any], top: Any) -> Applied:
-        """What happens at a batch."""
+        """Apply the rule at a batch."""
         return (self.rule.at_batch or under_batch)(self, values, top)
 
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
-        """Call forward, with recording off at the level of the ctx, which is where the user looks
-        for it.
-        """
+        """Call forward with recording off at the level of the ctx, the level that users see."""
         rule, names, computed = self.rule, self.names, ctx._computed
-        # a forward around this one may have to know what is computed
+        # a forward around this one may need to know what is computed
         off = None if computed is not None or following.get() is not None else False
         before = undo()
         try:
@@ -394,7 +395,7 @@ class Application:
                 computed.release()
 
     def _set_up(self, ctx: BackwardCFunction, values: Sequence[Any], output: Any) -> None:
-        """Call a setup_context that follows no forward, and note what it computes."""
+        """Call setup_context without a preceding forward, and mark what it computes."""
         require_setup(self.rule)
         assert ctx._run is not None
         before, computed = undo(), ctx._computed
@@ -425,7 +426,7 @@ def highest(values: Sequence[Any]) -> Any:
 
 
 def moves(x: Any) -> bool:
-    """Whether a derivative with respect to an argument may be asked for, at any level."""
+    """Whether a derivative with respect to an argument may be wanted, at any level."""
     while isinstance(x, Layer):
         if x._moves():
             return True
@@ -434,8 +435,9 @@ def moves(x: Any) -> bool:
 
 
 def _wanted_below(x: Any, level: int) -> bool:
-    """Whether a level further in than this one may want the gradient of `x`: one below it, or that
-    of a gradient that a backward is given.
+    """Whether an inner level may want the gradient of `x`.
+
+    That is a level below `level`, or the level of a gradient that a backward gets.
     """
     while isinstance(x, Layer):
         if x._level != level and (not isinstance(x, Tensor) or x._node is not None):
@@ -445,8 +447,9 @@ def _wanted_below(x: Any, level: int) -> bool:
 
 
 def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:
-    """Let what is computed of the arguments be known where they are constants at the innermost
-    level, but not further out.
+    """Mark the arguments that are constants at the innermost level but not at outer ones.
+
+    So values computed from them are marked, too.
     """
     for x, moving in zip(values, computed.moving, strict=True):
         if moving and isinstance(x, Tensor) and x._node is None and x._elem.floating:
@@ -460,8 +463,9 @@ _ONCE = "trying to differentiate twice a function that was marked with @once_dif
 
 
 def once_differentiable(fn: F) -> F:
-    """Decorate a backward that is not to be differentiated itself: it is not recorded, and
-    differentiating its result raises.
+    """Decorate a backward that cannot be differentiated.
+
+    It is not recorded, and differentiating its result raises.
     """
 
     @wraps(fn)
@@ -475,7 +479,11 @@ def once_differentiable(fn: F) -> F:
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
         wanted = (
-            [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None]
+            [
+                x._node
+                for x in map(_inner_value, args)
+                if isinstance(x, Tensor) and x._node is not None
+            ]
             if records
             else []
         )
@@ -491,7 +499,7 @@ def once_differentiable(fn: F) -> F:
 once_differentiable.__module__ = PUBLIC
 
 
-def _below(x: Any) -> Any:
+def _inner_value(x: Any) -> Any:
     """The value of a batch or a dual."""
     while isinstance(x, ValueLayer):
         x = x._array
@@ -499,10 +507,11 @@ def _below(x: Any) -> Any:
 
 
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
-    """A constant that raises when it is differentiated: by this level if `parents` are given, by
-    those further in if they recorded it.
+    """A constant that raises when it is differentiated.
+
+    This level raises if `parents` are given; inner levels raise if they recorded the value.
     """
-    if isinstance(x, ValueLayer):  # the gradients of a batch, or a dual
+    if isinstance(x, ValueLayer):  # the gradient of a batch or a dual
         copied = x._copied()
         copied._put(_poisoned(x._array, parents))
         return copied

@@ -1,10 +1,10 @@
-"""What forward says on its ctx, what that keeps for backward and jvp, and what is not known of it.
+"""The methods of ctx that forward calls, and the values that ctx keeps for backward and jvp.
 
-Inputs and outputs that were kept come back with their history. Of an array that forward computed on
-the way (marked as such, see `Computed`) a second derivative would need how it depends on the
-inputs, which was not recorded. It comes back as a constant in an ordinary pass. Where a derivative
-of the pass itself may be asked for, it comes back with a history that raises: a node at each level
-that records, a tangent at each level of forward mode.
+Saved inputs and outputs are returned with their history. The history of an array that forward
+computed on the way (marked, see `Computed`) was not recorded, and a second derivative would need
+it. In an ordinary pass such an array is a constant. If a derivative of the pass itself may be
+wanted, it gets a history that raises: a node at each level that records, a tangent at each level of
+forward mode.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ OP = Op(
 )
 
 PUBLIC = "multigrad.autograd.function"
-"""Where users have the classes of this room from."""
+"""The module from which users import the classes of this package."""
 
 
-# What is kept
+# Saved values
 
 
 class FunctionCtx:
-    """What forward may ask of its ctx."""
+    """The methods and attributes of ctx for forward."""
 
     __module__ = PUBLIC
 
@@ -70,23 +70,22 @@ class FunctionCtx:
         saved_tensors: tuple[Tensor, ...]
         needs_input_grad: tuple[bool, ...]
 
-        def __getattr__(self, name: str) -> Any: ...  # what forward set
+        def __getattr__(self, name: str) -> Any: ...  # attributes that forward set
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep arrays for backward, which finds them in `saved_tensors`: inputs, outputs or others;
-        None is allowed.
+        """Save arrays for backward, which reads them in `saved_tensors`; None is allowed.
 
-        Only what is kept this way is freed after the backward pass and checked for in-place
-        modification. To be called once, in forward or setup_context; a second call replaces the
-        first.
+        They may be inputs, outputs or others. Only arrays saved this way are freed after the
+        backward pass and checked for in-place modification. Call it once, in forward or
+        setup_context; a second call replaces the first.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep arrays for `jvp`, which finds them in `saved_tensors`.
+        """Save arrays for `jvp`, which reads them in `saved_tensors`.
 
-        To be called once, as `save_for_backward`.
+        Call it once, like `save_for_backward`.
         """
         for x in tensors:
             if x is not None and not is_array(x):
@@ -97,14 +96,14 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
-        """Say which inputs forward modifies in place, before or after it does.
+        """Declare which inputs forward modifies in place, before or after it does.
 
         Each must be returned.
         """
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Deprecated, and without effect: shared memory is tracked by itself."""
+        """Deprecated, without effect: shared memory is tracked automatically."""
         warnings.warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are "
             "automatically tracked. Note that calls to `set_()` are not tracked",
@@ -113,13 +112,11 @@ class FunctionCtx:
         )
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """Say which outputs have no gradient. backward still gets one for each of them: zeros."""
+        """Declare which outputs have no gradient. backward gets zeros for each of them."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None as the gradient of an output that was
-        not used.
-        """
+        """Set whether backward gets zeros (the default) or None for an unused output."""
         if not isinstance(value, bool):
             raise TypeError(
                 "set_materialize_grads received an invalid combination of arguments - got "
@@ -133,8 +130,8 @@ class Slot:
 
     array     its value, or Packed by the user's hooks
     source    its history: a node, or its number if it is an output
-    original  the Tensor itself, held weakly
-    computed  whether forward computed it of its inputs, and it is no output
+    original  a weak reference to the Tensor
+    computed  whether forward computed it from its inputs, and it is not an output
     """
 
     __slots__ = (
@@ -177,7 +174,7 @@ class Slot:
 
     def _pack(self, take: saved.Take, t: Tensor) -> None:
         self.array = saved.packed(take, t)
-        self.cell = []  # its version says nothing any more
+        self.cell = []  # versions do not apply to it any more
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:
         """The Tensor that was saved, or one of the same value and history."""
@@ -200,7 +197,7 @@ class Slot:
         self._pack(partial(saved.pack_array, hooks), alias(self.unpack(ctx)))
 
 
-# What was computed on the way
+# Intermediate results of forward
 
 
 TWICE = (
@@ -212,19 +209,18 @@ TWICE = (
 
 
 class Computed(Node):
-    """What stands for the history of the arrays that the forward of a Function computes of its
-    inputs, as long as forward runs.
+    """The mark in place of the history of arrays that a running forward computes from its inputs.
 
-    forward is not recorded, so this is how such an array is known when forward keeps it. For users
-    it is a constant: `_history` of it is None. A pass over what forward itself records of them
-    (with enable_grad) ends there; one over what is recorded later raises.
+    forward is not recorded, so saved arrays are recognized by this mark. To users such an array is
+    a constant: its `_history` is None. A pass over operations that forward itself records on them
+    (with enable_grad) ends there; a pass over operations recorded later raises.
 
     owner   the name of the Function
-    moving  per argument of `apply` whether a derivative may be asked for; empty where those that
-            are have a history
-    marked  what it has computed so far
-    known   once it has run, what of that is alive, by its id
-    over    when it had run, 0 before
+    moving  per argument of `apply` whether a derivative may be wanted; empty if those arguments
+            have a history
+    marked  weak references to the marked arrays so far
+    known   after forward, the marked arrays that are alive, by id
+    over    the clock reading at the end of forward, 0 before
     """
 
     __slots__ = ("known", "marked", "moving", "outer", "over", "owner")
@@ -252,17 +248,17 @@ class Computed(Node):
         return ()
 
     def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
-        """A pass from these roots has arrived here.
+        """Handle a pass from these roots that arrives here.
 
-        Below roots that are older than the end of forward there is no second derivative of it.
+        If the roots are older than the end of forward, the pass is not a second derivative of it.
         """
         if self.over and any(root.seq > self.over for root, _ in roots):
             raise GradientError(TWICE.format(self.owner))
 
     def release(self) -> None:
-        """Make constants of all that was marked.
+        """Make all marked arrays constants.
 
-        What a forward around this one has to know stays marked for that.
+        Arrays that a forward around this one needs to recognize get its mark.
         """
         outer = self.outer
         known = self.known = {}
@@ -288,9 +284,9 @@ def refusing_rule(message: str) -> Pullback:
 
 
 class ErrorNode(Node):
-    """The history of what cannot be differentiated again.
+    """The history of a value that cannot be differentiated again.
 
-    `parents`: what its derivative would lead to.
+    `parents` are the nodes that its derivative would lead to.
     """
 
     __slots__ = ("library",)
@@ -314,8 +310,9 @@ class ErrorNode(Node):
 
 
 class Mover(NamedTuple):
-    """A level further in that differentiates, too: its layers' class and transformation, and, of
-    Tensors, the nodes of the inputs.
+    """An inner level that differentiates, too.
+
+    It has the class and transformation of the layers, and for Tensors the nodes of the inputs.
     """
 
     level: int
@@ -325,8 +322,9 @@ class Mover(NamedTuple):
 
 
 def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
-    """The levels below this one that differentiate with respect to some of these arguments,
-    innermost first.
+    """The inner levels that differentiate with respect to these arguments, innermost first.
+
+    Inner levels are those below `below`.
     """
     by_level: dict[int, Mover] = {}
     for x in inputs:
@@ -342,8 +340,9 @@ def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
 
 
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
-    """An array that was computed of the inputs of the Function of this name, with a history that
-    raises at these levels.
+    """A value computed from the inputs of the Function `name`, with a history that raises.
+
+    It raises at these levels.
     """
     own = x._level if isinstance(x, Layer) else 0
     below = [m for m in levels if m.level < own]
@@ -353,7 +352,7 @@ def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
         at = next((m for m in levels if m.level == own), None)
         if at is not None:  # the level at which forward ran
             x = _raised(inner, at, message)
-        elif below:  # one that was made where another transformation runs
+        elif below:  # a value made where another transformation runs
             x = wrap_at(x, inner)
     elif below and not isinstance(x, Tensor):
         x = x._mapped(lambda part: refusing(part, below, name))
@@ -377,7 +376,7 @@ def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:
 
 
 def was_computed(x: Any, forward: Computed | None) -> bool:
-    """Whether an array that forward has kept was computed of its inputs."""
+    """Whether forward computed a saved array from its inputs."""
     while forward is not None and isinstance(x, Layer):
         ref = forward.known.get(id(x))
         if ref is not None and ref() is x:
@@ -387,17 +386,16 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
 
 
 def value_in(x: Any) -> Any:
-    """The value of a layer one layer further in, as the user's functions get it: an object of its
-    own, so that it is known again.
-    """
+    """The value of a layer as the user's functions get it: a new object, recognized by identity."""
     x._check()
     value = x._array
     return value._frozen() if isinstance(value, Layer) else wrap(value)
 
 
 def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
-    """The values of layers that are of a level, `own`, one layer further in: of several arguments
-    that are one Tensor, each another object.
+    """The next inner values of layers of a level, marked in `own`.
+
+    If several arguments are one Tensor, each gets its own object.
     """
     inner: list[Any] = []
     for x, mine in zip(values, own, strict=True):
@@ -412,13 +410,11 @@ def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
 
 
 CONTAINERS = (tuple, list, dict)
-"""Where arrays among the attributes of a ctx are looked for."""
+"""The containers among the attributes of a ctx that are searched for arrays."""
 
 
 def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
-    """What was computed among the arrays of a value that forward has put on its ctx: it, or what
-    lists, tuples and dictionaries hold.
-    """
+    """The arrays in an attribute of ctx, or in its containers, that forward computed."""
     if isinstance(value, CONTAINERS):
         for x in value.values() if isinstance(value, dict) else value:
             yield from computed_in(x, forward)
@@ -427,9 +423,7 @@ def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
 
 
 def replaced(value: Any, known: dict[int, Any]) -> Any:
-    """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays,
-    by their id.
-    """
+    """`value`, an array or a container, with the replacements in `known` for arrays, by id."""
     if isinstance(value, (tuple, list)):
         return rebuilt(value, [replaced(x, known) for x in value])
     if isinstance(value, dict):
@@ -438,13 +432,11 @@ def replaced(value: Any, known: dict[int, Any]) -> Any:
 
 
 def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
-    """A container of the class of `value`, a list, tuple or dictionary, with `parts` in the place
-    of its elements.
-    """
+    """A container of the class of `value` (list, tuple or dictionary) with other elements."""
     if type(value) not in (tuple, list, dict) and all(
         map(is_, value.values() if isinstance(value, dict) else value, parts)
     ):
-        return value  # whose class may not be one to make anew
+        return value  # its class may not allow a new instance
     if isinstance(value, tuple):
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     copied = copy(value)

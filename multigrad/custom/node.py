@@ -1,11 +1,11 @@
-"""The ctx of one level, which is its node for users: what forward has left on it, and what a
-backward pass makes of that.
+"""The ctx of one level, which users see as its node: the attributes of forward, and backward.
 
-- Raw arrays of a known library go with Tensors. As an argument a raw array reaches forward as it
-  is, a constant; one that forward or backward returns, or that is saved, is wrapped.
-- Where several levels want a gradient (a transformation over Tensors that require grad, or inside
-  another one), forward runs once, on the values of the innermost one; each level has a ctx of its
-  own, with the same attributes and its own saved Tensors.
+- Raw arrays of a known library may be used beside Tensors. A raw array that is an argument reaches
+  forward unchanged, as a constant; one that forward or backward returns, or that is saved, is
+  wrapped.
+- If several levels want a gradient (a transformation over Tensors that require grad, or inside
+  another one), forward runs once, on the innermost values. Each level has its own ctx, with the
+  same attributes and its own saved Tensors.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ from .kept import (
 )
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
-"""What forward says about arrays; dropped with forward, since an output among them would keep its
-own node alive.
+"""The attributes by which forward describes arrays.
+
+They are dropped after forward, since an output among them would keep its own node alive.
 """
 
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
@@ -72,10 +73,10 @@ _PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), Fal
 class BackwardCFunction(FunctionCtx):
     """The ctx of one level, which users also see as the node.
 
-    Each Function has a subclass of its own, named `<Function>Backward`.
+    Each Function has its own subclass, named `<Function>Backward`.
 
-    All that is not private is for users: their attributes may have any name but those of the
-    properties.
+    Users may set attributes of any name that does not begin with an underscore and is not a
+    property.
     """
 
     __slots__ = (
@@ -100,22 +101,22 @@ class BackwardCFunction(FunctionCtx):
         "needs_input_grad",
     )
     __module__ = PUBLIC
-    _forward_cls: Any = None  # the Function; that of a Definition has none
-    # the class of ctx of what runs its methods on batches
+    _forward_cls: Any = None  # the Function; None for a Definition
+    # the class of ctx of the generated operation on batches
     _vmapped: type[BackwardCFunction] | None = None
     needs_input_grad: tuple[bool, ...]  # per argument of apply
-    _rule: Any  # what is applied: the Function, or a Definition
+    _rule: Any  # the Function or Definition
     # per argument of apply: its shape and Element if it is an array
     _arguments: list[tuple[tuple[int, ...], Element] | None]
     _edges: list[Node | None]  # per argument that is an array
-    # per output that is an array: what it is like
+    # per output that is an array: its Element, shape and device
     _outs: list[tuple[Element, tuple[int, ...], Any] | None]
     _slots: list[Slot | None] | None  # None once freed
-    _gone: str  # why, then
-    _computed: Computed | None  # what forward has computed, until it is over
-    # the user's, with the arrays in them that forward computed of its inputs
+    _gone: str  # the reason, then
+    _computed: Computed | None  # the mark of computed values, while forward runs
+    # the user's attributes, with the arrays in them that forward computed from its inputs
     _attributes: dict[str, list[weakref.ref[Any]]]
-    _movers: Sequence[Mover]  # levels further in that differentiate, if forward kept such an array
+    _movers: Sequence[Mover]  # inner levels that differentiate, if forward kept such an array
     _run: Run | None  # the transformation it belongs to
     _level: int
     _start: int  # when forward began
@@ -129,7 +130,7 @@ class BackwardCFunction(FunctionCtx):
     def _begin(
         self, rule: Any, flat: Sequence[Any], top: Tensor | None, computed: Computed | None
     ) -> None:
-        """Take note of the arguments, which are up to date, as they are before forward."""
+        """Store a description of the arguments, which are up to date, before forward."""
         self._rule = rule
         if top is None:
             self._run, self._level, records = None, 1, False
@@ -182,7 +183,7 @@ class BackwardCFunction(FunctionCtx):
         self._seq = self._start = tick()
 
     def _node(self) -> CustomNode:
-        """The node, made anew if nobody holds it any more."""
+        """The node, made again if it is gone."""
         node = None if self._ref is None else self._ref()
         if node is None:
             node = CustomNode(len(self._outs))
@@ -205,9 +206,9 @@ class BackwardCFunction(FunctionCtx):
     def _finish(
         self, output: Any, flat: Sequence[Any], top: Tensor | None
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Give what forward returned its history.
+        """Give the outputs of forward their history.
 
-        Returns that, and the objects that forward returned.
+        Returns the outputs, and the objects that forward returned.
         """
         several = isinstance(output, tuple)
         outs = output if several else (output,)
@@ -225,7 +226,7 @@ class BackwardCFunction(FunctionCtx):
         node = None
         if self._next:
             self._outs = [_like(t) if isinstance(t, Tensor) else None for t in results]
-            self._ref = None  # what was asked of the node in forward is in _extra
+            self._ref = None  # what forward set on the node is in _extra
             node = self._node()
         for i, (out, t) in enumerate(zip(outs, results, strict=True)):
             if not isinstance(t, Tensor):
@@ -237,7 +238,7 @@ class BackwardCFunction(FunctionCtx):
                 if id(out) in inputs or (
                     t._node is not None and t._node.seq < self._start and t._history is not None
                 ):
-                    # not forward's own: another one on its memory
+                    # not forward's own Tensor: another one on its memory
                     t = wrap_like(t, t._array, t, itself(t))
                 inside_function(t)
                 t._node = node.pick(i)
@@ -262,7 +263,7 @@ class BackwardCFunction(FunctionCtx):
         inputs: set[int],
         top: Tensor | None,
     ) -> None:
-        """Keep what forward has saved, and tell of the node those who observe."""
+        """Keep what forward has saved, and report the node to observers."""
         if self.to_save:
             self._save(outs, results, inputs, top)
         if self._computed is not None:
@@ -284,7 +285,7 @@ class BackwardCFunction(FunctionCtx):
         )
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:
-        """The Tensors that forward has modified, by their id."""
+        """The Tensors that forward has modified, by id."""
         marked = _arrays(
             self.dirty_tensors,
             "mark_dirty can only accept variables, but argument {i} is of type {kind}",
@@ -333,7 +334,7 @@ class BackwardCFunction(FunctionCtx):
         value._node = node
         rebase(t, value)
 
-    # What was saved
+    # Saved values
 
     def _save(
         self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None
@@ -370,8 +371,9 @@ class BackwardCFunction(FunctionCtx):
         self._slots = slots
 
     def _notice(self, flat: Sequence[Any], forward: Computed) -> None:
-        """Note which attributes hold arrays that forward computed of its inputs, and which levels
-        further in would need to know how.
+        """Note the attributes with arrays that forward computed from its inputs.
+
+        Note also the inner levels that would need their history.
         """
         for name, value in self.__dict__.items():
             if name not in _PASSED_ON and isinstance(value, (Layer, *CONTAINERS)):
@@ -386,8 +388,9 @@ class BackwardCFunction(FunctionCtx):
             self._movers = movers(flat, self._level)
 
     def _refusing(self, x: Any) -> Any:
-        """An array that forward computed of its inputs, as backward gets it: a second derivative
-        raises when it reaches it.
+        """An array that forward computed from its inputs, as backward gets it.
+
+        A second derivative that depends on it raises.
         """
         records = current.get() is not None and (
             grad_mode.recording() if self._run is None else self._run.records(self._level)
@@ -404,7 +407,7 @@ class BackwardCFunction(FunctionCtx):
         return with_error(t, self._next, TWICE.format(name)) if records else t
 
     def _called(self, given: Sequence[Any]) -> Any:
-        """Call the user's backward, with such arrays among the attributes, too."""
+        """Call the user's backward, after such arrays among the attributes were replaced, too."""
         if not self._attributes:
             return BackwardCFunction.apply(self, *given)
         before = {}
@@ -423,9 +426,9 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        """What save_for_backward kept, each with its history.
+        """The arrays of save_for_backward, each with its history.
 
-        Raises if it was modified in place since, or freed.
+        Raises GradientError if one was modified in place since, or if they were freed.
         """
         if self._slots is None:
             raise GradientError(self._gone)
@@ -441,7 +444,7 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
-        """The former name of `saved_tensors`."""
+        """Deprecated name of `saved_tensors`."""
         warnings.warn(
             "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
         )
@@ -449,13 +452,13 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
-        """What save_for_backward kept, for hooks of its own."""
+        """The arrays of save_for_backward, as objects that take hooks."""
         if self._slots is None:
             raise GradientError(FREED)
         return tuple(SavedTensor(partial(self._pack, slot)) for slot in self._slots)
 
     def _pack(self, slot: Slot | None, hooks: Any) -> None:
-        """Keep what a pair of hooks makes of a saved array in its place."""
+        """Let a pair of hooks pack a saved array."""
         if slot is None:
             raise GradientError(
                 "Calling register_hooks on a saved tensor with value None is forbidden"
@@ -467,7 +470,7 @@ class BackwardCFunction(FunctionCtx):
             )
         slot.pack_by(hooks, self)
 
-    # What the engine and users ask of a node
+    # The interface of a node
 
     def name(self) -> str:
         return type(self).__name__
@@ -479,21 +482,20 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dictionary for the user's own notes about this node."""
+        """A dictionary for the user's notes about this node."""
         node = self._node()
-        self._extra = extra(node)  # the node may be made anew
+        self._extra = extra(node)  # the node may be made again
         return node.metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces
-        `grad_inputs`.
+        """Call `hook(grad_inputs, grad_outputs)` after backward.
+
+        A tuple that it returns replaces `grad_inputs`.
         """
         return RemovableHandle(self._hooks().posthooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before backward; a tuple that it returns replaces
-        `grad_outputs`.
-        """
+        """Call `hook(grad_outputs)` before backward; a tuple that it returns replaces them."""
         return RemovableHandle(self._hooks().prehooks, hook)
 
     def _sequence_nr(self) -> int:
@@ -523,7 +525,7 @@ class BackwardCFunction(FunctionCtx):
     def _propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
         like = p.like
         given = [self._given(i, x, like) for i, x in enumerate(g)]
-        # above this level: gradients that are of a transformation
+        # above this level: gradients of a transformation
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)
         mode = mode_in_backward(self._run, self._level)
         if p.create_graph or (self._run is None and not grad_mode.recording()):
@@ -557,7 +559,7 @@ class BackwardCFunction(FunctionCtx):
                     f"expected Variable or None (got {kind(x)}): function {type(self).__name__} "
                     f"returned it at position {i + 1}"
                 )
-            if self._edges[arrays] is not None:  # whatever the user made of needs_input_grad
+            if self._edges[arrays] is not None:  # whatever the user has set needs_input_grad to
                 grads.append(None if x is None else self._conformed(x, arrays, *argument, p, reach))
             arrays += 1
         if not p.retain_graph:
@@ -580,10 +582,8 @@ class BackwardCFunction(FunctionCtx):
     def _conformed(
         self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int
     ) -> Any:
-        """A gradient that backward returned, as the engine takes it: of the argument's shape and
-        dtype.
-        """
-        # what it was computed with may have been made where another transformation runs
+        """A gradient that backward returned, in the shape and dtype of the argument."""
+        # backward may have computed with arrays made where another transformation runs
         x = peeled(x, self._level)
         above = _stays(x, self._level) and x._level <= reach
         t = (
@@ -612,23 +612,27 @@ class BackwardCFunction(FunctionCtx):
                     f"{list(shape)}"
                 )
             t = conform_gradient(elem.library.bound, t, shape, elem.dtype)
-        return t if p.create_graph else _within(t, self._level) if above else strip(t._array)
+        return (
+            t if p.create_graph else _without_tensors(t, self._level) if above else strip(t._array)
+        )
 
 
-def _within(x: Any, level: int) -> Any:
-    """A batch or a dual above this level, without the Tensors of the level that it is made of:
-    constants, since nothing was recorded.
+def _without_tensors(x: Any, level: int) -> Any:
+    """A batch or a dual above this level, without Tensors of this level inside of it.
+
+    They are constants, since nothing was recorded.
     """
     while isinstance(x, Tensor) and x._level >= level:
         x = strip(x._array)
     if not isinstance(x, Layer) or x._level < level:
         return x
-    return x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
+    return x._mapped(lambda part: _without_tensors(part, level))  # type: ignore[attr-defined]
 
 
 def _stays(x: Any, level: int) -> bool:
-    """Whether a gradient is a batch, or a dual, of a transformation above this level, which no
-    Tensor of the level can hold.
+    """Whether a gradient is a batch or a dual of a transformation above this level.
+
+    No Tensor of the level can hold it.
     """
     return isinstance(x, Layer) and not isinstance(x, Tensor) and x._level > level
 
@@ -643,7 +647,7 @@ def _like(t: Tensor) -> tuple[Element, tuple[int, ...], Any]:
 
 
 def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
-    """The arguments of a method of ctx, if all of them are arrays."""
+    """The arguments of a method of ctx; raises if one is not an array."""
     for i, x in enumerate(given or ()):
         if not is_array(x) and not (none and x is None):
             raise (TypeError if none else GradientError)(message.format(i=i, kind=type(x).__name__))
@@ -653,11 +657,11 @@ def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
 def given_back(
     x: Any, most: int, whence: str, call: str = "Tensor that it comes from as an argument of apply"
 ) -> Any:
-    """An array that the user's code returned, as a value of a level that is `most` at the highest.
+    """An array that the user's code returned, as a value of level `most` or lower.
 
-    It may have met one that was made where another transformation runs, to which it is a constant.
-    What depends on a level further out was taken from outside by the code, so its derivative would
-    be lost.
+    It may depend on an array made where another transformation runs, to which it is a constant. A
+    value of an outer level was captured by the code, and its derivative would be lost, so that is
+    an error.
     """
     x = peeled(x, most)
     if isinstance(x, Layer) and x._level > most:
@@ -669,8 +673,9 @@ def given_back(
 
 
 def mode_in_backward(run: Run | None, level: int) -> Switch:
-    """What switches off the recording of one level only: the levels further in may be about to
-    differentiate this pass.
+    """The grad mode of one level only.
+
+    Inner levels may be differentiating this pass.
     """
     if run is None:
         return BASE

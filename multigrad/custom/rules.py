@@ -1,14 +1,14 @@
-"""How functions with a rule of the user's own (custom_vjp, custom_jvp) are carried out: as an
-autograd.Function is.
+"""How calls of custom_vjp and custom_jvp functions are carried out: as an autograd.Function is.
 
-Once, on the innermost values, and with the user's rule asked at every level of differentiation. Two
-things are particular here.
+The function runs once, on the innermost values, and each level of differentiation calls the user's
+rule. Two things are specific to these functions.
 
-- Residuals that `fwd` computes are results of the operation, too, whose derivative is that of the
-  text of `fwd`. So the text of `bwd` can be differentiated in all that it uses, as often as one
-  likes.
-- What a rule does not say is had by transposition: `bwd` is linear in the cotangents, so its vjp
-  there takes tangents forward, and that of the tangent map of a jvp takes cotangents back.
+- The residuals that `fwd` computes are outputs of the operation, too, and their derivative is that
+  of the code of `fwd`. So `bwd` can be differentiated any number of times with respect to all its
+  arguments.
+- The direction that a rule does not define is made by transposition. `bwd` is linear in the
+  cotangents, so its vjp takes tangents forward. The vjp of the tangent map of a jvp takes
+  cotangents back.
 """
 
 from __future__ import annotations
@@ -30,26 +30,24 @@ Function = Callable[..., Any]
 
 
 class RuleDefinition(Definition):
-    """One call of a function with a rule, as it is applied to the leaves of the arguments that the
-    rule differentiates.
+    """One call of a function with a rule, applied to the leaves of the differentiated arguments.
 
-    Its results are the leaves of the output, and the residuals that were computed.
+    Its outputs are the leaves of the function's output, and the computed residuals.
 
     rule        the function, a custom_vjp or custom_jvp
-    arguments   all of its arguments, None in the places of those that the rule differentiates
-    structure   that of the tuple of the latter
-    leaves      their leaves, None in the places of arrays
+    arguments   all of its arguments, with None for those that the rule differentiates
+    structure   the structure of the tuple of the differentiated arguments
+    leaves      their leaves, with None for arrays
     like        of each of their leaves that is an array, its shape and Element
     top         the highest level among them
     linked      whether one of them has a history or a tangent, at any level
-    wanted      whether a derivative may be asked for, that is, whether such a level records
-    modes       the grad modes that matter to the function, and what they were
+    wanted      whether a derivative may be wanted, that is, whether such a level records
+    modes       the grad modes that matter to the function, and their values
     output      the structure of the output
-    outs        its leaves: a function that makes zeros in the form of the array, or None where it
-                is none
+    outs        its leaves: for an array a function that makes zeros like it, else None
     residual    the structure of the residuals
-    kept        their leaves: the place among the saved arrays, or (value,) of what is no array
-    computed    which leaves of them are results of the operation
+    kept        their leaves: the index among the saved arrays, or (value,) if it is not an array
+    computed    which leaves of them are outputs of the operation
     """
 
     output: tree.Structure
@@ -68,7 +66,7 @@ class RuleDefinition(Definition):
         self.places = [i for i in range(len(args)) if i not in fixed]
         self.fixed = [args[i] for i in fixed]
         given, self.structure = tree.flattened(tuple(args[i] for i in self.places))
-        layers = [layer for x in given for layer in _tower(x)]
+        layers = [layer for x in given for layer in _layers_in(x)]
         self.linked = any(map(_linked, layers))
         if not self.linked:
             return
@@ -85,12 +83,12 @@ class RuleDefinition(Definition):
         self.computed = []
 
     def handed_over(self) -> list[Any]:
-        """The leaves of the arguments, which the call itself is not to hold."""
+        """The leaves of the arguments, which this object then no longer holds."""
         given, self.given = self.given, []
         return given
 
     def primals(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments that the rule differentiates, of their leaves as an operation gets them."""
+        """The differentiated arguments, made from their leaves as an operation gets them."""
         arguments: tuple[Any, ...] = tree.built(self.structure, arrays)
         return arguments
 
@@ -102,15 +100,16 @@ class RuleDefinition(Definition):
         return args
 
     def filled(self, arrays: Sequence[Any]) -> list[Any]:
-        """The leaves of the arguments, of those that are arrays."""
+        """The leaves of the arguments, with `arrays` in the places of arrays."""
         it = iter(arrays)
         return [
             x if like is None else next(it) for x, like in zip(self.leaves, self.like, strict=True)
         ]
 
     def call(self, function: Function, leaves: Sequence[Any]) -> Any:
-        """Call the function on values without a history, so that one that comes out of it can only
-        be captured.
+        """Call the function on values without a history.
+
+        So a history in its output belongs to a captured value.
         """
         with grad_mode.switched(self.modes):
             output = function(*self.args(leaves))
@@ -118,14 +117,14 @@ class RuleDefinition(Definition):
         return output
 
     def returned(self, output: Any) -> list[Any]:
-        """Take note of the output. Returns its leaves."""
+        """Store the structure of the output. Returns its leaves."""
         outs, self.output = tree.flattened(output)
         self.outs = [_zeros_like(x) if is_array(x) else None for x in outs]
         self.smooth = [i for i, x in enumerate(outs) if is_array(x) and element_of(x).floating]
         return outs
 
     def refuse_captured(self, output: Any) -> None:
-        if any(_moves(layer) for x in tree.leaves(output) for layer in _tower(x)):
+        if any(_moves(layer) for x in tree.leaves(output) for layer in _layers_in(x)):
             raise GradientError(
                 f"{self.rule.name} depends on a Tensor that requires grad, or on one of a "
                 "running transformation, that is not among the arguments which its rule "
@@ -134,9 +133,7 @@ class RuleDefinition(Definition):
             )
 
     def zeros(self) -> list[Any]:
-        """Zeros for each leaf of the output, Tensors as all that a rule gets; None where that is no
-        array.
-        """
+        """Zeros for each leaf of the output, as Tensors; None for a leaf that is not an array."""
         return [None if make is None else make() for make in self.outs]
 
     def fitted(self, structure: tree.Structure, given: Any, what: str, shown: str) -> list[Any]:
@@ -146,9 +143,9 @@ class RuleDefinition(Definition):
             raise ValueError(f"{self.rule.name}: {what} must return {shown}: {error}") from None
 
     def conformed(self, i: int, g: Any, shape: tuple[int, ...], elem: Element, what: str) -> Any:
-        """A derivative that a rule returned, of the dtype of what it belongs to.
+        """A derivative that a rule returned, converted to the dtype of its argument or output.
 
-        Raises if its shape is another one.
+        Raises if the shape is wrong.
         """
         if not is_array(g):
             raise TypeError(
@@ -275,7 +272,7 @@ class VjpDefinition(RuleDefinition):
     def _residuals(
         self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]
     ) -> Callable[[list[Any]], list[Any]]:
-        """What fwd computes for bwd as a function of the leaves in some places."""
+        """The residuals that fwd computes, as a function of the leaves in these places."""
 
         def function(values: list[Any]) -> list[Any]:
             full = list(args)
@@ -287,8 +284,9 @@ class VjpDefinition(RuleDefinition):
         return function
 
     def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """What bwd makes of these cotangents: a gradient for each leaf of the arguments, None for
-        zero.
+        """The gradients that bwd makes of these cotangents, by leaf of the arguments.
+
+        None means zero.
         """
         rule = self.rule
         residuals = tree.built(
@@ -342,9 +340,7 @@ class JvpDefinition(RuleDefinition):
         return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
 
     def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """What the rule makes of these tangents, None for zero: a tangent for each leaf of the
-        output, None for zero.
-        """
+        """The tangents that the rule makes of these, by leaf of the output; None for zero."""
         rule = self.rule
         given = [
             zeros_like(x) if t is None and like is not None and like[1].floating else t
@@ -386,7 +382,7 @@ def _vjp(
 
 
 def _fresh(last_first: list[Any]) -> list[Any]:
-    """Derivatives, in their order, that nothing else shares."""
+    """Derivatives, in their order, on memory that nothing else shares."""
     return [derivative(last_first, None, False) for _ in range(len(last_first))]
 
 
@@ -395,32 +391,33 @@ def _constants(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _zeros_like(x: Any) -> Callable[[], Any]:
-    """What makes zeros in the form of an array, without holding it."""
+    """A function that makes zeros like an array, without holding it."""
     elem, shape = element_of(x), tuple(x.shape)
     library = elem.library
     device = library.device(library.xp, innermost(x))
     return lambda: wrap(library.xp.zeros(shape, dtype=elem.dtype, device=device))
 
 
-def _tower(x: Any) -> Iterator[Layer]:
+def _layers_in(x: Any) -> Iterator[Layer]:
     while isinstance(x, Layer):
         yield x
         x = x._array
 
 
 def _linked(layer: Layer) -> bool:
-    """Whether this very layer has a history or a tangent."""
+    """Whether this layer itself has a history or a tangent."""
     return layer._node is not None if isinstance(layer, Tensor) else layer._moves()
 
 
 def _moves(layer: Layer) -> bool:
-    """Whether this very layer is being differentiated."""
+    """Whether this layer itself is being differentiated."""
     return _linked(layer) and (not isinstance(layer, Tensor) or recording_at(layer))
 
 
 def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-    """`values` with the arguments themselves in the place of the constants that the function was
-    given; no Tensor twice.
+    """`values` with the arguments themselves in place of the constants that the function got.
+
+    No Tensor occurs twice.
     """
     known = {id(a): b for a, b in zip(inputs, leaves, strict=True) if is_array(a)}
     distinct: list[Any] = []

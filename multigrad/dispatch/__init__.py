@@ -1,1 +1,1 @@
-"""How an operation runs: generated code for the usual operands, the general path, the pullbacks."""
+"""How an operation runs: generated code for the usual operands, the general path, pullbacks."""

@@ -1,5 +1,6 @@
-"""From the declaration of an operation to functions that run: what its nodes keep, its pushforward
-(jvp), its call; see pullback.py for its vjp.
+"""Functions made from the declaration of an operation: its saved values, its jvp, its call.
+
+pullbacks.py makes its vjp.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def array_index(op: Op) -> dict[str, int]:
 
 @per_operation
 def is_flat(op: Op) -> bool:
-    """Whether the derivative is zero everywhere, by declaration, as that of `floor`."""
+    """Whether the derivative is zero everywhere by declaration, as that of `floor`."""
     return (
         op.kind == "elementwise"
         and not isinstance(op.vjp, Rule)
@@ -44,7 +45,7 @@ def is_flat(op: Op) -> bool:
 def saved_values(
     op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any
 ) -> tuple[Any, ...]:
-    """Pick what `plan` names from the argument values and the output; compute the residuals."""
+    """The values that `plan` names, from the arguments, the output and the residuals."""
     position = positions(op)
     return tuple(_saved_value(op, xp, name, position, values, ans) for name in plan)
 
@@ -74,7 +75,7 @@ def _saved_value(
 
 
 def _info(value: Any) -> Any:
-    """What an output is like, as `materialized` wants it; of all outputs, a tuple."""
+    """The OutputInfo of an output, as `materialized` takes it; a tuple for several outputs."""
     if isinstance(value, (tuple, list)):
         return tuple(map(_info, value))
     return (
@@ -101,13 +102,13 @@ def _metadata(value: Any, what: str) -> Any:
 
 @per_operation
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Write the functions that pick what a pullback keeps.
+    """Write the functions that select the values that a pullback saves.
 
-    `save(v, ans, like, library)` makes the saved values of the argument values `v` and the output;
-    a Python scalar in place of an array that has a rule, or is an operand of an elementwise
-    operation, becomes a 0-d array of the dtype and device of the Tensor `like`. `track(c, t)` picks
-    the version cells, of those of the arguments, `c`, and of the outputs, `t`, that belong to saved
-    arrays.
+    save   `save(v, ans, like, library)` returns the saved values, given the argument values `v` and
+           the output. A Python scalar becomes a 0-d array of the dtype and device of the Tensor
+           `like` if its parameter has a rule, or if the operation is elementwise
+    track  `track(c, t)` returns the version cells of saved arrays, from those of the arguments,
+           `c`, and of the outputs, `t`
     """
     op = rule.op
     position = positions(op)
@@ -116,7 +117,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         i = position.get(name, -1)
         if i < 0:
             saved.append(_saved_text(rule, name, position))
-            if name in residuals(op):  # nobody else has it
+            if name in residuals(op):  # there are no other references to it
                 cells.append("None")
             elif source is not None:
                 cells.append(
@@ -196,17 +197,16 @@ def constant_like(scalar: Any, like: Any) -> Any:
 
 
 def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:
-    """The gradients of `op` at `values`, one per array parameter (a tuple for a list), None where
-    not needed.
+    """The gradients of `op` at `values`, one per array parameter (a tuple for a list).
 
-    `ans` is the output (a tuple for several), `g` its cotangent (likewise). Conformed to each
-    argument's shape and dtype.
+    A gradient that is not needed is None. `ans` is the output (a tuple for several), `g` its
+    cotangent (likewise). Each gradient has the shape and dtype of its argument.
     """
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
-    found = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
-    flat = iter((found,) if rule.single else found)
+    grads = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
+    flat = iter((grads,) if rule.single else grads)
     return tuple(
         tuple(next(flat) if n else None for n in need)
         if isinstance(need, tuple)
@@ -225,12 +225,13 @@ def jvp(
     ans: Any,
     raw: tuple[Any, Sequence[Any], Any] | None = None,
 ) -> Any:
-    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter
-    (None: zero).
+    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter.
 
-    Derived for elementwise, linear and multilinear operations, written for the others. `raw`:
-    namespace, values and output without layers, where only tangents are layers; partial derivatives
-    are computed of these, which is faster.
+    A tangent of None is zero. The rule is derived for elementwise, linear and multilinear
+    operations, and declared for the others.
+
+    raw  namespace, values and output without layers, for the case that only tangents are layers.
+         Partial derivatives are computed from these, which is faster
     """
     if op.jvp is not None:
         return _written_jvp(op, xp, values, tangents, ans)
@@ -273,10 +274,8 @@ def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]
 def _materialized_tangents(
     op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]
 ) -> list[Any]:
-    """Tangents, with zeros like the argument where it does not move, as far as the rule takes
-    them.
-    """
-    # of what is not floating, that of another tangent
+    """The tangents that the rule takes, with zeros in place of None."""
+    # if the argument is not floating, the dtype of another tangent
     dtype = next(t.dtype for t in _leaves(tangents) if t is not None)
 
     def zero(value: Any) -> Any:
@@ -289,19 +288,19 @@ def _materialized_tangents(
             else dtype,
         )
 
-    found = list(tangents)
+    given = list(tangents)
     for i, argument in enumerate(op.arrays):
         value, t = values[array_index(op)[argument]], tangents[i]
         if f"t_{argument}" not in takes and (i or "t" not in takes):
             continue
         if op.roles[argument] == "arrays":
-            found[i] = tuple(
+            given[i] = tuple(
                 zero(v) if u is None else u
                 for v, u in zip(value, t or (None,) * len(value), strict=True)
             )
         elif t is None:
-            found[i] = zero(value)
-    return found
+            given[i] = zero(value)
+    return given
 
 
 def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
@@ -403,18 +402,16 @@ def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
 
 def raw_function(library: Library, name: str) -> Callable[..., Any]:
     """The function of a library's raw namespace that carries out the operation `name`."""
-    found = library.xp
+    attribute = library.xp
     for part in name.split("."):
-        found = getattr(found, part)
-    function: Callable[..., Any] = found
+        attribute = getattr(attribute, part)
+    function: Callable[..., Any] = attribute
     return function
 
 
 @per_operation
 def caller(op: Op) -> Callable[..., Any]:
-    """Return `call(function, *values)`, which passes the values of all parameters as the signature
-    wants them.
-    """
+    """Return `call(function, *values)`, which passes the values as the signature requires."""
     names = [f"v{i}" for i in range(len(op.roles))]
     arguments = []
     for name, parameter in zip(names, op.signature.parameters.values(), strict=True):

@@ -1,5 +1,6 @@
-"""What a rule returned, in the shape and the dtype of what it belongs to: a gradient of an
-argument, a tangent of a result. Else it is refused.
+"""Check and convert the results of rules to the shape and dtype that they must have.
+
+These are a gradient of an argument and a tangent of a result. A wrong shape raises.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ def conform_gradient(
     cotangent: Any = None,
     of: tuple[Op, str] | None = None,
 ) -> Any:
-    """Give a gradient the shape and the dtype of the argument it belongs to.
+    """Convert a gradient to the shape and the dtype of its argument.
 
-    `of`: the operation whose rule has returned it for `cotangent`, and the name of the argument.
-    None where the user's function did, of which no more is known than the shapes.
+    of  the operation whose rule has returned it for `cotangent`, and the name of the argument. None
+        for a user's function, of which only the shapes are known
     """
     if g is None:
         return None
@@ -59,11 +60,11 @@ def conform_gradient(
 def shape_tangent(
     xp: Any, t: Any, shape: Any, op: Op, term: bool = False, argument: str = ""
 ) -> Any:
-    """Raise where a tangent that a rule of `op` returned has not the shape of the result.
+    """Raise if a tangent that a rule of `op` returned does not have the shape of the result.
 
-    `term`: it is the sum of the terms of some arguments of an elementwise operation, which need not
-    be repeated yet; then it is returned repeated. `argument`: by which it is a derivative, where it
-    is one argument.
+    term      whether it is the sum of the terms of some arguments of an elementwise operation,
+              which may still need broadcasting; then it is returned broadcast
+    argument  the argument that it is a derivative with respect to, if it is only one
     """
     shape = tuple(shape)
     try:
@@ -106,14 +107,13 @@ def _rule_of(of: tuple[Op, str] | None) -> str:
 def _is_broadcast(
     op: Op, name: str, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any
 ) -> bool:
-    """Whether a gradient has the axes that are to be summed because the argument was repeated along
-    them.
+    """Whether a gradient has additional axes because the argument was broadcast along them.
 
-    An elementwise operation, or one of a single array, repeats it to the shape of its result. One
-    along an axis repeats its arguments to the shape of the result, but for that axis, which is
-    missing there (vecdot) or of another length (take_along_axis). Of others (matmul) the first axes
-    of the result are those that the arguments were repeated along. A value that is written is
-    repeated to the shape of the part that the key means; the array that the key is for is not.
+    An elementwise operation, or one on a single array, broadcasts it to the shape of its result. An
+    operation along an axis broadcasts its arguments to the shape of the result, except for that
+    axis, which is missing there (vecdot) or has another length (take_along_axis). For others
+    (matmul), the first axes of the result are the broadcast ones. A written value is broadcast to
+    the shape of the part that the key selects; the array that the key is for is not broadcast.
     """
     extra = len(given) - len(shape)
     summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and given[i] != 1)]
@@ -128,7 +128,7 @@ def _is_broadcast(
     ]
     if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
         return any(_alike(given, out) for out in outs)
-    if "axis" in op.roles:  # wherever it is
+    if "axis" in op.roles:  # at any position
         return any(
             _alike(_without(given, i), out) or _alike(_without(given, i), _without(out, i))
             for out in outs
@@ -149,12 +149,12 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 def _same(n: Any, m: Any) -> bool:
-    """Whether two sizes may be the same. Those that are not known yet are nan."""
+    """Whether two sizes may be equal. Unknown sizes are nan."""
     return bool(n == m or (n != n and m != m))
 
 
 def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `g` over the axes along which an argument of that shape was repeated."""
+    """Sum `g` over the axes along which an argument of that shape was broadcast."""
     extra = len(g.shape) - len(shape)
     if extra == 1 and g.shape[1:] == shape:  # a bias
         return xp.sum(g, axis=0, dtype=g.dtype)

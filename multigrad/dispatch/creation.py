@@ -1,6 +1,4 @@
-"""Making Tensors: from arrays of any known library, from scalars and nested lists, from Tensors of
-another backend.
-"""
+"""Creation of Tensors: from arrays, scalars, nested lists, and Tensors of another backend."""
 
 from __future__ import annotations
 
@@ -35,10 +33,9 @@ def default_library() -> Library:
 
 
 class use_backend:
-    """Make `name` the default backend: at once, and as a context manager until the end of the
-    block.
+    """Set the default backend to `name`, at once; as a context manager, until the end of the block.
 
-    It holds for the current thread or asyncio task. Raises BackendError if the backend cannot be
+    It applies to the current thread or asyncio task. Raises BackendError if the backend cannot be
     used here.
     """
 
@@ -66,19 +63,18 @@ def asarray(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Wrap an array of any known library as a Tensor, without copying; convert scalars and nested
-    lists.
+    """Wrap an array of any known library as a Tensor, without copying; convert scalars and lists.
 
-    obj            a raw array, a Tensor (returned as it is if nothing is to change), a Python
-                   scalar, or nested lists of these; lists of Tensors are stacked, differentiably
+    obj            a raw array, a Tensor (returned unchanged if possible), a Python scalar, or
+                   nested lists of these; lists of Tensors are stacked, differentiably
     dtype          a dtype of the backend, or its name in the standard; the default is the array's
                    own
     device, copy   as in the standard
-    backend        name of the backend that the result shall belong to; default: that of `obj`, for
-                   scalars and lists the default backend (see `use_backend`)
+    backend        name of the backend of the result; default: that of `obj`, for scalars and lists
+                   the default backend (see `use_backend`)
     requires_grad  whether operations on the result are recorded from here on
 
-    Raises BackendError for an unknown or unusable backend and TypeError for what is no array.
+    Raises BackendError for an unknown or unusable backend and TypeError if `obj` is not an array.
     """
     try:
         library = None if backend is None else library_named(backend)
@@ -109,11 +105,11 @@ def tensor(
 ) -> Tensor:
     """Make a new leaf Tensor with a copy of `data`.
 
-    Arguments as for `asarray`; as torch.tensor, it has no history.
+    Arguments as for `asarray`. Same as torch.tensor: the result has no history.
     """
     try:
         library = None if backend is None else library_named(backend)
-        # a copy has no history, so no tangent either
+        # a copy has no history, hence no tangent either
         while isinstance(data, Layer) and not isinstance(data, Tensor):
             data._check()
             data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
@@ -121,8 +117,8 @@ def tensor(
             data.detach() if isinstance(data, Tensor) else data, dtype, device, True, library
         )
         if t._node is not None or t._view is not None:
-            found = wrap_new(t.detach()._array)
-            t = found if t._node is None else mark(found)
+            constant = wrap_new(t.detach()._array)
+            t = constant if t._node is None else mark(constant)
         return t.requires_grad_() if requires_grad else t
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -138,12 +134,12 @@ def _as_tensor(
     if own is not None and library in (None, own) and dtype is None and device is None and not copy:
         return wrap_new(obj)
     if own is None and library is None:
-        library = default_library()  # the first that is asked for fills the table of operations
+        library = default_library()  # the first call fills the table of operations
     if observe.gate.get() is True:
         return _made_array(obj, own, dtype, device, copy, library)
     op = OPS["asarray"]
-    shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
-    found: Tensor = observe.call(
+    shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not searched
+    t: Tensor = observe.call(
         OPERATION,
         op,
         op.name,
@@ -151,7 +147,7 @@ def _as_tensor(
         (shown, dtype, device, copy),
         partial(_made_array, obj, own, dtype, device, copy, library),
     )
-    return found
+    return t
 
 
 def _made_array(
@@ -162,7 +158,10 @@ def _made_array(
     copy: bool | None,
     library: Library | None,
 ) -> Tensor:
-    """A Tensor of what is no Tensor, where an array is made, or the library asked for one."""
+    """A Tensor made from an object that is not a Tensor.
+
+    An array is created, or the library is asked for one.
+    """
     if own is None:
         assert library is not None  # see _as_tensor
         return _from_python(obj, dtype, device, copy, library)
@@ -189,8 +188,8 @@ def _convert_tensor(
     dtype = named_dtype(own, dtype)
     if device is not None or copy or (dtype is not None and dtype != t.dtype):
         t = function_of(OPS["asarray"])(t, dtype=dtype, device=device, copy=copy)
-    found: Tensor = t
-    return found
+    out: Tensor = t
+    return out
 
 
 def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: Library) -> Tensor:
@@ -202,7 +201,7 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: 
     arrays = _arrays_in(obj) if isinstance(obj, (list, tuple)) else []
     if arrays:
         own = None if isinstance(arrays[0], Layer) else library_of(arrays[0])
-        # np.float64: its library takes them as Python's
+        # np.float64: its library accepts them as Python scalars
         if own is not None and all(isinstance(x, own.scalars) for x in arrays):
             return _as_tensor(own.xp.asarray(obj), dtype, device, None, library)
         stacked: Tensor = library.bound.stack(
@@ -218,8 +217,8 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: 
     ):
         raise TypeError(
             f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; "
-            "it is no array of a known library (see `python -m multigrad backends --probe`), "
-            "no scalar and no nested list"
+            "it is not an array of a known library (see `python -m multigrad backends --probe`), "
+            "a scalar or a nested list"
         )
     x = library.xp.asarray(obj, dtype=dtype, device=device)
     if not is_array(x):
@@ -232,9 +231,10 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: 
 def _arrays_in(obj: Any) -> list[Any]:
     """One array of each type that occurs in nested lists.
 
-    The lists are searched level by level: a call per element takes as long as NumPy needs.
+    The lists are searched level by level: one call per element would take as long as NumPy's
+    conversion.
     """
-    found: list[Any] = []
+    arrays: list[Any] = []
     rows = [obj]
     for _ in range(DEEPEST):
         if sum(map(len, rows)) < 16 * len(rows):
@@ -246,7 +246,7 @@ def _arrays_in(obj: Any) -> list[Any]:
         for kind in kinds.difference(SCALARS, nested):
             x = next(x for x in chain.from_iterable(rows) if type(x) is kind)
             if is_array(x):
-                found.append(x)
+                arrays.append(x)
         if not nested:
             break
         level = chain.from_iterable(rows)
@@ -255,12 +255,13 @@ def _arrays_in(obj: Any) -> list[Any]:
             if len(nested) == len(kinds)
             else (x for x in level if isinstance(x, (list, tuple)))
         )
-    return found
+    return arrays
 
 
 def _all_of_one_kind(rows: list[Any]) -> bool:
-    """Whether all elements are of one type of Python's scalars, which is found out in half of the
-    time that a set of their types takes.
+    """Whether all elements have one Python scalar type.
+
+    This takes half of the time of making the set of their types.
     """
     first = rows[0]
     kind = type(first[0]) if first else None
@@ -272,25 +273,24 @@ def _all_of_one_kind(rows: list[Any]) -> bool:
 
 
 DEEPEST = 65
-"""More levels of lists than any library has axes: it says what is wrong with a list that contains
-itself.
+"""More levels of lists than any library has axes.
+
+The library explains the error if a list contains itself.
 """
 
 
 def _transfer(
     x: Any, source: Library, target: Library, dtype: Any, device: Any, copy: bool | None
 ) -> Any:
-    """A raw array of one library as one of another: through DLPack where both can, else through
-    NumPy.
-    """
+    """Convert a raw array to another library, through DLPack if possible, else through NumPy."""
     if copy is False:
         raise ValueError(
             f"asarray(copy=False): an array of {source.name!r} cannot become one of "
             f"{target.name!r} without a copy"
         )
-    # A copy: two libraries writing into one buffer would be noticed by neither's version counter.
-    # Of a library whose arrays cannot change, `asarray` may copy later, and read what was written
-    # in the meantime; of others, `from_dlpack` may make a copy read-only.
+    # Copy, because the version counter of neither library would notice writes to a shared buffer.
+    # If the source's arrays cannot change, `asarray` may copy later and read what was written in
+    # the meantime. For others, `from_dlpack` may make a read-only copy.
     if not source.backend.kernel("exportable")(source.xp, x):
         x = source.xp.asarray(x, copy=True)
     try:
@@ -300,8 +300,7 @@ def _transfer(
             else target.xp.from_dlpack(x, copy=True)
         )
     except Exception:
-        # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way
-        # that is left
+        # libraries raise various errors here (read-only, dtype, device); then NumPy is used
         y = target.xp.asarray(
             target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True
         )
@@ -320,8 +319,9 @@ def _to_numpy(x: Any, source: Library) -> Any:
 
 
 def to_backend(t: Tensor, name: str) -> Tensor:
-    """This Tensor as one of the backend `name`; differentiable: the gradient comes back to this
-    Tensor's backend.
+    """This Tensor as one of the backend `name`.
+
+    It is differentiable: the gradient is converted to this Tensor's backend.
     """
     target = library_named(name)
     if target is t._elem.library:
@@ -338,8 +338,9 @@ def _to_backend_forward(xp: Any, x: Any, backend: str, source: str) -> Any:
 
 
 def _to_backend_vjp(xp: Any, g: Any, x_dtype: Any, backend: str, source: str) -> Any:
-    """The gradient brought back, and cast there: the library that it comes from may lack the
-    dtype.
+    """The gradient, converted to the source's backend and cast there.
+
+    The backend that it comes from may lack the dtype.
     """
     g = xp.to_backend(g, source, backend)
     library = library_named(source)
@@ -383,7 +384,7 @@ def declare() -> None:
 def opened(t: Any, transformation: str) -> Any:
     """The raw array of a Tensor that passes into or out of a library's own transformation.
 
-    Raises where a gradient or a batch would be lost.
+    Raises if a gradient or a batch would be lost.
     """
     x = t
     where = f"cannot pass into or out of {transformation}, which would"
@@ -391,7 +392,7 @@ def opened(t: Any, transformation: str) -> Any:
         "Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, "
         "mg.sin(x), or those of x.__array_namespace__()."
     )
-    while isinstance(x, Tensor):  # of a transformation, it may hold another one
+    while isinstance(x, Tensor):  # a Tensor of a transformation may hold another one
         if not x.is_leaf:
             raise GradientError(
                 f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its "
@@ -429,12 +430,12 @@ def stand_ins() -> tuple[type, ...]:
 
 
 def closed(x: Any, backend: str) -> Any:
-    """A Tensor of what a library's own transformation returns in the place of an array."""
+    """A Tensor of a value that a library's own transformation returns in place of an array."""
     if isinstance(x, Tensor):  # a function mapped over the leaves has returned one
         return x
     try:
         return wrap(x)
-    except (TypeError, AttributeError):  # libraries also pass placeholders that are no arrays
+    except (TypeError, AttributeError):  # libraries also pass placeholders that are not arrays
         blank: Any = object.__new__(Tensor)
         blank._array, blank._cell, blank._node = x, [], None
         blank._elem = library_named(backend).element(getattr(x, "dtype", None))

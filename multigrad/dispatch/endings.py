@@ -1,12 +1,11 @@
-"""The text of endings: straight code for operands of which the highest is of one class (see
-ways.py), all of it from one template.
+"""The text of endings: generated code for operands whose highest is of one class (see ways.py).
 
-`Text` **classifies**: it takes the parameters apart by their roles, each operand into its value one
-layer further in and what else the ending needs of it. It **calls** the library's function on raw
-arrays, our own where a value is a layer. A class of array objects has a Text of its own, which says
-what it takes from an operand besides the value, **wraps** the result and **records** it. That of
-Tensors, which ends in a node, is here; that of Duals, with a tangent, in layers/tangents.py; that
-of batches in layers/batch_code.py.
+All endings come from one template. `Text` **classifies**: it takes the parameters apart by their
+roles, each operand into its inner value and whatever else the ending needs of it. It **calls** the
+library's function on raw arrays, or multigrad's own if a value is a layer. Each class of array
+objects has its own Text, which defines what is taken from an operand besides the value, **wraps**
+the result and **records** it. The Text of Tensors, which makes a node, is here; that of Duals, with
+a tangent, in layers/tangents.py; that of batches in layers/batch_code.py.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _BUILTINS = {
     f"_{b.__name__}": b
     for b in (all, any, int, isinstance, len, list, map, max, range, str, tuple, type, zip)
 }
-"""By other names, since parameters may have these: those of clip are min and max."""
+"""Builtins under other names, since parameters may have the same: those of clip are min and max."""
 
 
 _OF_TENSORS = "(_k is _Tensor or _k is _View or _k is _Data)"
@@ -46,7 +45,7 @@ def tuple_text(names: Iterable[str]) -> str:
 
 
 def call_text(op: Op, function: str, local: dict[str, str]) -> str:
-    """The text of a call. `local`: what stands for each parameter, where that is not its name."""
+    """The text of a call. `local`: the expressions for parameters that are not their names."""
     parts = []
     for p in op.signature.parameters.values():
         text = local.get(p.name, p.name)
@@ -61,13 +60,14 @@ def call_text(op: Op, function: str, local: dict[str, str]) -> str:
 
 
 class Part(NamedTuple):
-    """What an ending takes from each operand besides its value, as texts in which `{x}` is the
-    operand and `{value}` is its value.
+    """A part of an operand that an ending takes besides its value.
 
-    name   the local that holds it, but for a number behind it
-    own    from an array of the ending's class and level
-    layer  from an array of a lower level, a constant
-    raw    from a raw array or a Python scalar; `{scalar}` is the test for a scalar
+    The fields are texts in which `{x}` is the operand and `{value}` is its value.
+
+    name   the name of its local variable, without a number at the end
+    own    for an array of the ending's class and level
+    layer  for an array of a lower level, a constant
+    raw    for a raw array or a Python scalar; `{scalar}` is the test for a scalar
     keys   whether it is taken from the entries of an indexing key, too
     """
 
@@ -79,9 +79,9 @@ class Part(NamedTuple):
 
 
 class Locals(NamedTuple):
-    """What an operand is called in the text: itself, its value, its parts.
+    """The names of the local variables of an operand: itself, its value, its parts.
 
-    `scalar`: the test for what may stand for an array.
+    `scalar` is the test for other objects that are allowed in place of an array.
     """
 
     x: str
@@ -94,7 +94,7 @@ class Locals(NamedTuple):
         return [self.value, *self.parts.values()]
 
     def taken(self, source: str, pad: str) -> Lines:
-        """Take the parts from an operand whose value is there. `source`: the field of a Part."""
+        """Take the parts from an operand whose value is known. `source`: the field of a Part."""
         for part, local in self.parts.items():
             yield (
                 f"{pad}{local} = "
@@ -103,14 +103,14 @@ class Locals(NamedTuple):
 
 
 class Text:
-    """The text of an ending while it is written, and in `scope` the objects that it refers to.
+    """The text of an ending while it is written; `scope` has the objects that it refers to.
 
     classes  the test whether an operand, of type `_k`, is of the ending's class
-    parts    what is taken from an operand besides its value
-    inside   the test whether the value of an operand with the Element `{q}` is a layer; "": where
-             one is, the text leaves the operation to another
-    leave    the statement that does so
-    deep_key what is noted of a key with a layer in it
+    parts    the parts that are taken from an operand besides its value
+    inside   the test whether the value of an operand with the Element `{q}` is a layer; "" if the
+             text leaves such values to another one
+    leave    the statement that leaves the operation to another text
+    deep_key the statement for a key with a layer in it
     """
 
     classes = ""
@@ -123,14 +123,14 @@ class Text:
         self.op = op
         self.optional = {n for n, p in op.signature.parameters.items() if p.default is None}
         roles = list(op.roles.values())
-        # Where there is one array, the ending was chosen for it.
+        # If there is one array, the ending was chosen for it.
         self.alone = (
             roles.count("array") == 1
             and roles[0] == "array"
             and "arrays" not in roles
             and "key" not in op.roles
         )
-        # A setting that is true or false needs no look.
+        # A setting that is true or false needs no test.
         plain = {
             n
             for n, p in op.signature.parameters.items()
@@ -165,11 +165,11 @@ class Text:
         return Locals(name, self.values[name], parts, self._scalar(name), key)
 
     def _scalar(self, x: str) -> str:
-        """The test for a Python scalar, or None where that may be given."""
+        """The test for a Python scalar, or None if scalars are not allowed."""
         return f"_k in _scalars{f' or {x} is None' if x in self.optional else ''}"
 
     def of(self, name: str) -> dict[str, str]:
-        """By parameter, the locals of the part of this name."""
+        """By parameter, the local variables of the part of this name."""
         return {
             n: local
             for n, x in self.locals.items()
@@ -178,16 +178,16 @@ class Text:
         }
 
     def further(self) -> str:
-        """The arguments behind the first, as a view of the first remembers them."""
+        """The arguments after the first, as a view of the first stores them."""
         return tuple_text(
             f"_tuple({n}) if _isinstance({n}, _list) else {n}" for n in list(self.op.roles)[1:]
         )
 
     def written(self, of: str) -> Ending:
-        """Write the function. `of`: what its operands are called where its source is shown."""
+        """Write the function. `of`: the name of its operands in the file name of its source."""
         generated.run("\n".join(self.lines()), f"multigrad {of} in {self.op.name}", self.scope)
-        found: Ending = self.scope["ending"]
-        return found
+        compiled: Ending = self.scope["ending"]
+        return compiled
 
     def lines(self) -> Lines:
         op = self.op
@@ -216,7 +216,7 @@ class Text:
         yield from self.finish()
 
     def gate(self) -> Lines:
-        """What is declined, or left to another text, before any operand is looked at."""
+        """The cases that are declined, or left to another text, before operands are inspected."""
         yield from ()
 
     def call(self) -> Lines:
@@ -231,10 +231,10 @@ class Text:
         """Wrap the result `_y` and record it."""
         raise NotImplementedError
 
-    # Operands apart
+    # Taking operands apart
 
     def only(self, x: Locals) -> Lines:
-        """The only array, which is `_top`."""
+        """Take apart the only array, which is `_top`."""
         yield f"    if {x.x}._view is not None:"
         yield f"        {x.x}._check()"
         yield f"        _e = {x.x}._elem"
@@ -247,7 +247,7 @@ class Text:
             yield f"    _deep = {self.inside.format(q='_e', value=x.value)}"
 
     def operand(self, x: Locals, pad: str) -> Lines:
-        """An array parameter, or an array of a list."""
+        """Take apart an array parameter, or an array of a list."""
         yield f"{pad}_k = _type({x.x})"
         yield from self.own(x, pad, "if")
         yield f"{pad}elif _kinds.get(_k) is _library or {x.scalar}:"
@@ -256,21 +256,21 @@ class Text:
         yield from self.lower(x, pad)
 
     def operands(self, xs: Locals) -> Lines:
-        """A list of arrays: of each part a tuple."""
+        """Take apart a list of arrays: a tuple for each part."""
         if xs.x in self.optional:
             yield f"    if {xs.x} is None:"
             yield "        return _declined"
         yield from self.each(xs, self.operand, "    ")
 
     def key(self, key: Locals) -> Lines:
-        """An indexing key, which may hold arrays."""
+        """Take apart an indexing key, which may contain arrays."""
         yield f"    if _type({key.x}) is _tuple:"
         yield from self.each(key, self.entry, "        ")
         yield "    else:"
         yield from self.entry(key, "        ")
 
     def each(self, xs: Locals, one: Callable[[Locals, str], Lines], pad: str) -> Lines:
-        """The elements of a list or a tuple, which `one` takes apart."""
+        """Take apart the elements of a list or a tuple, by `one`."""
         names = xs.all()
         x = Locals("_x", "_v", {part: part.name for part in xs.parts}, self._scalar("_x"), xs.key)
         yield f"{pad}{', '.join(names)} = {', '.join(['[]'] * len(names))}"
@@ -281,7 +281,7 @@ class Text:
         yield f"{pad}{', '.join(names)} = {', '.join(f'_tuple({n})' for n in names)}"
 
     def entry(self, x: Locals, pad: str) -> Lines:
-        """An entry of an indexing key."""
+        """Take apart an entry of an indexing key."""
         yield f"{pad}_k = _type({x.x})"
         yield f"{pad}if _k not in _known:"
         yield from self.raw_entry(pad + "    ")
@@ -291,12 +291,12 @@ class Text:
         yield from self.lower(x, pad)
 
     def raw_entry(self, pad: str) -> Lines:
-        """Refuse what may not stand in a key, as far as the library does not."""
+        """Refuse an entry that is not allowed in a key, if the library would accept it."""
         yield f"{pad}if _k is _list:"
         yield f"{pad}    return _declined"
 
     def own(self, x: Locals, pad: str, word: str) -> Lines:
-        """An array of the ending's class and level."""
+        """Take apart an array of the ending's class and level."""
         yield f"{pad}{word} {self.classes} and {x.x}._elem.level == _l:"
         yield f"{pad}    if {x.x}._view is not None:"
         yield f"{pad}        {x.x}._check()"
@@ -312,7 +312,10 @@ class Text:
             yield f"{pad}        {self.deep_key if x.key else '_deep = True'}"
 
     def lower(self, x: Locals, pad: str) -> Lines:
-        """An array of a lower level: one of the base level without a history is worth its value."""
+        """Take apart an array of a lower level.
+
+        One of the base level without a history is replaced by its value.
+        """
         elem = f"{x.x}._elem"
         yield f"{pad}elif {_OF_TENSORS} and {elem}.run is None and {elem}.library is _library:"
         yield f"{pad}    if {x.x}._view is not None:"
@@ -330,7 +333,7 @@ class Text:
         yield f"{pad}    {self.leave}"
 
     def as_layer(self, x: Locals, pad: str) -> Lines:
-        """A layer, which the operation one layer further in takes apart."""
+        """Keep a layer, which the operation on the inner values takes apart."""
         if not self.inside:
             yield f"{pad}{self.leave}"
             return
@@ -338,7 +341,7 @@ class Text:
         yield f"{pad}{self.deep_key if x.key else '_deep = True'}"
 
     def setting(self, name: str, value: str) -> Lines:
-        """A parameter that is no array. A list may be changed by its owner."""
+        """A parameter that is not an array. A list may be changed by its owner."""
         if name == "dtype":
             named = f"_named_dtype(_library, {name})"
             yield f"    {value} = {named} if _type({name}) is _str else {name}"
@@ -350,7 +353,7 @@ class Text:
 
 
 class _Tensors(Text):
-    """Records: a Tensor, a node."""
+    """The text that records: a Tensor, a node."""
 
     classes = _OF_TENSORS
     parts = (
@@ -382,7 +385,7 @@ class _Tensors(Text):
 
     def key(self, key: Locals) -> Lines:
         yield from super().key(key)
-        # y[key] += v knows it by its identity
+        # y[key] += v recognizes it by its identity
         yield f"    if _type({key.x}) is _tuple and _all(_map(_is, {key.value}, {key.x})):"
         yield f"        {key.value} = {key.x}"
 
@@ -416,7 +419,7 @@ class _Tensors(Text):
             yield from self.recorded()
 
     def recorded(self) -> Lines:
-        """The node, where an operand has one and the gate is open."""
+        """Make the node, if an operand has one and the gate is open."""
         lists = [local for n, local in self.ruled.items() if self.op.roles[n] == "arrays"]
         nodes = list(self.ruled.values())
         anything = " or ".join(f"_any({n})" if n in lists else f"{n} is not None" for n in nodes)

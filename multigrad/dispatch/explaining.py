@@ -1,5 +1,6 @@
-"""What is noted on an error of an array library: the operation, what it was given, and how to mend
-it. Runs only where something was raised.
+"""Notes on errors of array libraries: the operation, its arguments, and how to correct the call.
+
+This code runs only after an error was raised.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ _short.maxother = _short.maxstring = 60
 
 
 def failed(error: Exception, op: Op, values: tuple[Any, ...]) -> None:
-    """An operation has raised `error`: fold its traceback, and note the operation with its
-    arguments on it.
+    """Handle `error`, raised by an operation: fold its traceback, and note operation and arguments.
 
-    The operation that the program called is the one to be named, so it takes the place of those
-    that it consists of. multigrad's own errors, and those of functions that the program passed in,
-    say what they have to.
+    The note names the operation that the program called, and replaces notes of the operations that
+    it consists of. multigrad's own errors, and errors of functions that the program passed in, get
+    no note.
     """
     theirs = fold(error)
     if (
@@ -38,9 +38,9 @@ def failed(error: Exception, op: Op, values: tuple[Any, ...]) -> None:
         given = dict(zip(op.roles, values, strict=True))
         text = f"{PREFIX}{op.name}: {', '.join(_described(op, given))}"
         cure = _cure(op, given)
-    except Exception:  # whatever arguments do that are no arrays: the error itself is what counts
+    except Exception:  # arguments that are not arrays may raise anything; the first error matters
         return
-    # it says which operation it is about
+    # the message names the operation
     if not cure and str(error).startswith((f"{op.name}:", f"{op.name}(")):
         return
     before = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
@@ -48,8 +48,9 @@ def failed(error: Exception, op: Op, values: tuple[Any, ...]) -> None:
 
 
 def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
-    """A derivative rule of an operation has raised `error`: note the operation with what its rule
-    was given, the cotangent `g` and what was saved.
+    """Note on `error`, raised by a rule, the operation and the arguments of the rule.
+
+    These are the cotangent `g` and the saved values.
     """
     if isinstance(error, MultigradError):
         return
@@ -63,12 +64,12 @@ def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
             "In the derivative rule of "
             f"{PREFIX}{op.name}{': ' if arrays else ''}{', '.join(arrays)}."
         )
-    except Exception:  # what the rule was given is no array after all
+    except Exception:  # an argument of the rule is not an array after all
         return
 
 
 def _described(op: Op, given: dict[str, Any]) -> Iterator[str]:
-    """Arrays by shape and dtype, other arguments by value where they are no defaults."""
+    """Arrays by shape and dtype, other arguments by value unless they are defaults."""
     for name, value in given.items():
         if is_array(value):
             yield f"{name} has shape {_shape(value)} and dtype {getattr(value, 'dtype', None)}"
@@ -86,7 +87,7 @@ def _shape(x: Any) -> Any:
 
 
 def _cure(op: Op, given: dict[str, Any]) -> str:
-    """How to mend it, where shapes tell what is wrong."""
+    """How to correct the call, if shapes show the error."""
     shapes = [_shape(x) for name, x in given.items() if op.roles[name] == "array" and x is not None]
     if any(s is None or not all(type(n) is int for n in s) for s in shapes) or not shapes:
         return _of_list(op, given)
@@ -178,9 +179,7 @@ def _of_setitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
 
 
 def _of_getitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
-    """Integers in the key that are beyond the length of their axis, too many entries, and what is
-    no index.
-    """
+    """The error in an indexing key: integers out of bounds, too many entries, or not an index."""
     shape, key = shapes[0], given["key"]
     entries = key if type(key) is tuple else (key,)
     taken = [k for k in entries if k is not None and k is not Ellipsis]

@@ -1,11 +1,10 @@
-"""The functions of operations, generated from one template: classify the operands, call the
-library, wrap the result, record it.
+"""The functions of operations, generated from one template.
 
-For every operation a Python function is written with the signature of the standard. Its straight
-code serves Tensors of one Element, at any level, beside which there may be a raw array of that
-dtype, a Python scalar, or a constant of the base level. Operands of other kinds go the way of
-`ways.py`, which is generated when it is first needed; what is rare in any program goes to
-`dispatch.general`.
+They classify the operands, call the library, wrap the result and record it. Each function has the
+signature of the standard. Its straight code handles Tensors of one Element, at any level, and
+beside them raw arrays of that dtype, Python scalars, and constants of the base level. Other
+operands are handled by the generated code of `ways.py`, which is written when it is first needed.
+Rare cases are handled by `dispatch.general`.
 """
 
 from __future__ import annotations
@@ -40,8 +39,9 @@ from .residuals import residuals
 
 
 class Operand(NamedTuple):
-    """An array parameter in generated code: its name, and the locals that hold its value, its node,
-    its version cell, its Python scalar.
+    """An array parameter in generated code: its name, and the names of its local variables.
+
+    They hold its value, its node, its version cell, its Python scalar.
     """
 
     name: str
@@ -56,13 +56,13 @@ _functions: dict[Op, Callable[..., Any]] = {}
 
 def function_of(op: Op) -> Callable[..., Any]:
     """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op)
-    if found is None:
-        found = make_function(op)
+    compiled = _functions.get(op)
+    if compiled is None:
+        compiled = make_function(op)
         with keeping:
-            if OPS.get(op.name) is op:  # another thread may have replaced it meanwhile
-                found = _functions.setdefault(op, found)
-    return found
+            if OPS.get(op.name) is op:  # another thread may have replaced it in the meantime
+                compiled = _functions.setdefault(op, compiled)
+    return compiled
 
 
 def forget(op: Op) -> None:
@@ -82,14 +82,14 @@ def make_function(
 ) -> Callable[..., Any]:
     """Write the function of an operation.
 
-    Names of its own begin with an underscore, which names of parameters must not.
+    Its local variables begin with an underscore, which parameters must not.
 
-    method        for a class of array objects: all but the array may be given by name, as in
-                  NumPy's `x.astype(dtype=float)`
-    reflected     with its two arguments exchanged, for `__radd__` and its kin
-    operator      for Python's operators: returns NotImplemented for an operand that is no array, so
-                  that this operand may answer
-    key_is_plain  the key is one of integers and slices
+    method        for a class of array objects: all parameters but the array may be passed by name,
+                  as in NumPy's `x.astype(dtype=float)`
+    reflected     with its two arguments exchanged, for `__radd__` and the like
+    operator      for Python's operators: returns NotImplemented for an operand that is not an
+                  array, so that the operand's own method is called
+    key_is_plain  the key consists of integers and slices
     """
     name = name or op.name.rpartition(".")[2]
     called = f"{name}_" if iskeyword(name) else name
@@ -147,8 +147,9 @@ def make_function(
 
 
 def inner_function(op: Op) -> Callable[..., Any]:
-    """The function of an operation as it is called on values one layer further in: observers are
-    told of an operation where it is called.
+    """The function of an operation for the next inner values.
+
+    It does not notify observers, since they were notified at the call.
     """
     inner: Callable[..., Any] = function_of(op).__globals__["_inner"]
     return inner
@@ -158,7 +159,7 @@ provide(ways, inner_function=inner_function)
 
 
 def _order(op: Op, reflected: bool) -> tuple[str, ...]:
-    """The names of the positional parameters, as observers are told of them."""
+    """The names of the positional parameters for observers."""
     names = list(op.roles)
     return (names[1], names[0], *names[2:]) if reflected else tuple(names)
 
@@ -183,7 +184,7 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
     yield "    _r = _gate()"
     yield "    if _r is not True and _told and _r.operations:"
     yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
-    # from here on there are no other sequences than tuples and lists
+    # from here on all sequences are tuples or lists
     for p in op.signature.parameters.values():
         if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
             yield f"    if type({p.name}) is not tuple and type({p.name}) is not list:"
@@ -201,8 +202,9 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
 
 
 def _composite_lines(op: Op) -> Iterator[str]:
-    """The form of a composite runs in the namespace of its first array, while the declaration is
-    that of the table.
+    """The body of a composite, which runs its form in the namespace of its first array.
+
+    This applies while the declaration is that of the table.
     """
     first = next((name for name, role in op.roles.items() if role == "array"), None)
     if first is not None:
@@ -219,9 +221,9 @@ def _is_straight(op: Op, key_is_plain: bool) -> bool:
     first = list(op.roles)[: len(arrays)] == list(arrays) and all(
         parameters[a].default is inspect.Parameter.empty for a in arrays
     )
-    # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the
-    # arguments: the other way sees to both. `key_is_plain` says that the key is one of integers and
-    # slices.
+    # An indexing key may contain Tensors at any place, and whether the output is a view may depend
+    # on the arguments. The general ways handle both. `key_is_plain` promises that the key consists
+    # of integers and slices.
     hidden = (callable(op.view) or "key" in op.roles) and not key_is_plain
     if not first or op.outputs != () or "arrays" in op.roles.values() or hidden:
         return False
@@ -235,14 +237,16 @@ POSITIONAL: Mapping[str, tuple[str, ...]] = {
     "linalg.tensordot": ("axes",),
     "tensordot": ("axes",),
 }
-"""Keyword-only parameters of the standard that functions take by position as well, as array
-libraries do, in NumPy's order.
+"""Keyword-only parameters of the standard that functions accept by position, too.
+
+They are in NumPy's order, as in array libraries.
 """
 
 
 def _also_positional(op: Op) -> tuple[str, ...]:
-    """The keyword-only parameters that the function of an operation takes by position as well: of
-    all others the axis, where it comes first.
+    """The keyword-only parameters that the function of an operation accepts by position, too.
+
+    For operations that are not in POSITIONAL, it is the axis, if that comes first.
     """
     first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
     return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
@@ -288,7 +292,7 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
 
 
 def _arguments(op: Op, reflected: bool) -> str:
-    """The arguments of a function, as `args, kwargs`."""
+    """The arguments of a function, as the text `args, kwargs`."""
     parameters = op.signature.parameters
     by_name = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
     given = [
@@ -303,9 +307,7 @@ def _arguments(op: Op, reflected: bool) -> str:
 
 
 def _chooses(op: Op) -> bool:
-    """Whether `op` is of the kind of `where`: of its three arrays the first, which has no rule, is
-    all that is kept.
-    """
+    """Whether `op` is like `where`: it saves only the first of three arrays, which has no rule."""
     if (
         len(op.roles) != 3
         or len(op.arrays) != 3
@@ -335,7 +337,7 @@ def _straight_lines(op: Op) -> Iterator[str]:
 
 
 def _plain(x: str) -> str:
-    """The test for a Tensor, or a view of memory that was not written since."""
+    """The test for a Tensor, or a view whose memory was not written since."""
     return f"type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._seen"
 
 
@@ -348,27 +350,25 @@ def _fetch(op: Op, x: Operand, pad: str) -> Iterator[str]:
 
 
 def _as_constant(op: Op, x: Operand, scalar: str, pad: str) -> Iterator[str]:
-    """An operand without a history."""
+    """Take apart an operand without a history."""
     if op.kind != "nondifferentiable":
         yield f"{pad}{x.node} = None"
     yield from _further(op, x, "()", scalar or x.value, scalar or "None", pad)
 
 
 def _further(op: Op, x: Operand, cell: str, given: str, scalar: str, pad: str) -> Iterator[str]:
-    """The version cell of an operand, and what it was as a Python scalar, where anything takes
-    these.
-    """
+    """The version cell of an operand, and its Python scalar, if they are used."""
     names = _taken(op)
     if x.name in names and not op.view:
         yield f"{pad}{x.cell} = {cell}"
     if f"{x.name}_scalar" in names:
         yield f"{pad}{x.scalar} = {scalar}"
-    if op.name == "pow":  # which looks at the scalar itself
+    if op.name == "pow":  # its rule inspects the scalar
         yield f"{pad}{x.value}_given = {given}"
 
 
 def _taken(op: Op) -> set[str]:
-    """What the rules of an operation keep."""
+    """The names that the rules of an operation take."""
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
     return {name for rule in rules for name in rule.keeps}
 
@@ -379,8 +379,8 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
         for p in op.signature.parameters.values()
         if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem"
     )
-    # A view and a node remember their arguments, which must not change; and not every library takes
-    # lists.
+    # A view and a node keep their arguments, which must not change, and some libraries do not
+    # accept lists.
     guard += "".join(
         f" and not isinstance({n}, list)"
         for n, role in op.roles.items()
@@ -393,7 +393,7 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
     yield f"        _e = {x.name}._elem"
     yield "        _p = _e.plans.get(_op)"
     yield from _fetch(op, x, "        ")
-    # of memory in row-major order it is a view for sure; the general path asks
+    # memory in row-major order certainly gives a view; the general path tests other memory
     if op.view == "layout":
         yield (
             f"        if _p and (not _p.library.is_c_contiguous(_p.xp, {x.value}) or "
@@ -434,8 +434,9 @@ def _meet(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
 
 
 def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
-    """What else may stand beside a Tensor: a Python scalar, a raw array of its library and
-    dtype.
+    """The other operands allowed beside a Tensor.
+
+    They are a Python scalar, and a raw array of its library and dtype.
     """
     if op.kind == "elementwise" or op.operator in ("lt", "le", "gt", "ge", "eq", "ne"):
         yield f"{pad}{word} type({x.name}) is float or type({x.name}) is int:"
@@ -498,7 +499,8 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     pad = "        "
     given = "_given" if op.name == "pow" else ""
     yield f"{pad}_y = {call_text(op, '_p.fn', {x.name: x.value + given for x in operands})}"
-    # a stranger's may return an argument now and then: a view, as the other way sees
+    # a third party's function may sometimes return its argument: a view, which the other way
+    # detects
     if not op.view and not op.module.startswith("multigrad."):
         yield f"{pad}if {' or '.join(f'_y is {x.value}' for x in operands)}:"
         yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
@@ -512,7 +514,7 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t"
     off = "" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)"
-    if op.view:  # which has asked
+    if op.view:  # the view's code has read the gate
         yield f"{pad}if not _r:"
         yield f"{pad}    _t._node = None"
         yield f"{pad}    return _t{off}"
@@ -536,9 +538,9 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
 def _patterns(
     op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules: str, pad: str
 ) -> Iterator[str]:
-    """A node for each pattern of wanted gradients.
+    """Make a node for each pattern of wanted gradients.
 
-    Elementwise functions of equal shapes need not have their gradients summed over axes.
+    Elementwise functions of equal shapes need not sum their gradients over axes.
     """
     x1, x2 = operands[-2:]
     same = {x.name: f"_y.shape == {x.value}.shape" for x in (x1, x2)}
@@ -576,8 +578,9 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
 
 
 def _ask(pad: str) -> Iterator[str]:
-    """Ask the gate, as it was read at the beginning: whether the level records, or a Mode whose
-    observers are to be told.
+    """Test the gate as it was read at the beginning: whether the level records.
+
+    It may be a Mode, whose observers are notified.
     """
     yield f"{pad}if _r is not True:"
     yield (
@@ -595,7 +598,7 @@ def _told(op: Op, pad: str) -> Iterator[str]:
 def _node(
     op: Op, needs: Needs, pad: str, rule: str, operands: Sequence[Operand], conform: bool = False
 ) -> Iterator[str]:
-    """Fill the node of the result."""
+    """Fill in the node of the result."""
     wanted = [x.node for x, need in zip(operands, needs, strict=True) if need]
     plan = pullback(op, needs, False, conform or conforms(op))
     saved = "".join(_saved_text(op, name, operands) + ", " for name in plan.plan)
@@ -642,6 +645,6 @@ def _cell_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
         return "_c"
     if name in residuals(op):
         return "()"
-    if op.view:  # which shares the cell of its operand
+    if op.view:  # a view shares the cell of its operand
         return "_c"
     return next((x.cell for x in operands if x.name == name), f"{name}._cell")

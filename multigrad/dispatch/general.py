@@ -1,8 +1,8 @@
-"""Running an operation: find who handles it, call the library, wrap and record the result.
+"""Run an operation: find the level that handles it, call the library, wrap and record the result.
 
-`general` handles everything; `fast.py` generates straight code for the common case, plain Tensors
-of one element type, and falls back to it. Argument values travel as one tuple in the order of the
-operation's signature, defaults filled in.
+`general` handles everything. `fast.py` generates straight code for the common case, plain Tensors
+of one element type, and falls back to it. Argument values are passed as one tuple in the order of
+the operation's signature, with defaults filled in.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .pullbacks import pullback_of
 def general(op: Op, values: tuple[Any, ...]) -> Any:
     """Run `op` on any mixture of raw arrays, Python scalars and layers.
 
-    A function held from before an override runs the new one.
+    A function that the caller got before an override runs the new declaration.
     """
     held, op = op, registry.OPS.get(op.name, op)
     if held is not op:
@@ -58,16 +58,17 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
 
 
 def composed(op: Op, result: Any) -> Any:
-    """What the form of a composite returned, as its function returns it."""
-    # a raw operand, as it is
+    """The result of the form of a composite, as its function returns it."""
+    # a raw operand, unchanged
     if op.outputs == () and not isinstance(result, Layer) and is_array(result):
         return wrap(result)
     return _named(op, result)
 
 
 def _check_form(held: Op, op: Op) -> None:
-    """A function that is held from before gives its arguments, and its defaults, in the order of
-    its own signature.
+    """Raise if an override has other parameters than `held`, a function obtained before it.
+
+    Such a function passes its arguments and defaults in the order of its own signature.
     """
     if registry.call_form(held) != registry.call_form(op):
         raise TypeError(
@@ -78,7 +79,7 @@ def _check_form(held: Op, op: Op) -> None:
 
 
 def _named(op: Op, result: Any) -> Any:
-    """Several outputs as a named tuple, where the declaration names them."""
+    """Several outputs as a named tuple, if the declaration names them."""
     return result_type(op)(*result) if op.outputs and type(result) is tuple else result
 
 
@@ -98,14 +99,14 @@ def resolve_composite(op: Op) -> Callable[..., Any]:
     from ..backends.raw import resolve
 
     forward = op.forward["*"] if isinstance(op.forward, dict) else op.forward
-    found: Callable[..., Any] = resolve(forward)
-    return found
+    function: Callable[..., Any] = resolve(forward)
+    return function
 
 
 def _highest(op: Op, values: Sequence[Any]) -> Any:
     """The operand of the highest level, None if none is a layer.
 
-    What stands for a scalar is returned at once, to be made an operand first.
+    An object that replaces a scalar (`Standing`) is returned at once, and is first made an operand.
     """
     top: Layer | None = None
     reach = -1
@@ -126,7 +127,7 @@ def _highest(op: Op, values: Sequence[Any]) -> Any:
 
 
 def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
-    """The values with operands and scalars in the place of what stands for scalars."""
+    """The values with each Standing replaced by an operand or a scalar."""
     beside = [
         x
         for x in _candidates(
@@ -156,8 +157,9 @@ def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def arrays_of(op: Op, name: str, value: Any) -> Any:
-    """The list of arrays that the argument `name` is: of a list or tuple of any class its elements,
-    of an array its rows.
+    """The list of arrays in the argument `name`.
+
+    For a list or tuple of any class these are its elements, for an array its rows.
     """
     if isinstance(value, (list, tuple)) or is_array(value):
         return tuple(value)
@@ -170,9 +172,7 @@ def arrays_of(op: Op, name: str, value: Any) -> Any:
 
 
 def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
-    """Every value that may be an array: array arguments, the elements of lists, and what stands in
-    an indexing key.
-    """
+    """Every value that may be an array: arguments, elements of lists, entries of a key."""
     for role, value in zip(op.roles.values(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             yield from value
@@ -205,7 +205,7 @@ def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> An
 
 
 def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]:
-    """The values of all parameters with the library's dtype in the place of its name."""
+    """The values of all parameters, with the library's dtype object for its name."""
     i = positions(op).get("dtype")
     return (
         values
@@ -217,16 +217,17 @@ def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]
 def apply_tensor(
     op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None
 ) -> Any:
-    """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw
-    arrays by `carry_out`, if that is given.
+    """Run `op` on arguments whose highest level is that of the Tensor `top`.
+
+    Raw arrays are passed to `carry_out`, if that is given.
     """
     reach = top._elem.level
     library: Library = top._elem.library
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
     cells: list[Any] = []
-    pure = True  # all raw arrays are of one library
-    deep = False  # some value is a layer of a lower level
+    pure = True  # whether all raw arrays are of one library
+    deep = False  # whether some value is a layer of a lower level
     for role, value in zip(op.roles.values(), values, strict=True):
         if isinstance(value, Tensor) and value._elem.level == reach:
             if value._view is not None:
@@ -234,7 +235,7 @@ def apply_tensor(
             x = value._array
             edges.append(value._node)
             cells.append(value._cell)
-            if value._elem.library is not library:  # also a NumPy scalar, once it is a Tensor
+            if value._elem.library is not library:  # also a NumPy scalar that has become a Tensor
                 raise mixed(op.name, library, value._elem.library)
             deep = deep or isinstance(x, Layer)
         elif role == "arrays" or type(value) is tuple:
@@ -244,7 +245,7 @@ def apply_tensor(
                     raise mixed(op.name, library, v._elem.library)
             x = tuple(p[0] for p in parts)
             if type(value) is tuple and all(map(is_, x, value)):
-                x = value  # the key of y[key] += v is known again by its identity
+                x = value  # y[key] += v recognizes the key by its identity
             edges.append(tuple(p[1] for p in parts))
             cells.append(tuple(p[2] for p in parts))
             pure = pure and role != "arrays"
@@ -255,7 +256,7 @@ def apply_tensor(
             edges.append(None)
             # a constant of a lower level may be written, too
             cells.append(value._cell if isinstance(value, Layer) else None)
-            if isinstance(value, Layer):  # an indexing key, too
+            if isinstance(value, Layer):  # also in an indexing key
                 deep = deep or isinstance(x, Layer)
                 if value._elem.library is not library:
                     raise mixed(op.name, library, value._elem.library)
@@ -276,8 +277,9 @@ def apply_tensor(
 
 
 def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence[Any], Library]:
-    """Run `op` on values one layer further in than `top`: the result, the values as they were used,
-    and their library.
+    """Run `op` on the next inner values of the level of `top`.
+
+    Returns the result, the values that were used, and their library.
     """
     library = _library_of_layer(top)
     for x in _candidates(op, inner):
@@ -293,8 +295,9 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
 
 
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
-    """The value of a Tensor of this level one layer in, its node and its version cell; anything
-    else is a constant.
+    """The inner value of a Tensor of this level, its node and its version cell.
+
+    Any other value is a constant.
     """
     if isinstance(x, Tensor) and x._elem.level == reach:
         if x._view is not None:
@@ -304,8 +307,9 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
 
 
 def accepts(x: Any) -> bool:
-    """Whether `x` may stand where an array is expected: a layer, a raw array of a known library, a
-    Python scalar or what stands for one, None.
+    """Whether `x` is allowed as an array.
+
+    Layers, raw arrays of a known library, Python scalars and their replacements, and None are.
     """
     return (
         isinstance(x, (Layer, Standing))
@@ -316,8 +320,10 @@ def accepts(x: Any) -> bool:
 
 
 def operate(op: Op, values: tuple[Any, ...]) -> Any:
-    """`general` for Python's operators: an operand that is no array leaves the operation to that
-    operand; `@` takes no numbers.
+    """Run `general` for Python's operators.
+
+    For an operand that is not an array, NotImplemented lets the operand handle the operation; `@`
+    does not take numbers.
     """
     for x in values:
         if (
@@ -330,9 +336,7 @@ def operate(op: Op, values: tuple[Any, ...]) -> Any:
 
 
 def plain_scalars(x: Any, library: Library) -> Any:
-    """A scalar of another library (np.float64) is a Python scalar here; what is no array at all is
-    refused.
-    """
+    """A scalar of another library (np.float64) as a Python scalar; raises for other objects."""
     if type(x) in SCALARS or x is None:
         return x
     other = library_of(x)
@@ -354,8 +358,9 @@ def record(
     top: Tensor,
     values: Sequence[Any],
 ) -> Any:
-    """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to
-    an argument.
+    """Wrap the output(s) of `op` in Tensors of `top`'s level.
+
+    They get a node if a gradient may flow to an argument.
     """
     mode: Any = op.kind != "nondifferentiable" and mode_at(top)
     recorded = bool(mode)
@@ -378,7 +383,7 @@ def record(
                 else (op, tuple(inner[1:]), None, recording_at(top))
             )
         elif not isinstance(ans, top._elem.library.scalars):
-            # astype(copy=False) and its kin may return their argument itself
+            # astype(copy=False) and the like may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
             step = itself(top)
         t = wrap_like(top, ans, base, step)
@@ -420,7 +425,7 @@ def record(
 
 
 def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Inside the forward of a Function, note what was computed of its inputs."""
+    """Mark the outputs as computed from the inputs, inside the forward of a Function."""
     forward = following.get()
     if (
         forward is not None
@@ -436,9 +441,9 @@ def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
 def _bases(
     op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor
 ) -> Sequence[tuple[Any, Step]]:
-    """Of which argument each output is a view, and how: the first, or of a list the one at the
-    output's place, broadcast.
+    """The base of each output that is a view, and how the view was made.
 
+    The base is the first argument; for a list, broadcast, it is the element at the output's index.
     One part of unstack is made by indexing, without the others.
     """
     if not shows(op, values):
@@ -460,24 +465,25 @@ def _bases(
 
 
 def itself(top: Tensor) -> Step:
-    """How a result that is its argument itself was made: as `x[...]`."""
+    """The step of a result that is its argument itself: `x[...]`."""
     return registry.OPS["getitem"], (Ellipsis,), None, recording_at(top)
 
 
 def shows(op: Op, values: Sequence[Any]) -> bool | str:
-    """What the output of `op` shows of the memory of the first of these arguments (see Op.view)."""
-    found: bool | str = op.view(*values) if callable(op.view) else op.view
-    if found == "layout" and "copy" in op.roles and values[positions(op)["copy"]]:
+    """Which memory of the first argument the output of `op` shows (see Op.view)."""
+    shown: bool | str = op.view(*values) if callable(op.view) else op.view
+    if shown == "layout" and "copy" in op.roles and values[positions(op)["copy"]]:
         return False
-    return found
+    return shown
 
 
 BOUNDS = (int, type(None))
 
 
 def is_basic_key(key: Any) -> bool:
-    """Whether indexing with `key` selects by integers and slices only, none of which can change;
-    with arrays it makes a copy.
+    """Whether `key` consists of integers and slices only, which are immutable.
+
+    Indexing with arrays makes a copy.
     """
     for k in key if type(key) is tuple else (key,):
         kind = type(k)
@@ -490,7 +496,7 @@ def is_basic_key(key: Any) -> bool:
 
 
 def is_fixed(k: slice) -> bool:
-    """Whether the bounds of a slice are integers of Python, or None."""
+    """Whether the bounds of a slice are Python integers, or None."""
     return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
@@ -527,8 +533,9 @@ def _attach(
 def rule_of(
     op: Op, needs: Any, elem: Element
 ) -> tuple[Pullback, Callable[..., Any], Callable[..., Any]]:
-    """The pullback for these wanted gradients and a result of `elem`, and what picks the values and
-    the version cells that it keeps.
+    """The pullback for these wanted gradients and a result of `elem`.
+
+    It comes with the functions that select the saved values and their version cells.
     """
     library = elem.library
     overrides = library.backend.rules.get(op.name)
@@ -545,7 +552,7 @@ def rule_of(
 
 @per_operation
 def backend_rules(op: Op, library: Library) -> Any:
-    """The rules of `op` with those that the backend gives itself."""
+    """The rules of `op`, including those that the backend overrides."""
     known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)
     materialize = all(rule.materialize for rule in known.values())
     own = {
@@ -568,19 +575,19 @@ class _Frozen(dict[str, Any]):
 
 
 def needs_of(op: Op, edges: Sequence[Any]) -> Any:
-    """Which array arguments want a gradient: those that have a node. None if none does."""
-    found: list[Any] = []
+    """Whether each array argument wants a gradient, that is, has a node. None if none does."""
+    wanted_by: list[Any] = []
     wanted = False
     for i in array_index(op).values():
         e = edges[i]
         if type(e) is tuple:
             needs = tuple(n is not None for n in e)
             wanted = wanted or any(needs)
-            found.append(needs)
+            wanted_by.append(needs)
         else:
             wanted = wanted or e is not None
-            found.append(e is not None)
-    return tuple(found) if wanted else None
+            wanted_by.append(e is not None)
+    return tuple(wanted_by) if wanted else None
 
 
 def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
@@ -594,8 +601,9 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:
-    """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a
-    Tensor of this level.
+    """Wrap `x` as a constant Tensor of `top`'s level.
+
+    If `base` is a Tensor of this level, it is a view of that, made by `step`.
     """
     if isinstance(base, Tensor) and base._elem.level == top._elem.level:
         return checked(View._make(x, base, step))
@@ -608,14 +616,14 @@ def recording_at(top: Tensor) -> bool:
 
 
 def mode_at(top: Tensor) -> Any:
-    """Whether the level of `top` records now; a Mode if it does and observers are to be told."""
+    """Whether the level of `top` records now; a Mode if so and there are observers of nodes."""
     mode = observe.gate.get()
     return mode is True or mode.at(top._elem.run, top._elem.level)
 
 
 def wrap_result(op: Op, ans: Any) -> Any:
-    """Wrap what a library returned in constant Tensors, as a user's own call expects."""
-    # gradient and its kin have one result, or several
+    """Wrap the result of a library in constant Tensors, for a user's own call."""
+    # gradient and the like have one result, or several
     if op.outputs == () and not (op.kind == "composite" and isinstance(ans, (tuple, list))):
         return wrap_new(ans) if is_array(ans) else ans
     return _named(op, _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))

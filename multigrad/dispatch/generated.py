@@ -1,6 +1,4 @@
-"""Functions that are written as text from a declaration: compiled so that tracebacks and debuggers
-show their source.
-"""
+"""Functions written as text from a declaration, whose source tracebacks and debuggers can show."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ def documentation(op: Op) -> str:
 def run(text: str, name: str, scope: dict[str, Any]) -> None:
     """Run `text`, which defines functions, in `scope`.
 
-    Its source is known to `linecache` as `<name number>`, as long as the code of the first of its
-    functions lives: what a new declaration replaces leaves nothing behind.
+    `linecache` has its source as `<name number>` while the code of the first of its functions is
+    alive, so replaced declarations leave no text behind.
     """
     file = f"<{name} {_number()}>"
     code = compile(text, file, "exec")
     exec(code, scope)
-    # without a time, which would have it looked for on disk
+    # without a time, so that linecache does not look for it on disk
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     first = next(constant for constant in code.co_consts if isinstance(constant, CodeType))
     weakref.finalize(first, linecache.cache.pop, file, None).atexit = False

@@ -1,9 +1,7 @@
-"""What generated functions know of operations on arrays of one Element: plans, which live on the
-Elements.
+"""Plans: what generated functions know of operations on arrays of one Element, which holds them.
 
-There is one way to drop them, `forget`, after an operation or a backend was replaced: whatever was
-generated from an old declaration is reached through a plan only, so a function that is held from
-before computes nothing by an old rule.
+`forget` drops them after an operation or a backend was replaced. Code generated from an old
+declaration is reached through a plan only, so a function obtained before never uses an old rule.
 """
 
 from __future__ import annotations
@@ -22,30 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
-"""Which gradients of an operation of the kind of `where` may be wanted: its first array has no
-rule.
-"""
+"""The patterns of wanted gradients of operations like `where`, whose first array has no rule."""
 PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
-"""Which gradients of an operation on two arrays may be wanted."""
+"""The patterns of wanted gradients of operations on two arrays."""
 
 
 def conforms(op: Op) -> bool:
-    """Whether gradients must be given the shape and dtype of equally shaped arguments of one dtype.
+    """Whether gradients must be converted to the shape and dtype of equally shaped arguments.
 
-    The rules of our own elementwise operations give them by themselves, which the tests see to.
+    The rules of multigrad's own elementwise operations need no conversion; tests check that.
     """
     return op.kind != "elementwise" or not op.module.startswith("multigrad.")
 
 
 class Plan:
-    """What the straight code of one operation needs, for operands and a result of one Element.
+    """The data for the straight code of one operation, for operands and a result of one Element.
 
-    fn        what carries it out on the values: the library's function, or, on layers, our own
-    same      whether the result is of the operands' Element; else it is of booleans
-    constant  makes a 0-d array of a Python scalar. None where scalars are passed on: to layers
-              always, on which an array would be saved
-    r1, ...   the pullbacks by which gradients are wanted; b1, ... those that also sum over
-              broadcast axes
+    fn        carries it out on the values: the library's function, or, on layers, multigrad's own
+    same      whether the result has the operands' Element; otherwise it is boolean
+    constant  makes a 0-d array of a Python scalar. None if scalars are passed on: always for
+              layers, where an array would be saved
+    r1, ...   the pullbacks by wanted gradients; b1, ... those that also sum over broadcast axes
     """
 
     __slots__ = (
@@ -78,35 +73,35 @@ class Plan:
         self.complex = same and elem.complex
 
     def __getattr__(self, name: str) -> Any:
-        """A pullback, when it is first needed."""
+        """Make a pullback when it is first needed."""
         if name not in ("r1", "r2", "r12", "b1", "b2", "b12"):
             raise AttributeError(name)
         n = len(self.op.arrays)
         needs = (
             (True,) if n == 1 else (CHOICES if n == 3 else PAIRS)[("1", "2", "12").index(name[1:])]
         )
-        found = pullback_of(
+        rule = pullback_of(
             self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.library
         )
-        setattr(self, name, found)
-        return found
+        setattr(self, name, rule)
+        return rule
 
 
 def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, result: Any) -> Any:
-    """Note how `op` turns out on `elem`, so that straight code can take it from now on.
+    """Note the result of `op` on `elem`, so that straight code handles it from now on.
 
     Returns `result`.
 
-    inner  gives the function that carries out an operation on layers
+    inner  returns the function that carries out an operation on layers
 
-    Only results of the same dtype, and comparisons: others may depend on a setting of the library
-    (jax_enable_x64).
+    Only results of the same dtype, and comparisons, are noted. Others may depend on a setting of
+    the library (jax_enable_x64).
     """
     if op.view == "layout" and type(result) is Tensor:  # the next result may be a view
         return result
     out: Any = getattr(result, "_elem", None)
     plan: Any = False
-    # not the argument itself, say
+    # not, for instance, the argument itself
     if type(result) is (View if op.view else Tensor) and op.name not in elem.library.backend.rules:
         if out.level != elem.level or out.layered is not elem.layered:
             return result
@@ -122,7 +117,7 @@ def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, resu
 
 
 def asks_the_library(op: Op) -> bool:
-    """Whether what is kept, or the kind of the result, is found by looking at a raw array."""
+    """Whether the saved values, or the kind of the result, depend on a test of a raw array."""
     if op.view == "layout":
         return True
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
@@ -134,7 +129,7 @@ def asks_the_library(op: Op) -> bool:
 
 
 def note(op: Op, elem: Element, key: Any, plan: Any) -> None:
-    """Remember a plan of `op`, unless that has been replaced."""
+    """Keep a plan of `op`, unless the operation has been replaced."""
     with _noting:
         if OPS.get(op.name) is op:
             elem.plans[key] = plan

@@ -1,8 +1,8 @@
 """The pullback (vjp) of an operation, written from its declaration.
 
-What is the same for every rule happens here and in no rule: conjugating a holomorphic partial where
-the dtype is complex, summing a gradient back to a broadcast argument's shape, the real part for a
-real argument, the argument's dtype.
+Work that is the same for every rule happens here and not in rules: conjugating a holomorphic
+partial derivative if the dtype is complex, summing a gradient to the shape of a broadcast argument,
+taking the real part for a real argument, and casting to the argument's dtype.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def pullback(
 ) -> Pullback:
     """Write the vjp of `op` for the arguments in `needs`.
 
-    `complex_`: the result is complex. `overrides`: a backend's own rules.
+    complex_   whether the result is complex
+    overrides  a backend's own rules
     """
     source = _Source()
     rules = overrides or op.vjp
@@ -96,7 +97,7 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
 
 
 def materialized(xp: Any, g: Any, info: Any) -> Any:
-    """A cotangent, or a tuple of them, with zeros like the output where that was not used.
+    """A cotangent, or a tuple of them, with zeros for unused outputs.
 
     `info`: an OutputInfo, or a tuple of these.
     """
@@ -110,9 +111,7 @@ def materialized(xp: Any, g: Any, info: Any) -> Any:
 
 
 class _Source:
-    """The text of a pullback while it is being written: what it keeps and the objects it refers
-    to.
-    """
+    """The text of a pullback while it is written, its saved values, and its objects."""
 
     def __init__(self) -> None:
         self.plan: list[str] = []
@@ -133,15 +132,13 @@ class _Source:
         return key
 
     def cotangent(self, text: str, info: str) -> str:
-        """The variable that holds a cotangent, or the tuple of them, with zeros where an output was
-        not used.
-        """
+        """The name of the variable that holds a cotangent, with zeros if an output was not used."""
         self.use(info)
-        found = self.cotangents.get(info)
-        if found is None:
-            found = self.cotangents[info] = self.name(None)
-            self.head.append(f"{found} = _materialized(xp, {text}, {info})")
-        return found
+        name = self.cotangents.get(info)
+        if name is None:
+            name = self.cotangents[info] = self.name(None)
+            self.head.append(f"{name} = _materialized(xp, {text}, {info})")
+        return name
 
 
 def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
@@ -246,8 +243,10 @@ def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
 
 
 def refuse_none(rule: Any) -> None:
-    """None stands for a zero gradient in a joint rule and for an output that was not used;
-    elsewhere a `return` was forgotten.
+    """Raise if a rule that returned None must not do that; usually a `return` is missing.
+
+    A joint rule may return None for a zero gradient, and so may a rule of an operation with several
+    outputs or a list of arrays.
     """
     op = rule.op
     if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
@@ -258,7 +257,7 @@ def refuse_none(rule: Any) -> None:
 
 
 def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
-    """Return a rule that raises, saying how to register the one that is missing."""
+    """Return a rule that raises, and explains how to register the missing one."""
 
     def raise_missing(*_: Any) -> NoReturn:
         kind = op.kind if op.kind not in ("nondifferentiable", "composite") else "define"

@@ -1,5 +1,6 @@
-"""Residuals: arrays that rules need and that are neither arguments nor outputs, such as the
-permutation of a sort. See registry.py.
+"""Residuals: arrays that rules need and that are neither arguments nor outputs.
+
+An example is the permutation of a sort. See registry.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..registry import Op, Rule, per_operation
 
 @per_operation
 def residuals(op: Op) -> dict[str, Rule]:
-    """What computes the residuals that rules of `op` take, by name."""
+    """The functions that compute the residuals that rules of `op` take, by name."""
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
     return {
         name: f
@@ -25,30 +26,31 @@ def residuals(op: Op) -> dict[str, Rule]:
 
 
 def compute(op: Op, name: str, xp: Any, *args: Any) -> Any:
-    """The residual `name`, of the values that its function takes, by the functions of `xp`."""
+    """Compute the residual `name` from the arguments of its function, with namespace `xp`."""
     function: Any = residuals(op)[name].fn
-    found = function(xp, *args)
-    if not hasattr(found, "dtype") or not xp.isdtype(found.dtype, ("bool", "integral")):
-        kind = getattr(found, "dtype", type(found).__name__)
+    out = function(xp, *args)
+    if not hasattr(out, "dtype") or not xp.isdtype(out.dtype, ("bool", "integral")):
+        kind = getattr(out, "dtype", type(out).__name__)
         raise GradientError(
             f"the residual {name!r} of the operation {op.name!r} is of {kind}; it must be an "
             "array of integers or booleans. Let the rule compute what depends on an argument "
             "differentiably."
         )
-    return found
+    return out
 
 
 def compute_while_recording(op: Op, name: str, library: Library, *args: Any) -> Any:
-    """The same for a new node: on raw arrays, or, where a value is itself a layer, on layers only,
-    as rules run.
+    """Compute a residual for a new node.
+
+    Arguments are raw arrays, or, if a value is itself a layer, layers only, as for rules.
     """
     if not any(isinstance(x, Layer) for x in args):
         return compute(op, name, library.xp, *args)
     with outside():
-        found = compute(
+        out = compute(
             op,
             name,
             library.bound,
             *(wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x for x in args),
         )
-    return strip(found)
+    return strip(out)

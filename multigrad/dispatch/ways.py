@@ -1,9 +1,9 @@
-"""Straight code for what the first test of a generated function does not serve: operands of any
-level and dtype, lists, keys, layers.
+"""Generated code for operands that straight code does not handle.
 
-`way(*values)` of an operation finds the operand of the highest level, and calls the ending for its
-class (see endings.py). Ways and endings are generated when they are first needed. They leave what
-is rare, and the errors, to `dispatch.general`.
+These are operands of any level and dtype, lists, keys and layers. `way(*values)` of an operation
+finds the operand of the highest level, and calls the ending for its class (see endings.py). Ways
+and endings are generated when they are first needed. They leave rare cases and errors to
+`dispatch.general`.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from ..registry import OPS, Op, per_operation
 from . import generated, plans
 
 declined: Any = object()
-"""What a way returns where the general path is to run the operation."""
+"""The result of a way that leaves the operation to the general path."""
 
 Ending = Callable[..., Any]
 
 makers: dict[type, Callable[[Op], Ending | None]] = {}
-"""By the class of the operand of the highest level: what writes the ending of an operation, None
-where the general path is as good.
+"""By the class of the highest operand, the function that writes the ending of an operation.
+
+It returns None if the general path is as good.
 """
 
 
 def ends_by(maker: Callable[[Op], Ending | None], *classes: type) -> None:
-    """Have `maker` write the endings for operands of these classes."""
+    """Use `maker` to write the endings for operands of these classes."""
     makers.update(dict.fromkeys(classes, maker))
 
 
 @wanted
 def inner_function(op: Op) -> Callable[..., Any]:
-    """The function of an operation as it is called on values one layer further in. (fast.py)"""
+    """The function of an operation for the next inner values. (fast.py)"""
     raise NotImplementedError
 
 
 class Way:
-    """The way of an operation, written when it is first taken.
+    """The way of an operation, written when it is first needed.
 
     It is the key of the endings among the plans of an Element.
     """
@@ -69,16 +70,17 @@ def _decline(*_: Any) -> Any:
 
 
 def _ending(way: Way, top: Layer) -> Ending:
-    """The ending for operands of which `top` is the highest, from now on among the plans of its
-    Element.
+    """The ending for operands of which `top` is the highest.
+
+    It is added to the plans of the Element of `top`.
     """
     op = way.op
     maker = makers.get(type(top))
     if maker is None or OPS.get(op.name) is not op:
         return _decline
-    found = maker(op) or _decline
-    plans.note(op, top._elem, way, found)
-    return found
+    written = maker(op) or _decline
+    plans.note(op, top._elem, way, written)
+    return written
 
 
 # ----- Classify -----
@@ -96,8 +98,8 @@ def _written(op: Op, way: Way) -> Callable[..., Any]:
         "_scalars": SCALARS,
     }
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
-    found: Callable[..., Any] = scope["way"]
-    return found
+    function: Callable[..., Any] = scope["way"]
+    return function
 
 
 def _way_lines(op: Op) -> Iterator[str]:
@@ -106,7 +108,7 @@ def _way_lines(op: Op) -> Iterator[str]:
     yield "    _l = -1"
     for name, role in op.roles.items():
         if role == "array":
-            # of which the operator @ takes none
+            # the operator @ takes no numbers
             yield from _seen(name, "    ", numbers=op.kind != "multilinear")
         elif role == "arrays":
             yield f"    for _x in {name} or ():"
@@ -131,7 +133,7 @@ def _seen(x: str, pad: str, numbers: bool = True) -> Iterator[str]:
 
 
 def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str]:
-    """The same of an operand of type `_k`."""
+    """Compare the level of an operand of type `_k`."""
     yield f"{pad}{word} _k in _known:"
     yield f"{pad}    if {x}._elem.level > _l:"
     yield f"{pad}        _top = {x}"
@@ -144,10 +146,9 @@ def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str
 
 
 def _plain_lines(name: str) -> Iterator[str]:
-    """A parameter that is no array.
+    """The text for a parameter that is not an array.
 
-    In an indexing key there may be arrays; anywhere else the general path says what is wrong with
-    them.
+    An indexing key may contain arrays; for other parameters the general path explains the error.
     """
     pad = "    "
     yield f"{pad}_k = type({name})"

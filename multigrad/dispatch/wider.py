@@ -1,8 +1,8 @@
-"""What functions of the standard take besides, as NumPy's of the same name: `std(x, ddof=1)`,
-`any(x, out=None)`, `where(c)`, `take(x, [0, 2])`.
+"""Arguments that NumPy's functions take beyond the standard.
 
-Such a call is NumPy's, which the protocols carry out. It is told from one of the standard by the
-first lines of the generated function. A `strict` backend has the standard's functions alone.
+Examples are `std(x, ddof=1)`, `any(x, out=None)`, `where(c)`, `take(x, [0, 2])`. Such a call means
+NumPy's function, which the protocols carry out. The first lines of the generated function detect
+it. A `strict` backend has the standard's functions only.
 """
 
 from __future__ import annotations
@@ -33,25 +33,23 @@ MORE = (
 """The functions that take further keywords."""
 
 OMITTED = {"where": ("x1", "x2")}
-"""The parameters that may be left out, all of them."""
+"""The parameters that may be omitted, all of them together."""
 
 LISTS = {"take": "indices"}
-"""The parameters that may be a list or a number in the place of an array."""
+"""The parameters that may be a list or a number instead of an array."""
 
 
 @wanted
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Carry out NumPy's function of the name of an operation, with its arguments and further
-    keywords. (protocols)
-    """
+    """Carry out NumPy's function of the same name, with its arguments and keywords. (protocols)"""
 
 
 def takes_more(op: Op) -> bool:
-    """Whether a function takes any keyword: NumPy's are among them, and of a misspelt one it says
-    which it may have been.
+    """Whether a function takes any keyword.
 
-    Where a setting is positional-only, Python's own words are better: of `astype(x, dtype=d)` it
-    would say that dtype is missing.
+    NumPy's are among them, and for a misspelt one the error suggests the correct name. If a setting
+    is positional-only, Python's own error is better: for `astype(x, dtype=d)` this one would say
+    that dtype is missing.
     """
     parameters = op.signature.parameters
     named = any(
@@ -66,17 +64,16 @@ def takes_more(op: Op) -> bool:
 
 
 def own_signature(method: Callable[..., Any]) -> Signature:
-    """The parameters of a method, which takes settings by position where a function does not,
-    without the keywords that are there for errors.
+    """The parameters of a method, without the keywords that exist only for errors.
+
+    A method takes settings by position where a function does not.
     """
     own = signature(method)
     return own.replace(parameters=[p for name, p in own.parameters.items() if name != "_more"])
 
 
 def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
-    """The error of a call with keywords that an operation does not have: Python's words, and the
-    name that is meant.
-    """
+    """The error for unknown keywords of an operation: Python's words, and a suggested name."""
     name = next(iter(more))
     near = nearest(
         name,
@@ -89,7 +86,7 @@ def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
 
 
 def lines(op: Op) -> Iterator[str]:
-    """The text that tells a call of NumPy's, or one with keywords that there are not."""
+    """The text that detects a call of NumPy's function, or with unknown keywords."""
     tests = ["_more"] * (op.name in MORE)
     tests += [f"{n} is None" for n in OMITTED.get(op.name, ())]
     tests += [f"isinstance({LISTS[op.name]}, (int, list, tuple))"] if op.name in LISTS else []

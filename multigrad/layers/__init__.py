@@ -1,3 +1,1 @@
-"""The array objects besides Tensor that stand for another array: each an Array API object over the
-arrays one layer further in.
-"""
+"""The array objects besides Tensor: each wraps arrays of the next inner level."""

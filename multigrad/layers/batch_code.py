@@ -1,10 +1,9 @@
-"""Straight code for operations on batches: the ending of an operation's way where a Batched is the
-operand of the highest level.
+"""Generated code for operations on batches: the endings for a Batched as the highest operand.
 
-The template of dispatch/endings.py takes the operands apart. Per way of batching, the library is
-called on whole batches, or, where a value is itself a layer, our own function one layer further in;
-the result becomes a Batched. What is rare or wrong is declined, so that `dispatch.general` and
-`Batched._apply` run the operation, or say what is wrong with it.
+The template of dispatch/endings.py takes the operands apart. The library is called on whole
+batches; if a value is itself a layer, multigrad's function is called on the next inner values. The
+result becomes a Batched. Rare cases and errors are declined, so that `dispatch.general` and
+`Batched._apply` handle them.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ from ..registry import Op, behind_batch, per_operation
 
 @per_operation
 def ending_of(op: Op, cls: Any) -> Ending | None:
-    """Write the ending of an operation for operands of which one of class `cls`, which is Batched,
-    is the highest.
-    """
+    """Write the ending of an operation for operands whose highest is of class `cls`, a Batched."""
     text = _text(op)
     if text is None:
         return None
@@ -33,7 +30,7 @@ def ending_of(op: Op, cls: Any) -> Ending | None:
 
 
 def _text(op: Op) -> _Batches | None:
-    """The text of the ending, None where the general path is as good."""
+    """The text of the ending, None if the general path is as good."""
     if op.batching == "elementwise":
         return (
             _Elementwise(op)
@@ -50,16 +47,16 @@ def _text(op: Op) -> _Batches | None:
     return None if op.batching is None or op.batching == "form" else _ByRule(op)
 
 
-# ----- What generated code calls where that is rare -----
+# ----- Functions that generated code calls in rare cases -----
 
 
 def namespace(x: Any, library: Library) -> Any:
-    """The namespace that computes with `x`."""
+    """The namespace for computing with `x`."""
     return library.bound if isinstance(x, Layer) else library.xp
 
 
 def raised(x: Any, library: Library, ndim: int) -> Any:
-    """A batch with axes of length 1 behind its first, so that an example has `ndim` dimensions."""
+    """A batch with axes of length 1 after its first, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
     return (
         namespace(x, library).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
@@ -69,17 +66,15 @@ def raised(x: Any, library: Library, ndim: int) -> Any:
 
 
 def leading(xp: Any, x: Any, own: bool, layered: bool) -> Any:
-    """An operand as a batching rule takes it: with the batch as its first axis, of length 1 if it
-    has none.
-    """
+    """An operand for a batching rule: its first axis is the batch, of length 1 if it has none."""
     if layered:
         x = lifted(x)
     return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
 
 
-def _stripped(found: Any) -> Any:
+def _strip_each(results: Any) -> Any:
     """Several outputs of a rule, constants among them as raw arrays."""
-    return same_structure(found, [strip(x) for x in found])
+    return same_structure(results, [strip(x) for x in results])
 
 
 # ----- Texts -----
@@ -91,10 +86,9 @@ _RANK = Part(
 
 
 class _Batches(Text):
-    """Makes a Batched.
+    """The text that makes a Batched.
 
-    What is taken from an operand: whether it is a batch, and the number of dimensions of an
-    example.
+    It takes from an operand whether it is a batch, and the number of dimensions of an example.
     """
 
     classes = "_k is _Batched"
@@ -108,7 +102,7 @@ class _Batches(Text):
             "_lifted": lifted,
             "_outside": outside,
             "_strip": strip,
-            "_stripped": _stripped,
+            "_strip_each": _strip_each,
             "_rule": getattr(op.batching, "fn", None),
             "_view": op.view,
         }
@@ -123,13 +117,13 @@ class _Batches(Text):
         yield "        return _declined"
 
     def raw_entry(self, pad: str) -> Lines:
-        """A rule looks at keys with functions of one library."""
+        """Handle an entry of a key; a rule inspects keys with functions of one library."""
         yield f"{pad}_h = _kinds.get(_k, _declined)"
         yield f"{pad}if _k is _list or (_h is not None and _h is not _library):"
         yield f"{pad}    return _declined"
 
     def finish(self) -> Lines:
-        """A view where it is one."""
+        """Wrap the result, as a view if it is one."""
         op = self.op
         generally = f"return _made(_op, {tuple_text(op.roles)}, _y, _top)"
         if op.outputs != ():
@@ -155,7 +149,7 @@ class _Batches(Text):
         if not self.alone:
             yield f"    if _type({first}) is not _Batched or {first}._elem.level != _l:"
             yield from _no_view("        ")
-        if op.view == "layout":  # of an array of its own any reshape is one
+        if op.view == "layout":  # an array on its own memory can always be reshaped without a copy
             yield (
                 f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._view "
                 "is None or 'layout')"
@@ -182,8 +176,10 @@ def _no_view(pad: str) -> Lines:
 
 
 class _Elementwise(_Batches):
-    """The batch comes first, the axes of examples are aligned at the end: axes are inserted behind
-    the batch, where another has more.
+    """The text of elementwise operations.
+
+    The batch comes first, and the axes of examples are aligned at the end. Axes are inserted after
+    the batch if another operand has more.
     """
 
     parts = (_OWN, _RANK)
@@ -212,8 +208,9 @@ class _Elementwise(_Batches):
 
 
 class _Along(_Batches):
-    """An operation on one array along axes, which are counted from behind the batch, or a matrix
-    function.
+    """The text of operations on one array along axes, and of matrix functions.
+
+    Axes are counted from the one after the batch.
     """
 
     def setting(self, name: str, value: str) -> Lines:
@@ -237,8 +234,9 @@ class _Along(_Batches):
 
 
 class _ByRule(_Batches):
-    """The batching rule of the operation: on raw arrays, or, where a value is itself a layer, on
-    layers only.
+    """The text that calls the batching rule of the operation.
+
+    The rule runs on raw arrays, or, if a value is itself a layer, on layers only.
     """
 
     parts = (_OWN,)
@@ -261,7 +259,7 @@ class _ByRule(_Batches):
             yield f"        {values[n]} = {self.leading(n, own[n], True)}"
         yield "        with _outside():"
         yield f"            _y = _rule({', '.join(layers[n] for n in takes)})"
-        yield f"        _y = {'_strip(_y)' if op.outputs == () else '_stripped(_y)'}"
+        yield f"        _y = {'_strip(_y)' if op.outputs == () else '_strip_each(_y)'}"
         yield "    else:"
         for n in arrays:
             if op.roles[n] == "array":
@@ -274,16 +272,14 @@ class _ByRule(_Batches):
         yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
 
     def batched(self, name: str) -> str:
-        """What a rule is told of a parameter: whether it is batched, or, of a tuple, each of its
-        parts.
-        """
+        """For a parameter of a rule: whether it is batched, or a tuple of this for its parts."""
         value = self.values[name]
         if self.op.roles[name] == "plain" and name != "key":
             return f"(False,) * _len({value}) if _type({value}) is _tuple else False"
         return self.of("_o").get(name, "True")
 
     def leading(self, name: str, own: str, layered: bool) -> str:
-        """Arrays as a rule takes them: with the batch as their first axis."""
+        """Arrays for a rule: with the batch as their first axis."""
         value = self.values[name]
         if self.op.roles[name] == "array":
             return f"_leading(_xp, {value}, {own}, {layered})"

@@ -1,11 +1,11 @@
 """Batched: many examples of an array at once, the layer of vmap.
 
-The value of a Batched one layer further in has the batch as its first axis; all that is seen of it
-from outside, its shape, its indices, the axes of a reduction, is that of one example. An operation
-on Batched arrays is the same operation one layer further in, on all examples, with its arguments
-changed as its declaration says (`Op.batching`): elementwise operations align their operands behind
-the batch, reductions count their axes from behind it, matrix functions know batches already. What
-is not Batched of this level is the same for all examples.
+The value of a Batched at the next inner level has the batch as its first axis. All that a Batched
+shows, its shape, its indices, the axes of a reduction, is that of one example. An operation on
+Batched arrays is the same operation on the inner values, for all examples, with arguments that are
+changed as its declaration says (`Op.batching`). Elementwise operations align their operands after
+the batch axis, reductions count their axes from the one after it, and matrix functions support
+batches already. A value that is not a Batched of this level is the same for all examples.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from .value_layer import ValueLayer, tie
 
 
 class Batched(ValueLayer):
-    """The examples of a batch, as one of them. Made by `multigrad.func.vmap`.
+    """The examples of a batch, seen as one example. Made by `multigrad.func.vmap`.
 
-    Its operators and methods are those of Tensor. In place, the value is replaced: the array that
-    it was made of is not written. What depends on the values of single examples, `bool(x)` or the
-    number of true elements of a mask, raises BatchingError.
+    Its operators and methods are those of Tensor. An in-place operation replaces the value, and
+    does not write to the array that it was made from. Operations that depend on the values of
+    single examples, such as `bool(x)` or indexing with a mask, raise BatchingError.
     """
 
     __slots__ = ()
@@ -72,8 +72,8 @@ class Batched(ValueLayer):
 
     @property
     def size(self) -> int | None:
-        found: int = prod(self._array.shape[1:])
-        return found
+        product: int = prod(self._array.shape[1:])
+        return product
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
@@ -97,7 +97,7 @@ class Batched(ValueLayer):
 
     @staticmethod
     def _made(op: Op, values: Sequence[Any], ans: Any, top: Any) -> Any:
-        """What an operation returns whose results for all examples are `ans`."""
+        """Wrap the result of an operation, `ans` for all examples."""
         if op.outputs == ():
             if not is_array(ans):
                 return ans
@@ -105,12 +105,12 @@ class Batched(ValueLayer):
             if op.view is not False:
                 tie(op, values, (x,), top, False)
             return x
-        found = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in ans]
+        wrapped = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in ans]
         if op.view is not False:
-            tie(op, values, found, top, True)
-        return named(op, same_structure(ans, found))
+            tie(op, values, wrapped, top, True)
+        return named(op, same_structure(ans, wrapped))
 
-    # What would need the values of single examples
+    # Operations that need the values of single examples
 
     def _cast(self, kind: type) -> Any:
         self._single(f"{kind.__name__}()")
@@ -135,21 +135,19 @@ class Batched(ValueLayer):
     @property
     @conversion
     def array(self) -> Any:
-        """Raises BatchingError: what is stored is a whole batch, which is no value of one
-        example.
-        """
+        """Raises BatchingError: the stored array is a whole batch, not the value of one example."""
         self._check()
         raise BatchingError(
-            "array of an array inside vmap: it stands for one example, and what is stored is a "
+            "array of an array inside vmap: it is one example, and the stored array is a "
             f"batch of {self._array.shape[0]}. Compute with the array itself, which has the "
             "operators and, by its __array_namespace__(), the functions of the standard; a "
-            "Function computed outside of multigrad can give a vmap() of its own."
+            "Function that computes outside of multigrad can define vmap()."
         )
 
     def _single(self, what: str) -> None:
         self._check()
         raise BatchingError(
-            f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} "
+            f"{what} of an array inside vmap: it is a batch of {self._array.shape[0]} "
             "examples, whose values may differ. Instead of a branch on a value, choose between "
             "both results with where()."
         )
@@ -177,14 +175,14 @@ ways.ends_by(lambda op: ending_of(op, Batched), Batched)
 
 
 def batch(x: Any, run: Run) -> Batched:
-    """An array whose first axis counts examples, as one of them."""
+    """Wrap an array, whose first axis counts examples, in a Batched."""
     return Batched._around(x._frozen() if isinstance(x, Layer) else x, run, run.own_level)
 
 
 def examples(x: Any, run: Run, size: int) -> Any:
-    """All examples of `x`, one layer further in.
+    """All examples of `x`, at the next inner level.
 
-    What is none of the batch of `run` is the same for all.
+    A value that is not a batch of `run` is the same for all.
     """
     if isinstance(x, Batched) and x._elem.run is run:
         x._check()
@@ -201,7 +199,7 @@ def repeated(x: Any, size: int) -> Any:
 def _is_own(x: Any, top: Batched) -> bool:
     """Whether `x` is a batch of the level of `top`.
 
-    Raises where it is of another backend, or out of use.
+    Raises if it is of another backend, or its transformation has finished.
     """
     if not isinstance(x, Layer):
         return False
@@ -215,10 +213,7 @@ def _is_own(x: Any, top: Batched) -> bool:
 
 @per_operation
 def _plain(op: Op) -> tuple[tuple[int, str], ...]:
-    """The plain parameters, whose values are the same for all examples.
-
-    Only in a key they may differ.
-    """
+    """The parameters whose values are the same for all examples; only a key may be batched."""
     return tuple(
         (i, name)
         for i, (name, role) in enumerate(op.roles.items())
@@ -227,7 +222,7 @@ def _plain(op: Op) -> tuple[tuple[int, str], ...]:
 
 
 def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
-    """Refuse a batch where no array is expected, as a shape or an axis."""
+    """Raise if a batch is passed where no array is expected, as a shape or an axis."""
     for i, name in _plain(op):
         value = values[i]
         if any(_is_own(v, top) for v in (value if type(value) in (tuple, list) else (value,))):
@@ -241,14 +236,12 @@ def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
 
 
 def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Run an elementwise operation: the batch comes first, the axes of examples are aligned at the
-    end.
-    """
+    """Run an elementwise operation: the batch comes first, examples are aligned at the end."""
     library: Library = top._elem.library
     inner = list(values)
     own = []
     ndim = 0
-    simple = True  # nothing but raw arrays of this library, and scalars
+    simple = True  # all are raw arrays of this library, or scalars
     for i in array_index(op).values():
         x = values[i]
         if not isinstance(x, Layer):
@@ -273,7 +266,7 @@ def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 
 def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
-    """Arguments of an operation on one array along axes, or of a matrix function."""
+    """The arguments of an operation on one array along axes, or of a matrix function."""
     inner = [v._array if _is_own(v, top) else v for v in values]
     if op.batching == "axis":
         place = positions(op)
@@ -297,8 +290,9 @@ def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Run the batching rule of an operation: on raw arrays, or, where a value is itself a layer, on
-    layers only.
+    """Run the batching rule of an operation.
+
+    It runs on raw arrays, or, if a value is itself a layer, on layers only.
     """
     library: Library = top._elem.library
     batched: dict[str, Any] = {}
@@ -321,7 +315,7 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
             foreign = foreign or (role == "array" and type(value) not in SCALARS)
         inner.append(value)
     if foreign and not layered:
-        common_library(op.name, candidates(op, inner))  # raises where there are two
+        common_library(op.name, candidates(op, inner))  # raises if there are two
     xp = library.bound if layered else library.xp
 
     def given_as(x: Any, own: bool) -> Any:
@@ -343,15 +337,17 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     if not layered:
         return rule.fn(*[given[n] for n in rule.takes])
     with outside():
-        found = rule.fn(*[given[n] for n in rule.takes])
-    return same_structure(found, [strip(x) for x in found]) if op.outputs != () else strip(found)
+        results = rule.fn(*[given[n] for n in rule.takes])
+    return (
+        same_structure(results, [strip(x) for x in results]) if op.outputs != () else strip(results)
+    )
 
 
-_slow: WeakSet[Op] = WeakSet()  # those that were warned of
+_slow: WeakSet[Op] = WeakSet()  # those that have been warned of
 
 
 def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Compute the examples one after the other, for want of a rule."""
+    """Compute the examples one after the other, since there is no rule."""
     n = top._array.shape[0]
     if not n:
         raise BatchingError(
@@ -383,12 +379,11 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run one pass for many gradients of the same outputs, on Batched gradients, and take those
-    that it finds apart.
+    """Run one pass for many gradients of the same outputs, as a batch, and unwrap the results.
 
-    None in `given` is the same for all examples. The level is above that of all Tensors; arrays
-    that hooks and functions of the user make belong to it, too, so that gradients can be written
-    into them. The grad mode is that of an ordinary pass.
+    None in `given` is the same for all examples. The level is above that of all Tensors. Arrays
+    made by the user's hooks and functions belong to it, too, so that gradients can be written into
+    them. The grad mode is that of an ordinary pass.
     """
     size: int = next(g.shape[0] for g in given if g is not None)
     run = Guest("grad", own_switch())

@@ -1,10 +1,9 @@
-"""What a transformed function gets for the arguments that are not transformed: constants of the
-library of those that are.
+"""Constants for the arguments of a transformed function that are not transformed.
 
-A function of several arrays asks for their one namespace. So an array that is not transformed
-arrives as a Tensor on its memory, which has the same namespace as the layer beside it. Scalars,
-subclasses of the library's arrays, arrays of other libraries and of dtypes from outside of the
-standard arrive as they are.
+A function of several arrays needs one namespace for all of them. So an array that is not
+transformed is passed as a Tensor on its memory, which has the namespace of the layers beside it.
+Scalars, subclasses of the library's arrays, arrays of other libraries and arrays of dtypes outside
+of the standard are passed unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..core.tensor import Tensor, element_of, wrap
 
 
 class Constants:
-    """The constants of one call: each array becomes one Tensor, however often it is an argument.
+    """The constants of one call: each array becomes one Tensor, even if it is several arguments.
 
     transformed  the arrays that are transformed
     """
@@ -33,14 +32,14 @@ class Constants:
     def of(self, argument: Any) -> Any:
         """An argument as the function gets it.
 
-        A container of such arrays is another one, unless it cannot be made anew.
+        A container of such arrays is copied, unless its class does not allow that.
         """
         return tree.mapped(self._leaf, argument) if self._libraries else argument
 
     def _leaf(self, x: Any) -> Any:
-        found = self._made.get(id(x))
-        if found is None:
+        constant = self._made.get(id(x))
+        if constant is None:
             if isinstance(x, Layer) or not any(library.has(x) for library in self._libraries):
                 return x
-            found = self._made[id(x)] = wrap(x)
-        return found
+            constant = self._made[id(x)] = wrap(x)
+        return constant

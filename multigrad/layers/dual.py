@@ -1,8 +1,8 @@
 """Dual: an array with a tangent, the layer of forward mode.
 
-An operation on Duals is the same operation one layer further in, on the primals, and its jvp there,
-on the tangents. The tangent has the primal's shape and dtype; None stands for zero, and is all that
-integers and booleans have. For complex arrays it is the plain directional derivative, as in
+An operation on Duals is the same operation on the primals, at the next inner level, and its jvp on
+the tangents. The tangent has the primal's shape and dtype. None means zero, and is the only tangent
+of integers and booleans. For complex arrays the tangent is the plain directional derivative, as in
 PyTorch.
 """
 
@@ -35,11 +35,12 @@ from .value_layer import ValueLayer, tie
 class Dual(ValueLayer):
     """A primal with a tangent.
 
-    Made by `multigrad.func.jvp` and its kin, and by `multigrad.autograd.forward_ad.make_dual`.
+    Made by `multigrad.func.jvp` and similar functions, and by
+    `multigrad.autograd.forward_ad.make_dual`.
 
-    Its operators and methods are those of Tensor. In place, primal and tangent are replaced: the
-    array that it was made of is not written. Of a level of forward_ad that was left only the primal
-    remains; a Dual of another transformation raises once that has finished.
+    Its operators and methods are those of Tensor. An in-place operation replaces primal and
+    tangent, and does not write to the array that it was made from. After a level of forward_ad was
+    left, only the primal remains. A Dual of another transformation raises once that has finished.
     """
 
     _differentiates = True
@@ -82,7 +83,7 @@ class Dual(ValueLayer):
 
     @classmethod
     def _refusing(cls, primal: Any, message: str, run: Run, level: int) -> Any:
-        """A Dual whose tangent is not known: asking for it, or computing with it, raises."""
+        """A Dual with an unknown tangent: reading it, or computing with it, raises."""
         return cls._make(
             primal,
             Unknown._of(primal, message) if element_of(primal).floating else None,
@@ -92,7 +93,7 @@ class Dual(ValueLayer):
 
     @property
     def _forgets(self) -> bool:
-        """Whether nothing but the primal remains of it once its run is over."""
+        """Whether only the primal remains of it once its run is over."""
         return self._level == self._run.dual_level
 
     def _outlived(self) -> None:
@@ -117,7 +118,7 @@ class Dual(ValueLayer):
         return super().detach() if not self._run.finished else self._left().detach()
 
     def _left(self) -> Any:
-        """What remains after the level was left."""
+        """The value that remains after the level was left."""
         self._check()
         return self._array
 
@@ -150,9 +151,9 @@ class Dual(ValueLayer):
 
 
 class Unknown(ArrayProtocols):
-    """The tangent of an array of which it is not known.
+    """The tangent of an array whose tangent is unknown.
 
-    Every operation on it raises, but those that ask for its shape only.
+    Every operation on it raises, except those that need its shape only.
     """
 
     __slots__ = ("_array", "_cell", "_elem", "_message")
@@ -185,9 +186,7 @@ class Unknown(ArrayProtocols):
 
 
 def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any], list[Any]]:
-    """The values of all parameters one layer further in, and the tangents of the array
-    parameters.
-    """
+    """The inner values of all parameters, and the tangents of the array parameters."""
     inner, tangents = [], []
     for role, value in zip(op.roles.values(), values, strict=True):
         if (
@@ -216,7 +215,7 @@ def _pair(x: Any, top: Any, op: Op) -> tuple[Any, Any]:
 
 
 def _without(x: Any, top: Any) -> Any:
-    """An argument with what remains of Duals of a level that was left."""
+    """An argument with the remaining values of Duals whose level was left."""
     if type(x) is tuple or type(x) is list:
         return type(x)(_without(v, top) for v in x)
     return x._array if type(x) is Dual and x._level == top._level else x
@@ -231,7 +230,7 @@ def _finish(
     top: Any,
     values: Sequence[Any],
 ) -> Any:
-    """Wrap what an operation returned in Duals of the level of `top`, with its tangents."""
+    """Wrap the result of an operation in Duals of the level of `top`, with its tangents."""
     several = op.outputs != ()
     outs: Sequence[Any] = tuple(ans) if several else (ans,)
     moved: Sequence[Any] = (None,) * len(outs)
@@ -243,12 +242,12 @@ def _finish(
             )
         if any(element_of(x).floating for x in outs):
             moved = pushed(op, library, inner, tangents, outs)
-    found = [
+    results = [
         Dual._make(x, t, top._run, top._level) if is_array(x) else x
         for x, t in zip(outs, moved, strict=True)
     ]
-    tie(op, values, found, top, several)
-    return named(op, same_structure(ans, found)) if several else found[0]
+    tie(op, values, results, top, several)
+    return named(op, same_structure(ans, results)) if several else results[0]
 
 
 def _moves(t: Any) -> bool:
@@ -256,8 +255,9 @@ def _moves(t: Any) -> bool:
 
 
 def with_scalars(op: Op, library: Library, values: Sequence[Any], out: Any) -> Sequence[Any]:
-    """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array
-    of the dtype of the result `out`.
+    """The values of an elementwise operation for its rules.
+
+    A Python scalar becomes a 0-d array of the dtype of the result `out`.
     """
     if op.kind != "elementwise":
         return values
@@ -273,8 +273,9 @@ def with_scalars(op: Op, library: Library, values: Sequence[Any], out: Any) -> S
 def pushed(
     op: Op, library: Library, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
 ) -> list[Any]:
-    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value
-    is itself a layer, on layers only.
+    """The tangents of the outputs, by the rule of the operation.
+
+    The rule runs on raw arrays, or, if a value is itself a layer, on layers only.
     """
     values = with_scalars(op, library, values, outs[0])
     xp, raw = library.xp, None
@@ -292,12 +293,12 @@ def pushed(
         tangents = [lifted(t) for t in tangents]
         outs = [lifted(x) for x in outs]
     with outside():
-        found = observe.tangent(
+        tangent = observe.tangent(
             codegen.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
         )
         moved = [
             _conformed(xp, t, x, op)
-            for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)
+            for t, x in zip((tangent,) if op.outputs == () else tangent, outs, strict=True)
         ]
     return [strip(t) for t in moved] if layered else moved
 
@@ -307,7 +308,7 @@ def _layered(t: Any) -> bool:
 
 
 def _conformed(xp: Any, t: Any, x: Any, op: Op) -> Any:
-    """A tangent in the shape and the dtype of the result `x`; none, where that is not floating."""
+    """A tangent in the shape and the dtype of the result `x`; None if that is not floating."""
     if t is None or not element_of(x).floating:
         return None
     t = shape_tangent(xp, t, x.shape, op)
@@ -325,7 +326,7 @@ ways.ends_by(
 
 
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
-    """What a function returned at a level, from outside of it: a value, and its tangent or None."""
+    """The value and tangent (or None) of a function's result, from outside of its level."""
     x._check()
     while isinstance(x, Tensor) and x._run is run:
         x = x._array
@@ -333,9 +334,9 @@ def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
 
 
 def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
-    """The tangent that is given for `primal` to a level, in its dtype.
+    """The tangent given for `primal` at a level, converted to its dtype.
 
-    Raises where there can be no such pair.
+    Raises if it cannot be the tangent of that primal.
     """
     tangent = stand_in(tangent)
     for x in (primal, tangent):

@@ -1,10 +1,9 @@
-"""Straight code for Duals: the operation on the primals, its rule on the tangents, a Dual around
-both.
+"""Generated code for Duals: the operation on the primals, its rule on the tangents.
 
-An operation has two of these endings, of the template of dispatch/endings.py. One is for primals
+An operation has two of these endings, from the template of dispatch/endings.py. One is for primals
 and tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
 written when it is first needed, is for values that may be layers of lower levels: there, rules run
-on layers only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
+on layers only. Rare cases and errors are left to `Dual._apply`, by `dispatch.general`.
 """
 
 from __future__ import annotations
@@ -29,13 +28,15 @@ from .value_layer import tie
 
 
 def maker(**names: Any) -> Callable[[Op], Ending | None]:
-    """Return what writes the endings of Duals. `names`: what the generated code needs of dual.py.
+    """Return the function that writes the endings of Duals.
+
+    `names` are the objects of dual.py that the generated code needs:
 
     Dual     the class
     finish   the rest of the general path, after the operation was carried out
     pushed   the tangents of results, by any rule
     conform  a tangent in the shape and the dtype of its result
-    lifted   a raw array as a constant, so that a rule sees layers only
+    lifted   a raw array as a constant, so that a rule gets layers only
     """
     of_duals = {f"_{name}": value for name, value in names.items()}
 
@@ -46,9 +47,9 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
         return text.written("Duals")
 
     def noted(op: Op, top: Any) -> Ending:
-        found = written(op, top._elem.layered)
-        plans.note(op, top._elem, ways.way_of(op), found)
-        return found
+        ending = written(op, top._elem.layered)
+        plans.note(op, top._elem, ways.way_of(op), ending)
+        return ending
 
     def made(op: Op) -> Ending | None:
         lists = "arrays" in op.roles.values()
@@ -65,14 +66,16 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
 
 
 PATIENCE = 4
-"""How often an operation takes the general path before straight code is written for it, which takes
-as long as the general path thirty times.
+"""How often an operation takes the general path before generated code is written for it.
+
+Writing the code takes as long as thirty calls on the general path.
 """
 
 
-def later(found: Callable[[Any], Ending]) -> Ending:
-    """An ending that lets the general path do the first few calls, and then what `found` gives for
-    the operand of the highest level.
+def later(made: Callable[[Any], Ending]) -> Ending:
+    """An ending that uses the general path for the first calls, and then the ending from `made`.
+
+    `made` gets the operand of the highest level.
     """
     count = 0
 
@@ -81,7 +84,7 @@ def later(found: Callable[[Any], Ending]) -> Ending:
         if count < PATIENCE:
             count += 1
             return ways.declined
-        return found(top)(top, *values)
+        return made(top)(top, *values)
 
     return ending
 
@@ -94,16 +97,14 @@ def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
 
 
 def _constant(library: Any, scalar: Any, like: Any) -> Any:
-    """To the rule of an elementwise operation, a Python scalar is a 0-d array of the result's
-    dtype.
-    """
+    """A Python scalar, for a rule, as a 0-d array of the result's dtype."""
     return library.constant(
         library.xp, scalar, like.dtype, library.device(library.xp, innermost(like))
     )
 
 
 class _Duals(Text):
-    """Computes a tangent. `deep`: values may be layers."""
+    """The text that computes a tangent. `deep`: values may be layers."""
 
     classes = "_k is _Dual"
     inside = "_isinstance({value}, _Layer)"
@@ -132,13 +133,13 @@ class _Duals(Text):
         self.tangents = self.of("_t")
         self.apart = f"{tuple_text(self.values.values())}, {tuple_text(self.tangents.values())}"
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
-        # what they return has the right shape and dtype: the tests see to it
+        # the tests check that their results have the right shape and dtype
         self.own_rules = op.module.startswith("multigrad.")
 
     def name(self, value: Any) -> str:
-        found = f"_r{len(self.scope)}"
-        self.scope[found] = value
-        return found
+        local = f"_r{len(self.scope)}"
+        self.scope[local] = value
+        return local
 
     def gate(self) -> Lines:
         yield "    _g = _gate()"
@@ -148,7 +149,7 @@ class _Duals(Text):
             yield "    _keyed = False"
 
     def operands(self, xs: Locals) -> Lines:
-        """Of a list of which none moves, the tangent is None."""
+        """Take a list apart; its tangent is None if no element has one."""
         yield from super().operands(xs)
         t = self.tangents[xs.x]
         yield f"    {t} = {t} if _any([_x is not None for _x in {t}]) else None"
@@ -168,7 +169,7 @@ class _Duals(Text):
             yield from self.tangent()
         yield from self.wrapped()
 
-    # What the result is
+    # The result
 
     def element(self) -> Lines:
         """The Element of raw arrays of the result's dtype."""
@@ -185,7 +186,7 @@ class _Duals(Text):
         yield "    _d._tangent = _t"
         if self.deep:
             yield "    _n = _isinstance(_y, _Layer) or _isinstance(_t, _Layer)"
-        elif not self.own_rules:  # whose rule may hold a Tensor
+        elif not self.own_rules:  # a Tensor may be among the arguments of its rule
             yield "    _n = _isinstance(_t, _Layer)"
         layered, same = (
             ("False", "") if self.own_rules and not self.deep else ("_n", " and _n is _e.layered")
@@ -213,7 +214,8 @@ class _Duals(Text):
             yield f"{pad}_t, = _pushed(_op, _library, {self.apart}, (_y,))"
             return
         if op.jvp is None and op.kind not in ("elementwise", "linear", "multilinear"):
-            yield f"{pad}_pushed(_op, _library, {self.apart}, (_y,))"  # which says what is missing
+            # it explains the missing rule
+            yield f"{pad}_pushed(_op, _library, {self.apart}, (_y,))"
             return
         ways_ = {
             "elementwise": self.elementwise,
@@ -236,7 +238,7 @@ class _Duals(Text):
             yield f"{pad}    _t = _strip(_t)"
 
     def elementwise(self, pad: str) -> Lines:
-        """The sum of the terms of all arguments that move."""
+        """The sum of the terms of all arguments that have a tangent."""
         op = self.op
         assert not isinstance(op.vjp, Rule)
         namespace = "_bound" if self.deep else "_xp"
@@ -307,7 +309,7 @@ class _Duals(Text):
             yield f"{pad}_u = {times}{self.rule_text(rule, self.values, '_y', '_xp')}"
             return
         inner = pad
-        if times:  # values that are raw arrays: the partial derivative is computed of these
+        if times:  # raw arrays, from which the partial derivative is computed
             yield f"{pad}if not _deep:"
             yield f"{pad}    _u = _g * {self.rule_text(rule, self.values, '_y', '_xp')}"
             yield f"{pad}else:"
@@ -324,26 +326,27 @@ class _Duals(Text):
         )
 
     def arrays_of(self, names: tuple[str, ...]) -> list[str]:
-        """The array parameters that a rule takes, themselves, or what describes them, or by way of
-        a residual.
+        """The array parameters that a rule takes.
+
+        It may take them directly, or their shape and the like, or by way of a residual.
         """
-        found: list[str] = []
+        arrays: list[str] = []
         further = residuals(self.op)
         for n in names:
             if n in further:
-                found += self.arrays_of(further[n].takes)
+                arrays += self.arrays_of(further[n].takes)
             elif n in self.values:
-                found += [n] if self.op.roles[n] != "plain" else []
+                arrays += [n] if self.op.roles[n] != "plain" else []
             elif n.rpartition("_")[0] in self.tangents and not n.startswith("t_"):
-                found.append(n.rpartition("_")[0])
-        return list(dict.fromkeys(found))
+                arrays.append(n.rpartition("_")[0])
+        return list(dict.fromkeys(arrays))
 
     def rule_text(self, rule: Rule, values: dict[str, str], y: str, xp: str) -> str:
         given = ", ".join(self.taken(n, values, y, xp) for n in rule.takes)
         return f"{self.name(rule.fn)}({given})"
 
     def taken(self, n: str, values: dict[str, str], y: str, xp: str) -> str:
-        """What a rule takes by the name `n`."""
+        """The expression for the parameter `n` of a rule."""
         if n == "xp":
             return xp
         if n in ("g", "t") or n.startswith("t_"):
@@ -399,9 +402,7 @@ class _Duals(Text):
         )
 
     def any_layer(self, values: dict[str, str]) -> str:
-        """The test whether an operand of a call is a layer: else it is the library's to carry
-        out.
-        """
+        """The test whether an operand of a call is a layer; if none is, the library is called."""
         tests = [
             f"_any([_isinstance(_x, _Layer) for _x in {values[x]}])"
             if self.op.roles[x] == "arrays"
@@ -411,9 +412,7 @@ class _Duals(Text):
         return " or ".join(tests)
 
     def conformed(self, pad: str) -> Lines:
-        """Of a stranger's operation, it is not known that tangents have the shape and the dtype of
-        results.
-        """
+        """Check the tangents of a user-defined operation, whose shape and dtype may be wrong."""
         if not self.own_rules:
             yield (
                 f"{pad}_t = "
@@ -422,7 +421,7 @@ class _Duals(Text):
             )
 
     def multilinear(self, pad: str) -> Lines:
-        """For each argument that moves, the operation with its tangent in its place."""
+        """For each argument with a tangent, the operation with the tangent in its place."""
         op = self.op
         for x in op.arrays:
             moved = self.values | {x: self.tangents[x]}
@@ -454,14 +453,17 @@ class _Duals(Text):
         yield from self.conformed(pad)
 
     def lifted(self, rule: Rule, pad: str) -> Generator[str, None, dict[str, str]]:
-        """Lift what a rule takes. Returns the names of the parameters then; the result is `_ly`."""
+        """Wrap the arguments of a rule as layers.
+
+        Returns the names of the parameters afterwards; the result is `_ly`.
+        """
         taken = self.arrays_of(rule.takes)
-        found = self.values | {n: f"_l{self.values[n]}" for n in taken}
+        lifted_names = self.values | {n: f"_l{self.values[n]}" for n in taken}
         for n in taken:
             yield (
-                f"{pad}{found[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
+                f"{pad}{lifted_names[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
                 f"_Layer) else _lifted({self.values[n]})"
             )
         if self.takes_result(rule.takes):
             yield f"{pad}_ly = _y if _isinstance(_y, _Layer) else _lifted(_y)"
-        return found
+        return lifted_names

@@ -1,9 +1,8 @@
-"""What the transformations of functions share: how values enter a level of their own and leave it,
-and the derivatives of functions of lists.
+"""Shared by the transformations: values enter a level and leave it; vjp and jvp of functions.
 
-A value enters as an input (`input_of`, for forward mode a Dual), and what the function returns is
-looked at once more when the level is over. `vjp` and `jvp` know lists of arrays only;
-`multigrad.func` has the same of nested structures.
+A value enters as an input (`input_of`, for forward mode a Dual). The results of the function are
+checked when the level is over. `vjp` and `jvp` take lists of arrays only; `multigrad.func` has the
+same for pytrees.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def vjp(
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Call `function` on inputs at the level of `run`, which is new.
 
-    Returns what it returned, and what takes cotangents of that back to gradients of `values`, the
-    last one first; only an output that depends on them is asked for its cotangent.
+    Returns its results, and a function that takes their cotangents and returns the gradients of
+    `values`, the last one first. Only outputs that depend on `values` need a cotangent.
     """
     inputs = [input_of(x, run, run.name) for x in values]
     outs = list(run.call(function, inputs))
@@ -50,7 +49,7 @@ def jvp(
 ) -> tuple[list[Any], list[Any]]:
     """Call `function` on Duals at the level of `run`, which is new; a tangent of None is zero.
 
-    Returns what it returned, one layer further in, and the tangents of that, None for zero.
+    Returns the inner values of its results, and their tangents, None for zero.
     """
     level, name = run.own_level, run.name
 
@@ -75,15 +74,16 @@ def jvp(
             outs.append(x._array if own else x)
             moved.append(x._tangent if own else None)
             if isinstance(moved[-1], Layer):
-                moved[-1]._check()  # raises where it is not known
+                moved[-1]._check()  # raises if it is not known
         return outs, moved
 
     return run.call(called)
 
 
 def within(outs: Iterable[Any], run: Run) -> list[Any]:
-    """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp`
-    take it.
+    """The results of a function in the form that the transformation differentiates.
+
+    `vjp` and `jvp` return them in this form.
     """
     values = []
     for x in outs:
@@ -94,7 +94,7 @@ def within(outs: Iterable[Any], run: Run) -> list[Any]:
 
 
 def checked_input(x: Any, name: str) -> Any:
-    """An argument to differentiate with respect to, if it can be one."""
+    """An argument to differentiate with respect to; raises if that is not possible."""
     x = stand_in(x)
     if type(x) in SCALARS:
         raise TypeError(
@@ -105,7 +105,7 @@ def checked_input(x: Any, name: str) -> Any:
         raise TypeError(
             f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is "
             "neither an array nor a container that is known. multigrad.func.register_pytree "
-            "makes a class one; a field of a dataclass that is no array can be marked by "
+            "makes a class one; a field of a dataclass that is not an array can be marked by "
             "metadata={'static': True}."
         )
     elem = element_of(x)
@@ -124,8 +124,9 @@ def input_of(x: Any, run: Run, name: str) -> Tensor:
 
 
 def value_at(t: Any, run: Run) -> Any:
-    """The value of a Tensor that was created inside the transformation: what the transformation
-    itself differentiates.
+    """The inner value of a Tensor created inside the transformation.
+
+    The transformation itself differentiates that value.
     """
     if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
         return t
@@ -142,7 +143,7 @@ def depends_on(t: Any, run: Run) -> bool:
 
 
 def left_of(t: Any, run: Run) -> Any:
-    """What is left of a value when the transformation is over."""
+    """The value that remains when the transformation is over."""
     while isinstance(t, Layer) and getattr(t, "_run", None) is run:
         t = t._array
     return t
@@ -152,8 +153,8 @@ def gradients_of(
     outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool
 ) -> list[Any]:
     """The gradients of the inputs, the last one first."""
-    found = reached(outputs, seeds, inputs, run, keep)
-    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, found, strict=True)][
+    grads = reached(outputs, seeds, inputs, run, keep)
+    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, grads, strict=True)][
         ::-1
     ]
 
@@ -165,14 +166,14 @@ def reached(
     roots = [
         (t._node, left_of(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None
     ]
-    targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
+    targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever happened to their flag
     if roots:
         run_pass(roots, Pass(inputs[0], keep, False, targets, every=run.leaves == len(targets)))
     return [targets[t._leaf] for t in inputs]
 
 
 def zeros_like(x: Any) -> Any:
-    """The derivative of what does not depend on `x`, or `x` on it."""
+    """A zero derivative like `x`."""
     library = element_of(x).library
     with outside():
         return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(x)
@@ -181,14 +182,15 @@ def zeros_like(x: Any) -> Any:
 def as_tensor(x: Any) -> Any:
     """A result of a function of Tensors.
 
-    That of one of raw arrays is `strip` of it: raw, unless a captured Tensor requires grad.
+    For a function of raw arrays it is `strip` of that: raw, unless a captured Tensor requires grad.
     """
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
-    """The last of `values`, taken from there, as a result that nothing shares: a derivative with
-    respect to `like`, or of it.
+    """Remove the last of `values`, a derivative, and return it on its own memory.
+
+    It is a derivative of `like` or with respect to it.
     """
     if not raw:
         return as_tensor(owned(values, like))

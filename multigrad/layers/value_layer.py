@@ -1,10 +1,8 @@
-"""Layers that are never written: an in-place operation puts a new value in the place of the old
-one, and views follow.
+"""Layers whose arrays are never written: in-place operations exchange the value, and views follow.
 
-A view knows its base and how it was made of it, as a Tensor does (see memory/views.py). A write
-goes to the root of the memory, by the operation copy_slices; every other view takes its value from
-its base anew when it is used next. No buffer is touched, so an array that came from outside stays
-what it was.
+A view knows its base and how it was made from it, as for Tensors (see memory/views.py). A write
+changes the root of the memory, by the operation copy_slices. Every other view takes its new value
+from its base at its next use. No buffer is written, so an array from outside stays unchanged.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ from ..registry import OPS, Op
 class ValueLayer(ArrayProtocols):
     """Base of these layers.
 
-    `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them
-    to know.
+    Subclasses define `_take`, `_constant`, `_copied` and `_mapped`, since they know the parts of a
+    value.
 
-    _elem   tells the transformation that it belongs to, and its level
-    _cell   the times of in-place operations on its memory, shared by views
-    _view   of which layer it is a view, and how it was made of it; None: it is none
-    _seen   of a view, how many entries `_cell` had when the value was taken from the base
-    _parts  the names of what the value consists of
+    _elem   the Element, with the transformation that it belongs to and its level
+    _cell   the version cell: the times of in-place operations on its memory, shared by views
+    _view   for a view, its ViewSpec (base, and how it was made); None otherwise
+    _seen   for a view, the length of `_cell` when the value was taken from the base
+    _parts  the names of the parts of the value
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_seen", "_view")
@@ -64,7 +62,7 @@ class ValueLayer(ArrayProtocols):
 
     @classmethod
     def _around(cls, x: Any, run: Run, level: int) -> Self:
-        """A layer of this class around `x`, which is one layer further in."""
+        """A layer of this class around `x`, a value of the next inner level."""
         layer = object.__new__(cls)
         layer._array = x
         layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls)
@@ -73,7 +71,7 @@ class ValueLayer(ArrayProtocols):
         return layer
 
     def _put(self, x: Any) -> None:
-        """Exchange what is one layer further in."""
+        """Exchange the inner value."""
         self._array = x
         self._elem = self._elem.at(
             self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self)
@@ -84,15 +82,15 @@ class ValueLayer(ArrayProtocols):
         raise NotImplementedError
 
     def _constant(self, x: Any) -> Any:
-        """A value from further in as a constant of this level."""
+        """An inner value as a constant of this level."""
         raise NotImplementedError
 
     def _copied(self, stop: bool = False) -> Any:
-        """Another layer of this value; with `stop`, as a constant on every level."""
+        """Another layer of this value; with `stop`, as a constant at every level."""
         raise NotImplementedError
 
     def _mapped(self, function: Callable[[Any], Any]) -> Any:
-        """Another layer, of what `function` makes of the parts of this one's value."""
+        """Another layer, with `function` applied to the parts of the value."""
         raise NotImplementedError
 
     def _frozen(self) -> Any:
@@ -104,7 +102,7 @@ class ValueLayer(ArrayProtocols):
         self._view, self._cell, self._seen = (base, *step), base._cell, len(base._cell)
         return self
 
-    # Whether it may be used, and is up to date
+    # Checks before use
 
     def _check(self) -> None:
         if self._elem.run.finished:  # type: ignore[union-attr]
@@ -122,8 +120,9 @@ class ValueLayer(ArrayProtocols):
         )
 
     def _renew(self) -> bool:
-        """Take the value of a view from its base, which is up to date, with its history further in,
-        whatever the grad mode is now.
+        """Take the value of a view from its base, which is up to date.
+
+        The inner history is taken over, too, whatever the grad mode is now.
         """
         base, op, arguments, output, _ = self._view  # type: ignore[misc]
         if op is None:
@@ -135,17 +134,18 @@ class ValueLayer(ArrayProtocols):
         return True
 
     def _again(self, base: ValueLayer, step: Step) -> Any:
-        """Another layer of this value, as a view that was made so of `base`, to be brought up to
-        date when it is used.
+        """Another layer of this value, as a view of `base` made by `step`.
+
+        It is brought up to date at its next use.
         """
         layer = self._copied()._on(base, step)
         layer._seen = -1
         return layer
 
-    # In place
+    # In-place operations
 
     def _become(self, value: Any, name: str) -> Any:
-        """Let the result of an operation take the place of the value. Returns self."""
+        """Replace the value by the result of an operation. Returns self."""
         self._check()
         value = fitted(self, value, name)
         if value is not self:
@@ -175,18 +175,18 @@ class ValueLayer(ArrayProtocols):
         self._take(value)
         written(self, place)
 
-    # What it is besides
+    # Attributes
 
     @property
     @conversion
     def array(self) -> Any:
-        """The value one layer further in."""
+        """The value at the next inner level."""
         self._check()
         return self._array
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a Tensor further in requires grad."""
+        """Whether an inner Tensor requires grad."""
         self._check()
         return bool(getattr(self._array, "requires_grad", False))
 
@@ -196,7 +196,7 @@ class ValueLayer(ArrayProtocols):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         raise GradientError(
-            f"a {kind(self)} is no leaf of a graph: call requires_grad_() on the Tensor that it "
+            f"a {kind(self)} is not a leaf of a graph: call requires_grad_() on the Tensor that it "
             "is made of, or use multigrad.func.grad of a function of it"
         )
 
@@ -209,7 +209,7 @@ class ValueLayer(ArrayProtocols):
 
     @conversion
     def detach(self) -> Any:
-        """The same values as a constant, on every level."""
+        """The same values as a constant, at every level."""
         self._check()
         return self._copied(stop=True)._on(self, WHOLE)
 
@@ -228,23 +228,23 @@ class ValueLayer(ArrayProtocols):
         )
 
 
-def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
-    """Note of which argument the results of an operation at the level of `top` are views."""
+def tie(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Any, several: bool) -> None:
+    """Note the base of each result of an operation at the level of `top` that is a view."""
     kind = shows(op, values)
     if not kind:
         return
     if several:
-        pairs = bases(op, values, values, found, top)
+        pairs = bases(op, values, values, outs, top)
     elif (
         kind != "layout"
         or type(values[0]) is not type(top)
-        or aliasing.allows(values[0], values[0], found[0])
+        or aliasing.allows(values[0], values[0], outs[0])
     ):
         # a list may be changed by its owner
         settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])
         pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
     else:
         return
-    for x, (base, step) in zip(found, pairs, strict=True):
+    for x, (base, step) in zip(outs, pairs, strict=True):
         if type(base) is type(top) and base._level == top._level:
             x._on(base, step)

@@ -20,7 +20,7 @@ _accumulating = threading.Lock()
 
 
 def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
-    """What a node has received, in the dtype to add up in.
+    """The gradient that a node has received so far, in the dtype for sums.
 
     In float16, 2048 + 1 is 2048: many small gradients would be lost.
     """
@@ -39,10 +39,9 @@ def astype(x: Any, dtype: Any) -> Any:
 def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
     """Add the gradient in `box` to a leaf's. Returns the leaf.
 
-    A raw array is added in place where the gradient is the user's at the base level, as PyTorch
-    does. A gradient that belongs to a transformation is a value as all others there: it may be an
-    argument on the user's memory, or saved by the operations that used it. So a sum is a new
-    Tensor, as it is in a pass that is recorded.
+    As in PyTorch, a raw array is added in place to the user's gradient at the base level. In a
+    transformation, a gradient is a value like all others: it may be an argument on the user's
+    memory, or saved by operations that used it. So the sum is a new Tensor, as in a recorded pass.
     """
     leaf = node.tensor()
     if leaf is None or not node.enabled:
@@ -70,7 +69,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
             )
             keepable(leaf, given)
             if before is not None:
-                cell.grad = before + given  # recorded only where the pass is, see run_pass
+                cell.grad = before + given  # recorded only if the pass is, see run_pass
             else:
                 # later gradients are added to it in place
                 cell.grad = given.clone() if given._elem.run is None else given
@@ -78,9 +77,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
 
 
 def outer_leaf(g: Layer) -> str:
-    """Why a gradient of a transformation cannot become that of a leaf from outside of it, which is
-    there when it has ended.
-    """
+    """The error for a gradient of a transformation that would outlive it in a leaf from outside."""
     return (
         f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
         "use multigrad.autograd.grad"
@@ -88,8 +85,10 @@ def outer_leaf(g: Layer) -> str:
 
 
 def keepable(holder: Tensor, value: Any) -> None:
-    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from
-    outside its trace. Immutable libraries' `take_ownership` knows.
+    """Raise if `holder` or its .grad must not keep `value`.
+
+    For example, a Tensor from outside of a trace must not keep a tracer; `take_ownership` of
+    immutable libraries checks that.
     """
     library = holder._elem.library
     x = innermost(value)
@@ -99,7 +98,7 @@ def keepable(holder: Tensor, value: Any) -> None:
 
 def _plain(array: Any, leaf: Tensor) -> Tensor:
     elem = leaf._elem
-    if array.dtype != elem.dtype:  # sums of arrays in another byte order are in the machine's
+    if array.dtype != elem.dtype:  # sums of arrays in another byte order have the machine's
         array = elem.library.xp.astype(array, elem.dtype)
     t = _new(Tensor)
     t._array = array
@@ -111,9 +110,7 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
 
 @wanted
 def add_to_view(t: Tensor, g: Any) -> None:
-    """Add to a gradient that is a view which the user made: it is part of something else.
-    (inplace.py)
-    """
+    """Add to a gradient that is a view made by the user, a part of other memory. (inplace.py)"""
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:

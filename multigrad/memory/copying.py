@@ -1,18 +1,16 @@
 """copy.deepcopy of Tensors and the other layers.
 
-A leaf becomes a leaf of its own, with the flag and the gradient. Everything else becomes a
-differentiable copy, as clone() makes it, so gradients flow through it to the original. What shares
-memory shares memory afterwards, as far as one call of deepcopy reaches: of a view the whole memory
-is copied, as PyTorch does, and the view is made of the copy in the way in which it was made of the
-original.
+The copy of a leaf is another leaf, with its flag and gradient. The copy of anything else is
+differentiable, like that of clone(), so gradients flow through it to the original. Objects that
+share memory have copies that share memory, within one call of deepcopy. As in PyTorch, the whole
+memory of a view is copied, and the copy is made a view of that in the same way.
 
-So a view of a leaf becomes a view of the leaf's copy where that leaf is copied as well, and leads
-to the original leaf where it is not. The order in which deepcopy meets them must not matter, so the
-copy of the leaf's memory begins as a clone and becomes a leaf when its turn comes.
+So the copy of a view of a leaf is a view of the leaf's copy if that leaf is copied as well, and
+leads to the original leaf otherwise. The order in which deepcopy meets them must not matter. So the
+copy of the leaf's memory begins as a clone, and becomes a leaf when deepcopy reaches the leaf.
 
-Some libraries call copy.deepcopy as a step of what they compute (`is_step`). There a leaf of its
-own would drop the gradient in silence, so such a library gets a differentiable copy of a leaf as
-well.
+Some libraries call copy.deepcopy within a computation (`is_step`). There a new leaf would silently
+drop the gradient, so such a library gets a differentiable copy of a leaf as well.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def is_step() -> bool:
 
 
 Made = dict[int, tuple[Any, Any, Any]]
-"""By the id of each original: itself, its copy, and its array, whose id may stand in the memo.
+"""By the id of each original: the original, its copy, and its array, whose id may be in the memo.
 
 Bases come before their views.
 """
@@ -63,10 +61,10 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     for x in reversed(chain):
         x._check()
         if id(x) not in made:
-            found = (
+            duplicate = (
                 _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
             )
-            made[id(x)] = x, found, x._array
+            made[id(x)] = x, duplicate, x._array
     copied = memo[id(self)] = made[id(self)][1]
     if isinstance(self, Tensor):
         if _is_leaf(self):
@@ -80,9 +78,7 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _chain(x: Any) -> list[Any]:
-    """A layer and the bases that it is a view of, up to the one that the memory belongs to, or to
-    one of several views.
-    """
+    """A layer and its chain of bases, up to the root of the memory or to one of several views."""
     line = climb(x)
     return line[
         : next(
@@ -98,8 +94,10 @@ def _chain(x: Any) -> list[Any]:
 
 
 def _is_leaf(x: Tensor) -> bool:
-    """Whether the copy is a leaf: of constants, and of leaves but those that a transformation
-    differentiates by.
+    """Whether the copy is a leaf.
+
+    It is for constants and leaves, except leaves that a transformation differentiates with respect
+    to.
     """
     if x._node is None:
         return True
@@ -109,8 +107,9 @@ def _is_leaf(x: Tensor) -> bool:
 
 
 def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
-    """A copy of the memory that belongs to `x`; differentiable, if what it is made for is
-    recorded.
+    """A copy of the memory of `x`.
+
+    It is differentiable if the object to copy, which may be a view of `x`, is recorded.
     """
     array = x._array
     if not isinstance(x, Tensor) or (isinstance(array, Layer) and recorded and x._node is not None):
@@ -122,18 +121,18 @@ def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
     shared = library.mutable and not isinstance(array, library.fixed)
     if shared and id(array) in memo:
         return wrap_at(x, memo[id(array)])
-    found = (
+    out = (
         x.clone()
         if recorded and x._node is not None
         else wrap_at(x, library.xp.asarray(array, copy=True))
     )
     if shared:
-        memo[id(array)] = found._array
-    return found
+        memo[id(array)] = out._array
+    return out
 
 
 def _part(x: Any, base: Any) -> Any:
-    """A view of `base`, still without a history, as `x` is one of the original of `base`."""
+    """A view of `base` without a history, made as `x` was made of the original of `base`."""
     if type(x) is Data:
         return Data._of(base)
     view = x._view
@@ -142,26 +141,25 @@ def _part(x: Any, base: Any) -> Any:
         return base.detach()
     if isinstance(x, Tensor):
         return wrap_like(base, views.shown(base, view), base, view[1:])
-    found = general(op, (base, *arguments))
-    return found if number is None or op.outputs == () else found[number]
+    out = general(op, (base, *arguments))
+    return out if number is None or op.outputs == () else out[number]
 
 
 def _history(chain: list[Any]) -> list[Any]:
-    """The part of a chain that shares a history: up to a leaf, or to what is no view, or was
-    detached.
+    """The part of a chain that shares a history.
+
+    It ends at a leaf, or at an object that is not a view or was detached.
     """
-    found = []
+    shared = []
     for x in chain:
-        found.append(x)
+        shared.append(x)
         if not views.is_part(x) or type(x._node) is AccumulateGrad:
             break
-    return found
+    return shared
 
 
 def _record(chain: list[Any], made: Made) -> None:
-    """Give the copy of `chain[0]` its history: that of a view through its bases, else that of a
-    clone.
-    """
+    """Give the copy of `chain[0]` its history: that of a view of its base, or that of a clone."""
     bases = _history(chain)
     for x in reversed(bases):
         copied = made[id(x)][1]
@@ -176,9 +174,7 @@ def _record(chain: list[Any], made: Made) -> None:
 
 
 def _make_leaf(x: Tensor, copied: Tensor, made: Made) -> None:
-    """Give the copy of a leaf its flag; copies of its views that were made before belong to it from
-    now on.
-    """
+    """Give the copy of a leaf its flag; earlier copies of its views belong to it from now on."""
     if x._node is None:
         return
     copied._node = None

@@ -1,9 +1,9 @@
-"""In-place operations: `+=` and its kin, `x[key] = value`, the twins such as `sin_()`.
+"""In-place operations: `+=` and the like, `x[key] = value`, and methods such as `sin_()`.
 
-The new value is computed, and recorded, by the ordinary operation; then it takes the place of the
-old one: the buffer is written where arrays are mutable, replaced where they are not, the Tensor
-takes over the node, the version goes up. Where nothing is recorded, a mutable array is changed
-directly. What a write through a view means for others is in views.py.
+The ordinary operation computes and records the new value. Then the value replaces the old one: a
+mutable array is written, an immutable one is exchanged. The Tensor takes over the node, and its
+version increases. If nothing is recorded, a mutable array is changed directly. views.py defines how
+a write through a view affects other views.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ def in_place(
 ) -> Any:
     """Carry out `t = function(t, *others)` in the memory of `t`.
 
-    `direct(array, *others)` does so on a raw mutable array.
-
-    `named`: operands that the function gets by keyword.
+    direct  `direct(array, *others)` does the same on a raw mutable array
+    named   operands that the function gets by keyword
     """
     told = () if gate.get() is True else observe.observers(WRITE)
     if told:
@@ -93,7 +92,7 @@ def _in_place(
             try:
                 t._array = direct(t._array, *raw)
             except (TypeError, ValueError):
-                pass  # the checked way below says what is wrong
+                pass  # the checked way below explains the error
             else:
                 written(t, place)
                 return t
@@ -117,9 +116,9 @@ provide(accumulation, add_to_view=add_to_view)
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
-    """The update of a parameter, `w -= step`: plain Tensors of one element type, nothing recorded.
+    """Update a parameter, as in `w -= step`: plain Tensors of one element type, nothing recorded.
 
-    None where it is not that simple.
+    Returns None if a general way is needed.
     """
     library = t._elem.library
     array = t._array
@@ -135,21 +134,22 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
-    """The raw operands, if a mutable array may be changed with them directly: same element type, or
-    Python scalars.
+    """The raw operands, if they may change a mutable array directly.
+
+    They must be Python scalars or have the same element type.
     """
-    found = []
+    arrays = []
     for x in others:
         if type(x) is Tensor or type(x) is View:
             if x._elem is not t._elem:
                 return None
             x._check()
-            found.append(x._array)
+            arrays.append(x._array)
         elif (type(x) is float or type(x) is int) and t._elem.floating:
-            found.append(x)
+            arrays.append(x)
         else:
             return None
-    return found
+    return arrays
 
 
 def _has_history(x: Any) -> bool:
@@ -161,9 +161,7 @@ def _has_history(x: Any) -> bool:
 
 
 def _mark(t: Any) -> None:
-    """Inside the forward of a Function, note of the memory of `t` that what is written there was
-    computed of its inputs.
-    """
+    """Mark the memory of `t` as computed from the inputs, inside the forward of a Function."""
     if following.get() is not None:
         for x in climb(t):
             if x._node is None and x._elem.floating:
@@ -171,7 +169,7 @@ def _mark(t: Any) -> None:
 
 
 def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -> None:
-    """Let `result` take the place of the value of `t`."""
+    """Replace the value of `t` by `result`."""
     if getattr(result, "_elem", None) is not t._elem:
         result = peeled(result, t._level)
     value = fitted(t, result, name)
@@ -188,7 +186,7 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
         _take_over(t, place, value)
     else:
         if value is not t:
-            # of an operation without a gradient, as floor_divide, the result is a constant
+            # the result of an operation without a gradient, as floor_divide, is a constant
             t._node = None
         written(t, place)
 
@@ -204,8 +202,11 @@ def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
 
 
 def touch(t: Tensor, value: Tensor) -> None:
-    """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one
-    more version, but no later a write.
+    """Handle `t[key] = value` where `value` is that part itself.
+
+    Python does this at the end of `t[key] += other`.
+
+    The version increases, but no write is noted.
     """
     permit(t, Location(t), bool(mode_at(t)), value._node is not None)
     t._cell.append(t._cell[-1] if t._cell else 0)
@@ -220,19 +221,20 @@ def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
         move_retained(t._node, node)
     t._node = node
     written(t, place)
-    node.seq = tick()  # it saw the memory as it is after this write
+    node.seq = tick()  # its result is the memory after this write
 
 
 def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
-    """Where a node saved its own output, that is the memory of `t` from now on."""
+    """Note that an output which a node saved is the memory of `t` from now on."""
     node.cells = without(node.cells, result._cell, t._cell)
     if gate.get() is not True:
         noted(node)
 
 
 def _keep_old_value(t: Tensor, result: Tensor) -> None:
-    """If the rule needs values that this write spoils, `t` itself or views of it, let the node keep
-    copies, as PyTorch does.
+    """Let the node keep copies of values that its rule needs and this write destroys.
+
+    These are `t` itself or views of it. PyTorch does the same.
     """
     node = result._node
     if node is not None and node.saved is not None:
@@ -260,7 +262,7 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-    """`t[key] = value`."""
+    """Carry out `t[key] = value`."""
     if gate.get() is True:
         _set_item(op, function, t, key, value)
     else:
@@ -277,8 +279,10 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
 
 
 def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-    """Into the array itself where nothing is recorded, else into the view that the key means, else
-    by the operation `setitem`.
+    """Carry out `t[key] = value` in the fastest of three ways.
+
+    It writes to the array itself if nothing is recorded, else to the view `t[key]`, else it applies
+    the operation `setitem`.
     """
     others = False
     if isinstance(value, Tensor):
@@ -294,7 +298,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
         _mark(t)
     if gate.get() is not True:
         before_write(t._cell)
-    # which store refuses, as it does what such a key selects
+    # `store` refuses such a value, and one that such a key selects
     inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(
@@ -319,7 +323,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
 def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
     """Assign to the array of the library.
 
-    Returns whether it could: else the checked ways say what is wrong, or can do it.
+    Returns whether it succeeded. The checked ways handle other cases, and explain errors.
     """
     raw = raw_key(value)
     library = t._elem.library
@@ -335,7 +339,7 @@ def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
 def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
     """Write to the view `t[key]`.
 
-    Returns whether the value fits: else the library says better why it does not.
+    Returns False if the value does not fit; the library then explains the error.
     """
     x = t._array
     try:
@@ -356,14 +360,14 @@ def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bo
 
 
 def _is_inner(x: Any, t: Tensor) -> bool:
-    """Whether `x` is of a transformation that runs inside of the level of `t`."""
+    """Whether `x` belongs to a transformation that runs inside of the level of `t`."""
     return isinstance(x, Layer) and x._level > t._level
 
 
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
-    """Write to the places that arrays name, in memory, and record what `setitem` would.
+    """Write to the elements that index arrays select, in memory, and record `setitem`.
 
-    Returns whether the library can.
+    Returns whether the library can do that.
     """
     try:
         before = wrap_at(t, t._array) if _is_overwritten(t, key, value) else t
@@ -375,8 +379,9 @@ def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> b
 
 
 def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
-    """Whether a mask that is true everywhere puts a history in the place of infinities or nans, of
-    which no derivative may reach the gradient.
+    """Whether a mask that is true everywhere puts a history over infinities or nans.
+
+    No derivative of the old values may reach the gradient.
     """
     mask = raw_key(key)
     if not (
@@ -397,7 +402,7 @@ def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
     xp, truth = (
         library.xp,
         library.backend.kernel("concrete_bool"),
-    )  # None where values are not known
+    )  # None if values are not known
     return truth(xp, xp.all(mask)) is True and truth(xp, xp.all(xp.isfinite(t._array))) is False
 
 
@@ -407,8 +412,9 @@ def _assign(x: Any, key: Any, value: Any) -> Any:
 
 
 def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[int]]:
-    """A value for a part of `t`, in the dtype of `t` and in the part's shape, with its node and its
-    version cell. Raises where it does not fit.
+    """A value for a part of `t`, in its dtype and shape, with its node and its version cell.
+
+    Raises if it does not fit.
     """
     elem = t._elem
     library = elem.library

@@ -1,10 +1,9 @@
-"""What operations saved of a memory that is about to be written: they are given copies of the old
-values.
+"""Copies of saved values, made before the memory of these values is written.
 
-An operation in place whose own rule needs the value that it spoils keeps a copy of it, always.
-Inside of `autograd.graph.allow_mutation_on_saved_tensors` all that has saved an array of that
-memory does. The version cell is where a write meets what was saved: who saves keeps the cell, so an
-`OldValues`, which is told of every node, finds by it those that a write concerns.
+An in-place operation whose own rule needs the old value always keeps a copy. Inside of
+`autograd.graph.allow_mutation_on_saved_tensors` every node that has saved an array of the memory
+keeps one. Nodes keep the version cells of what they save. So an `OldValues`, which is notified of
+every node, finds by the cell the nodes that a write concerns.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ Copy = Callable[[Any], Any]
 
 
 def before_write(cell: list[int]) -> None:
-    """The memory of this version cell is about to be written: what is to keep its values gets
-    copies of them.
-    """
+    """Make the necessary copies before the memory of this version cell is written."""
     mode = gate.get()
     if mode is not True and mode.watch.observers:
         for observer in mode.watch.observers:
@@ -38,10 +35,11 @@ def before_write(cell: list[int]) -> None:
 
 
 def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
-    """Let a node keep copies of the arrays of this version cell that it saved, of which later
-    writes say nothing.
+    """Let a node keep copies of the saved arrays that have this version cell.
+
+    Later writes do not affect the versions of the copies.
     """
-    # what hooks have packed, as they give it back
+    # of values packed by hooks, what the hooks return
     saved = node.saved if node.unchecked else slot.__get__(node)
     if not saved or not any(c is cell for c in flat_cells(node.cells)):
         return
@@ -61,14 +59,14 @@ def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
 
 
 def without(cells: Any, old: list[int], new: list[int]) -> Any:
-    """The version cells of a node with another one in the place of `old`."""
+    """The version cells of a node, with `new` in place of `old`."""
     if cells is old:
         return new
     return tuple(without(c, old, new) for c in cells) if type(cells) is tuple else cells
 
 
 def _kept(value: Any, cells: Any, cell: list[int], copied: Copy) -> Any:
-    """What was saved, with copies of the arrays whose cell it is."""
+    """A saved value with copies of the arrays that have this cell."""
     if cells is cell:
         return _all_copied(value, copied)
     if type(cells) is tuple and isinstance(value, tuple) and len(cells) == len(value):
@@ -87,9 +85,9 @@ def _alike(value: tuple[Any, ...], parts: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class Copies:
-    """Copies of values, one of each array.
+    """Makes copies of values, one of each array.
 
-    A library's immutable arrays stand for themselves; of a layer the arrays inside are copied.
+    The immutable arrays of a library are not copied. Of a layer the raw arrays inside are copied.
     """
 
     __slots__ = ("_made",)
@@ -100,7 +98,7 @@ class Copies:
     def __call__(self, value: Any) -> Any:
         known = self._made.get(id(value))
         if known is None:
-            # which keeps the identity taken
+            # the reference keeps the id from being used again
             known = self._made[id(value)] = value, self._copy(value)
         return known[1]
 
@@ -120,11 +118,11 @@ class Copies:
 
 
 class OldValues(Keeper):
-    """Lets all that is saved in the contexts that it was entered in keep its values when the memory
-    is written there.
+    """Lets all saved values keep their old arrays when memory is written in its contexts.
 
-    fresh  weakly, who saved something since it was last looked through
-    of     by the identity of its version cell, who saved arrays of a memory since that was written
+    fresh  weak references to the holders that saved something since the last search
+    of     by the id of a version cell, the holders that saved arrays of a memory since it was
+           written
     """
 
     __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "of")
@@ -144,7 +142,10 @@ class OldValues(Keeper):
         return None
 
     def note(self, holder: Any) -> None:
-        """`holder` has saved arrays: a node, or what has `cells` and `keep_old(cell, copied)`."""
+        """Note that `holder` has saved arrays.
+
+        It is a node, or an object with `cells` and `keep_old(cell, copied)`.
+        """
         self.fresh.append(ref(holder))
         if len(self.fresh) > self._few:
             self._forget()
@@ -158,7 +159,7 @@ class OldValues(Keeper):
     recorded_alone = recorded
 
     def spare(self, cell: list[int]) -> None:
-        """Have all that saved arrays of this version cell keep copies."""
+        """Let all holders of arrays with this version cell keep copies."""
         fresh, of = self.fresh, self.of
         if not fresh and id(cell) not in of:
             return
@@ -183,7 +184,7 @@ class OldValues(Keeper):
                 holder.keep_old(cell, copied)
 
     def _forget(self) -> None:
-        """Leave out of what is fresh what is gone."""
+        """Drop holders that are gone from `fresh`."""
         with self._lock:
             n = len(self.fresh)  # other threads may add to it
             alive = [x for x in self.fresh[:n] if x() is not None]
@@ -202,14 +203,11 @@ class OldValues(Keeper):
 
 
 FEW = 1000
-"""How much is noted before what is gone is looked for."""
+"""The number of new holders after which those that are gone are dropped."""
 
 
 def noted(holder: Any) -> None:
-    """`holder` has saved arrays, which no hooks have taken.
-
-    The OldValues that is in force is told, if one is.
-    """
+    """Report a holder that saved arrays without hooks to the OldValues of this context, if any."""
     for observer in observe.watching():
         if isinstance(observer, OldValues):
             observer.note(holder)

@@ -1,7 +1,7 @@
-"""What nodes save, as users see it: as Tensors, and by way of hooks that pack and unpack it.
+"""Saved values as users see them: as Tensors, and with hooks that pack and unpack them.
 
-A node some of whose saved arrays were packed becomes a PackedNode: its `saved` unpacks them each
-time that it is read.
+If some of a node's saved arrays are packed, the node is a PackedNode, whose `saved` unpacks them
+each time it is read.
 """
 
 from __future__ import annotations
@@ -36,45 +36,45 @@ from ..registry import per_operation
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 Take = Callable[[Tensor], "Packed"]
-"""What a raw array, given as a Tensor of the base level, is exchanged for."""
+"""Replaces a raw array, given as a Tensor of the base level."""
 
 _new: Any = object.__new__
 slot: Any = Node.__dict__["saved"]
-"""The slot of a node, whatever its class makes of it."""
+"""The slot `saved` of a node, even if its class overrides the attribute."""
 
 disabled: ContextVar[str | None] = ContextVar(
     "multigrad.saved_tensors_hooks_disabled", default=None
 )
-"""Why no hooks may be entered, if so."""
+"""The message for hooks that are entered while they are forbidden, None if they are allowed."""
 
 
 class Keeper(Observer):
-    """What decides how the arrays that operations save are kept, in the contexts that it was
-    entered in. The innermost that wants them has them.
+    """Decides how the arrays that operations save are kept, in the contexts that it was entered in.
+
+    The innermost one that wants them gets them.
     """
 
     __slots__ = ()
     events = frozenset({SAVED})
     exclusive = False
-    """Whether those further out get nothing, also where it leaves what was saved as it is."""
+    """Whether outer ones get nothing, even if this one leaves the saved values unchanged"""
 
     def look(self, operands: Sequence[Any]) -> None:
-        """An operation on these was recorded, which need not save anything."""
+        """Handle a recorded operation on these operands, which need not save anything."""
 
     def wants(self, name: str, level: int) -> bool:
-        """Whether it takes what the operation of this name saves at this level."""
+        """Whether it takes the values that the operation of this name saves at this level."""
         raise NotImplementedError
 
     def take(self, name: str) -> Take | None:
-        """How it takes the arrays that the operation of this name saves; None if it leaves them as
-        they are.
-        """
+        """How to replace the arrays that the operation of this name saves; None: not at all."""
         raise NotImplementedError
 
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
-        """Exchange an array that `node` saved.
+        """Replace an array that `node` saved.
 
-        `of`: what it may be the value of; `result`: of the operation, the first Tensor.
+        of      an object that may hold the array as its value
+        result  the result of the operation, the first Tensor
         """
         known = isinstance(of, Layer) and of._array is value
         take = self.take(node.rule.op.name)
@@ -140,7 +140,7 @@ class Keeper(Observer):
 
 
 def _is_left(keeper: Keeper) -> bool:
-    """Whether one further in has a claim to all that is saved."""
+    """Whether an inner one has an exclusive claim to all saved values."""
     for x in reversed(watching()):
         if x is keeper:
             return False
@@ -151,8 +151,9 @@ def _is_left(keeper: Keeper) -> bool:
 
 @per_operation
 def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
-    """Where arrays are in what the nodes of a rule save: their places, those of the operands that
-    they are (-1: none), and their sources.
+    """The places of arrays among the saved values of a rule.
+
+    For each there is its index, that of its operand (-1: none), and its source.
     """
     position = positions(rule.op)
     return tuple(
@@ -182,7 +183,7 @@ class Pair(Keeper):
             t = _shown(node, value, source, result)
             if known:
                 t._cell = of._cell
-            found = packed(partial(pack_array, self.pair, own=True), t)
+            kept = packed(partial(pack_array, self.pair, own=True), t)
         elif of._elem.run is not None:
             return packed_raw(self.take(""), value, of._cell)
         elif source[0] == "in" and type(of._node) is AccumulateGrad:
@@ -194,21 +195,21 @@ class Pair(Keeper):
             t._elem = of._elem
             t._cell = of._cell
             t._node = _history(node, *source) if of._elem.floating else None
-            found = pack_array(self.pair, t, True)
-        t._node = None  # what the hook keeps must not lead back to the node
-        return found
+            kept = pack_array(self.pair, t, True)
+        t._node = None  # the hook's value must not refer back to the node
+        return kept
 
 
 def enter(keeper: Keeper) -> None:
-    """Put this in force, until `observe.leave`."""
+    """Enter `keeper` in this context, until `observe.leave`."""
     _refuse_if_disabled()
     observe.enter(keeper)
 
 
 def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return `function(*args, **kwargs)`, called with this in force.
+    """Return `function(*args, **kwargs)`, called with `keeper` entered.
 
-    What was in force before is so again, also after an interrupt.
+    The former state is restored, also after an interrupt.
     """
     _refuse_if_disabled()
     before = gate.get()
@@ -218,13 +219,14 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
         return function(*args, **kwargs)
     finally:
         token = gate.set(before)
-        if token.old_value is not ours:  # a grad mode that the function has set for good
+        if token.old_value is not ours:  # a grad mode that the function has set permanently
             gate.set(watched(token.old_value, watching(before)))
 
 
 def forbid(message: str | None) -> None:
-    """Refuse hooks that are entered in this context from now on, with this message; None allows
-    them.
+    """Refuse hooks that are entered in this context from now on, with this message.
+
+    None allows them.
     """
     disabled.set(message)
 
@@ -236,12 +238,12 @@ def _refuse_if_disabled() -> None:
 
 
 def any_in_force() -> bool:
-    """Whether any hooks are in force."""
+    """Whether any hooks are entered."""
     return any(isinstance(x, Keeper) for x in watching())
 
 
 def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None:
-    """What takes the arrays that an operation saves, for those who save them themselves."""
+    """How to replace the arrays that an operation saves, for callers that save them themselves."""
     chosen: Keeper | None = None
     for x in reversed(watching()):
         if isinstance(x, Keeper):
@@ -252,11 +254,10 @@ def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None
 
 
 class Packed:
-    """What a node keeps in the place of an array.
+    """The replacement of an array that a node saved.
 
-    data   what stands for the raw arrays
-    shell  what is left of a value that is itself a layer, without the raw arrays; None for a raw
-           array
+    data   the replacement of the raw arrays
+    shell  for a nested value its layers without the raw arrays; None for a raw array
     """
 
     __slots__ = ()
@@ -267,7 +268,7 @@ class Packed:
         return [self]
 
     def unpack(self) -> Any:
-        """The value, as the node had it."""
+        """The value that the node saved."""
         raise NotImplementedError
 
     def again(self, value: Any) -> Packed:
@@ -276,7 +277,7 @@ class Packed:
 
 
 class PackedArray(Packed):
-    """An array in the hands of the user's hooks: what pack_hook returned."""
+    """An array packed by the user's hooks: the return value of pack_hook."""
 
     __slots__ = ("kept", "pair")
     kept: Any
@@ -304,9 +305,9 @@ class PackedArray(Packed):
 
 
 def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
-    """Give a Tensor of the base level to the user's hook.
+    """Pass a Tensor of the base level to the user's hook.
 
-    `own`: it is there for that only, so that it may be kept.
+    own  whether the Tensor was made for the hook, so that it may be kept
     """
     version = t._version if t._cell else 0
     before = gate.get()
@@ -324,19 +325,17 @@ def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
     x: PackedArray = _new(PackedArray)
     x.pair = pair
     x.kept = data
-    # a Tensor of the user's, which an in-place operation may give the node
+    # a Tensor of the user, which may get a node in an in-place operation
     if data is t and not own:
         x.kept = t.data
     return x
 
 
-class PackedTower(Packed):
-    """A value that is itself a layer.
+class PackedNested(Packed):
+    """A nested value whose raw arrays are packed one by one, as constant Tensors of the base level.
 
-    Its raw arrays are packed one by one, as constant Tensors of the base level.
-
-    So any hooks do inside a transformation, after its end, and under any other, and histories and
-    tangents are what they were.
+    So hooks work inside a transformation, after its end, and under any other, and histories and
+    tangents are preserved.
     """
 
     __slots__ = ("parts", "shell", "take")
@@ -358,7 +357,7 @@ class PackedTower(Packed):
 
 
 def packed(take: Take, t: Tensor) -> Packed:
-    """Exchange the value of a Tensor."""
+    """Replace the value of a Tensor."""
     return (
         packed_raw(take, t._array, t._cell)
         if t._elem.run is not None or isinstance(t._array, Layer)
@@ -367,7 +366,7 @@ def packed(take: Take, t: Tensor) -> Packed:
 
 
 def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
-    """Exchange a value, of this version cell, without a history of the base level."""
+    """Replace a value with this version cell that has no history of the base level."""
     arrays: list[Any] = []
     cells: list[list[int]] = []
     shell = taken_apart(value, arrays, cells, cell)
@@ -376,11 +375,11 @@ def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
         t = wrap(x)
         t._cell = c
         parts.append(take(t))
-    return parts[0] if shell is None else PackedTower(take, shell, parts)
+    return parts[0] if shell is None else PackedNested(take, shell, parts)
 
 
 def _opened(value: Any) -> Any:
-    # those of other types hold nothing that was packed, and stay what they are
+    # tuples of other types contain nothing that was packed, and stay unchanged
     if type(value) is tuple:
         return tuple(_opened(v) for v in value)
     return value.unpack() if isinstance(value, Packed) else value
@@ -396,11 +395,11 @@ def _unpacked(node: Node) -> tuple[Any, ...] | None:
     saved = slot.__get__(node)
     if saved is None:
         return None
-    found = list(saved)
+    values = list(saved)
     for i, _, _ in _arrays(node.rule):
         x = saved[i]
-        found[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
-    return tuple(found)
+        values[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
+    return tuple(values)
 
 
 def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
@@ -420,7 +419,7 @@ class PackedNode(HookedNode):
 
 
 class PackedMultiNode(MultiNode):
-    """The same with several outputs."""
+    """A PackedNode with several outputs."""
 
     __slots__ = ()
 
@@ -429,8 +428,9 @@ class PackedMultiNode(MultiNode):
 
 
 class PackedLaterNode(HookedNode):
-    """A node some of whose saved arrays were packed when their versions had been checked; those of
-    the others are checked as ever.
+    """A node with saved arrays that were packed after their versions had been checked.
+
+    The versions of its other arrays are checked as usual.
     """
 
     __slots__ = ()
@@ -439,7 +439,7 @@ class PackedLaterNode(HookedNode):
 
 
 class PackedLaterMultiNode(MultiNode):
-    """The same with several outputs."""
+    """A PackedLaterNode with several outputs."""
 
     __slots__ = ()
 
@@ -459,8 +459,9 @@ def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
 
 
 def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
-    """A saved value as a Tensor, of the level of `like`, with the history it had: that of an
-    operand, or the node itself for an output.
+    """A saved value as a Tensor of the level of `like`, with its history.
+
+    That is the history of an operand, or the node itself for an output.
     """
     t = wrap(value) if like is None else wrap_at(like, value)
     kind, number = source
@@ -479,11 +480,11 @@ def _history(node: Node, kind: str, number: int | None) -> Node | None:
 
 
 def show(node: Node, name: str) -> Any:
-    """What `node` saved under this name of its rule's parameters; arrays as Tensors."""
+    """The value that `node` saved under this name of its rule's parameters; arrays as Tensors."""
     saved = node.saved
     if saved is None:
         raise GradientError(FREED)
-    if name not in node.rule.plan:  # an operand that no rule asked for
+    if name not in node.rule.plan:  # an operand that no rule needs
         return None
     i = node.rule.plan.index(name)
     source = node.rule.sources[i]
@@ -513,7 +514,7 @@ class SavedTensor:
 
     `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed.
 
-    pack   keeps what a pair of hooks makes of the array in its place
+    pack   replaces the array by the result of a pair of hooks
     """
 
     def __init__(self, pack: Callable[[Hooks], None]) -> None:
@@ -522,8 +523,11 @@ class SavedTensor:
     def register_hooks(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
-        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of
-        that again. As torch's SavedTensor.
+        """Replace the array by the return value of `pack_hook`.
+
+        `unpack_hook` makes a Tensor of it again. Same as torch's SavedTensor.register_hooks.
+
+        Same as torch's SavedTensor.register_hooks.
         """
         self._pack((pack_hook, unpack_hook))
 
@@ -535,7 +539,7 @@ HOOKED = (
 
 
 def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
-    """Let a pair of hooks pack what an operation has saved under a name."""
+    """Let a pair of hooks pack a value that an operation has saved under this name."""
     i = node.rule.plan.index(name) if name in node.rule.plan else None
     saved = slot.__get__(node)
     if saved is None:
@@ -552,21 +556,21 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     if i is None or source is None or not hasattr(value, "dtype"):
         raise GradientError(
             "Calling register_hooks on a saved tensor with value None is forbidden; "
-            f"_saved_{name} of {node.name()} is no single array"
+            f"_saved_{name} of {node.name()} is not a single array"
         )
     t = show(node, name)  # raises if it was modified
-    found = packed(partial(pack_array, hooks), t)
+    kept = packed(partial(pack_array, hooks), t)
     tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
     cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
     for k, at in zip(range(len(cells)), tracked, strict=False):
         if at == i:
-            cells[k] = []  # its version says nothing any more
-    _replace(node, [*saved[:i], found, *saved[i + 1 :]], later=True)
+            cells[k] = []  # versions do not apply to it any more
+    _replace(node, [*saved[:i], kept, *saved[i + 1 :]], later=True)
     node.cells = tuple(cells)
 
 
 def note_output(t: Tensor) -> None:
-    """Let the node of `t` know what `t` is like."""
+    """Store the shape, dtype and device of `t` in its node."""
     node = t._node
     assert node is not None
     if type(node) is not AccumulateGrad:
@@ -582,7 +586,7 @@ def note_output(t: Tensor) -> None:
 
 
 def saved_tensor(node: Node, name: str) -> SavedTensor:
-    """What `node` saved under this name, for hooks of its own."""
+    """The value that `node` saved under this name, as an object that takes hooks."""
     return SavedTensor(partial(pack_saved, node, name))
 
 

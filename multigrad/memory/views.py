@@ -1,13 +1,14 @@
-"""Writes to a memory: what may be written, where it goes, what is recorded of it, and how views
-follow. What a view is stands in layout.py.
+"""Writes to memory: which are allowed, how they are carried out and recorded, how views follow.
 
-Array objects on one memory share a version cell. A write through a view goes to that memory: into
-the buffer where arrays are mutable, else the root of the memory gets a new array. If it is
-recorded, the root of the history gets the node CopySlices, of its own former node and of the
-value's. Every other view of the memory finds, when it is used next, that it is older than the last
-write, takes its array from its base anew and, if the base has a history, its node as well.
+Array objects on one memory share a version cell. A write through a view changes that memory: the
+buffer is written if arrays are mutable, otherwise the root of the memory gets a new array. If the
+write is recorded, the root of the history gets the node CopySlices, whose parents are its former
+node and that of the value. Every other view of the memory finds at its next use that it is older
+than the last write. It then takes its array from its base, and its node as well if the base has a
+history.
 
-So there is no list of the views of a memory; a view knows its base, and how it was made of it.
+So there is no list of the views of a memory; a view knows its base, and how it was made from it.
+core/aliasing.py describes views.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..errors import GradientError
 from ..registry import OPS, Op
 from .accumulation import keepable
 
-# What may be written, and where
+# Which writes are allowed
 
 
 AMBIGUOUS = (
@@ -72,9 +73,9 @@ OUTSIDE = (
 
 
 def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
-    """Whether a write to `t`, or to `t[key]`, is to be recorded; `others`: the value has a history.
+    """Whether to record a write to `t`, or to `t[key]`; raises if PyTorch does.
 
-    Raises where PyTorch does.
+    others  whether the value has a history
     """
     if t._elem.run is None and running() is not None:
         leaves_effect("a write in place")
@@ -112,8 +113,9 @@ def _is_part(t: Any, key: Any) -> bool:
 
 
 def _refusal(t: Any) -> str | None:
-    """Why the history of a view cannot follow a write, as far as it depends on how it was made: the
-    message, with a place for what was written.
+    """The reason why the history of a view cannot follow a write, from how the view was made.
+
+    It is a message with a placeholder for the written object.
     """
     _, op, _, output, recorded = t._view
     if recorded is None:
@@ -136,9 +138,7 @@ def _output(t: Any, op: Op, number: int) -> str:
 
 
 def inside_function(t: Any) -> None:
-    """Note of a view that it was made inside an autograd.Function: how its history follows a write
-    is for nobody to know.
-    """
+    """Note that a view was made inside an autograd.Function: its history cannot follow writes."""
     if is_part(t):
         t._view = *t._view[:4], None
 
@@ -149,9 +149,7 @@ def is_part(t: Any) -> bool:
 
 
 def fitted(t: Any, value: Any, name: str) -> Any:
-    """The result of an operation as what takes the place of the value of `t`: of its level, shape
-    and dtype.
-    """
+    """The result of an operation as a new value of `t`: of its level, shape and dtype."""
     if getattr(value, "_elem", None) is not t._elem:
         value = peeled(value, t._level)
         if getattr(value, "_level", 0) > t._level:
@@ -160,16 +158,14 @@ def fitted(t: Any, value: Any, name: str) -> Any:
     if tuple(value.shape) != tuple(t.shape):
         raise RuntimeError(
             f"output with shape {list(t.shape)} doesn't match the broadcast shape "
-            f"{list(value.shape)}. What is written in place keeps its shape: write y = x + v "
+            f"{list(value.shape)}. A Tensor written in place keeps its shape: write y = x + v "
             "instead of x += v."
         )
     return value if value._elem.base is t._elem.base else cast(t, value)
 
 
 def _rank(elem: Element) -> int:
-    """The kind of a dtype: booleans, integers, real and complex numbers, in the order in which each
-    holds those before.
-    """
+    """The rank of a dtype: booleans, integers, real, complex; each can hold those before it."""
     return 3 if elem.complex else 2 if elem.floating else 0 if elem.bool or elem.opaque else 1
 
 
@@ -177,8 +173,9 @@ SCALAR_RANK = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def check_value(t: Tensor, value: Any, recording: bool) -> None:
-    """Refuse what is no value, and what would lose its kind: a fraction written into integers, a
-    complex number into reals.
+    """Raise if the value is not an array, or if `t` cannot hold its kind.
+
+    For example, fractions cannot be written into integers, nor complex numbers into reals.
     """
     own, elem = t._elem.base, None
     rank = SCALAR_RANK.get(type(value))
@@ -204,7 +201,7 @@ def check_value(t: Tensor, value: Any, recording: bool) -> None:
             else f"result type {elem.dtype}"
         )
         raise RuntimeError(
-            f"{what} can't be cast to the desired output type {t.dtype}. What is written in "
+            f"{what} can't be cast to the desired output type {t.dtype}. A Tensor written in "
             "place keeps its dtype: convert the value with xp.astype(), or compute a new array."
         )
 
@@ -214,25 +211,26 @@ def cast(t: Any, value: Any) -> Any:
     if _rank(value._elem) > _rank(t._elem) or value._elem.library is not t._elem.library:
         raise RuntimeError(
             f"result type {value.dtype} can't be cast to the desired output type {t.dtype}. "
-            "What is written in place keeps its dtype: convert the value with xp.astype(), or "
+            "A Tensor written in place keeps its dtype: convert the value with xp.astype(), or "
             "compute a new array."
         )
     return t._elem.library.bound.astype(value, t.dtype)
 
 
-# Where it goes
+# Writing to memory
 
 
 _replacing = threading.RLock()
-"""Held while the root of a memory gets a new array, or a new node: views of disjoint parts may be
-written by several threads.
+"""Held while the root of a memory gets a new array or node.
+
+Several threads may write views of disjoint parts.
 """
 
 
 def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str) -> Any:
-    """Put `value` into the memory of `t`: at the end of the steps `part`, where `array` is shown.
+    """Write `value` into the memory of `t`, at the end of the steps `part`, where `array` is shown.
 
-    Returns what is shown there afterwards.
+    Returns the array that is shown there afterwards.
     """
     if place.wide and place.overlaps(part):
         raise RuntimeError(f"{name}: {REFERS}")
@@ -250,7 +248,7 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
 
 
 def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
-    """Put `value` into the root of a memory. Returns what the part shows."""
+    """Write `value` into the root of a memory. Returns the array that the part shows."""
     library = root._elem.library
     new = value
     if part:
@@ -266,13 +264,13 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
         and not isinstance(root._array, library.fixed)
         and not isinstance(new, Layer)
     ):
-        try:  # it is a copy of it that is written, or a scalar of the library, or marked read-only
+        try:  # if the target is a copy, a scalar of the library, or read-only
             root._array = library.write(library.xp, root._array, new)
         except ValueError as error:
             raise unwritable(root, name, error) from error
     else:
         if not library.mutable:
-            # raises where it must not
+            # raises if the write is not allowed
             placed = library.write(library.xp, innermost(root), innermost(new))
             new = new if isinstance(new, Layer) else placed
             if type(root._node) is AccumulateGrad:
@@ -282,8 +280,9 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
 
 
 def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
-    """Why the library refuses to write to the array of `t`: one element stands at many places of
-    it, or its memory is read-only.
+    """The error if the library refuses to write to the array of `t`.
+
+    One element is shown at many places, or the memory is read-only.
     """
     strides = getattr(t._array, "strides", None) or ()
     if any(step == 0 and n > 1 for step, n in zip(strides, t.shape, strict=False)):
@@ -295,10 +294,11 @@ def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
 
 
 def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
-    """Count a write to the memory of `t`; `seen`: its own array is up to date, and its history.
+    """Count a write to the memory of `t`.
 
-    After one through `x.data` views are to be brought up to date, but nothing that was saved is
-    spoilt.
+    seen  whether the array and history of `t` are up to date
+
+    After a write through `x.data` views are brought up to date, but saved values remain valid.
     """
     data = None if t._view is None else (place or Location(t)).data
     if data is None:
@@ -310,26 +310,28 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
         t._seen = len(t._cell)
 
 
-# What is recorded
+# Recording
 
 
 def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
     """Record that the view `t` was given the value of `value`.
 
-    Its own node is made anew when it is used next.
+    Its own node is made again at its next use.
     """
     place = place or Location(t)
     record(place, place.own, value, value._array, value._node, value._cell)
     t._seen = -1
-    if type(t._node) is HookedNode:  # which may retain a gradient, but not that of the old value
+    if type(t._node) is HookedNode:  # it may retain a gradient, but not that of the old value
         t._check()
 
 
 def record(
     place: Location, own: Part, value: Any, array: Any, node: Node | None, cell: list[int]
 ) -> None:
-    """Record that the part of the owner of the history that these steps lead to was given `value`:
-    this array, with its node and version cell.
+    """Record that a part of the owner of the history was given `value`.
+
+    own    the steps from the owner to the part
+    array  the array of the value, `node` and `cell` its node and version cell
     """
     owner = place.owner
     op = OPS["copy_slices"]
@@ -351,19 +353,19 @@ def record(
 
 
 def move_retained(old: Node | None, new: Node) -> None:
-    """retain_grad follows the array."""
+    """Move retain_grad from the node of the old value to that of the new one."""
     kept = getattr(old, "extra", None)
     if isinstance(kept, NodeHooks) and kept.retain is not None:
         extra(new).retain, kept.retain = kept.retain, None
 
 
-# How views follow
+# Bringing views up to date
 
 
 def renew(t: Any) -> bool:
     """Bring a view up to date whose base is. Returns whether its history is, too."""
     base, op = t._view[:2]
-    if base._cell is not t._cell:  # which was given other memory
+    if base._cell is not t._cell:  # the base was given other memory
         pass
     elif op is None:
         t._put(stopped(base._array))
@@ -372,7 +374,7 @@ def renew(t: Any) -> bool:
         if base._node is not None and base._node.hidden:
             mark(t)
         elif base._node is not None and t._elem.floating:
-            # of its bases nothing forbids it, or they would not have become up to date
+            # its bases allow it, otherwise they would not be up to date
             why = _refusal(t)
             if why is not None:
                 if recording_at(t):
@@ -386,7 +388,7 @@ def renew(t: Any) -> bool:
 
 
 def shown(base: Any, view: ViewSpec) -> Any:
-    """What a view shows of the array of `base`."""
+    """The part of the array of `base` that a view shows."""
     _, op, args, output, _ = view
     assert op is not None
     inner = (base._array, *args)
@@ -399,7 +401,7 @@ def shown(base: Any, view: ViewSpec) -> Any:
 
 
 def record_view(t: Any) -> None:
-    """Give a view the node that it would have, were it made now; none if its base has none."""
+    """Give a view the node that it would have if it were made now; none if its base has none."""
     base, op, args, _, _ = t._view
     if base._node is None:
         t._node = None
@@ -420,8 +422,9 @@ def record_view(t: Any) -> None:
 
 
 def same_place(value: Any, t: Tensor, key: Any) -> bool:
-    """Whether `t[key] = value`, a view, writes what stands there: as Python does at the end of
-    `t[key] += other`.
+    """Whether `value` in `t[key] = value` is a view of that same place.
+
+    Python makes this assignment at the end of `t[key] += other`.
     """
     base, op, args, _, recorded = value._view
     if base is not t or op is None or op.name != "getitem" or not recorded:
@@ -435,8 +438,9 @@ def same_place(value: Any, t: Tensor, key: Any) -> bool:
 
 
 def same_view(value: Any, part: Any) -> bool:
-    """Whether `value` shows what the view `part` shows, made in the same way, so that writing it
-    there would change nothing.
+    """Whether `value` shows the same elements as the view `part`, made in the same way.
+
+    Then writing it there would change nothing.
     """
     mine, other = getattr(value, "_view", None), part._view
     if (

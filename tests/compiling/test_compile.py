@@ -610,7 +610,7 @@ def test_tensors_with_a_history_must_be_arguments():
         (lambda x: w, "the result takes a Tensor"),
         (
             lambda x: mg.sum(w * 2.0).backward(),
-            r"backward\(\) of a Tensor that is no argument of a compiled function",
+            r"backward\(\) of a Tensor that is not an argument of a compiled function",
         ),
     ):
         with pytest.raises(GradientError, match=message):

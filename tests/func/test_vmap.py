@@ -287,8 +287,7 @@ class TestRefusals:
         for wrapped in (lambda f: f, func.grad):
             with pytest.raises(
                 BatchingError,
-                match=f"{what} of an array inside vmap: it stands for a batch of {examples} "
-                "examples",
+                match=f"{what} of an array inside vmap: it is a batch of {examples} examples",
             ):
                 func.vmap(wrapped(lambda v: use(xp, v)))(x)
 
@@ -411,8 +410,7 @@ def test_the_array_of_a_batch_is_no_value_of_an_example(xp):
     x = xp.asarray(np.arange(3.0), requires_grad=True)
     close(autograd.functional.jacobian(Twice.apply, x), 2 * np.eye(3))
     message = (
-        "array of an array inside vmap: it stands for one example, and what is stored is "
-        "a batch of 3"
+        "array of an array inside vmap: it is one example, and the stored array is a batch of 3"
     )
     for run in (
         lambda: autograd.functional.jacobian(Twice.apply, x, vectorize=True),

@@ -524,7 +524,7 @@ class TestValues:
         for name, f in questions.items():
             with pytest.raises(
                 BatchingError,
-                match=rf"{name}(\(\))? of an array inside vmap: it stands for a batch of 3 "
+                match=rf"{name}(\(\))? of an array inside vmap: it is a batch of 3 "
                 r"examples",
             ):
                 func.vmap(lambda x, f=f: f(xp.astype(x[0], xp.int64)))(raw(xp, V))

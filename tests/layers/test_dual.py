@@ -123,7 +123,7 @@ class TestDual:
             for leave in (np.asarray, lambda x: x.numpy(), np.from_dlpack, copy.copy, pickle.dumps):
                 with pytest.raises((RuntimeError, BufferError), match="Dual"):
                     leave(x)
-            with pytest.raises(GradientError, match="a Dual is no leaf of a graph"):
+            with pytest.raises(GradientError, match="a Dual is not a leaf of a graph"):
                 x.requires_grad_()
             with pytest.raises(
                 GradientError, match=r"backward\(\) starts at a Tensor, not at a Dual"

@@ -116,7 +116,7 @@ IN_PLACE = ("Write to it in `with multigrad.no_grad():`", "y = x + v instead of 
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 SCALAR = "grad can be implicitly created only for scalar outputs"
 BROADCAST = "Shapes broadcast where their lengths, counted from the last axis, are equal or 1"
-KEEPS = "What is written in place keeps its"
+KEEPS = "A Tensor written in place keeps its"
 
 ROWS = [
     # backward and grad
