@@ -33,8 +33,7 @@ LARGEST = 1 << 16
 """The largest number of elements of a result of constants that is kept."""
 
 CHECKS = frozenset(("known_index", "refuse"))
-"""Operations that raise the errors of the function. They stay even if their result is not needed.
-"""
+"""Operations that raise errors of the function. They stay even if their result is not needed."""
 
 
 def _none(*_: Any) -> None:
@@ -167,12 +166,12 @@ class _Pass:
             return
         rule = RULES.get(call.op.name)
         if rule is not None:
-            found = rule(self, call, *call.args)
-            if isinstance(found, Ref):
-                if self.rename(call.outs[0], found.number):
+            replacement = rule(self, call, *call.args)
+            if isinstance(replacement, Ref):
+                if self.rename(call.outs[0], replacement.number):
                     return
-            elif found is not None:
-                call = found
+            elif replacement is not None:
+                call = replacement
         if self.broadcast:
             call = self.unbroadcast(call)
         key = _key(call)
@@ -261,9 +260,7 @@ class _Pass:
         return x if type(x) is Ref and self.alike(x, call.outs[0]) else None
 
     def alike(self, x: Any, out: int) -> bool:
-        """Whether `x` and an elementwise result of it have the same shape, dtype and order in
-        memory.
-        """
+        """Whether `x` and an elementwise result of it have equal shape, dtype and order in memory."""
         if not self.same(x, out):
             return False
         known = self.knowledge.alike(x.number, out)
@@ -320,9 +317,7 @@ class _Pass:
         return letter
 
     def unbroadcast(self, call: Call) -> Call:
-        """The call with its operands as they were before they were broadcast to the shape of
-        another.
-        """
+        """The call on its operands before they were broadcast to the shape of another operand."""
         # pow may look at the value of an exponent without axes
         if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":
             return call
@@ -356,7 +351,7 @@ def _given(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
 
 
 def _key(call: Call) -> Any:
-    """The properties that two calls of the same result share, or None if they cannot be compared."""
+    """The properties that two calls of the same result share; None if they cannot be compared."""
     key = call.op, _frozen(call.args)
     try:
         hash(key)

@@ -1,5 +1,4 @@
-"""The programs that `func.compile` records, and that a backend's kernel `compile` turns into
-functions.
+"""The programs that `func.compile` records, and the contract of a backend's kernel `compile`.
 
 A program is a straight list of calls on numbered values. It is never changed;
 `optimizing.optimized` returns another one. Every array argument of a call is a `Ref` to a value: an
