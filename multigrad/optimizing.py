@@ -260,7 +260,7 @@ class _Pass:
         return x if type(x) is Ref and self.alike(x, call.outs[0]) else None
 
     def alike(self, x: Any, out: int) -> bool:
-        """Whether `x` and an elementwise result of it have equal shape, dtype and order in memory."""
+        """Whether `x` and an elementwise result of it have equal shape, dtype and memory order."""
         if not self.same(x, out):
             return False
         known = self.knowledge.alike(x.number, out)

@@ -373,7 +373,7 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 
 def _forget() -> None:
-    """Remove the pass, the hooks and the observers of the call from the context of its second run."""
+    """Remove the pass, the hooks and the observers of the call from its copied context."""
     backward.forget_pass()
     observe.put(())
 

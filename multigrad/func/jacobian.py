@@ -339,9 +339,7 @@ def _check_chunk(chunk_size: int | None, name: str) -> None:
 
 
 class _Jacobian:
-    """One computation of a Jacobian: the arguments, the variables among them, and the layout of the
-    blocks.
-    """
+    """One computation of a Jacobian: the arguments, the variables, and the layout of the blocks."""
 
     def __init__(
         self,
