@@ -176,7 +176,7 @@ def rebound(state):
 def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
     with pytest.raises(
         TypeError,
-        match=f"the function changes {what}.*Write into the array itself, .*or return what is new",
+        match=f"the function changes {what}.*Write into the array itself, .*or return a new container",
     ):
         func.compile(f)(*args)
 

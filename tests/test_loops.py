@@ -642,7 +642,7 @@ def test_a_body_must_not_write_to_what_it_is_given(steps: int) -> None:
         return c, None
 
     for body, text in (
-        (writes, "write to an argument, or what it captures, but add_ does"),
+        (writes, "write to an argument or a captured array, but add_ does"),
         (writes_part, "but multiply_ does"),
         (
             writes_captured,
@@ -669,7 +669,7 @@ def test_hidden_state_is_found_out(steps: int) -> None:
     draw = np.random.default_rng(0)
     with pytest.raises(
         RuntimeError,
-        match="returned something else for the same arguments when it was called again.*Pass it "
+        match="returned another result for the same arguments when it was called again.*Pass it "
         "as a part of the carry",
     ):
         func.scan(lambda c, x: (c + draw.normal(), None), 0.0, np.ones(steps))
@@ -696,7 +696,7 @@ def test_what_changes_before_the_pass_is_found_out(steps: int) -> None:
     scale += 1.0
     with pytest.raises(
         GradientError,
-        match="something that has changed since, such as a variable of a loop around it, or an "
+        match="a value that has changed since, such as a variable of a loop around it, or an "
         "array that was written",
     ):
         loss.backward()

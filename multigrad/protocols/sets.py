@@ -1,4 +1,4 @@
-"""NumPy's unique elements, and unique rows."""
+"""NumPy's functions for unique elements and unique rows."""
 
 from __future__ import annotations
 
@@ -52,15 +52,17 @@ def unique(
 
 
 def _rows(a: Any, axis: int) -> tuple[Any, Any, Any, Any]:
-    """The different parts along an axis, in the order of their elements; where each stands first,
-    which one each part is, how many are the same.
+    """The unique slices along an axis, in the order of their elements.
+
+    Also returns where each occurs first, which unique slice each slice equals, and how many are
+    equal.
     """
     n = a.shape[axis]
     rows = of.reshape(
         of.moveaxis(a.detach(), axis, 0), (n, math.prod(a.shape[:axis] + a.shape[axis + 1 :]))
     )
     order = a._elem.library.bound.arange(n)
-    for i in reversed(range(rows.shape[1])):  # the first column decides last
+    for i in reversed(range(rows.shape[1])):  # the first column is the primary key
         order = of.take(order, of.argsort(of.take(rows[:, i], order), stable=True))
     rows = of.take(rows, order, axis=0)
     if n:
