@@ -372,8 +372,9 @@ class Layer(ValueLayer):
         return x
 
     def constant(self, array: Any) -> Self:
-        """A constant of this transformation with the value `array`, one layer further in: what is
-        written into this layer becomes one.
+        """A constant of this transformation with the value `array`, an array of a lower level.
+
+        A value that is written into this layer becomes such a constant.
         """
         return type(self).wrap(array, self.transform)
 

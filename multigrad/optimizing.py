@@ -72,7 +72,7 @@ class Knowledge:
 
 
 def optimized(program: Program, knowledge: Knowledge | None = None) -> Program:
-    """A program with the inputs, outputs, guards and writes of `program`, and fewer calls."""
+    """Return a program with the inputs, outputs, guards and writes of `program`, in fewer calls."""
     return renamed(program, knowledge)[0]
 
 
@@ -238,7 +238,7 @@ class _Pass:
         constants.update((out, x) for out, x in zip(call.outs, outs, strict=True) if out >= 0)
         return True
 
-    # Questions of rules
+    # The properties of values that rules use
 
     def scalar(self, x: Any) -> Any:
         """The Python scalar that every element of an operand equals, or None if unknown."""

@@ -567,8 +567,7 @@ def test_a_random_generator_is_seen():
     for _ in range(2):
         with pytest.raises(
             HiddenStateError,
-            match="depends on hidden state besides its arguments.*Pass it as an "
-            "argument",
+            match="depends on hidden state besides its arguments.*Pass it as an argument",
         ):
             g(X)
     g.clear()

@@ -336,7 +336,7 @@ def elsewhere(x):
             (X * np.nan,),
             (X,),
         ),
-        (left, "it catches the error that says that values do not leave it", (X,), (X + 1.0,)),
+        (left, "it catches the error that is raised when values leave it", (X,), (X + 1.0,)),
         (
             elsewhere,
             "a mode of numpy is entered inside of it, as numpy.errstate is one",

@@ -669,8 +669,8 @@ def test_hidden_state_is_found_out(steps: int) -> None:
     draw = np.random.default_rng(0)
     with pytest.raises(
         RuntimeError,
-        match="returned another result for the same arguments when it was called again.*Pass it "
-        "as a part of the carry",
+        match="returned another result for the same arguments when it was called again.*Pass "
+        "the state as a part of the carry",
     ):
         func.scan(lambda c, x: (c + draw.normal(), None), 0.0, np.ones(steps))
 

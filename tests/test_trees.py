@@ -159,7 +159,7 @@ class TestContainers:
             with pytest.raises(
                 TypeError,
                 match=rf"a {name} cannot be rebuilt by {name}\(a .*\). Register how to "
-                r"multigrad.func.register_pytree",
+                r"rebuild it with multigrad.func.register_pytree",
             ):
                 tree.replaced(lambda x: x, given)
 

@@ -142,8 +142,9 @@ class Trace:
             frame = frame.f_back
 
     def lines(self) -> list[tuple[str, int, str]]:
-        """File, line and function of each frame, outermost first, without multigrad's own at the
-        end.
+        """File, line and function of each frame, outermost first.
+
+        multigrad's own frames at the end are left out.
         """
         frames = self.frames
         inner = next(

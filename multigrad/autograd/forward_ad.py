@@ -179,7 +179,7 @@ def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
         x._check()
         if x._run is run:
             if isinstance(x._tangent, Layer):
-                x._tangent._check()  # raises where it is not known
+                x._tangent._check()  # raises if it is unknown
             return None if x._tangent is None else (x._array, x._tangent)
         parts = [_split(x._array, run), None if x._tangent is None else _split(x._tangent, run)]
         if parts == [None, None]:

@@ -18,7 +18,7 @@ _NO_EFFECT = "volatile was removed and now has no effect. Use `with multigrad.no
 
 
 class VariableMeta(type):
-    """Every Tensor is a Variable."""
+    """The metaclass of Variable, by which every Tensor is a Variable."""
 
     def __instancecheck__(cls, other: object) -> bool:
         return isinstance(other, Tensor)

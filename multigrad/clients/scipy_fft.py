@@ -144,7 +144,7 @@ def _sines(xp: Any, x: Any, kind: int) -> Any:
 def _halved(xp: Any, z: Any, kind: int, behind: bool = False) -> Any:
     """Types 3 and 4: frequencies between those of the Fourier transform of twice the length.
 
-    `behind`: the elements count from 1.
+    behind  count the elements from 1
     """
     n = z.shape[-1]
     step = math.pi / (2 * n)

@@ -296,7 +296,9 @@ class Compiled(Generic[P, R]):
         """Call the function itself from now on, if the reason holds for all such arguments."""
         if why is not None:
             entry.aside = why
-            self._warn(why, f"{self._name} is not compiled, because {why}; it is called as it is")
+            self._warn(
+                why, f"{self._name} is not compiled, because {why}; the function itself is called"
+            )
 
     def _warn(self, key: str, text: str) -> None:
         with self._lock:

@@ -250,8 +250,8 @@ class Arguments:
                 if type(x) is Static:
                     raise TypeError(
                         f"compile: static_argnums names the argument {self.name(i)}, of type "
-                        f"{type(x.value).__name__}, which cannot be hashed. Pass a tuple instead of "
-                        "a list; arrays cannot be static arguments"
+                        f"{type(x.value).__name__}, which cannot be hashed. Pass a tuple instead "
+                        "of a list; arrays cannot be static arguments"
                     ) from None
                 raise TypeError(
                     f"compile: the argument {self.name(i)} of type {type(x).__name__} is "

@@ -80,7 +80,7 @@ class Recorded(extend.Layer):
         """Run the user's function on these layers, so that its operations are recorded."""
         applied = Tensor._apply_custom(application, values, None)
         outs = applied.output if isinstance(applied.output, tuple) else (applied.output,)
-        # it is around a layer of this level
+        # around a layer of this level
         lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]
         return application.raised(applied.output, lifted, applied.state)._replace(
             returned=applied.returned

@@ -401,7 +401,7 @@ class Recording(extend.Transform):
         return Ref(self.constant(x, library)), x
 
     def _inside(self, x: Any, op: Op) -> Any:
-        """A layer of another kind as one of this recording, or as a raw array."""
+        """A layer of another kind, as a layer of this recording or as a raw array."""
         x = strip(self._peeled(x))
         if isinstance(x, Layer) and not self._owns(x):
             refuse_captured(x, op.name)

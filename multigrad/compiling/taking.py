@@ -222,7 +222,7 @@ class _Taking:
                 raise TypeError(str(error.__cause__).removesuffix(MADE) + MADE) from error
             raise
         if self.recording.refused is not None:
-            raise Aside("it catches the error that says that values do not leave it")
+            raise Aside("it catches the error that is raised when values leave it")
         self.check_containers(before, tree.flattened((args, kwargs)))
         results, structure = tree.flattened(output)
         places = [self.place(x) for x in results]
@@ -283,7 +283,7 @@ class _Taking:
         for library in libraries():
             try:
                 library.xp.isdtype(x, "bool")
-            except Exception:  # whatever a library says of what is no dtype of its own
+            except Exception:  # a library may raise any error for a foreign dtype
                 continue
             return True
         return False

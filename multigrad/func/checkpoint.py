@@ -337,9 +337,9 @@ class _Call(saved.Keeper):
         p = backward.current.get()
         if p is None:  # a saved value is read outside of a pass
             return self._again({number})[number]
-        if not hasattr(p, "recomputed"):
-            p.recomputed = WeakKeyDictionary()
-        arrays = p.recomputed.setdefault(self, {})
+        if not hasattr(p, "found"):
+            p.found = WeakKeyDictionary()
+        arrays = p.found.setdefault(self, {})
         if number not in arrays:
             arrays.update(
                 self._again({i for i, place in enumerate(self.places) if place() is not None})

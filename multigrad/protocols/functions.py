@@ -132,7 +132,11 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run a function of NumPy that has no counterpart, or whose first argument is a foreign object."""
+    """Run a function of NumPy in the cases that its counterpart does not handle alone.
+
+    These are: there is no counterpart, there is an `out`, or the first argument is not an array
+    object of multigrad.
+    """
     out = _only_out(self, function, args, kwargs)
     if out is not None:
         return filled(f"{function.__module__}.{function.__name__}", function, out, args, kwargs)
@@ -226,7 +230,7 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
             return_annotation=takes.empty,
         )
         raise TypeError(f"{op.name}() {error}.{near or f' It takes {op.name}{plain}'}") from None
-    if strict:  # raises, if a list or a number stands where an array belongs
+    if strict:  # raises for a list or a number in place of an array
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):
         operands[0] = (library or library_named("numpy")).bound.asarray(operands[0])

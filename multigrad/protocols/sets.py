@@ -26,7 +26,7 @@ def unique(
         else _rows(ar, placed("numpy.unique", axis, len(ar.shape)))
     )
     lost = of.isnan(values) if equal_nan and axis is None and ar._elem.floating else None
-    # which stand at the end, each on its own
+    # nan is at the end, and each one is an element of its own
     if lost is not None and bool(of.count_nonzero(lost) > 1):
         first = values.shape[0] - int(of.count_nonzero(lost))
         total = of.sum(counts[first:], keepdims=True)

@@ -349,8 +349,8 @@ def _call(
     else:
         mask = arrayed(where, library)
         safe = 2.0 if ufunc is np.arccosh else 0.5
-        # What is not selected is not computed: its value, and an infinite derivative there, must
-        # not come back as 0 * inf.
+        # Elements that are not selected are not computed. Otherwise an infinite value or
+        # derivative there would come back as 0 * inf.
         inputs = tuple(
             of.where(mask, x, safe if x._elem.floating else 1)
             if isinstance(x, Layer) and not x._elem.bool

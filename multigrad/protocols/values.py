@@ -115,7 +115,7 @@ def native(library: Library, dtype: Any) -> Any:
     """The dtype of the library for a dtype in any of NumPy's forms."""
     try:
         return getattr(library.bound, np.dtype(dtype).name)
-    except (TypeError, AttributeError):  # of the library itself, or float16 where there is none
+    except (TypeError, AttributeError):  # a dtype of the library itself, or float16 if it has none
         return dtype
 
 

@@ -38,7 +38,7 @@ class Looped(Definition):
         """
         inner = [_bottom(x) for x in flat]
         for x in inner:
-            # of a compiling.recording.Recording
+            # a compiling.recording.Recording has this method
             noted = getattr(getattr(x, "_run", None), "noted", None)
             if noted is not None and self.steps > UNROLLED:
                 noted(f"a loop of {self.steps} steps in it is a program of its own")

@@ -76,7 +76,8 @@ class Counts(NamedTuple):
 class Scan(Looped):
     """A scan over `length` steps, forwards or backwards.
 
-    body(consts, [*carry, *x]) returns [*carry, *y, *terms of sums]. `what` names the y in messages.
+    body  body(consts, [*carry, *x]) returns [*carry, *y, *terms of sums]
+    what  the names of y in messages
     """
 
     __name__ = "scan"

@@ -76,7 +76,7 @@ def _in_place(
     spare = [] if every else [_room(library, x, ()) for x in carry]
     numbers = kept or ()
     places = range(length)[::-1] if rule.reverse else range(length)
-    # so that the last of them is in `ends`
+    # chosen so that the last carry is in `ends`
     now = [stack[places[0], ...] for stack in stacks] if every else spare if length % 2 else ends
     for place, x in zip(now, carry, strict=True):
         library.write(library.xp, place, x)
@@ -146,7 +146,7 @@ def _anew(
         else:
             outs = called.recorded(consts, args)
             control = None if around else library.backend.kernel("control")(library.xp, outs)
-            if control is not None:  # the body captures what the library traces
+            if control is not None:  # the body captures traced arrays
                 return _staged(control, rule, called, library, consts, carry, xs, kept)
             called.bind(None)
         carry, y, terms = outs[: n.carry], outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
@@ -275,7 +275,7 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
             if not bool(held[0]):
                 return _own(carry[:])
             carry = (called if steps > FEWEST else called.plain)(consts, carry)
-            # the body may capture what the library traces
+            # the body may capture traced arrays
             control = None if steps else traced(carry)
             steps += 1
     return list(
