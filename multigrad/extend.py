@@ -163,7 +163,7 @@ class Transform(Run):
         transformation, which is a constant around the layer. Raises LeakError after the
         transformation has finished.
         """
-        x = self._peeled(x)
+        x = self._without_constants(x)
         return x if self._owns(x) else None
 
     def unwrap(self, x: Any) -> Any:
@@ -173,7 +173,7 @@ class Transform(Run):
         itself. A list or a tuple gives a tuple of its elements' results. Raises LeakError after the
         transformation has finished.
         """
-        return _mapped(lambda y: z._array if self._owns(z := self._peeled(y)) else z, x)
+        return _mapped(lambda y: z._array if self._owns(z := self._without_constants(y)) else z, x)
 
     def map(
         self, function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] | None = None
@@ -187,7 +187,7 @@ class Transform(Run):
         return _mapped(
             lambda y: (
                 function(z)
-                if self._owns(z := self._peeled(y))
+                if self._owns(z := self._without_constants(y))
                 else y
                 if other is None
                 else other(y)
@@ -198,7 +198,8 @@ class Transform(Run):
     def _owns(self, x: Any) -> bool:
         return isinstance(x, Layer) and x._run is self
 
-    def _peeled(self, x: Any) -> Any:
+    def _without_constants(self, x: Any) -> Any:
+        """The array in a constant of this transformation; another object itself."""
         while isinstance(x, Tensor) and x._run is self:
             x._check()
             x = x._array
@@ -471,7 +472,7 @@ def _within(x: Any, transform: Transform, kind: type[Layer]) -> Any:
     if level_of(x) >= transform.level:
         raise GradientError(
             f"{kind.__name__}.wrap: an array of the transformation {x._run.name!r} cannot "
-            f"become the value of a layer of {transform.name!r}, which began earlier: "
+            f"become the value of a layer of {transform.name!r}, which is not of a higher level: "
             "unwrap it first"
         )
     return x._frozen() if isinstance(x, ArrayObject) else x

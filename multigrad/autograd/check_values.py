@@ -29,7 +29,8 @@ class Mismatch(GradcheckError):
     """Two Jacobians differ.
 
     numerical, analytical  both, as NumPy arrays: a row for each element of the input, a column for
-    each element of the output matrices               whether the message shows them completely
+                           each element of the output
+    matrices               whether the message shows them completely
     """
 
     def __init__(self, head: str, shown: str, worst: str, numerical: Any, analytical: Any) -> None:

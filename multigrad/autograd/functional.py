@@ -231,7 +231,7 @@ def _grad(
     create_graph: bool = False,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """`grad` for any outputs and inputs.
+    """`grad`, also for outputs without a gradient and inputs without an effect.
 
     It skips outputs without a gradient, and gives None for inputs that no output depends on.
     """
@@ -446,8 +446,8 @@ def jacobian(
     Returns one Tensor of shape `output.shape + input.shape`. If the inputs or the outputs are a
     tuple, it returns a tuple over them. If both are, it returns a tuple of tuples with `[i][j]` for
     output i and input j. Dtypes and devices are those of the inputs in reverse mode, and those of
-    the outputs in forward mode. Complex outputs are allowed in reverse mode only, and follow the
-    convention of gradients, the conjugate of the derivative.
+    the outputs in forward mode. Complex outputs follow the convention of gradients, the conjugate
+    of the derivative, in reverse mode only.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(

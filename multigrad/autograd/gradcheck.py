@@ -76,13 +76,17 @@ def gradcheck(
     eps       the step of the differences
 
     atol, rtol            tolerances: abs(analytical - numerical) <= atol + rtol * abs(numerical),
-    element by element raise_exception       whether a failing check raises GradcheckError, with
-    both Jacobians and the worst entry; else it returns False nondet_tol            how much two
-    runs of the same backward pass may differ check_undefined_grad  whether a missing gradient of an
-    output must have the effect of a zero gradient check_grad_dtypes     whether gradients must have
-    the dtypes of their inputs fast_mode             compare random projections, v @ J @ u, instead
-    of whole Jacobians; the seed is fixed masked                without effect: in PyTorch it
-    concerns sparse arrays, which the standard does not have
+                          element by element
+    raise_exception       whether a failing check raises GradcheckError, with both Jacobians and the
+                          worst entry; else it returns False
+    nondet_tol            how much two runs of the same backward pass may differ
+    check_undefined_grad  whether a missing gradient of an output must have the effect of a zero
+                          gradient
+    check_grad_dtypes     whether gradients must have the dtypes of their inputs
+    fast_mode             compare random projections, v @ J @ u, instead of whole Jacobians; the
+                          seed is fixed
+    masked                without effect: in PyTorch it concerns sparse arrays, which the standard
+                          does not have
 
     check_forward_ad      whether to compare tangents with the differences, too; the function then
                           receives Duals in place of Tensors

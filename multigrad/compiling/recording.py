@@ -402,7 +402,7 @@ class Recording(extend.Transform):
 
     def _inside(self, x: Any, op: Op) -> Any:
         """A layer of another kind, as a layer of this recording or as a raw array."""
-        x = strip(self._peeled(x))
+        x = strip(self._without_constants(x))
         if isinstance(x, Layer) and not self._owns(x):
             refuse_captured(x, op.name)
         return x
@@ -410,7 +410,7 @@ class Recording(extend.Transform):
     def raw_again(self, x: Any) -> Any:
         """The replacement of a NumPy array for a Tensor that one of NumPy's functions has made."""
         if isinstance(x, Tensor):
-            x = strip(self._peeled(x))
+            x = strip(self._without_constants(x))
             library = None if isinstance(x, Layer) else library_of(x)
             return x if library is None else self.layer(x, self.constant(x, library), library)
         return x

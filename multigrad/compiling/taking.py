@@ -261,7 +261,7 @@ class _Taking:
     def place(self, x: Any) -> tuple[str, Any]:
         """The origin of a leaf of the result."""
         if isinstance(x, Layer):
-            x = strip(self.recording._peeled(x))
+            x = strip(self.recording._without_constants(x))
         for i, y in enumerate(self.given):
             if x is y and i in self.numbers:
                 return "argument", i

@@ -38,10 +38,13 @@ Policy = Callable[[str], bool] | Collection[str] | None
 
 @entry
 def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P, R]:
-    """Return a function that computes `function` and saves its arguments, and recomputes the rest.
+    """Return a function that computes `function`, and recomputes its values for the backward pass.
+
+    For the backward pass it keeps the arguments of `function` instead of the values that the
+    operations save.
 
     function  takes arrays, Tensors or nested structures of them, and any other objects. It may
-              capture others
+              capture arrays
     policy    a function of the name of an operation ("matmul", or the name of an autograd.Function)
               that returns whether to keep the values that the operation saves; or a collection of
               the names for which it would return True
@@ -51,11 +54,13 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
     it at most once, and frees each array after its use.
 
     Each run of `function` must compute the same, and must not write to its arguments. GradientError
-    is raised if an argument, or a captured Tensor that a recorded operation uses, whether it is
-    constant or not, was modified in place since. It is also raised if the number of operations that
-    save a value, their names, or the shapes and dtypes of the values differ from the first run. Two
-    things are not checked: `function` must draw the same random numbers again, and raw arrays, and
-    constants from which it computes only constants, must not change.
+    is raised if an argument was modified in place since. So it is for a captured Tensor, constant
+    or not, that a recorded operation uses. GradientError is also raised if the second run differs
+    in the number of operations that save a value, in their names, or in the shapes and dtypes of
+    the values.
+
+    Two conditions are not checked. `function` must draw the same random numbers again. Captured raw
+    arrays must not change, nor constants from which `function` computes only constants.
 
     Checkpoints nest: the outer one does not keep the arguments of the inner one. If the n steps of
     a program are split into segments of sqrt(n) steps, each a checkpoint, memory grows as sqrt(n).
@@ -193,7 +198,7 @@ class _Argument:
     def sources(self) -> Iterator[tuple[Any, bool]]:
         """Its raw arrays, and whether each has a history.
 
-        An enclosing checkpoint replaces them by those of its own arguments.
+        An array that an enclosing checkpoint has saved gives the arguments of that checkpoint.
         """
         for a in self.arrays or ():
             if not isinstance(a, saved.Packed):
@@ -212,9 +217,9 @@ class _Argument:
         for cell in self.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
         arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
-        afresh = self.library.backend.kernel("fresh")
+        fresh = self.library.backend.kernel("fresh")
         return put_together(
-            self.shell, iter([afresh(self.library.xp, a) for a in arrays]), afresh=True
+            self.shell, iter([fresh(self.library.xp, a) for a in arrays]), afresh=True
         )
 
     def runs(self) -> Iterator[Run]:

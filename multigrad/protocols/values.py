@@ -104,9 +104,9 @@ def placed(name: str, axis: Any, ndim: int) -> int:
 
 
 def listed(x: Any, library: Library) -> Any:
-    """A list or a tuple as an array of the library. Other objects are returned unchanged.
+    """A list or a tuple as an array of the library.
 
-    Numbers are returned unchanged, too.
+    Other objects, such as numbers, are returned unchanged.
     """
     return library.bound.asarray(x) if isinstance(x, (list, tuple)) else x
 

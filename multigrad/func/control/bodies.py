@@ -237,9 +237,11 @@ class Pulled:
 def of_batch(
     body: Body, consts: Sequence[Any], args: Sequence[Any], own: Sequence[bool]
 ) -> tuple[list[Any], Flags]:
-    """The results of a body on batches along the first axis, and which of the results are batches.
+    """The results of a body on batches along the first axis, and a flag for each result.
 
-    `own` says which constants and arguments are batches.
+    own  which constants and arguments are batches
+
+    The flags say which results are batches.
     """
     run, n = Run("vmap"), len(consts)
     run.randomness = "error"

@@ -95,9 +95,10 @@ def positions(checkpoint: Checkpoint, length: int) -> Sequence[int]:
 def backwards(checkpoint: Checkpoint, length: int) -> Iterator[tuple[str, int, int]]:
     """The way back, given the carries of `positions`.
 
-    ("keep", at, until)     take the steps from the carry kept at `at`, and keep the carry at
-    `until` ("pull", start, stop)   go back through the steps from `start`, whose carry is kept, and
-    then drop that carry
+    - ("keep", at, until): take the steps from the carry kept at `at`, and keep the carry at
+      `until`.
+    - ("pull", start, stop): go back through the steps from `start`, whose carry is kept, and then
+      drop that carry.
     """
     at = positions(checkpoint, length)
     if checkpoint != "binomial":

@@ -225,7 +225,11 @@ class _Variant:
         given = [self.recording.argument(x) for x in (*consts, *args)]
         self.inputs = {x.number: i for i, x in enumerate(given)}
         for x in body(given[:n], given[n:]):
-            x = strip(self.recording._peeled(x)) if is_array(x) else self.library.xp.asarray(x)
+            x = (
+                strip(self.recording._without_constants(x))
+                if is_array(x)
+                else self.library.xp.asarray(x)
+            )
             self.numbers.append(
                 x.number if isinstance(x, Recorded) else self.recording.constant(x, self.library)
             )

@@ -147,13 +147,13 @@ def looped(
             body_of.what,
         )
         try:
-            results_of_scan = apply(rule, [*traced.consts, *given.leaves, *over.leaves])
+            outputs = apply(rule, [*traced.consts, *given.leaves, *over.leaves])
             break
         except Late as late:
             traced.late(late)
-    results_of_scan = list(map(finished(raw), results_of_scan))
-    return tree.built(given.structure, results_of_scan[:count]), tree.built(
-        body_of.structure, results_of_scan[count : count + body_of.results]
+    outputs = list(map(finished(raw), outputs))
+    return tree.built(given.structure, outputs[:count]), tree.built(
+        body_of.structure, outputs[count : count + body_of.results]
     )
 
 
