@@ -382,7 +382,7 @@ def test_hidden_state_stays_an_error():
     g = func.compile(f)
     g(X), g(X), g(-X)
     for x in (-X, X, X, -X):
-        with pytest.raises(HiddenStateError, match="Or it asks its arguments for their class"):
+        with pytest.raises(HiddenStateError, match="Or it asks for the class of its arguments"):
             g(x)
 
 
