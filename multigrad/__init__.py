@@ -25,11 +25,11 @@
     with mg.autograd.profiler.profile() as p: loss(x, a)  # where the time goes
     with mg.autograd.detect_anomaly(): loss(x, a)         # where a nan comes from
 
-A Tensor follows the Array API standard, so array-agnostic code runs on it unchanged. What cannot be
-differentiated correctly raises. Functions of one's own: mg.autograd.Function, mg.func.custom_vjp.
-Operations: mg.registry. Libraries: mg.Backend. Layers: mg.extend. On the command line: python -m
-multigrad ops, backends, profile, new. In notebooks: with mg.profile_page("run.html"). help(mg.sum)
-tells of an operation, mg.typing has names for annotations.
+A Tensor follows the Array API standard, so array-agnostic code runs on it unchanged. An operation
+that cannot be differentiated correctly raises. Your own derivatives: mg.autograd.Function,
+mg.func.custom_vjp. Your own operations: mg.registry. Libraries: mg.Backend. Layers: mg.extend. On
+the command line: python -m multigrad ops, backends, profile, new. In notebooks: with
+mg.profile_page("run.html"). help(mg.sum) describes an operation. mg.typing has types to annotate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import autograd, func, registry
-from . import protocols as _protocols  # noqa: F401  which gives array objects NumPy's protocols
+from . import protocols as _protocols  # noqa: F401  the import gives array objects the protocols
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
 from .clients import register_clients
@@ -91,11 +91,12 @@ __all__ = [
 
 @_entry
 def namespace(backend: Any) -> NamespaceProtocol:
-    """Return the differentiable Array API namespace of a backend, given its name, one of its
-    arrays, or a Tensor.
+    """Return the differentiable Array API namespace of a backend.
 
-    Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a
-    known library.
+    backend  the name of a backend, one of its arrays, or a Tensor
+
+    Raises BackendError if the backend is unknown or cannot be used, and TypeError if the argument
+    is not an array of a known library.
     """
     library = (
         _element.library_named(backend)
@@ -107,10 +108,10 @@ def namespace(backend: Any) -> NamespaceProtocol:
 
 
 def backends(probe: bool = False) -> list[BackendInfo]:
-    """List the known backends, with their state or error, importing no array library.
+    """List the known backends with their state or error, without importing any array library.
 
-    With `probe`, try each one and fill in its devices and dtypes. Each entry has name,
-    distribution, version, state, error.
+    With `probe`, try each backend and fill in its devices and dtypes. Each entry has the attributes
+    name, distribution, version, state and error.
     """
     from .backends import discovery
 
@@ -118,7 +119,7 @@ def backends(probe: bool = False) -> list[BackendInfo]:
 
 
 class _Dispatcher:
-    """`multigrad.<prefix>`: the functions of an extension, dispatching on their arguments."""
+    """`multigrad.<prefix>`: the functions of an extension, which dispatch on their arguments."""
 
     def __init__(self, prefix: str) -> None:
         self.__name__ = f"multigrad.{prefix}"
@@ -134,7 +135,7 @@ class _Dispatcher:
             raise
 
     def __dir__(self) -> list[str]:
-        """What users call."""
+        """The names that users call."""
         return [
             name
             for name in dir(getattr(default_library().bound, self._prefix))
@@ -148,45 +149,47 @@ class _Dispatcher:
 def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
     """The function of that name.
 
-    If it is the same for every default backend, it is kept in `place` from now on.
+    A function that is the same for every default backend is also stored in `place`.
     """
     from .namespace import load
 
     load()
     op = registry.OPS.get(name)
-    found, keep = _lookup(name)
+    function, keep = _lookup(name)
     if keep:
         with registry.keeping:
             # another thread may have replaced it meanwhile
             if registry.OPS.get(name) is op and key not in place:
-                place[key] = found
+                place[key] = function
                 _kept.setdefault(name, []).append((place, key))
-    return found
+    return function
 
 
 def _lookup(name: str) -> tuple[Any, bool]:
-    """The function of that name, and whether it is the same for every default backend, so that it
-    can be kept.
+    """The function of that name, and whether it is the same for every default backend.
+
+    Only a function that is the same for every default backend can be stored.
     """
     from .dispatch.fast import function_of
 
     op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
         return function_of(op), True
-    found: Any = default_library().bound
+    member: Any = default_library().bound
     for part in name.split("."):
-        found = getattr(found, part)
-    return (_Dispatcher(name), True) if isinstance(found, _Namespace) else (found, False)
+        member = getattr(member, part)
+    return (_Dispatcher(name), True) if isinstance(member, _Namespace) else (member, False)
 
 
 _kept: dict[str, list[tuple[dict[str, Any], str]]] = {}
-"""Where the function of an operation stands, or what the functions of a prefix are reached through:
-in this module, in dispatchers.
+"""For each operation or prefix, the dictionaries that store its function, and the key in each.
+
+A dictionary belongs to this module or to a dispatcher.
 """
 
 
 def _forget(op: Any) -> None:
-    """Take a function of a former declaration out of where it stands."""
+    """Remove the function of an earlier declaration from every dictionary that stores it."""
     with registry.keeping:
         for place, key in _kept.pop(op.name, ()):
             place.pop(key, None)
@@ -196,15 +199,15 @@ registry.on_declaration(_forget)
 
 
 def _attribute(name: str) -> Any:
-    """Every function of the standard: those of arrays dispatch on their arguments, creation uses
-    the default backend.
+    """Any function of the Array API standard.
 
-    What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum`
-    costs.
+    A function of arrays dispatches on its arguments. A creation function uses the default backend.
+    A function that is the same for every default backend is stored in the module, so that `mg.sum`
+    costs as much as `xp.sum`.
     """
     if name.startswith("_"):
         raise _missing(name)
-    if name in ("extend", "typing"):  # imported when it is asked for
+    if name in ("extend", "typing"):  # imported on first use
         return import_module(f"multigrad.{name}")
     if name == "profile_page":
         globals()[name] = import_module("multigrad.tools.report.block").profile_page
@@ -228,6 +231,6 @@ def _missing(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    """What users call: names of this module, and operations that are no means of others."""
+    """The names that users call: those of this module, and all operations without an underscore."""
     names = {name for name in dir(default_library().bound) if not name.startswith("_")}
     return sorted({*__all__, *names, "__version__", "__doc__", "__all__"})

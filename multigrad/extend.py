@@ -1,12 +1,14 @@
-"""What extensions of multigrad are written with: layers, transformations, observers and plugins of
-one's own. Public, and versioned by `API`.
+"""The public interface for extensions: user-defined layers, transformations, observers and plugins.
 
-A **layer** is an array object that stands for another array, its value, which is a raw array or a
-layer of a lower level. Every operation on it is carried out by its class, one layer further in.
-Derive from `Layer`, declare in `__slots__` what it has besides the value, and write `apply`.
+It is versioned by `API`.
 
-A **transformation** gives its layers a level of their own, so that they nest in any order with
-`multigrad.func` and with each other:
+A **layer** is an array object around another array, its value. The value is a raw array or a layer
+of a lower level. The class of a layer carries out every operation on it, and computes with the
+values, one level below. Derive from `Layer`, declare in `__slots__` what the layer has besides its
+value, and write `apply`.
+
+A **transformation** gives its layers a level of their own, so transformations nest in any order
+with those of `multigrad.func` and with each other:
 
     class Logged(extend.Layer):
         __slots__ = ()
@@ -20,12 +22,13 @@ A **transformation** gives its layers a level of their own, so that they nest in
         transform = extend.Transform("logged")
         return transform.call(lambda: transform.unwrap(function(Logged.wrap(x, transform))))
 
-An **observer** is told of what happens and changes nothing: derive from `Observer`, name the
-`events`, write `begin`, `end` or `recorded`, and enter it by `with`. A **plugin** is a module that
-an entry point of the group `multigrad` names; `MULTIGRAD_API` in it says which `API` it needs.
+An **observer** is notified of events and changes nothing. Derive from `Observer`, name the
+`events`, write `begin`, `end` or `recorded`, and enter the observer with a `with` statement. A
+**plugin** is a module that an entry point of the group `multigrad` names. Its attribute
+`MULTIGRAD_API` says which `API` it needs.
 
-`docs/extending.md` is the guide. Names with an underscore, here and in classes that are handed out,
-may change in any release.
+`docs/extending.md` is the guide. Names with an underscore may change in any release, here and in
+the classes that multigrad passes to extensions.
 """
 
 from __future__ import annotations
@@ -81,37 +84,36 @@ __all__ = [
 ]
 
 API = plugins.API
-"""The version of what plugins and extensions are written against.
+"""The version of the interface for plugins and extensions.
 
-It grows when something is added that an extension may need.
+It grows when the interface gains something that an extension may need.
 
-A plugin says in the module of its entry point which version it needs: `MULTIGRAD_API = 1`. Without
-that it is 1. Where it is newer than this one, that plugin is refused by name, and every other
-works.
+A plugin declares the version that it needs in the module of its entry point, as
+`MULTIGRAD_API = 1`. The default is 1. If a plugin needs a newer version than this one, multigrad
+refuses that plugin by name, and all others work.
 """
 
 KERNELS: Mapping[str, Callable[..., Any]] = MappingProxyType(kernels.DEFAULTS)
-"""What multigrad needs of a library beyond the standard, by name, each in the form that uses the
-standard only. See `Backend.kernels`.
+"""The default kernels by name: functions beyond the standard that multigrad needs of a library.
+
+Each default uses the standard only. See `Backend.kernels`.
 """
 
 
-# -- what an array is
+# -- arrays
 
 
 def level_of(x: Any) -> int:
-    """The number that orders layers: 0 for a raw array and for what is no array, 1 for an ordinary
-    Tensor, more inside of transformations.
+    """The level of `x`: 0 for a raw array or any other object, 1 for an ordinary Tensor.
 
-    An operation is carried out by the class of its highest operand; the others are constants to it.
+    Inside of transformations levels are higher. The class of the highest operand carries out an
+    operation. The other operands are constants to it.
     """
     return x._level if isinstance(x, ArrayObject) else 0
 
 
 def _mapped(function: Callable[[Any], Any], x: Any) -> Any:
-    """`function` of `x`, or of each element where it is a list or a tuple: a list of arrays, an
-    indexing key.
-    """
+    """`function(x)`, or for a list or a tuple the tuple of its elements' results."""
     return tuple([_mapped(function, y) for y in x]) if isinstance(x, (list, tuple)) else function(x)
 
 
@@ -119,15 +121,14 @@ def _mapped(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 class Transform(Run):
-    """One run of a transformation: a level of its own, above those of all that has begun, until it
-    has finished.
+    """One run of a transformation, with a level above those of all running transformations.
 
-    name      what messages call it
+    name      the name of the transformation in messages
     level     the level of its layers
-    finished  whether it is over: its layers raise LeakError from then on
+    finished  whether the transformation is over; from then on its layers raise LeakError
 
-    All layers of a Transform are of one class. Make one per call of the transformed function.
-    Attributes that are not described here are the engine's.
+    All layers of a Transform are of one class. Make one Transform per call of the transformed
+    function. Attributes that are not described here are private.
     """
 
     __slots__ = ("_kind",)
@@ -142,49 +143,51 @@ class Transform(Run):
         return self.own_level
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return `function(*args)`, called inside this transformation, which has finished
-        afterwards, however that ends.
+        """Return `function(*args)`, called inside this transformation.
 
+        The transformation has finished when the call ends, also when it ends by an exception.
         Arrays that the function makes, as by `multigrad.zeros`, are constants of this
-        transformation. Take the results out of their layers inside, by `unwrap` or `layer_of`.
+        transformation. Take the results out of their layers inside the call, by `unwrap` or
+        `layer_of`.
         """
         return super().call(function, *args)
 
     def finish(self) -> None:
-        """End a transformation that was not run by `call`, such as one of a context manager."""
+        """End a transformation that was begun without `call`, such as one of a context manager."""
         super().finish()
 
     def layer_of(self, x: Any) -> Any:
-        """The layer of this transformation that `x` is, brought up to date, or that a Tensor made
-        inside is the constant around; else None.
+        """The layer of this transformation in `x`, or None.
 
-        Raises LeakError after the transformation has finished.
+        `x` may be that layer, which is brought up to date, or a Tensor made inside of the
+        transformation, which is a constant around the layer. Raises LeakError after the
+        transformation has finished.
         """
-        x = self._peeled(x)
+        x = self._without_constants(x)
         return x if self._owns(x) else None
 
     def unwrap(self, x: Any) -> Any:
-        """`x` as it is outside of this transformation: of a layer its value, of a Tensor made
-        inside the array in it, anything else itself.
+        """`x` outside of this transformation.
 
-        A list or a tuple gives a tuple of what its elements give. Raises LeakError after the
+        A layer gives its value. A Tensor made inside gives the array in it. Another object gives
+        itself. A list or a tuple gives a tuple of its elements' results. Raises LeakError after the
         transformation has finished.
         """
-        return _mapped(lambda y: z._array if self._owns(z := self._peeled(y)) else z, x)
+        return _mapped(lambda y: z._array if self._owns(z := self._without_constants(y)) else z, x)
 
     def map(
         self, function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] | None = None
     ) -> Any:
-        """`function(y)` for a layer y of this transformation, `other(y)`, or y itself, for anything
-        else; a list or a tuple by its elements.
+        """`function(y)` for a layer y of this transformation, and `other(y)` for another object y.
 
-        So `transform.map(lambda y: y.tangent, args, other=lambda y: None)` is one part of each
-        argument of an operation.
+        Without `other`, another object gives itself. A list or a tuple gives a tuple of its
+        elements' results. For example, `transform.map(lambda y: y.tangent, args, other=lambda y:
+        None)` gives the tangents of the arguments of an operation.
         """
         return _mapped(
             lambda y: (
                 function(z)
-                if self._owns(z := self._peeled(y))
+                if self._owns(z := self._without_constants(y))
                 else y
                 if other is None
                 else other(y)
@@ -195,7 +198,8 @@ class Transform(Run):
     def _owns(self, x: Any) -> bool:
         return isinstance(x, Layer) and x._run is self
 
-    def _peeled(self, x: Any) -> Any:
+    def _without_constants(self, x: Any) -> Any:
+        """The array in a constant of this transformation; another object itself."""
         while isinstance(x, Tensor) and x._run is self:
             x._check()
             x = x._array
@@ -205,13 +209,13 @@ class Transform(Run):
 
 
 def rebind_augmented() -> None:
-    """Let augmented assignments bind names anew in the transformation that runs: `y += v` means `y
-    = y + v`, as for Python's numbers.
+    """Make `y += v` mean `y = y + v` in the running transformation, as for Python's numbers.
 
-    It is called in the function that is transformed, and holds for all arrays of this
-    transformation: of `multigrad.func` or of one's own. Elsewhere `y += v` writes into y, and every
-    name of that array and every view sees it. `y[key] = v` and methods such as `y.add_(v)` write in
-    both. Raises RuntimeError where no transformation is running.
+    Call it in the function that is transformed. It holds for all augmented assignments, and for all
+    arrays of this transformation, whether it is one of `multigrad.func` or your own. Elsewhere
+    `y += v` writes to y, and every name and every view of that array sees the write. `y[key] = v`
+    and methods such as `y.add_(v)` write in both cases. Raises RuntimeError if no transformation is
+    running.
     """
     run = running()
     if run is None:
@@ -226,20 +230,20 @@ def rebind_augmented() -> None:
 
 
 class Layer(ValueLayer):
-    """Base of layers: array objects that stand for an array, with the operators, methods and
-    functions that Tensors have.
+    """Base class of layers: array objects with the operators, methods and functions of Tensors.
 
-    `apply` must be written. `__slots__` must be declared: it names the parts of a layer besides its
-    value. A part is an array one layer further in, None, or anything else that is to go with the
-    layer. In a class attribute `derivative` stand the names of those parts that carry a derivative:
-    `detach()` sets them to None, and so does `constant`.
+    A subclass must write `apply` and declare `__slots__`, which names the parts of a layer besides
+    its value. A part is an array of a lower level, None, or any other object that belongs to the
+    layer. The class attribute `derivative` names the parts that carry a derivative. `detach()` and
+    `constant` set these parts to None.
 
-    array      the value, one layer further in
+    array      the value, an array of a lower level
     transform  the Transform that the layer belongs to
 
-    A layer is never written: an in-place operation exchanges value and parts. Views follow, as
-    those of Tensors do: `apply` sees the operation `copy_slices(x, value, /, part)`, which is
-    linear in both arrays, and the array that the layer was made of keeps its values.
+    The memory of a layer is never written. An in-place operation replaces the value and the parts.
+    Views follow, as views of Tensors do: `apply` receives the operation
+    `copy_slices(x, value, /, part)`, which is linear in both arrays. The array that the layer was
+    made of keeps its values.
     """
 
     __slots__ = ()
@@ -251,7 +255,7 @@ class Layer(ValueLayer):
         own = cls.__dict__.get("__slots__")
         if own is None:
             raise TypeError(
-                f"{cls.__name__} must declare __slots__, with the names of what it has besides "
+                f"{cls.__name__} must declare __slots__, with the names of its parts besides "
                 "its value: __slots__ = ()"
             )
         names: tuple[str, ...] = (own,) if isinstance(own, str) else tuple(own)
@@ -263,7 +267,7 @@ class Layer(ValueLayer):
         ]
         if taken:
             raise TypeError(
-                f"{cls.__name__}.__slots__ names {', '.join(taken)}, which layers have already: "
+                f"{cls.__name__}.__slots__ names {', '.join(taken)}, which layers already have: "
                 "choose another name"
             )
         cls._names = (*cls._names, *names)
@@ -279,13 +283,15 @@ class Layer(ValueLayer):
 
         Each class writes this method.
 
-        args  the values of all parameters of `op.signature`, in order, defaults filled in: layers
-              of `transform`, which are up to date; layers of lower levels, raw arrays and Python
-              scalars, which are constants; lists of arrays and keys as tuples; settings
+        args  the values of all parameters of `op.signature`, in order, with the defaults filled in.
+              Layers of `transform` are up to date. Layers of lower levels, raw arrays and Python
+              scalars are constants. Lists of arrays and indexing keys come as tuples, settings as
+              they were given
 
-        Return layers of `transform`, made by `wrap` or `constant`: one, or as many as `op` has
-        outputs. Composite operations arrive as their parts. What is made here by functions of
-        multigrad belongs to no transformation, and is a constant.
+        Return layers of `transform`, made by `wrap` or `constant`: one layer, or as many as `op`
+        has outputs. A composite operation arrives as the operations that it consists of. Arrays
+        that this method makes with functions of multigrad belong to no transformation and are
+        constants.
         """
         raise NotImplementedError(
             f"{cls.__name__} must have a classmethod apply(cls, op, args, transform)"
@@ -299,15 +305,15 @@ class Layer(ValueLayer):
         args: tuple[Any, ...],
         transform: Transform,
     ) -> Any:
-        """Apply a derivative of the user's own, an autograd.Function or what custom_vjp and
-        custom_jvp make, to `args`, as `apply` is given them.
+        """Apply a user-defined derivative to `args`.
 
-        name    that of the user's class or function
-        inside  `inside(wrap)` applies it one layer further in, and puts `wrap(x)` in the place of
-                each array x that it returns
+        name    the name of the user's class or function
+        inside  `inside(wrap)` applies the function one level below, and replaces each array x that
+                it returns by `wrap(x)`
+        args    the arguments, in the form that `apply` receives
 
-        Return what `inside` returns. A class that does not write this method refuses such functions
-        by NotImplementedError.
+        The derivative was made by autograd.Function, custom_vjp or custom_jvp. Return the result of
+        `inside`. A class without this method refuses such functions with NotImplementedError.
         """
         raise NotImplementedError(
             f"multigrad cannot apply {name}, which has a derivative of its own, under "
@@ -317,13 +323,13 @@ class Layer(ValueLayer):
 
     @classmethod
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
-        """A layer of `transform` with the value `array`, one layer further in, and these parts;
-        parts that are not given are None.
+        """A layer of `transform` with the value `array`, of a lower level, and these parts.
 
-        Several outputs of an operation are wrapped one by one. Raises TypeError where `array` is no
-        array of a known library, or a part is not declared in `__slots__`; GradientError where the
-        array belongs to a transformation that began after `transform`; LeakError where `transform`
-        has finished.
+        Parts that are not given are None. Wrap several outputs of an operation one by one.
+
+        Raises TypeError if `array` is not an array of a known library or `__slots__` does not
+        declare a part, GradientError if the array belongs to a transformation that began after
+        `transform`, and LeakError if `transform` has finished.
         """
         if not isinstance(transform, Transform):
             raise TypeError(
@@ -367,8 +373,9 @@ class Layer(ValueLayer):
         return x
 
     def constant(self, array: Any) -> Self:
-        """A constant of this transformation with the value `array`, one layer further in: what is
-        written into this layer becomes one.
+        """A constant of this transformation with the value `array`, an array of a lower level.
+
+        A value that is written into this layer becomes such a constant.
         """
         return type(self).wrap(array, self.transform)
 
@@ -377,7 +384,7 @@ class Layer(ValueLayer):
         run: Any = self._run
         return run  # type: ignore[no-any-return]
 
-    # What the engine calls
+    # The methods that the engine calls
 
     @property
     def _parts(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -460,19 +467,19 @@ class Layer(ValueLayer):
 
 
 def _within(x: Any, transform: Transform, kind: type[Layer]) -> Any:
-    """An array that a layer of `transform` is made of, so that later writes to it are not seen."""
+    """The array `x` as part of a layer of `transform`, which does not see later writes to `x`."""
     x = strip(peeled(stand_in(x), transform.level - 1))
     if level_of(x) >= transform.level:
         raise GradientError(
             f"{kind.__name__}.wrap: an array of the transformation {x._run.name!r} cannot "
-            f"become the value of a layer of {transform.name!r}, which is not further out: "
+            f"become the value of a layer of {transform.name!r}, which is not of a higher level: "
             "unwrap it first"
         )
     return x._frozen() if isinstance(x, ArrayObject) else x
 
 
 def _result(x: Any, op: Op, kind: type[Layer], transform: Transform, own: Sequence[Any]) -> Any:
-    """What `apply` returned as one output: a new layer of the transformation, or no array at all.
+    """One output of `apply`, after a check: a new layer of the transformation, or no array.
 
     Only one of several outputs may be None.
     """
@@ -491,14 +498,16 @@ def _result(x: Any, op: Op, kind: type[Layer], transform: Transform, own: Sequen
 
 
 def carry_out(op: Op, args: Sequence[Any]) -> Any:
-    """The result of `op` on values one layer further in.
+    """The result of `op` on values of a lower level.
 
-    Raw arrays give raw arrays, computed by the library; layers give layers.
+    Raw arrays give raw arrays, which the library computes. Layers give layers.
 
-    `args` are the values of all parameters of `op.signature`, in order. Several outputs come as a
-    tuple or as the library returns them. In `apply` these are `transform.unwrap(args)`: the
-    operation on layers of the transformation itself is carried out by `apply` again. Raises
-    TypeError where none of them is an array, and MixedBackendsError for arrays of two libraries.
+    args  the values of all parameters of `op.signature`, in order
+
+    Several outputs come as a tuple, or in the form that the library returns. In `apply`, pass
+    `transform.unwrap(args)`: an operation on layers of the transformation itself would call `apply`
+    again. Raises TypeError if none of the arguments is an array, and MixedBackendsError for arrays
+    of two libraries.
     """
     args = _stripped(op, args)
     if any(isinstance(x, ArrayObject) for x in candidates(op, args)):
@@ -510,16 +519,16 @@ def carry_out(op: Op, args: Sequence[Any]) -> Any:
 def jvp(
     op: Op, args: Sequence[Any], tangents: Sequence[Any], outs: Any, *, conform: bool = True
 ) -> Any:
-    """The tangents of the outputs of `op` at `args`, by its derivative rule, one layer further in.
+    """The tangents of the outputs of `op` at `args`, by its derivative rule, one level below.
 
-    tangents  one per parameter, as in `args`: an array of the shape of the argument, of a list a
-              tuple of these; None where it does not move
-    outs      what `carry_out(op, args)` returned
-    conform   give tangents the shapes and dtypes of the outputs; False: return what the rule does,
-              on raw arrays, as a test of rules wants it
+    tangents  one per parameter, as in `args`: an array of the shape of the argument, a tuple of
+              arrays for a list, None for an argument with a zero tangent
+    outs      the result of `carry_out(op, args)`
+    conform   whether to give the tangents the shapes and dtypes of the outputs. False returns the
+              result of the rule itself, on raw arrays, which is for tests of rules
 
-    Returns a tangent, or a tuple of them where `op` has several outputs; None for what does not
-    move, and for outputs without a derivative. Raises MissingRuleError where the operation has no
+    Returns a tangent, or a tuple of them if `op` has several outputs. A zero tangent is None, and
+    so is that of an output without a derivative. Raises MissingRuleError if the operation has no
     rule.
     """
     library, args = _prepared(op, _stripped(op, args))
@@ -547,17 +556,17 @@ def jvp(
 def vjp(
     op: Op, args: Sequence[Any], outs: Any, cotangents: Any, wanted: Sequence[Any] | None = None
 ) -> tuple[Any, ...]:
-    """The gradients of `op` at `args`, by its derivative rule, one layer further in.
+    """The gradients of `op` at `args`, by its derivative rule, one level below.
 
-    outs        what `carry_out(op, args)` returned
-    cotangents  of the shape and dtype of the output; of several outputs a tuple, None for one that
-                was not used
-    wanted      one bool per parameter, of a list a tuple of bools: by which arguments to
-                differentiate. None: by all
+    outs        the result of `carry_out(op, args)`
+    cotangents  of the shape and dtype of the output; a tuple for several outputs, with None for one
+                that was not used
+    wanted      one bool per parameter, a tuple of bools for a list: the arguments to differentiate
+                with respect to. None: all of them
 
-    Returns one gradient per parameter, of the shape and dtype of the argument, a tuple of them for
-    a list; None for what is not wanted, or is no floating array. Raises MissingRuleError where the
-    operation has no rule.
+    Returns one gradient per parameter, of the shape and dtype of the argument, and a tuple of them
+    for a list. It is None for an argument that is not wanted, or not a floating array. Raises
+    MissingRuleError if the operation has no rule.
     """
     library, args = _prepared(op, _stripped(op, args))
     outs, cotangents = (tuple(outs), tuple(cotangents)) if op.outputs != () else (outs, cotangents)
@@ -569,7 +578,7 @@ def vjp(
             if role != "plain"
         ]
     )
-    found: Iterator[Any] = iter(_mapped(_nothing, needs))
+    grads: Iterator[Any] = iter(_mapped(_nothing, needs))
     if op.kind != "nondifferentiable" and any(_flat(needs)):
         first = next(y for y in _flat(outs) if y is not None)
         args = with_scalars(op, library, args, first)
@@ -583,7 +592,7 @@ def vjp(
             ]
             outs, cotangents = lifted(outs), lifted(cotangents)
         with outside():
-            found = iter(
+            grads = iter(
                 _mapped(
                     strip,
                     codegen.vjp(
@@ -593,7 +602,7 @@ def vjp(
             )
     return tuple(
         [
-            _mapped(_nothing, x) if role == "plain" else next(found)
+            _mapped(_nothing, x) if role == "plain" else next(grads)
             for role, x in zip(op.roles.values(), args, strict=True)
         ]
     )
@@ -621,8 +630,9 @@ def _none_if_still(t: Any) -> Any:
 
 
 def _stripped(op: Op, args: Sequence[Any]) -> Sequence[Any]:
-    """Constant Tensors of the base level as their raw arrays: computing with Tensors would make
-    layers of all that follows.
+    """The arguments with constant Tensors of the base level replaced by their raw arrays.
+
+    Computing with Tensors would make layers of all results.
     """
     if len(args) != len(op.roles):
         raise TypeError(
@@ -633,7 +643,7 @@ def _stripped(op: Op, args: Sequence[Any]) -> Sequence[Any]:
 
 
 def _prepared(op: Op, args: Sequence[Any]) -> tuple[Library, Sequence[Any]]:
-    """The library of the arguments, and these as its functions take them."""
+    """The library of the arguments, and the arguments in the form that its functions take."""
     for x in candidates(op, args):
         if isinstance(x, ArrayObject):
             return x._elem.library, args
@@ -651,32 +661,33 @@ def _prepared(op: Op, args: Sequence[Any]) -> tuple[Library, Sequence[Any]]:
 
 
 def load_plugins() -> None:
-    """Load every plugin that is installed, with its operations: those, too, that wait for their
-    library. `multigrad.backends()` tells what failed.
+    """Load every installed plugin and its operations, also plugins that wait for their library.
+
+    `multigrad.backends()` lists the plugins that failed.
     """
     load()
     discovery.load_plugins()
 
 
 def backend(name: str) -> Backend:
-    """The Backend of that name, its library imported.
+    """The Backend of that name, with its library imported.
 
-    Raises BackendError that says what to do where there is none that works.
+    Raises BackendError, with a remedy, if no working backend has that name.
     """
     return discovery.get(name)
 
 
 def raw_namespace(backend: str | Backend) -> Any:
-    """What a backend's derivative rules get as `xp`: the standard and the kernel operations, on raw
-    arrays.
+    """The `xp` of a backend's derivative rules: the standard and the kernels, on raw arrays.
 
-    Of a Backend that is not in use, such as a changed copy, a namespace of its own.
+    A Backend that is not in use, such as a changed copy, gets its own namespace.
     """
     return library_named(backend).xp if isinstance(backend, str) else RawNamespace(backend)
 
 
 def samples() -> dict[str, Any]:
-    """The conformance samples of all plugins that are loaded, by operation: generator functions, or
-    "module:name".
+    """The conformance samples of all loaded plugins, by operation.
+
+    A sample is a generator function, or "module:name".
     """
     return hooks.load_samples()

@@ -1,20 +1,21 @@
 """Programs with the same results, bit for bit, and fewer calls.
 
-One pass from the first step to the last, then one back that drops what nothing needs. What is left
-out, or exchanged, is so only where the result has the same values, zeros of two signs told apart
-(the payload of a nan is not), the same dtype, and the same order in memory, since that decides in
-which order a sum is taken. A backend may know the strides of values. Where it does not, the order
-is known of what an elementwise operation has made (a *dense* value): its strides are those of its
-operands without gaps.
+One pass goes from the first step to the last. A second pass goes back and drops the calls whose
+results are not needed. A call is dropped or replaced only if the result keeps its values, its dtype
+and its order in memory. Zeros of different signs are different values; the payload of a nan may
+change. The order in memory matters because it decides the order in which a sum is taken. A backend
+may know the strides of values. Otherwise the order is known for the result of an elementwise
+operation (a *dense* value): its strides are those of its operands without gaps.
 
-- Calls of constants are carried out, where the backend can (`Knowledge.evaluate`).
-- A call with the operation and the arguments of an earlier one is that one.
-- x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x, -(-x), and changes of dtype, shape or
-  order that change nothing, are x.
-- x + -y is x - y, x - -y is x + y, and x + (-y) * z is x - y * z.
-- An operand of an elementwise operation need not be broadcast to the shape that the other one has.
+- Calls of constants are carried out, if the backend can (`Knowledge.evaluate`).
+- A call that repeats the operation and the arguments of an earlier call is replaced by that call.
+- x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x and -(-x) become x. So do changes of
+  dtype, shape or order without effect.
+- x + -y becomes x - y, x - -y becomes x + y, and x + (-y) * z becomes x - y * z.
+- An operand of an elementwise operation is not broadcast if the other operand has the shape
+  already.
 
-Two outputs stay two values: what returns them may write to one of them.
+Two outputs stay two values, since the caller may write to one of them.
 """
 
 from __future__ import annotations
@@ -29,12 +30,10 @@ from .program import Call, Guard, Program, Ref, Write, is_on_numbers
 from .registry import OPS
 
 LARGEST = 1 << 16
-"""How many elements the result of a call of constants may have to be kept."""
+"""The largest number of elements of a result of constants that is kept."""
 
 CHECKS = frozenset(("known_index", "refuse"))
-"""Operations that raise what the function is to raise: they stay though nothing needs their
-result.
-"""
+"""Operations that raise errors of the function. They stay even if their result is not needed."""
 
 
 def _none(*_: Any) -> None:
@@ -42,29 +41,29 @@ def _none(*_: Any) -> None:
 
 
 def taken(args: tuple[Any, ...]) -> list[int]:
-    """The numbers of the values among arguments, as `program.refs`: a list, which is faster for
-    few.
+    """The numbers of the values among arguments, as `program.refs`.
+
+    This one makes a list, which is faster for few values.
     """
-    found = []
+    numbers = []
     for x in args:
         kind = type(x)
         if kind is Ref:
-            found.append(x.number)
+            numbers.append(x.number)
         elif kind is tuple:
-            found += taken(x)
-    return found
+            numbers += taken(x)
+    return numbers
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What a backend knows of its arrays.
+    """The knowledge of a backend about its arrays.
 
-    evaluate  given a Call and the values of its arguments, the tuple of its outputs; None, or an
-              error, where it is to stay in the program
-    uniform   the Python scalar that a constant holds everywhere; None where it holds several, or
-              might decide the order in memory of a result
-    alike     whether two values have the same shape, dtype and strides; None where that is not
-              known
+    evaluate  given a Call and the values of its arguments, the tuple of its outputs. None, or an
+              error, if the call has to stay in the program
+    uniform   the Python scalar that every element of a constant equals. None if they differ, or if
+              the constant might decide the order in memory of a result
+    alike     whether two values have the same shape, dtype and strides; None if unknown
     """
 
     evaluate: Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None] = _none
@@ -73,15 +72,17 @@ class Knowledge:
 
 
 def optimized(program: Program, knowledge: Knowledge | None = None) -> Program:
-    """A program with the inputs, outputs, guards and writes of `program`, and fewer calls."""
+    """Return a program with the inputs, outputs, guards and writes of `program`, in fewer calls."""
     return renamed(program, knowledge)[0]
 
 
 def renamed(
     program: Program, knowledge: Knowledge | None = None
 ) -> tuple[Program, dict[int, int], dict[int, int]]:
-    """`optimized`, which values are others now, and those that are new, each with an old one of its
-    shape, dtype and order in memory.
+    """`optimized`, with tables of the values that it replaced and made.
+
+    Returns the program, the value that replaces each replaced value, and for each new value an old
+    one of its shape, dtype and order in memory.
     """
     pass_ = _Pass(program, knowledge or Knowledge())
     for step in program.steps:
@@ -95,7 +96,7 @@ def renamed(
 
 
 def live(program: Program) -> Program:
-    """Without what outputs, guards and writes do not need."""
+    """The program without the steps that outputs, guards and writes do not need."""
     needed = set(program.outputs)
     steps: list[Call | Guard | Write] = []
     for step in reversed(program.steps):
@@ -111,8 +112,11 @@ def live(program: Program) -> Program:
 
 
 class _Pass:
-    """What is known before a step: the steps so far, what values are called now, and what they are
-    made of.
+    """The state of the pass before a step: the steps so far, and the origin of each value.
+
+    names      the value that replaces a replaced value
+    made       the call that made a value, if a rule may ask for it
+    made_like  for each new value an old one of its shape, dtype and order in memory
     """
 
     def __init__(self, program: Program, knowledge: Knowledge) -> None:
@@ -120,10 +124,10 @@ class _Pass:
         self.specs, self.constants = dict(program.specs), dict(program.constants)
         self.outputs = set(program.outputs)
         self.steps: list[Call | Guard | Write] = []
-        self.names: dict[int, int] = {}  # values that are others
+        self.names: dict[int, int] = {}
         self.known: dict[Any, Call] = {}
         self.guards: set[Any] = set()
-        self.made: dict[int, Call] = {}  # what made a value, where a rule may ask
+        self.made: dict[int, Call] = {}
         self.dense: set[int] = set()
         self.made_like: dict[int, int] = {}
         self.next = max(program.specs, default=-1) + 1
@@ -162,12 +166,12 @@ class _Pass:
             return
         rule = RULES.get(call.op.name)
         if rule is not None:
-            found = rule(self, call, *call.args)
-            if isinstance(found, Ref):
-                if self.rename(call.outs[0], found.number):
+            replacement = rule(self, call, *call.args)
+            if isinstance(replacement, Ref):
+                if self.rename(call.outs[0], replacement.number):
                     return
-            elif found is not None:
-                call = found
+            elif replacement is not None:
+                call = replacement
         if self.broadcast:
             call = self.unbroadcast(call)
         key = _key(call)
@@ -207,7 +211,7 @@ class _Pass:
         return out not in self.outputs or other not in self.outputs
 
     def rename(self, out: int, other: int) -> bool:
-        """Call the value `out` by the name of `other` from now on, if they need not stay two."""
+        """Replace the value `out` by `other` from now on, unless both have to stay."""
         if not self.may_rename(out, other):
             return False
         self.names[out] = other
@@ -216,7 +220,7 @@ class _Pass:
         return True
 
     def folded(self, call: Call) -> bool:
-        """Carry out a call of constants."""
+        """Carry out a call of constants, and return whether that was possible."""
         constants = self.constants
         for n in taken(call.args):
             if n not in constants:
@@ -226,18 +230,18 @@ class _Pass:
         if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
             return False
         try:
-            found = self.knowledge.evaluate(call, _given(call.args, constants))
-        except Exception:  # what is raised is for the program to raise
+            outs = self.knowledge.evaluate(call, _given(call.args, constants))
+        except Exception:  # the program raises it when it runs
             return False
-        if found is None:
+        if outs is None:
             return False
-        constants.update((out, x) for out, x in zip(call.outs, found, strict=True) if out >= 0)
+        constants.update((out, x) for out, x in zip(call.outs, outs, strict=True) if out >= 0)
         return True
 
-    # What rules ask
+    # The properties of values that rules use
 
     def scalar(self, x: Any) -> Any:
-        """The Python scalar that an operand is everywhere, None where it is not known to be one."""
+        """The Python scalar that every element of an operand equals, or None if unknown."""
         if type(x) is not Ref:
             return x if type(x) in (bool, int, float, complex) else None
         if x.number not in self.constants:
@@ -252,20 +256,18 @@ class _Pass:
         return a.shape == b.shape and a.dtype == b.dtype and a.number is b.number is None
 
     def stays(self, x: Any, call: Call) -> Any:
-        """`x` where the result of the call would be a copy of it, in the same order in memory."""
+        """`x` if the result of the call would be a copy of it, in the same order in memory."""
         return x if type(x) is Ref and self.alike(x, call.outs[0]) else None
 
     def alike(self, x: Any, out: int) -> bool:
-        """Whether `x` and a result of an operation on each of its elements have the same shape,
-        dtype and order in memory.
-        """
+        """Whether `x` and an elementwise result of it have equal shape, dtype and memory order."""
         if not self.same(x, out):
             return False
         known = self.knowledge.alike(x.number, out)
         return x.number in self.dense if known is None else known
 
     def negated(self, x: Any) -> Any:
-        """The operand y of an x that is -y, and lies in memory as y does."""
+        """The operand y of an `x` that is -y, if it has the order in memory of `x`."""
         made = self.made.get(x.number) if type(x) is Ref else None
         if made is None or made.op.name != "negative":
             return None
@@ -273,8 +275,9 @@ class _Pass:
         return y if self.alike(y, x.number) else None
 
     def without_sign(self, x: Any) -> Any:
-        """y, or the product y * z, of an x that is -y or (-y) * z: that product is a new call, in
-        the place of one that nothing else uses.
+        """y, or the product y * z, of an `x` that is -y or (-y) * z.
+
+        The product y * z is a new call. It replaces a product that is used only once.
         """
         y = self.negated(x)
         made = self.made.get(x.number) if type(x) is Ref else None
@@ -302,20 +305,20 @@ class _Pass:
         return None
 
     def kind(self, out: int) -> str:
-        """The first letter of the dtype's name: "f" of a float, "i" or "u" of an integer, "c" of a
-        complex number, "b" of a boolean.
+        """The first letter of the dtype's name.
+
+        It is "f" for a float, "i" or "u" for an integer, "c" for a complex number, "b" for a
+        boolean.
         """
         dtype = self.specs[out].dtype
-        found = self.kinds.get(dtype)
-        if found is None:
-            found = self.kinds[dtype] = str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
-        return found
+        letter = self.kinds.get(dtype)
+        if letter is None:
+            letter = self.kinds[dtype] = str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
+        return letter
 
     def unbroadcast(self, call: Call) -> Call:
-        """The call with operands as they were before they were broadcast to the shape of another
-        one.
-        """
-        # which may look at an exponent without axes
+        """The call on its operands before they were broadcast to the shape of another operand."""
+        # pow may look at the value of an exponent without axes
         if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":
             return call
         shape = self.specs[call.outs[0]].shape
@@ -348,9 +351,7 @@ def _given(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
 
 
 def _key(call: Call) -> Any:
-    """What two calls of the same result have in common; None where their arguments cannot be
-    compared.
-    """
+    """The properties that two calls of the same result share; None if they cannot be compared."""
     key = call.op, _frozen(call.args)
     try:
         hash(key)
@@ -360,9 +361,10 @@ def _key(call: Call) -> Any:
 
 
 def _frozen(x: Any) -> Any:
-    """An argument as it can be compared: 1, 1.0 and True are three, and zeros of two signs are two.
+    """An argument in a form that can be compared.
 
-    A value is its number.
+    1, 1.0 and True are different, and so are zeros of different signs. A value is represented by
+    its number.
     """
     kind = type(x)
     if kind is Ref:
@@ -374,7 +376,7 @@ def _frozen(x: Any) -> Any:
     return (slice, _frozen((x.start, x.stop, x.step))) if kind is slice else x
 
 
-# ----- Rules: what a call is instead, a Ref or another Call, or None -----
+# ----- Rules: the Ref or the Call that replaces a call, or None -----
 
 
 def _is(x: Any, value: int) -> bool:
@@ -382,7 +384,7 @@ def _is(x: Any, value: int) -> bool:
 
 
 def _one_or_other(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    """A product with 1. Not of complex numbers: (inf + 0j) * 1 has a nan."""
+    """A product with 1. Complex numbers are excluded: (inf + 0j) * 1 has a nan."""
     if p.kind(call.outs[0]) not in ("f", "i", "u"):
         return None
     return (
@@ -399,7 +401,10 @@ def _divided(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
 
 
 def _adds_nothing(p: _Pass, out: int, zero: Any) -> bool:
-    """Whether x + zero is x: -0.0 + 0.0 is 0.0, so of floats it is -0.0 alone."""
+    """Whether x + zero is x.
+
+    -0.0 + 0.0 is 0.0, so for floats only -0.0 adds nothing.
+    """
     if not _is(zero, 0) or type(zero) is complex:
         return False
     return p.kind(out) in ("i", "u") or (

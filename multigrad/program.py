@@ -1,34 +1,33 @@
-"""Programs: what `func.compile` records of a function, and what a backend's kernel `compile` makes
-a function of.
+"""The programs that `func.compile` records, and the contract of a backend's kernel `compile`.
 
-A program is straight code over values, which have numbers. It is never changed;
-`optimizing.optimized` makes another one. Every array that a call takes is a `Ref` to a value: an
-input, a constant, or an output of a call before it. Nothing is written before the end: what an
-in-place operation does is recorded as a new value (`copy_slices`), and a `Write` says that an
-argument holds a value when the call is over.
+A program is a straight list of calls on numbered values. It is never changed;
+`optimizing.optimized` returns another one. Every array argument of a call is a `Ref` to a value: an
+input, a constant, or an output of an earlier call. A program writes only at its end. The recording
+of an in-place operation is a new value (`copy_slices`), and a `Write` says which argument holds
+which value when the call is over.
 
-**Numbers.** A Python int, float or complex that was given as an argument is an input whose Spec has
-a `number`. It is handed to `run` as it is, and to a library as a Python scalar, so that it does not
-promote. A call all of whose arguments are numbers is Python's own arithmetic: its output has a
-`number` in its Spec, too, and `function_of` gives Python's operator for it.
+**Numbers.** A Python int, float or complex among the arguments is an input whose Spec has a
+`number`. `run` receives the number itself and passes it to the library as a Python scalar, so that
+it does not promote. A call whose arguments are all numbers is Python's own arithmetic. Its output
+has a `number` in its Spec, too, and `function_of` gives Python's operator for it.
 
-**The kernel.** `compile(xp, program, *, arena) -> run`, asked for the backend of the arrays, with
-its raw namespace as `xp`. `run(*inputs)` returns the tuple of outputs. It may be called by several
-threads at once, and by a call that runs inside of another. What holds for it:
+**The kernel.** multigrad calls `compile(xp, program, *, arena) -> run` of the backend of the
+arrays, with the raw namespace as `xp`. `run(*inputs)` returns the tuple of outputs. Several threads
+may call it at once, and so may a call inside of another call. These rules hold:
 
 - Outputs are fresh: never inputs, constants, or views of these or of memory that a later call uses.
-  (An argument that the function returns as it is stands in no outputs.) One value that stands in
-  the outputs twice may be one array.
-- A guard that does not hold raises `Missed`. Until then nothing is visible: no input is written.
-- Another exception leaves the inputs as they were, and the function is then called itself. An
+  (An argument that the function returns unchanged is not among the outputs.) One value that is an
+  output twice may be one array.
+- A guard that fails raises `Missed`. Until then there is no visible effect: no input is written.
+- After another exception the inputs are unchanged, and multigrad calls the function itself. An
   exception after the first write has begun is raised as `Torn(error)`.
-- Several writes read what they are given before any target changes: `a, b = b, a` is two Writes.
-  Targets do not overlap other inputs, and can be written. Where arrays are immutable, programs have
-  no Writes: the values are outputs.
+- All writes read their values before any target changes: `a, b = b, a` is two Writes. Targets do
+  not overlap other inputs, and are writable. If arrays are immutable, programs have no Writes: the
+  values are outputs.
 
-`run.source` (text), `run.memory` (bytes that it keeps between calls) and `run.exact` (False where
-it rounds otherwise than the operations one by one do, as a compiler that fuses) are optional
-attributes.
+`run` may have the attributes `source` (text), `memory` (the bytes that it keeps between calls) and
+`exact`. `exact` is False if it rounds differently than the single operations do, as a compiler that
+fuses operations does.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A value of the program, where a call takes an array."""
+    """A value of the program as an argument of a call."""
 
     number: int
 
@@ -73,12 +72,12 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is known of a value before the program runs.
+    """The properties of a value that are known before the program runs.
 
-    order   how it lay in memory when it was recorded: "C" by rows, "F" by columns, None for
-            neither, or where that is not known
-    number  the class of a value that is a Python scalar (bool, int, float, complex), whose shape is
-            () and whose dtype is None; else None
+    order   its order in memory at the recording: "C" by rows, "F" by columns, None for neither or
+            unknown
+    number  the class of a value that is a Python scalar (bool, int, float, complex), else None. A
+            Python scalar has the shape () and the dtype None
     """
 
     shape: tuple[int, ...]
@@ -90,9 +89,10 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """An operation. `args` are the values of all parameters of `op.signature`, in order; lists and
-    keys are tuples, and every array is a Ref.
+    """An operation with its arguments and outputs.
 
+    args  the values of all parameters of `op.signature`, in order. Lists and keys are tuples, and
+          every array is a Ref
     outs  the numbers of the outputs; -1 for one that is None
     line  file:line of the user's code
     """
@@ -105,11 +105,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """What the function asked about a value, and was told: the rest of the program holds only if
-    that is so again.
+    """A question that the function asked about a value, with the answer at the recording.
+
+    The rest of the program holds only if the answer is the same again.
 
     kind      "bool": bool(value); "int": its int; "number": the number itself; "shape": its shape,
               which depends on values
+    expected  the answer at the recording
     place     how many guards were recorded before it
     """
 
@@ -122,8 +124,9 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """At the end of the call the array that was passed as the input `target` holds `value`, of the
-    same shape and dtype.
+    """At the end of the call, the argument passed as the input `target` holds `value`.
+
+    Both have the same shape and dtype.
     """
 
     target: int
@@ -133,7 +136,10 @@ class Write:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """See the head of this module. `steps` are in the order of the recording; Writes come last."""
+    """A recorded function, as the module docstring describes it.
+
+    `steps` are in the order of the recording, with the Writes last.
+    """
 
     inputs: tuple[int, ...]
     constants: dict[int, Any]
@@ -143,7 +149,7 @@ class Program:
 
 
 class Missed(Exception):
-    """A guard does not hold: `got` is what it was told this time."""
+    """A guard failed: the answer was `got` this time."""
 
     def __init__(self, guard: Guard, got: Any) -> None:
         super().__init__(guard, got)
@@ -160,7 +166,7 @@ class Torn(Exception):
 
 
 def got(kind: str, value: Any) -> Any:
-    """What a guard of this kind is told of a value."""
+    """The answer to a guard of this kind for a value."""
     if kind == "bool":
         return bool(value)
     if kind == "int":
@@ -169,9 +175,9 @@ def got(kind: str, value: Any) -> Any:
 
 
 def compatible(kind: str, expected: Any, told: Any) -> bool:
-    """Whether a guard that expects the one holds where it is told the other.
+    """Whether a guard that expects `expected` accepts the answer `told`.
 
-    Zeros of two signs are two numbers, nan is equal to itself.
+    Zeros of different signs are different numbers. nan is equal to itself.
     """
     if kind != "number":
         return bool(expected == told)
@@ -216,13 +222,11 @@ ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "remainder": operator.mod,
     "subtract": operator.sub,
 }
-"""Python's operators, by the operation that a call on numbers names."""
+"""Python's operators, by the name of the operation in a call on numbers."""
 
 
 KEEPING = frozenset[str]()
-"""The operations that may return an argument, or a view of one, though they are not declared as
-views.
-"""
+"""Operations that may return an argument or a view of one without being declared as views."""
 
 
 def is_on_numbers(program: Program, call: Call) -> bool:
@@ -232,8 +236,9 @@ def is_on_numbers(program: Program, call: Call) -> bool:
 
 
 def function_of(xp: Any, program: Program, call: Call, plain: bool = False) -> Callable[..., Any]:
-    """What carries a call out, given the values of all parameters in order, as `call.args` has
-    them; `plain`: called as the operation is.
+    """The function that carries out a call, for arguments in the form of `call.args`.
+
+    plain  return the function with the signature of the operation instead
     """
     if is_on_numbers(program, call):
         return ON_NUMBERS[call.op.name]
@@ -244,25 +249,27 @@ def function_of(xp: Any, program: Program, call: Call, plain: bool = False) -> C
 
 
 def functions_of(xp: Any, program: Program) -> list[Callable[..., Any] | None]:
-    """`function_of` each call of a program, None for other steps: each operation is looked up
-    once.
+    """`function_of` each call of a program, and None for other steps.
+
+    It looks up each operation once.
     """
     known: dict[tuple[str, bool], Callable[..., Any]] = {}
-    found: list[Callable[..., Any] | None] = []
+    functions: list[Callable[..., Any] | None] = []
     for step in program.steps:
         if not isinstance(step, Call):
-            found.append(None)
+            functions.append(None)
             continue
         key = step.op.name, is_on_numbers(program, step)
         if key not in known:
             known[key] = function_of(xp, program, step)
-        found.append(known[key])
-    return found
+        functions.append(known[key])
+    return functions
 
 
 def passing(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which is called as the operation is, as one of the values of all parameters in
-    order.
+    """A function that takes the values of all parameters in order and calls `function`.
+
+    `function` has the signature of the operation.
     """
     kinds = [p.kind for p in op.signature.parameters.values()]
     names = list(op.roles)
@@ -284,11 +291,12 @@ def passing(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def shared(program: Program) -> set[int]:
-    """The values that may lie in the memory of others: inputs, constants, and what operations make
-    that may return views.
+    """The values that may share memory with others.
+
+    These are inputs, constants, and the outputs of operations that may return views.
     """
-    found = {*program.inputs, *program.constants}
+    out = {*program.inputs, *program.constants}
     for step in program.steps:
         if isinstance(step, Call) and (step.op.view is not False or step.op.name in KEEPING):
-            found.update(step.outs)
-    return found
+            out.update(step.outs)
+    return out

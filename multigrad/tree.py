@@ -1,20 +1,19 @@
-"""Pytrees: nested structures of arrays, as the arguments and results of the functions that are
-transformed.
+"""Pytrees: nested structures of arrays, as arguments and results of transformed functions.
 
-One table says how each kind of container is taken apart and made anew:
+One table says how each kind of container is flattened and rebuilt:
 
-- dictionaries, in the order of their keys' insertion, OrderedDict and defaultdict; they go with
-  each other, by key;
-- lists, tuples and named tuples, which go with each other, by position;
+- dictionaries, in the order of insertion, OrderedDict and defaultdict. They match each other, by
+  key;
+- lists, tuples and named tuples. They match each other, by position;
 - None, which has no leaves;
-- dataclasses: their fields are the children, but those with `metadata={"static": True}`, which are
-  kept as they are. One is made anew by setting its fields, without `__init__` and `__post_init__`,
-  which may not take what is no array of the user's. Only where a field has `init=False` is it the
-  constructor that makes it, so that such fields, which are computed of others, follow them;
-- what was registered by `register_pytree`.
+- dataclasses. Their fields are the children, except fields with `metadata={"static": True}`, which
+  are kept unchanged. multigrad rebuilds a dataclass by setting its fields, without `__init__` and
+  `__post_init__`, which may refuse leaves that are not arrays. If a field has `init=False`, the
+  constructor makes the instance, because it computes such fields from the others;
+- classes that `register_pytree` has registered.
 
-Subclasses of dictionaries, lists and tuples are made anew by calling the class as its base is
-called. All else is a leaf.
+A subclass of a dictionary, list or tuple is rebuilt by calling it with the arguments of its base
+class. Every other object is a leaf.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ Unflatten = Callable[[Any, Any], Any]
 
 
 class Kind(NamedTuple):
-    """How containers of one type are taken apart.
+    """How containers of one type are flattened.
 
-    flatten    from a container to its children and what else it consists of (aux); that of
-               dictionaries begins with their keys
+    flatten    from a container to its children and its other contents (aux); the aux of a
+               dictionary begins with the keys
     unflatten  from aux and a sequence of children to a container
-    family     dict, tuple or None: those that go with each other; of no family, those of the same
-               type and aux do
+    family     dict or tuple: containers of one family match each other. None: a container matches
+               those of the same type and aux
 
-    Two kinds of one class are equal: what is known of a class may be found once more.
+    Two kinds of one class are equal, since the table may compute the kind of a class again.
     """
 
     cls: type
@@ -58,7 +57,7 @@ class Kind(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """What is left of a tree without its leaves: `kind` of None is that of a leaf."""
+    """A tree without its leaves. A leaf has the `kind` None."""
 
     kind: Kind | None
     aux: Any
@@ -68,7 +67,7 @@ class Structure(NamedTuple):
 _LEAF = Structure(None, None, ())
 
 Path = tuple[tuple[Structure, int], ...]
-"""Where in a tree something is: each container on the way, and which of its children comes next."""
+"""A position in a tree: each container on the way, and the index of its child."""
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -86,15 +85,16 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
-    """The leaves of a tree in order, each with where it stands, as Python would reach it: `[0]`,
-    `['weights'].bias`, "" of a leaf alone.
+    """The leaves of a tree in order, each with its path in Python's notation.
+
+    A path is for example `[0]` or `['weights'].bias`. A tree that is a single leaf has the path "".
     """
-    found, structure = flattened(tree)
-    return list(zip(_names(structure, ""), found, strict=True))
+    values, structure = flattened(tree)
+    return list(zip(_names(structure, ""), values, strict=True))
 
 
 def leaf_names(structure: Structure) -> list[str]:
-    """Where each leaf of a tree of that structure stands."""
+    """The path of each leaf in a tree of that structure."""
     return list(_names(structure, ""))
 
 
@@ -106,7 +106,7 @@ def _names(structure: Structure, name: str) -> Iterator[str]:
 
 
 def has_layer(tree: Any) -> bool:
-    """Whether a leaf is a layer."""
+    """Whether any leaf is a layer."""
     kind = _kinds[type(tree)]
     if kind is None:
         return isinstance(tree, Layer)
@@ -132,7 +132,7 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def filled(tree: Any, given: Iterator[Any]) -> Any:
-    """The same structure with the next of `given` in the place of each leaf."""
+    """The same structure with the next element of `given` in place of each leaf."""
     kind = _kinds[type(tree)]
     if kind is None:
         return next(given)
@@ -147,8 +147,9 @@ def filled(tree: Any, given: Iterator[Any]) -> Any:
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
-    """As `replaced`, but a container in which nothing changes, or that cannot be made anew, is kept
-    as it is.
+    """As `replaced`, except that containers without a changed leaf are kept.
+
+    A container that cannot be rebuilt is kept, too.
     """
     kind = _kinds[type(tree)]
     if kind is None:
@@ -165,9 +166,9 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def flattened(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a tree, and its structure, which holds none of them."""
-    found: list[Any] = []
-    return found, _structure(tree, found)
+    """The leaves of a tree, and its structure without the leaves."""
+    out: list[Any] = []
+    return out, _structure(tree, out)
 
 
 def _structure(tree: Any, into: list[Any]) -> Structure:
@@ -196,16 +197,16 @@ def _build(structure: Structure, given: Iterator[Any]) -> Any:
 def matched(tree: Any, given: Any) -> Iterator[Any]:
     """The leaves of `given` in the order of those of `tree`.
 
-    Raises ValueError where the structures differ.
+    Raises ValueError if the structures differ.
     """
-    found: list[Any] = []
-    return iter(found if _goes_with(tree, given, found) else fitted(flattened(tree)[1], given))
+    out: list[Any] = []
+    return iter(out if _goes_with(tree, given, out) else fitted(flattened(tree)[1], given))
 
 
 def _goes_with(tree: Any, given: Any, into: list[Any]) -> bool:
-    """`_fit` for leaves, lists and tuples, without the structure of `tree`.
+    """`_fit` for leaves, lists and tuples, without computing the structure of `tree`.
 
-    False where there is anything else, or anything wrong.
+    Returns False for any other container, and for a mismatch.
     """
     kind = _kinds[type(tree)]
     if kind is None:
@@ -217,13 +218,13 @@ def _goes_with(tree: Any, given: Any, into: list[Any]) -> bool:
 
 
 def fitted(structure: Structure, given: Any, *, partial: bool = False) -> list[Any]:
-    """The leaves of `given`, which must be of this structure.
+    """The leaves of `given`, which must have this structure.
 
-    partial  None may stand for any part of the tree, and is there for each of its leaves
+    partial  None may replace any part of the tree; it gives None for each leaf of that part
     """
-    found: list[Any] = []
-    _fit(structure, given, (), partial, found)
-    return found
+    out: list[Any] = []
+    _fit(structure, given, (), partial, out)
+    return out
 
 
 def _fit(structure: Structure, given: Any, path: Path, partial: bool, into: list[Any]) -> None:
@@ -239,22 +240,22 @@ def _fit(structure: Structure, given: Any, path: Path, partial: bool, into: list
 
 
 def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
-    """For each leaf of `tree` the leaf of `prefix` above it: a tree whose leaves, None among them,
-    stand for all that is below.
+    """For each leaf of `tree`, the leaf of `prefix` above it.
 
-    Raises ValueError where the prefix is no beginning of the tree.
+    A prefix is a tree whose leaves, None among them, hold for everything below them. Raises
+    ValueError if `prefix` does not match the upper part of `tree`.
     """
-    found: list[Any] = []
-    if not _begins(tree, prefix, found):
-        found.clear()
-        _prefix(flattened(tree)[1], prefix, (), found)
-    return iter(found)
+    out: list[Any] = []
+    if not _begins(tree, prefix, out):
+        out.clear()
+        _prefix(flattened(tree)[1], prefix, (), out)
+    return iter(out)
 
 
 def _begins(tree: Any, prefix: Any, into: list[Any]) -> bool:
-    """`_prefix` for lists and tuples, without the structure of `tree`.
+    """`_prefix` for lists and tuples, without computing the structure of `tree`.
 
-    False where there is anything else, or anything wrong.
+    Returns False for any other container, and for a mismatch.
     """
     kind = _kinds[type(tree)]
     if prefix is None or _kinds[type(prefix)] is None:
@@ -281,14 +282,14 @@ def _prefix(structure: Structure, prefix: Any, path: Path, into: list[Any]) -> N
 
 
 def size(structure: Structure) -> int:
-    """How many leaves a tree of that structure has."""
+    """The number of leaves in a tree of that structure."""
     return 1 if structure.kind is None else sum(map(size, structure.children))
 
 
 def _paired(
     structure: Structure, kind: Kind, given: Any, path: Path
 ) -> Iterable[tuple[Structure, Any]]:
-    """The children of a container, each with that of another one that must go with it."""
+    """Each child of a container with the matching child of another container."""
     children, aux, name = structure.children, structure.aux, kind.cls.__name__
     if kind.family is tuple:
         if not isinstance(given, (list, tuple)) or len(given) != len(children):
@@ -306,8 +307,8 @@ def _paired(
             f"expected {'None' if kind.cls is type(None) else f'a {name}'}{_at(path)}, got "
             f"{shown(given)}"
         )
-    found, other = kind.flatten(given)
-    others = tuple(found)
+    parts, other = kind.flatten(given)
+    others = tuple(parts)
     if len(children) != len(others) or not _same(aux, other):
         raise ValueError(
             f"expected a {name} of {len(children)} parts and {aux!r}{_at(path)}, got one of "
@@ -321,7 +322,7 @@ def _same(aux: Any, other: Any) -> bool:
         return True
     try:
         return bool(aux == other)
-    except Exception:  # arrays, say, whose comparison is no truth value
+    except Exception:  # for example arrays, whose comparison has no truth value
         return False
 
 
@@ -341,7 +342,7 @@ def _step(structure: Structure, i: int) -> str:
 
 
 def shown(given: Any) -> str:
-    """What a value is, for messages."""
+    """The type of a value, and the length of a container, for messages."""
     return (
         f"{type(given).__name__} of {len(given)}"
         if isinstance(given, (dict, list, tuple))
@@ -353,16 +354,16 @@ def shown(given: Any) -> str:
 
 
 def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
-    """Let the instances of a class be containers of arrays, wherever arguments and results may be
-    nested.
+    """Let instances of a class be containers of arrays in nested arguments and results.
 
-    flatten    takes an instance and returns (children, aux): what it holds, arrays or containers,
-               and whatever else it takes to make it anew, which has to be comparable by `==`
-    unflatten  takes aux and a sequence of children, and returns an instance. The children need not
-               be arrays, so it should not look at them.
+    flatten    takes an instance and returns (children, aux). The children are arrays or containers.
+               aux is all other data that is needed to rebuild the instance, comparable by `==`
+    unflatten  takes aux and a sequence of children, and returns an instance. It should not inspect
+               the children, which need not be arrays
 
-    It is this very class that is registered; its subclasses are not. As
-    jax.tree_util.register_pytree_node.
+    The registration holds for this class only; its subclasses are not registered. Raises TypeError
+    if `cls` is not a class, or if its instances are leaves, and ValueError if it is already
+    registered. As jax.tree_util.register_pytree_node.
     """
     if not isinstance(cls, type):
         raise TypeError(f"register_pytree: expected a class, got {cls!r}")
@@ -372,16 +373,16 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
             "arrays or scalars, which are leaves"
         )
     if cls in _registered:
-        raise ValueError(f"register_pytree: {cls.__qualname__} is registered already")
+        raise ValueError(f"register_pytree: {cls.__qualname__} is already registered")
 
     def checked(tree: Any) -> tuple[Iterable[Any], Any]:
-        found = flatten(tree)
-        if not isinstance(found, tuple) or len(found) != 2:
+        parts = flatten(tree)
+        if not isinstance(parts, tuple) or len(parts) != 2:
             raise TypeError(
                 f"the flatten function of {cls.__qualname__} must return (children, aux), not "
-                f"{shown(found)}"
+                f"{shown(parts)}"
             )
-        return tuple(found[0]), found[1]
+        return tuple(parts[0]), parts[1]
 
     _registered[cls] = Kind(cls, checked, unflatten)
     _kinds.forget()
@@ -428,13 +429,13 @@ _registered: dict[type, Kind] = {
 
 
 class Kinds(dict[type, Kind | None]):
-    """The kind of every type that was met, None for those of leaves."""
+    """The kind of every type that has occurred, None for the type of a leaf."""
 
     def __missing__(self, cls: type) -> Kind | None:
-        if len(self) > 1000:  # classes that were made in passing are not kept
+        if len(self) > 1000:  # bounds the table in programs that create classes
             self.forget()
-        found = self[cls] = _find(cls)
-        return found
+        kind = self[cls] = _find(cls)
+        return kind
 
     def forget(self) -> None:
         self.clear()
@@ -459,17 +460,17 @@ def _find(cls: type) -> Kind | None:
     def remade(aux: Any, children: Any) -> Any:
         plain: Any = unflatten(aux, children)
         try:
-            found: Any = cls(plain.default_factory, plain) if base is defaultdict else cls(plain)
-            if len(found) == len(plain) and type(found) is cls:
-                return found
+            tree: Any = cls(plain.default_factory, plain) if base is defaultdict else cls(plain)
+            if len(tree) == len(plain) and type(tree) is cls:
+                return tree
         except Exception as error:
             cause: Exception | None = error
         else:
             cause = None
         how = "(default_factory, dictionary)" if base is defaultdict else f"(a {base.__name__})"
         raise TypeError(
-            f"a {cls.__qualname__} cannot be made anew by {cls.__name__}{how}. Say how by "
-            "multigrad.func.register_pytree"
+            f"a {cls.__qualname__} cannot be rebuilt by {cls.__name__}{how}. Register how to "
+            "rebuild it with multigrad.func.register_pytree"
         ) from cause
 
     return Kind(cls, flatten, remade, family)
@@ -494,9 +495,9 @@ def _dataclass(cls: Any) -> Kind:
         values = dict(zip((*static, *names), (*aux, *children), strict=True))
         if by_constructor:
             return cls(**values)
-        found = object.__new__(cls)
+        instance = object.__new__(cls)
         for name, value in values.items():
-            object.__setattr__(found, name, value)  # a frozen one as well
-        return found
+            object.__setattr__(instance, name, value)  # also in a frozen dataclass
+        return instance
 
     return Kind(cls, flatten, unflatten)

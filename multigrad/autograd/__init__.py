@@ -49,7 +49,7 @@ _TOOLS = ("detect_breaks", "profiler", "profiler_util")
 
 
 def _tool(name: str) -> Any:
-    """The tools, imported when they are first asked for: most programs never do."""
+    """A tool, imported on first use, since most programs use none."""
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name != "detect_breaks":
@@ -69,7 +69,7 @@ def __dir__() -> list[str]:
 
 
 def variable(*args: Any, **kwargs: Any) -> NoReturn:
-    # the module of this name is found by import, as in torch
+    # an import finds the module of this name, as in torch
     """Deprecated."""
     raise RuntimeError(
         "multigrad.autograd.variable(...) is deprecated, use multigrad.tensor(...) instead"

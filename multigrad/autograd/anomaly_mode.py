@@ -1,8 +1,10 @@
-"""Anomaly mode, as torch.autograd.anomaly_mode: which forward call made the node that fails, and
-which node makes nan.
+"""Anomaly mode, as torch.autograd.anomaly_mode.
 
-The mode is an observer of the contexts that it was switched on in: this thread and task, tasks that
-it begins, and threads that run in a copy of its context. (PyTorch's belongs to the process.)
+It shows which forward call made a node that fails, and which node computes nan.
+
+The mode is an observer of the contexts in which it was switched on: this thread and task, the tasks
+that it starts, and threads that run in a copy of its context. (PyTorch's mode belongs to the
+process.)
 """
 
 from __future__ import annotations
@@ -33,19 +35,19 @@ PARENT = "parent_"
 
 _check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
 _running: ContextVar[ref[Call] | None] = ContextVar("multigrad.running_step", default=None)
-"""The step whose rule runs: under create_graph, its node induces the nodes that are recorded.
+"""The step whose rule runs. Under create_graph, its node induces the nodes that are recorded.
 
-Known weakly: an interrupt may keep its end untold.
+The reference is weak, because an interrupt may hide the end of the step.
 """
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on here."""
+    """Return whether anomaly mode is on in this context."""
     return any(not o.ended for o in _in_force())
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode, if it is on, raises for nan."""
+    """Return whether anomaly mode, if it is on, raises for nan."""
     return _check_nan.get()
 
 
@@ -55,7 +57,7 @@ def _in_force() -> list[_Anomaly]:
 
 
 def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
-    """Switch it on or off in this context. Returns the observer that was entered, if one was."""
+    """Switch the mode on or off in this context, and return the new observer, if any."""
     for value, name, position in ((enabled, "enabled", 1), (check_nan, "check_nan", 2)):
         if not isinstance(value, bool):
             raise TypeError(
@@ -73,12 +75,14 @@ def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
 
 
 class detect_anomaly:
-    """Context manager: a backward pass that fails tells which forward call made the failing node,
-    and nan in a gradient is an error.
+    """Context manager in which a failing backward pass shows the forward call of the failing node.
 
-    check_nan  whether nan raises
+    A nan in a gradient is an error there.
 
-    The forward pass must run within it, too, to be known. It is slow: for finding errors only.
+    check_nan  whether nan raises RuntimeError
+
+    The forward pass must run within the context, too. The mode is slow: use it only to find errors.
+    As torch.autograd.detect_anomaly.
     """
 
     def __init__(self, check_nan: bool = True) -> None:
@@ -98,15 +102,15 @@ class detect_anomaly:
     def __exit__(self, *exc: object) -> None:
         observer = self._entered.pop()
         if observer is not None:
-            # also where this is another context than that of the beginning, as generators end
-            # theirs anywhere
+            # needed if the block ends in another context than it began in, as generators may
             observer.ended = True
         _set_enabled(self.prev, self.prev_check_nan)
 
 
 class set_detect_anomaly:
-    """Switch anomaly mode on or off at once; as a context manager, restore the former state at the
-    end. See `detect_anomaly`.
+    """Switch anomaly mode on or off; as a context manager, restore the former state at the end.
+
+    See `detect_anomaly`.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -124,7 +128,7 @@ class set_detect_anomaly:
 class Trace:
     """The stack of the call that made a node, and the node that induced it.
 
-    The text is made when it is read.
+    The text is made on first use.
     """
 
     __slots__ = ("frames", "parent")
@@ -138,7 +142,10 @@ class Trace:
             frame = frame.f_back
 
     def lines(self) -> list[tuple[str, int, str]]:
-        """File, line and function of each frame, outermost first, without our own at their end."""
+        """File, line and function of each frame, outermost first.
+
+        multigrad's own frames at the end are left out.
+        """
         frames = self.frames
         inner = next(
             (i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(OWN)),
@@ -150,7 +157,7 @@ class Trace:
         ]
 
     def tell(self, metadata: dict[str, Any]) -> None:
-        """Put it into the metadata of a node, under the names of PyTorch."""
+        """Put the trace into the metadata of a node, under the names of PyTorch."""
         if TRACEBACK not in metadata:
             metadata[TRACEBACK] = traceback.format_list([(*line, None) for line in self.lines()])
             if self.parent is not None:
@@ -166,9 +173,7 @@ def _line(code: CodeType, at: int) -> int:
 
 
 class _Anomaly(Observer):
-    """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass
-    return.
-    """
+    """Stores the Python frames that led to each node, and checks the results of nodes."""
 
     events = frozenset({NODE, STEP})
 
@@ -211,8 +216,8 @@ GOOD_LUCK = (
 )
 
 
-def _refuse_nan(node: Node, found: Any) -> None:
-    given = iter((found,) if node.rule.single else found)
+def _refuse_nan(node: Node, gradients: Any) -> None:
+    given = iter((gradients,) if node.rule.single else gradients)
     for i, (parent, _) in enumerate(node.next_functions):
         if parent is not None and _has_nan(node, innermost(next(given))):
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
@@ -222,10 +227,10 @@ def _has_nan(node: Node, x: Any) -> bool:
     if x is None:
         return False
     xp = node.library.xp
-    found = xp.any(xp.isnan(x))
+    any_nan = xp.any(xp.isnan(x))
     try:
-        return bool(found)
-    except Exception:  # a value that a trace has not computed yet (jax.jit): nobody can look at it
+        return bool(any_nan)
+    except Exception:  # under a trace (jax.jit) the value is unknown
         return False
 
 

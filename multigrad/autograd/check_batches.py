@@ -1,6 +1,4 @@
-"""Checks that derivatives can be computed for several vectors at once: that a batched pass gives
-what single ones do.
-"""
+"""Checks of derivatives for several vectors at once: a batched pass must equal single ones."""
 
 from __future__ import annotations
 
@@ -40,14 +38,14 @@ library.
 """.strip()
 
 
-def _message(output: int, number: int, found: Any, expected: Any, forward: bool = False) -> str:
+def _message(output: int, number: int, got: Any, expected: Any, forward: bool = False) -> str:
     return (
         f"For output {output} and input {number}:\n"
         "\n"
         f"{FAILED_BATCHED_GRAD_MSG_FWD_AD if forward else FAILED_BATCHED_GRAD_MSG}\n"
         "\n"
         "Got:\n"
-        f"{found!r}\n"
+        f"{got!r}\n"
         "\n"
         "Expected:\n"
         f"{expected!r}"
@@ -59,7 +57,7 @@ def _stacked(like: Tensor, parts: Sequence[Any]) -> Any:
 
 
 def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
-    """Raise where a batched backward pass from an output gives other gradients than single ones."""
+    """Raise GradcheckError if a batched backward pass from an output differs from single ones."""
     import numpy as np
 
     source = _random()
@@ -67,7 +65,7 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
         vectors = [_random_like(out, source) for _ in range(2)]
         expected = [grad(out, checked, v, retain_graph=True, allow_unused=True) for v in vectors]
         try:
-            found = grad(
+            batched = grad(
                 out,
                 checked,
                 _stacked(out, vectors),
@@ -79,7 +77,7 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
             raise GradcheckError(
                 f"While computing batched gradients, got: {error}\n\n{FAILED_BATCHED_GRAD_MSG}"
             ) from error
-        for j, (g, *single) in enumerate(zip(found, *expected, strict=True)):
+        for j, (g, *single) in enumerate(zip(batched, *expected, strict=True)):
             if g is None and all(s is None for s in single):
                 continue
             zeros = np.zeros(tuple(checked[j].shape))
@@ -90,7 +88,7 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
 
 
 def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
-    """The outputs of `func` and their tangents, or None, where the input `x` has `tangent`."""
+    """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
     run = Run("gradcheck")
     dual = Dual._make(x.array, tangent, run, run.own_level)
     return run.call(
@@ -101,7 +99,7 @@ def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> lis
 
 
 def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
-    """Raise where tangents that are batches move the outputs otherwise than single ones."""
+    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
     import numpy as np
 
     source = _random()
@@ -113,7 +111,7 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
         run = Run("gradcheck")
         try:
             pairs = moved(func, inputs, x, batch(x._elem.library.xp.stack(vectors), run))
-            found = [None if t is None else examples(t, run, 2) for _, t in pairs]
+            batched = [None if t is None else examples(t, run, 2) for _, t in pairs]
         except RuntimeError as error:
             raise GradcheckError(
                 f"While computing batched gradients, got: {error}\n"
@@ -122,7 +120,7 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
             ) from error
         finally:
             run.finish()
-        for i, (t, *single) in enumerate(zip(found, *expected, strict=True)):
+        for i, (t, *single) in enumerate(zip(batched, *expected, strict=True)):
             if not element_of(single[0][0]).floating:
                 continue
             zeros = np.zeros(tuple(single[0][0].shape))

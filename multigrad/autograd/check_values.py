@@ -1,5 +1,7 @@
-"""What the checks of gradients share: their exception, the Tensors among arguments and results,
-values as NumPy arrays, random ones.
+"""The common parts of the checks of gradients.
+
+These are their exception, the Tensors among arguments and results, conversions to NumPy arrays, and
+random values.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ Function = Callable[..., Any]
 
 
 class GradcheckError(MultigradError, RuntimeError):
-    """Raised by `gradcheck` and `gradgradcheck` where a gradient is not what it should be."""
+    """Raised by `gradcheck` and `gradgradcheck` if a gradient is wrong."""
 
 
 class Mismatch(GradcheckError):
     """Two Jacobians differ.
 
     numerical, analytical  both, as NumPy arrays: a row for each element of the input, a column for
-                           each of the output
-    matrices               whether the message shows them whole
+                           each element of the output
+    matrices               whether the message shows them completely
     """
 
     def __init__(self, head: str, shown: str, worst: str, numerical: Any, analytical: Any) -> None:
@@ -53,22 +55,22 @@ def _checked(inputs: Sequence[Any]) -> list[Tensor]:
 
 
 def _outputs(x: Any) -> tuple[Any, ...]:
-    found = _tuple(x)
-    for i, t in enumerate(found):
+    outputs = _tuple(x)
+    for i, t in enumerate(outputs):
         if not isinstance(t, Layer):
             raise TypeError(
                 f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must "
                 "return a Tensor or a tuple of Tensors"
             )
-    return found
+    return outputs
 
 
 def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(t for t in outputs if t.requires_grad)
 
 
-# -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs,
-# or wait for a device
+# -- values are passed as NumPy arrays: with other libraries, the bookkeeping of Jacobians would
+# compile small programs, or wait for a device
 
 
 def _numbers(t: Any) -> Any:
@@ -95,7 +97,7 @@ def _basis(t: Tensor) -> Iterator[Any]:
 
 
 def _random() -> Random:
-    """A source of the same numbers at every call, which leaves the user's own alone."""
+    """A source of the same numbers at every call, which does not affect the user's generators."""
     from random import Random  # an import that few programs need
 
     return Random(0)

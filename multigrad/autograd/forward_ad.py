@@ -1,4 +1,4 @@
-"""Forward mode by hand: duals are made, computed with, and taken apart.
+"""Explicit forward mode: make duals, compute with them, and unpack them.
 
 The meaning is that of torch.autograd.forward_ad.
 
@@ -6,10 +6,10 @@ The meaning is that of torch.autograd.forward_ad.
         y = f(make_dual(x, v))
         value, derivative = unpack_dual(y)     # the derivative of f at x along v
 
-Levels nest, unlike PyTorch's: each has tangents of its own, and an operation on duals of several
-levels keeps them apart. Raw arrays of a known library are taken for Tensors without a history. A
-dual is a value of its own: in place it is replaced, and the Tensor that it was made of stays as it
-is; nor can a dual be written into a Tensor that is none.
+Unlike PyTorch's, levels nest: each has tangents of its own, and an operation on duals of several
+levels keeps them apart. A raw array of a known library is treated as a Tensor without a history. An
+in-place operation on a dual replaces the dual, and does not change the Tensor that it was made of.
+A dual cannot be written into a Tensor that is not a dual.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns: the value, and the tangent, or None where there is none."""
+    """The result of `unpack_dual`: the value, and the tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None
@@ -45,7 +45,7 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Enter a level of forward mode, which make_dual and unpack_dual use from now on.
 
-    Returns its number, from 0 for the outermost.
+    Returns its number, which is 0 for the outermost level.
     """
     entered = _entered.get()
     enter_duals((*entered, Run("dual_level")))
@@ -54,7 +54,7 @@ def enter_dual_level() -> int:
 
 @entry
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leave the level that was entered last: of its duals only the values remain."""
+    """Leave the level that was entered last. Its duals keep only their values."""
     entered = _entered.get()
     if level is not None and level != len(entered) - 1:
         raise GradientError(
@@ -71,7 +71,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level(_Mode):
-    """Context manager and decorator: a level of forward mode, whose number it gives.
+    """Context manager and decorator: a level of forward mode. `as` gives its number.
 
     Levels nest.
     """
@@ -90,11 +90,11 @@ class dual_level(_Mode):
 
 @entry
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Tensor:
-    """The dual of the value of `tensor` and the tangent `tangent`, which has its shape.
+    """Return the dual of the value `tensor` and the tangent `tangent`, which has its shape.
 
-    A real tangent is converted to the primal's dtype. Both may have a history, and keep it: what is
-    computed of the dual can be differentiated backwards, too. Raises outside of any level, and for
-    arrays that are not floating.
+    A real tangent is converted to the dtype of the primal. Both may have a history and keep it, so
+    results of the dual can be differentiated in reverse mode, too. Raises GradientError outside of
+    any level, and an error for arrays that are not floating.
     """
     run = _run(level, "make_dual")
     if run is None:
@@ -123,20 +123,21 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Tensor:
 
 @entry
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """Take a dual apart: `(primal, tangent)`, the tangent None where there is none, as in what is
-    no dual of the level.
+    """Return the `(primal, tangent)` of a dual.
+
+    The tangent is None if there is none, for example if `tensor` is not a dual of the level.
     """
     run = _run(level, "unpack_dual")
     x = _layer(tensor, "tensor")
-    found = None if run is None else _split(x, run)
-    if found is None:
+    parts = None if run is None else _split(x, run)
+    if parts is None:
         return UnpackedDualTensor(_value(x, run) if isinstance(tensor, Layer) else tensor, None)
-    primal, tangent = [t if isinstance(t, Layer) else wrap_new(t) for t in found]
+    primal, tangent = [t if isinstance(t, Layer) else wrap_new(t) for t in parts]
     return UnpackedDualTensor(primal, tangent)  # type: ignore[arg-type]  # to users every layer is a Tensor
 
 
 def _run(level: int | None, name: str) -> Run | None:
-    """The level of that number, by default the innermost; None if no level was entered."""
+    """The level of that number, by default the innermost, or None if no level was entered."""
     entered = _entered.get()
     if level is None:
         return entered[-1] if entered else None
@@ -151,7 +152,7 @@ def _run(level: int | None, name: str) -> Run | None:
 
 
 def _layer(x: Any, what: str) -> Any:
-    """An argument that may be part of a dual; of Duals whose level was left, the value."""
+    """An argument that may be part of a dual. A Dual of a finished level gives its value."""
     if not is_array(x):
         raise TypeError(
             f"{what}: expected a Tensor or an array of a known library, got {type(x).__name__}"
@@ -165,20 +166,20 @@ def _layer(x: Any, what: str) -> Any:
 
 
 def _value(x: Any, run: Run | None) -> Any:
-    """A dual of this level without a tangent is its primal."""
+    """`x`, or the primal if `x` is a dual of this level without a tangent."""
     return x._array if isinstance(x, Dual) and x._run is run else x
 
 
 def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
-    """Primal and tangent of `x` at a level; None if it has no tangent there.
+    """The primal and the tangent of `x` at a level, or None if it has no tangent there.
 
-    A dual of a level further out is a dual of such parts.
+    The parts of a dual of an outer level are duals of the inner level.
     """
     if isinstance(x, Dual):
         x._check()
         if x._run is run:
             if isinstance(x._tangent, Layer):
-                x._tangent._check()  # raises where it is not known
+                x._tangent._check()  # raises if it is unknown
             return None if x._tangent is None else (x._array, x._tangent)
         parts = [_split(x._array, run), None if x._tangent is None else _split(x._tangent, run)]
         if parts == [None, None]:

@@ -1,4 +1,4 @@
-"""Function: operations with a derivative of the user's own.
+"""Function: operations with a user-defined derivative.
 
 The meaning is that of torch.autograd.function.
 """

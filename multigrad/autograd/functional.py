@@ -2,14 +2,15 @@
 
 The meaning is that of torch.autograd.functional.
 
-A function takes only the Tensors to differentiate with respect to; capture everything else:
-`jacobian(lambda x: f(x, constant, flag=flag), inputs)`. It is called with new Tensors on the memory
-of `inputs`, so the `.grad` of the caller's Tensors is never touched. `inputs`, `v` and what the
-function returns are each one Tensor or a *tuple* of Tensors; results mirror that. Raw arrays of a
-known library are taken for `inputs` and `v`, too, as constants; results are always Tensors.
+The arguments of a function are the Tensors to differentiate with respect to. Capture everything
+else: `jacobian(lambda x: f(x, constant, flag=flag), inputs)`. The function receives new Tensors on
+the memory of `inputs`, so the `.grad` of the caller's Tensors never changes. `inputs`, `v` and the
+result of the function are each one Tensor or a *tuple* of Tensors, and the results have the same
+structure. `inputs` and `v` may also be raw arrays of a known library, which are constants. Results
+are always Tensors.
 
-create_graph=True computes everything differentiably. strict=True raises RuntimeError where a result
-is zero because an output does not depend on an input; otherwise such results are zeros.
+create_graph=True makes all results differentiable. strict=True raises RuntimeError if a result is
+zero because an output does not depend on an input. Otherwise such results are zeros.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ OUTPUTS = "outputs of the user-provided function"
 
 
 def _tensors(x: Any, what: str, name: str, kind: type[Layer] = Tensor) -> tuple[bool, Tensors]:
-    """Whether `x` is a tuple, and it as a tuple of Tensors.
+    """Whether `x` is a tuple, and `x` as a tuple of Tensors.
 
-    Raw arrays are wrapped, but not outputs: they have lost their gradient.
+    Raw arrays are wrapped, except outputs, since a raw output has lost its gradient.
     """
     several = isinstance(x, tuple)
-    found = []
+    tensors = []
     for i, element in enumerate(x if several else (x,)):
         if not isinstance(element, kind):
             if what == OUTPUTS or not is_array(element):
@@ -59,15 +60,16 @@ def _tensors(x: Any, what: str, name: str, kind: type[Layer] = Tensor) -> tuple[
                     f"but the {place} has type {type(element)}."
                 )
             element = wrap_new(element)
-        found.append(element)
-    if not found:
+        tensors.append(element)
+    if not tensors:
         raise GradientError(f"The {what} given to {name} must not be an empty tuple.")
-    return several, tuple(found)
+    return several, tuple(tensors)
 
 
 def _fresh(tensors: Tensors, create_graph: bool, leaves: bool) -> Tensors:
-    """New Tensors on the same memory, apart from those that the function may capture; with `leaves`
-    they require grad.
+    """New Tensors on the same memory, different from those that the function may capture.
+
+    With `leaves` they require grad.
     """
     return tuple(
         t.__array_namespace__().reshape(t, t.shape)
@@ -80,8 +82,9 @@ def _fresh(tensors: Tensors, create_graph: bool, leaves: bool) -> Tensors:
 def _vector(
     v: Any, like: Tensors, several: bool, name: str, create_graph: bool, missing: str
 ) -> Tensors | None:
-    """The vector of a product, of the shapes of `like`; None stands for 1 where `like` is a single
-    element.
+    """The vector of a product, with the shapes of `like`.
+
+    None means 1 if `like` is a single element.
     """
     if v is None:
         if len(like) != 1 or like[0].size != 1:
@@ -89,20 +92,20 @@ def _vector(
                 f"The vector v can only be None if {missing} a single Tensor with a single element."
             )
         return None
-    _, found = _tensors(v, "v", name)
-    if len(found) != len(like):
+    _, vectors = _tensors(v, "v", name)
+    if len(vectors) != len(like):
         raise GradientError(
-            f"v is a tuple of invalid length: should be {len(like)} but got {len(found)}."
+            f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}."
             if several
             else "The given v should contain a single Tensor."
         )
-    for i, (given, t) in enumerate(zip(found, like, strict=True)):
+    for i, (given, t) in enumerate(zip(vectors, like, strict=True)):
         if tuple(given.shape) != tuple(t.shape):
             raise GradientError(
                 f"{f'Entry {i} in ' if several else ''}v has invalid size: should be "
                 f"{tuple(t.shape)} but got {tuple(given.shape)}."
             )
-    return _fresh(found, create_graph, leaves=False)
+    return _fresh(vectors, create_graph, leaves=False)
 
 
 _OF_INPUTS = "the input to the user-provided function is"
@@ -147,9 +150,9 @@ def _finish(x: Tensors, create_graph: bool) -> Tensors:
 
 
 def _alone(t: Tensor) -> Tensor:
-    """The same without a history.
+    """The same Tensor without a history.
 
-    Inside the forward of a Function it stays known that forward has computed it.
+    Inside the forward of a Function, the Tensor is still known as a result of forward.
     """
     return alias(t) if t._node is None else mark(alias(t))
 
@@ -189,7 +192,7 @@ CONSTANT = (
 
 
 def _require(tensors: Sequence[Tensor | None], message: str) -> None:
-    """Strict mode: each of these must be known and require grad."""
+    """Strict mode: raise if one of these is missing or does not require grad."""
     for i, t in enumerate(tensors):
         if t is None or not t.requires_grad:
             raise GradientError((INDEPENDENT if t is None else message).format(i))
@@ -203,17 +206,19 @@ def _fill(
     missing: str,
     what: str,
 ) -> Tensors:
-    """Zeros for what is None; in strict mode an error, `missing`, and another one for a `what` that
-    should be differentiable and is constant.
+    """The values with zeros in place of None.
+
+    In strict mode None raises the error `missing`, and so does a constant `what` that should be
+    differentiable.
     """
-    found = []
+    filled = []
     for i, (g, t) in enumerate(zip(grads, like, strict=True)):
         if strict and g is None:
             raise GradientError(missing.format(i))
         if strict and create_graph and g is not None and not g.requires_grad:
             raise GradientError(CONSTANT.format(what=what, i=i))
-        found.append(_zeros(t) if g is None else g)
-    return tuple(found)
+        filled.append(_zeros(t) if g is None else g)
+    return tuple(filled)
 
 
 # -- differentiation
@@ -226,8 +231,9 @@ def _grad(
     create_graph: bool = False,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """`grad` that passes over outputs without a gradient and gives None for inputs that no output
-    depends on.
+    """`grad`, also for outputs without a gradient and inputs without an effect.
+
+    It skips outputs without a gradient, and gives None for inputs that no output depends on.
     """
     pairs = [
         (t, g)
@@ -236,7 +242,7 @@ def _grad(
     ]
     if not pairs:
         return (None,) * len(inputs)
-    found: tuple[Tensor | None, ...] = grad(
+    grads: tuple[Tensor | None, ...] = grad(
         [t for t, _ in pairs],
         inputs,
         [g for _, g in pairs],
@@ -244,7 +250,7 @@ def _grad(
         create_graph,
         allow_unused=True,
     )
-    return found
+    return grads
 
 
 def _size(t: Tensor) -> int:
@@ -256,8 +262,9 @@ def _size(t: Tensor) -> int:
 
 
 def _basis(t: Tensor) -> Iterator[Any]:
-    """The standard basis of the space of `t`, in the order of its elements: raw arrays of its shape
-    and dtype.
+    """The standard basis of the space of `t`, in the order of its elements.
+
+    The arrays are raw and have the shape and the dtype of `t`.
     """
     xp, n = t._elem.library.xp, _size(t)
     places = xp.reshape(xp.arange(n, device=t.device), t.shape)
@@ -266,23 +273,25 @@ def _basis(t: Tensor) -> Iterator[Any]:
 
 
 def _bases(tensors: Sequence[Tensor]) -> list[Any]:
-    """The standard basis of the space of all of these together: for each, what the vectors have
-    there, with their number as the first axis.
+    """The standard basis of the space of all of these together.
+
+    For each Tensor it gives the parts of the basis vectors, with the number of the vector as the
+    first axis.
     """
     sizes = [_size(t) for t in tensors]
-    found = []
+    parts = []
     for i, (t, n) in enumerate(zip(tensors, sizes, strict=True)):
         xp = t._elem.library.xp
         part = xp.eye(sum(sizes), n, k=-sum(sizes[:i]), dtype=t.dtype, device=t.device)
-        found.append(xp.reshape(part, (sum(sizes), *t.shape)))
-    return found
+        parts.append(xp.reshape(part, (sum(sizes), *t.shape)))
+    return parts
 
 
 def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tensor | None, ...]]:
-    """Cotangents u, and the gradients that they give as differentiable functions of u:
-    differentiated once more, they push vectors forward.
+    """Cotangents u, and their gradients as differentiable functions of u.
 
-    The gradient is linear in u, so its value is of no importance.
+    Differentiating these gradients again gives forward-mode products. The gradient is linear in u,
+    so the value of u does not matter.
     """
     cotangents = tuple(_zeros(t, requires_grad=True) for t in outputs)
     return cotangents, _grad(outputs, inputs, cotangents, create_graph=True)
@@ -312,17 +321,18 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The output of `func` and the product of `v` with its Jacobian, in the structure and the
-    shapes of `inputs`.
+    """Return the output of `func` and the product of `v` with its Jacobian.
 
-    v  shaped as the output; may be left out where that has one element, for 1
+    v  shaped as the output; optional for one element, where it is 1
+
+    The product has the structure and the shapes of `inputs`.
     """
     with enable_grad():
         several_in, inputs = _tensors(inputs, "inputs", "vjp")
         inputs = _fresh(inputs, create_graph, leaves=True)
         several_out, outputs = _call(func, inputs, "vjp", strict)
         vector = _vector(v, outputs, several_out, "vjp", create_graph, _OF_OUTPUTS)
-        found = _fill(
+        grads = _fill(
             _grad(outputs, inputs, vector, create_graph),
             inputs,
             strict,
@@ -331,7 +341,7 @@ def vjp(
             "jacobian",
         )
         return _unpack(_finish(outputs, create_graph), several_out), _unpack(
-            _finish(found, create_graph), several_in
+            _finish(grads, create_graph), several_in
         )
 
 
@@ -359,12 +369,12 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The output of `func` and the product of its Jacobian with `v`, in the structure and the
-    shapes of the output.
+    """Return the output of `func` and the product of its Jacobian with `v`.
 
-    v  shaped as `inputs`; may be left out where that has one element, for 1
+    v  shaped as `inputs`; optional for one element, where it is 1
 
-    Two backward passes compute it, as in PyTorch.
+    The product has the structure and the shapes of the output. Two backward passes compute it, as
+    in PyTorch.
     """
     with enable_grad():
         several_in, inputs = _tensors(inputs, "inputs", "jvp")
@@ -374,7 +384,7 @@ def jvp(
         cotangents, gradients = _transposed(outputs, inputs)
         if strict:
             _require(gradients, GRADIENT)
-        found = _fill(
+        tangents = _fill(
             _grad(gradients, cotangents, vector, create_graph),
             outputs,
             strict,
@@ -385,7 +395,7 @@ def jvp(
             "jacobian",
         )
         return _unpack(_finish(outputs, create_graph), several_out), _unpack(
-            _finish(found, create_graph), several_out
+            _finish(tangents, create_graph), several_out
         )
 
 
@@ -425,19 +435,19 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func` at `inputs`.
+    """Return the Jacobian of `func` at `inputs`.
 
     vectorize  compute all of it in one batched pass; allows complex outputs and "forward-mode", but
                not `strict`
-    strategy   "reverse-mode": a backward pass for the elements of the output; "forward-mode": a
-               forward pass for those of the inputs, for which `func` gets Duals in the place of
-               Tensors
+    strategy   "reverse-mode": a backward pass for each element of the output; "forward-mode": a
+               forward pass for each element of the inputs, in which `func` receives Duals in place
+               of Tensors
 
-    Returns one Tensor of shape `output.shape + input.shape`; a tuple over the inputs, or over the
-    outputs, where those are a tuple; where both are, a tuple of tuples with `[i][j]` for output i
-    and input j. In reverse mode dtypes and devices are those of the inputs, else those of the
-    outputs. Complex outputs follow the convention of gradients, the conjugate of the derivative, in
-    reverse mode only.
+    Returns one Tensor of shape `output.shape + input.shape`. If the inputs or the outputs are a
+    tuple, it returns a tuple over them. If both are, it returns a tuple of tuples with `[i][j]` for
+    output i and input j. Dtypes and devices are those of the inputs in reverse mode, and those of
+    the outputs in forward mode. Complex outputs follow the convention of gradients, the conjugate
+    of the derivative, in reverse mode only.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -459,13 +469,13 @@ def jacobian(
                 "`vectorize=False`."
             )
         if vectorize:
-            found = _by_batch(outputs, inputs, create_graph)
+            rows = _by_batch(outputs, inputs, create_graph)
         else:
-            found = tuple(
+            rows = tuple(
                 _by_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)
             )
         return _unpack(
-            tuple(_unpack(_finish(row, create_graph), several_in) for row in found), several_out
+            tuple(_unpack(_finish(row, create_graph), several_in) for row in rows), several_out
         )
 
 
@@ -489,8 +499,9 @@ def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
 
 
 def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
-    """The Jacobians of output number i with respect to each input, by a backward pass for each of
-    its elements.
+    """The Jacobians of output number i with respect to each input.
+
+    There is a backward pass for each element of the output.
     """
     shapes = [tuple(out.shape) + tuple(t.shape) for t in inputs]
     if not out.requires_grad or out.size == 0:
@@ -499,7 +510,7 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
         raise GradientError(f"{NOT_SCALAR.replace('scalar', 'real scalar')} but got {out.dtype}")
     rows: list[list[Tensor]] = [[] for _ in inputs]
     for vector in _basis(out):
-        found = _fill(
+        grads = _fill(
             _grad((out,), inputs, (vector,), create_graph, retain_graph=True),
             inputs,
             strict,
@@ -508,20 +519,21 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
             "not allowed in strict mode.",
             "jacobian",
         )
-        for row, g in zip(rows, found, strict=True):
+        for row, g in zip(rows, grads, strict=True):
             row.append(g)
     xp = out.__array_namespace__()
     return tuple(xp.reshape(xp.stack(row), shape) for row, shape in zip(rows, shapes, strict=True))
 
 
 def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
-    """The Jacobians of each output with respect to each input, by one backward pass for the
-    elements of all outputs.
+    """The Jacobians of each output with respect to each input.
+
+    One backward pass computes the rows of all elements of all outputs.
     """
     recorded = [t for t in outputs if t.requires_grad and _size(t)]
-    found: Sequence[Tensor | None] = (None,) * len(inputs)
+    grads: Sequence[Tensor | None] = (None,) * len(inputs)
     if recorded:
-        found = grad(
+        grads = grad(
             recorded,
             inputs,
             _bases(recorded),
@@ -530,7 +542,7 @@ def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Te
             is_grads_batched=True,
         )
     table: list[list[Tensor]] = [[] for _ in outputs]
-    for t, g in zip(inputs, found, strict=True):
+    for t, g in zip(inputs, grads, strict=True):
         start = 0
         for out, row in zip(outputs, table, strict=True):
             shape, n = (*out.shape, *t.shape), _size(out)
@@ -544,8 +556,9 @@ def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Te
 
 
 def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
-    """The Jacobians by one forward pass, on Duals whose tangents are batches: those along each
-    element of all inputs.
+    """The Jacobians by one forward pass, on Duals whose tangents are batches.
+
+    The tangents are those along each element of all inputs.
     """
     several_in, inputs = _tensors(inputs, "inputs", "jacobian")
     inputs = _fresh(inputs, create_graph=False, leaves=False)
@@ -580,10 +593,10 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
 def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
     """The Jacobians of `x` with respect to each input.
 
-    `columns`: the derivatives of `x`, with their numbers as the first axis.
+    columns  the derivatives of `x`, with their numbers as the first axis
     """
     library = element_of(x).library
-    found = []
+    blocks = []
     start = 0
     for t in inputs:
         shape, n = (*x.shape, *t.shape), _size(t)
@@ -595,9 +608,9 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
             xp = library.bound
             part = columns if len(inputs) == 1 else columns[start : start + n, ...]
             block = owned([strip(xp.reshape(xp.moveaxis(part, 0, -1), shape))], None)
-        found.append(_alone(block if isinstance(block, Tensor) else wrap_new(block)))
+        blocks.append(_alone(block if isinstance(block, Tensor) else wrap_new(block)))
         start += n
-    return tuple(found)
+    return tuple(blocks)
 
 
 @overload
@@ -627,13 +640,13 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of `func`, which returns one Tensor with one element.
+    """Return the Hessian of `func`, which must return one Tensor with one element.
 
     vectorize, outer_jacobian_strategy  as `vectorize` and `strategy` of `jacobian`, for the
-    Jacobian of the gradient
+                                        Jacobian of the gradient
 
-    Returns one Tensor of shape `input.shape + input.shape`; for a tuple of inputs a tuple of tuples
-    with `[i][j]` of shape `inputs[i].shape + inputs[j].shape`.
+    Returns one Tensor of shape `input.shape + input.shape`. For a tuple of inputs it returns a
+    tuple of tuples with `[i][j]` of shape `inputs[i].shape + inputs[j].shape`.
     """
     several_in, inputs = _tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
@@ -644,20 +657,22 @@ def hessian(
         return out if out.shape == () else out.__array_namespace__().reshape(out, ())
 
     def gradient(*outer: Tensor) -> Tensors:
-        found: Tensors = jacobian(value, outer, create_graph=True)
+        blocks: Tensors = jacobian(value, outer, create_graph=True)
         if strict:
-            _require(found, JACOBIAN)
-        return found
+            _require(blocks, JACOBIAN)
+        return blocks
 
-    found = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
-    return found if several_in else found[0][0]
+    blocks = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return blocks if several_in else blocks[0][0]
 
 
 def _first_derivatives(
     name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
 ) -> tuple[bool, Any, Tensors | None, Tensor, Any]:
-    """What products with a Hessian begin with: whether there are several inputs, these, `v`, the
-    output and its gradients, recorded.
+    """The common first part of products with a Hessian.
+
+    Returns whether there are several inputs, the inputs, `v`, the output, and its recorded
+    gradients.
     """
     several, inputs = _tensors(inputs, "inputs", name)
     inputs = _fresh(inputs, create_graph, leaves=True)
@@ -693,16 +708,17 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The output of `func`, which returns one Tensor with one element, and the product of `v` with
-    its Hessian, shaped as `inputs`.
+    """Return the output of `func` and the product of `v` with its Hessian, shaped as `inputs`.
 
-    v  shaped as `inputs`; may be left out where that has one element, for 1
+    v  shaped as `inputs`; optional for one element, where it is 1
+
+    `func` must return one Tensor with one element.
     """
     with enable_grad():
         several, inputs, vector, out, gradients = _first_derivatives(
             "vhp", func, inputs, v, create_graph, strict
         )
-        found = _fill(
+        product = _fill(
             _grad(gradients, inputs, vector, create_graph),
             inputs,
             strict,
@@ -711,7 +727,7 @@ def vhp(
             "allowed in strict mode.",
             "hessian",
         )
-        return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)
+        return _finish((out,), create_graph)[0], _unpack(_finish(product, create_graph), several)
 
 
 @overload
@@ -738,13 +754,12 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The output of `func`, which returns one Tensor with one element, and the product of its
-    Hessian with `v`, shaped as `inputs`.
+    """Return the output of `func` and the product of its Hessian with `v`, shaped as `inputs`.
 
-    v  shaped as `inputs`; may be left out where that has one element, for 1
+    v  shaped as `inputs`; optional for one element, where it is 1
 
-    Slower than `vhp` by one backward pass; the same for twice continuously differentiable
-    functions, whose Hessian is symmetric.
+    `func` must return one Tensor with one element. hvp takes one backward pass more than `vhp`. The
+    results are equal for twice continuously differentiable functions, whose Hessian is symmetric.
     """
     with enable_grad():
         several, inputs, vector, out, gradients = _first_derivatives(
@@ -752,7 +767,7 @@ def hvp(
         )
         cotangents = tuple(_zeros(t, requires_grad=True) for t in inputs)
         transposed = _grad(gradients, inputs, cotangents, create_graph=True)
-        found = _fill(
+        product = _fill(
             _grad(transposed, cotangents, vector, create_graph),
             inputs,
             strict,
@@ -762,4 +777,4 @@ def hvp(
             "double backward trick to replace forward mode AD.",
             "hessian",
         )
-        return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)
+        return _finish((out,), create_graph)[0], _unpack(_finish(product, create_graph), several)

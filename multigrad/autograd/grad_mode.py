@@ -1,6 +1,6 @@
-"""Whether operations are recorded, as torch.autograd.grad_mode.
+"""The modes that decide whether operations are recorded, as torch.autograd.grad_mode.
 
-The modes themselves are the engine's.
+They are defined in `core/grad_mode.py`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Checks of gradients against finite differences. The meaning is that of torch.autograd.gradcheck.
 
-Jacobians are matrices here, transposed: a row for each element of an input, a column for each
-element of an output. For a complex input they hold the gradient by the conjugate convention;
-complex outputs are checked twice, their imaginary and their real part. As in PyTorch the function
-sees the caller's own Tensors, whose values are exchanged while it runs and put back: a function
-that captures its inputs is checked as well as one that takes them.
+Jacobians are transposed matrices here: a row for each element of an input, a column for each
+element of an output. For a complex input they hold the gradient by the conjugate convention.
+Complex outputs are checked twice, for their imaginary and their real part. As in PyTorch the
+function receives the caller's own Tensors, whose values are replaced while it runs and restored
+afterwards. So a function may also capture its inputs.
 """
 
 from __future__ import annotations
@@ -65,35 +65,38 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Compare the gradients of `func` with central differences, with respect to each of `inputs`
-    that requires grad.
+    """Compare the gradients of `func` with central differences.
 
-    func      takes the inputs, returns a Tensor or a tuple of Tensors; outputs that do not require
-              grad must not depend on the inputs if no output does, and are not looked at otherwise
-    inputs    one argument or a tuple of them, Tensors or not; Tensors to check should be float64 or
+    The comparison covers each of `inputs` that requires grad.
+
+    func      takes the inputs, returns a Tensor or a tuple of Tensors. Outputs that do not require
+              grad are ignored, but if no output requires grad, none may depend on the inputs
+    inputs    one argument or a tuple of them, Tensors or not. Tensors to check should be float64 or
               complex128
     eps       the step of the differences
+
     atol, rtol            tolerances: abs(analytical - numerical) <= atol + rtol * abs(numerical),
                           element by element
-    raise_exception       raise GradcheckError, with both Jacobians and the worst entry, where a
-                          check fails; else return False
-    nondet_tol            by how much the same backward pass, run twice, may differ
-    check_undefined_grad  whether outputs without a gradient must count as if their gradient were
-                          zero
-    check_grad_dtypes     whether gradients must have their inputs' dtype
+    raise_exception       whether a failing check raises GradcheckError, with both Jacobians and the
+                          worst entry; else it returns False
+    nondet_tol            how much two runs of the same backward pass may differ
+    check_undefined_grad  whether a missing gradient of an output must have the effect of a zero
+                          gradient
+    check_grad_dtypes     whether gradients must have the dtypes of their inputs
     fast_mode             compare random projections, v @ J @ u, instead of whole Jacobians; the
                           seed is fixed
-    masked                accepted for PyTorch's sake: it concerns sparse arrays, which the standard
+    masked                without effect: in PyTorch it concerns sparse arrays, which the standard
                           does not have
 
-    check_forward_ad      whether tangents are compared with the differences, too; the function then
-                          gets Duals in the place of Tensors
-    check_backward_ad     whether gradients are
+    check_forward_ad      whether to compare tangents with the differences, too; the function then
+                          receives Duals in place of Tensors
+    check_backward_ad     whether to compare gradients
 
-    check_batched_grad          whether a batched pass, grad(is_grads_batched=True), gives what
-                                single ones do
-    check_batched_forward_grad  whether a batch of tangents does
-    Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose
+    check_batched_grad          whether a batched pass, grad(is_grads_batched=True), must equal
+                                single ones
+    check_batched_forward_grad  whether a batch of tangents must equal single ones
+
+    Returns True. Raises ValueError if no input requires grad and RuntimeError for an input whose
     elements share memory.
     """
     if not (check_forward_ad or check_backward_ad):
@@ -147,15 +150,16 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Compare second derivatives with differences of first ones: `gradcheck` of the gradients, with
-    respect to `inputs` and `grad_outputs`.
+    """Compare second derivatives of `func` with differences of first derivatives.
 
-    grad_outputs                 gradients of the outputs, one Tensor or a tuple; drawn uniformly
-                                 from [-1, 1], with a fixed seed, if None
-    gen_non_contig_grad_outputs  draw them as every second element of an array, where the library
-                                 has such views
+    It is `gradcheck` of the gradients, with respect to `inputs` and `grad_outputs`.
 
-    The other arguments as for `gradcheck`.
+    grad_outputs                 gradients of the outputs, one Tensor or a tuple. None: drawn
+                                 uniformly from [-1, 1], with a fixed seed
+    gen_non_contig_grad_outputs  draw them as every second element of an array, if the library has
+                                 such views
+
+    The other arguments are those of `gradcheck`.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError(
@@ -182,19 +186,19 @@ def gradgradcheck(
     checked = [isinstance(x, Tensor) and x.requires_grad for x in arguments + given]
 
     def gradients(*args: Any) -> tuple[Tensor, ...]:
-        if any(isinstance(x, Dual) for x in args):  # Tensors over them, to differentiate by
+        if any(isinstance(x, Dual) for x in args):  # differentiate by Tensors around the Duals
             args = tuple(
                 wrap_new(x if isinstance(x, Dual) else x.array).requires_grad_() if c else x
                 for x, c in zip(args, checked, strict=True)
             )
         args, cotangents = args[: len(arguments)], args[len(arguments) :]
         outputs = _differentiable(_outputs(func(*args)))
-        found = (
+        grads = (
             grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True)
             if outputs
             else ()
         )
-        return tuple(g for g in found if g is not None)
+        return tuple(g for g in grads if g is not None)
 
     try:
         return gradcheck(
@@ -214,7 +218,7 @@ def gradgradcheck(
             masked=masked,
         )
     except Mismatch as error:
-        error.matrices = False  # of second derivatives they are large
+        error.matrices = False  # those of second derivatives are large
         raise
 
 
@@ -230,7 +234,7 @@ class Settings(NamedTuple):
     batched_forward: bool
 
 
-# -- what is checked
+# -- the inputs to check
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
@@ -245,7 +249,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
                 UserWarning,
                 stacklevel=program(),
             )
-        strides = getattr(x.array, "strides", None)  # of NumPy and CuPy; others do not tell
+        strides = getattr(x.array, "strides", None)  # NumPy and CuPy have them
         if type(strides) is tuple and any(
             step == 0 and n > 1 for step, n in zip(strides, x.shape, strict=True)
         ):
@@ -303,9 +307,7 @@ def _part(func: Function, part: str) -> Function:
 
 
 class _Problem:
-    """A function with real outputs at a point: its Tensors, and what is to be said where they
-    disagree.
-    """
+    """A function with real outputs at a point: its Tensors, and the words of messages."""
 
     def __init__(
         self,
@@ -336,7 +338,7 @@ class _Problem:
         forward: bool = False,
         projections: tuple[Any, Any] | None = None,
     ) -> Mismatch:
-        """What to raise where two Jacobians, or their projections, differ."""
+        """The error for two Jacobians, or their projections, that differ."""
         prefix = ""
         if output in self.complex_ones:
             prefix = (
@@ -362,9 +364,7 @@ class _Problem:
 
 
 def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
-    """Central differences of every output, as vectors, when `step` is added to `x` and subtracted
-    from it.
-    """
+    """Central differences of every output, as vectors, for a `step` of `x` in both directions."""
     before, values, eps = x.array, _numbers(x), p.settings.eps
     try:
         x.data = _like(x, values - step)
@@ -395,40 +395,41 @@ def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
 def _directional(
     p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None, forward: bool = False
 ) -> list[Any]:
-    """The derivative of every output along `real`; for a complex `x`, 1j times that along `1j *
-    imaginary` is added.
+    """The derivative of every output along `real`.
+
+    For a complex `x`, 1j times the derivative along `1j * imaginary` is added.
     """
 
     def derivative(v: Any) -> list[Any]:
         return _tangents(p, x, v) if forward else _difference(p, x, v * p.settings.eps, where)
 
-    found = derivative(real)
+    along = derivative(real)
     if x._elem.complex:
         across = derivative(imaginary * 1j)
-        found = [None if a is None else a + 1j * b for a, b in zip(found, across, strict=True)]
-    return found
+        along = [None if a is None else a + 1j * b for a, b in zip(along, across, strict=True)]
+    return along
 
 
 def _tangents(p: _Problem, x: Tensor, v: Any) -> list[Any]:
     """The tangents of every output along `v` at `x`, as vectors, in forward mode."""
     import numpy as np
 
-    found = moved(p.func, p.inputs, x, _like(x, v))
+    pairs = moved(p.func, p.inputs, x, _like(x, v))
     return [
         None
         if not element_of(t).floating
         else np.zeros(prod(t.shape))
         if tangent is None
         else _numbers(tangent).reshape(-1)
-        for t, tangent in found
+        for t, tangent in pairs
     ]
 
 
 def _numerical(p: _Problem, x: Tensor, forward: bool = False) -> list[Any]:
-    """The Jacobians of every output with respect to `x`, by a difference for each element, or in
-    forward mode by a tangent.
+    """The Jacobians of every output with respect to `x`.
 
-    None for outputs that are not floating.
+    There is a difference for each element, or in forward mode a tangent. The Jacobian is None for
+    an output that is not floating.
     """
     import numpy as np
 
@@ -457,14 +458,15 @@ NONDETERMINISTIC = (
 
 
 def _analytical(p: _Problem, out: Tensor, vectors: Sequence[Any]) -> list[Any]:
-    """The products of the vectors with the Jacobian of `out`, as columns, one matrix for each
-    input; all is done twice and compared.
+    """The products of the vectors with the Jacobian of `out`: one matrix per input, as columns.
+
+    They are computed twice and compared.
     """
-    found, again = (_passes(p, out, vectors) for _ in range(2))
-    for first, second in zip(found, again, strict=True):
+    products, again = (_passes(p, out, vectors) for _ in range(2))
+    for first, second in zip(products, again, strict=True):
         if (abs(first - second) > p.settings.nondet_tol).any():
             raise GradcheckError(NONDETERMINISTIC.format(p.settings.nondet_tol))
-    return found
+    return products
 
 
 def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
@@ -472,8 +474,8 @@ def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
 
     columns: list[list[Any]] = [[] for _ in p.checked]
     for v in vectors:
-        found = grad(out, p.checked, _like(out, v), retain_graph=True, allow_unused=True)
-        for column, g, x in zip(columns, found, p.checked, strict=True):
+        grads = grad(out, p.checked, _like(out, v), retain_graph=True, allow_unused=True)
+        for column, g, x in zip(columns, grads, p.checked, strict=True):
             if g is not None and p.settings.check_grad_dtypes and g.dtype != x.dtype:
                 raise GradcheckError("Gradient has dtype mismatch")
             if g is not None and tuple(g.shape) != tuple(x.shape):
@@ -549,20 +551,20 @@ def _compare_projections(p: _Problem) -> None:
         for i, (v, (number, _)) in enumerate(zip(left, p.numbered, strict=True)):
             numerical = (v.reshape(-1) * along[number]).sum()
             total = (u.sum() + (0 if w is None else w.sum())) * v.sum()
-            # Every element may be off by atol, so their projection may be by the projection of a
-            # matrix of atol.
+            # Every element may differ by atol, so the projections may differ by the projection of
+            # a matrix whose entries are atol.
             settings = p.settings._replace(atol=p.settings.atol * total)
             if p.settings.backward:
                 column = analytical[i][j][:, 0]
-                found = (column.real * u.reshape(-1)).sum()
+                backward = (column.real * u.reshape(-1)).sum()
                 if w is not None:
-                    found = found + 1j * (column.imag * w.reshape(-1)).sum()
-                if not _close(found, numerical, settings):
-                    raise _slowly(p, i, j, (numerical.item(), found.item()))
+                    backward = backward + 1j * (column.imag * w.reshape(-1)).sum()
+                if not _close(backward, numerical, settings):
+                    raise _slowly(p, i, j, (numerical.item(), backward.item()))
             if tangents and not _close(
-                found := (v.reshape(-1) * tangents[number]).sum(), numerical, settings
+                forward := (v.reshape(-1) * tangents[number]).sum(), numerical, settings
             ):
-                raise _slowly(p, i, j, (numerical.item(), found.item()), forward=True)
+                raise _slowly(p, i, j, (numerical.item(), forward.item()), forward=True)
 
 
 SLOWLY = (
@@ -583,7 +585,7 @@ SLOWLY = (
 def _slowly(
     p: _Problem, i: int, j: int, projections: tuple[Any, Any], forward: bool = False
 ) -> Mismatch:
-    """Whole Jacobians, to say more about projections that differ."""
+    """The error for projections that differ, with the whole Jacobians."""
     number, out = p.numbered[i]
     n, a = (
         _numerical(p, p.checked[j])[number],
@@ -619,8 +621,9 @@ def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Se
 
 
 def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
-    """Zero gradients of the outputs must give zero gradients of the inputs, of their dtype and
-    device.
+    """Check that zero gradients of the outputs give zero gradients of the inputs.
+
+    The gradients must have the dtype and the device of the inputs.
     """
     checked = _checked(inputs)
     for g, x in zip(
@@ -641,21 +644,22 @@ def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> Non
 
 
 def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
-    """An output without a gradient must count as one whose gradient is zero: all of them, and each
-    by itself.
+    """Check that a missing gradient of an output has the effect of a zero gradient.
+
+    First all gradients are missing, then each one alone.
     """
     checked = _checked(inputs)
     count = len(_differentiable(_outputs(func(*inputs))))
     for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
         try:
-            found = _undefined(_differentiable(_outputs(func(*inputs))), checked, missing)
+            grads = _undefined(_differentiable(_outputs(func(*inputs))), checked, missing)
         except RuntimeError as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads: a Function's "
                 "backward, or a rule of several outputs, receives None for an output without a "
                 "gradient. check_undefined_grad=False leaves this out."
             ) from error
-        if any(g is not None and not g._elem.library.xp.all(innermost(g) == 0) for g in found):
+        if any(g is not None and not g._elem.library.xp.all(innermost(g) == 0) for g in grads):
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are "
                 "undefined or zero. check_undefined_grad=False leaves this out."
@@ -665,10 +669,9 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
 def _undefined(
     outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: set[int]
 ) -> list[Tensor | None]:
-    """The gradients where those of the `missing` outputs are None and the others zero.
+    """The gradients if those of the `missing` outputs are None and the others are zero.
 
-    Only a Function is run for the sake of outputs without a gradient; other rules are not asked
-    then.
+    The rule of an output without a gradient does not run, except that of a Function.
     """
     roots: dict[Node, Any] = {}
     for i, t in enumerate(outputs):

@@ -1,4 +1,4 @@
-"""The graph and what it saves, as torch.autograd.graph."""
+"""The graph and its saved values, as torch.autograd.graph."""
 
 from __future__ import annotations
 
@@ -58,13 +58,11 @@ _TOOLS = {
 
 
 def _tool(name: str) -> Any:
-    """The tools that look at graphs, imported when they are first asked for: most programs never
-    do.
-    """
+    """A tool for graphs, imported on first use, since most programs use none."""
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"multigrad.tools.graphs.{_TOOLS[name]}"), name)
-    return found
+    tool = globals()[name] = getattr(import_module(f"multigrad.tools.graphs.{_TOOLS[name]}"), name)
+    return tool
 
 
 if not TYPE_CHECKING:  # type checkers know the names above
@@ -76,22 +74,25 @@ def __dir__() -> list[str]:
 
 
 class Node(ABC):
-    """What `grad_fn` is: a recorded operation, or the ctx of a Function.
+    """The type of `grad_fn`: a recorded operation, or the ctx of a Function.
 
-    For isinstance, and to say what all of them have.
+    Use it for isinstance. It declares the attributes that all nodes have.
     """
 
     @abstractmethod
     def name(self) -> str:
-        """`SinBackward` for the node of `sin`, `<Function>Backward` for that of a Function,
+        """Return the name of the node.
+
+        It is `SinBackward` for the node of `sin`, `<Function>Backward` for that of a Function, and
         `AccumulateGrad` for that of a leaf.
         """
 
     @property
     @abstractmethod
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes that made the operands, each with the number of its output; (None, 0) for a
-        constant.
+        """The nodes that made the operands, each with the number of its output.
+
+        The entry of a constant is (None, 0).
         """
 
     @property
@@ -101,14 +102,16 @@ class Node(ABC):
 
     @abstractmethod
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns
-        replaces `grad_inputs`.
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run.
+
+        If it returns a tuple, the tuple replaces `grad_inputs`.
         """
 
     @abstractmethod
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces
-        `grad_outputs`.
+        """Call `fn(grad_outputs)` before this node runs.
+
+        If it returns a tuple, the tuple replaces `grad_outputs`.
         """
 
 
@@ -117,18 +120,18 @@ Node.register(BackwardCFunction)
 
 
 class saved_tensors_hooks:
-    """Within this context, keep `pack_hook(tensor)` in place of each array that is saved;
-    `unpack_hook` of that gives a Tensor back.
+    """Context manager that keeps `pack_hook(tensor)` in place of each saved array.
 
-    pack_hook    called when an operation saves an array, with a Tensor that has the array's
-                 history; must not modify it
-    unpack_hook  called whenever the array is needed; must return a Tensor equal to the packed one
+    pack_hook    called when an operation saves an array, with a Tensor that has the history of the
+                 array. It must not modify the Tensor
+    unpack_hook  called with the packed value whenever the array is needed. It must return a Tensor
+                 equal to the packed one
 
-    The innermost pair is in force, on the thread or task that entered it; others pay nothing for
-    it. What is entered inside a transformation, a backward pass or a Function, and not left there,
-    ends with it. Versions of packed arrays are not checked. Inside a transformation of
-    multigrad.func the hooks see the raw arrays, each as a constant Tensor; unlike PyTorch's, they
-    may be used there.
+    The innermost pair is active, on the thread or task that entered it. Other threads and tasks
+    have no overhead. A pair that is entered inside of a transformation, a backward pass or a
+    Function, and is not left there, ends with it. Versions of packed arrays are not checked. Unlike
+    PyTorch's, the hooks may be used inside of a transformation of multigrad.func. There they
+    receive the raw arrays, each as a constant Tensor.
     """
 
     def __init__(
@@ -150,14 +153,15 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within this context, keep saved arrays in the host's memory, and bring them back to their
-    device when they are needed.
+    """Context manager that keeps saved arrays in the memory of the host.
 
-    pin_memory, device_type  as in PyTorch, accepted for its sake: the standard knows no pinned
-                             memory, and where an array was is remembered
+    The arrays return to their device when they are needed.
 
-    Arrays of a backend whose memory is the host's stay as they are, as do the tracers of a running
-    trace.
+    pin_memory, device_type  accepted as in PyTorch, without effect: the standard has no pinned
+                             memory, and multigrad remembers the device of an array
+
+    Arrays of a backend whose memory is that of the host are kept unchanged, and so are the tracers
+    of a running trace.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -173,13 +177,16 @@ def _to_host(t: Tensor) -> tuple[Any, Any]:
 
 def _from_host(packed: tuple[Any, Any]) -> Tensor:
     t, origin = packed
-    found: Tensor = t if origin is None else t.to_backend(origin[0]).to_device(origin[1])
-    return found
+    moved: Tensor = t if origin is None else t.to_backend(origin[0]).to_device(origin[1])
+    return moved
 
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within this context, entering `saved_tensors_hooks` raises RuntimeError with this message."""
+    """Context manager in which entering `saved_tensors_hooks` raises RuntimeError.
+
+    The argument is the message of the error.
+    """
     if saved.any_in_force():
         raise RuntimeError(error_message)
     before = saved.disabled.get()
@@ -195,13 +202,12 @@ _copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=Fals
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
-    """Within this context, arrays that an operation saved may be modified afterwards: the graph
-    keeps them as they were.
+    """Context manager in which saved arrays may be modified: the graph keeps the old values.
 
-    The write makes the copies, of those arrays of its memory that the graph has saved in this
-    context, so saving costs no more than the note that it happened. Libraries of immutable arrays
-    need none. The graph may be differentiated after the context, too, with the values that it kept;
-    a write that comes after it, or on another thread, is refused in the pass as ever.
+    A write copies the arrays on its memory that the graph has saved in this context. Saving costs
+    only a note, and libraries of immutable arrays need no copies. The graph may be differentiated
+    after the context, too, with the values that it kept. A write after the context, or on another
+    thread, is an error in the pass, as without the context.
     """
     if _copying.get():
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
@@ -216,9 +222,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Where the gradient of `tensor` arrives in the graph.
+    """Return the place in the graph at which the gradient of `tensor` arrives.
 
-    `backward` and `grad` take it in place of the Tensor.
+    `backward` and `grad` accept it in place of the Tensor.
     """
     if not tensor.requires_grad:
         raise RuntimeError(
@@ -232,9 +238,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Tell the graph that the memory of a Tensor (or of several) was written without its
-    knowledge.
-    """
+    """Report a write to the memory of a Tensor, or of several, that multigrad did not see."""
     if not isinstance(tensor, (Tensor, Iterable)):
         raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for t in [tensor] if isinstance(tensor, Tensor) else tensor:
@@ -259,8 +263,8 @@ def register_multi_grad_hook(
 ) -> RemovableHandle:
     """Call `fn` once in each backward pass that reaches some of `tensors`.
 
-    mode  "all": after the last of their gradients was computed, with a list of them, None for those
-          that the pass does not reach; "any": after the first, with that gradient
+    mode  "all": after the last of their gradients, with a list of the gradients, which has None for
+          Tensors that the pass does not reach. "any": after the first gradient, with that gradient
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

@@ -1,4 +1,4 @@
-"""The names of torch.autograd.profiler; the profiler is in multigrad.tools.profiler."""
+"""The names of torch.autograd.profiler. The profiler is multigrad.tools.profiler."""
 
 from ..tools.profiler.events import EventList, FunctionEvent, FunctionEventAvg
 from ..tools.profiler.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace

@@ -1,4 +1,4 @@
-"""The names of torch.autograd.profiler_util; the events are in multigrad.tools.profiler."""
+"""The names of torch.autograd.profiler_util. The events are in multigrad.tools.profiler."""
 
 from ..tools.profiler.events import (
     EventList,

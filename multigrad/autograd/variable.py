@@ -1,6 +1,6 @@
 """Variable: the array with a gradient of PyTorch 0.3.
 
-Every Tensor is one; the class makes them as it did then.
+Every Tensor is a Variable. Calling the class makes a Tensor, as in PyTorch 0.3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NO_EFFECT = "volatile was removed and now has no effect. Use `with multigrad.no
 
 
 class VariableMeta(type):
-    """Every Tensor is a Variable."""
+    """The metaclass of Variable, by which every Tensor is a Variable."""
 
     def __instancecheck__(cls, other: object) -> bool:
         return isinstance(other, Tensor)
@@ -45,11 +45,10 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """Deprecated: `Variable(data, requires_grad=False)` is a new Tensor on the memory of `data`,
-    without its history.
+    """Deprecated: a new Tensor on the memory of `data`, without its history.
 
     data      a Tensor or a raw array; None: an empty Tensor
-    volatile  has no effect any more; use no_grad
+    volatile  without effect; use no_grad
 
     Use multigrad.asarray or Tensor.detach instead. As torch.autograd.Variable.
     """

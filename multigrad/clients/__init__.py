@@ -1,9 +1,9 @@
-"""Libraries that use arrays of others, and have a place where these register.
+"""Libraries that use the arrays of other libraries, and have a registry for them.
 
-None of them is imported here. One that the program has imported is told of Tensors when the next
-Tensor is made from an array, or by `multigrad.register_clients()`. What a library finds by itself
-(NumPy's protocols, the namespace of an array, the names in `multigrad`) needs no registration.
-`scipy_fft` is a backend that the user sets in SciPy.
+multigrad imports none of them. When a program has imported one, the next Tensor that is made from
+an array registers Tensors there, and so does `multigrad.register_clients()`. No registration is
+needed for interfaces that a library finds by itself: NumPy's protocols, the namespace of an array,
+and the names in `multigrad`. `scipy_fft` is a backend that the user sets in SciPy.
 """
 
 from __future__ import annotations
@@ -30,24 +30,21 @@ PLACES = {
     "matplotlib.units": "matplotlib",
     "autoray.autoray": "autoray",
 }
-"""The module that knows where arrays register, and the one here that registers them there, by
-`register(module)`.
-"""
+"""For each module with a registry, the module here whose `register(module)` registers Tensors."""
 
 _registered: set[str] = set()
 _registering = RLock()
 
 
 def register_clients() -> None:
-    """Tell every library that the program has imported, and that keeps a list of kinds of arrays,
-    of Tensors: einops, matplotlib, autoray.
+    """Register Tensors with each imported library that has a registry of array types.
 
-    The first Tensor that is made from an array after such a library was imported does so, too; this
-    is for Tensors that were made before. Nothing is imported for it, and a library that was told is
-    not told again.
+    These libraries are einops, matplotlib and autoray. The first Tensor that is made from an array
+    after the import of such a library has the same effect, so this function is only needed for
+    Tensors that were made before. It imports no library, and registers with each library once.
     """
     with _registering:
-        known = len(sys.modules)  # what is imported from here on is seen by the next Tensor
+        known = len(sys.modules)  # the next Tensor notices later imports
         late = False
         for place, name in PLACES.items():
             module = sys.modules.get(place)
@@ -63,26 +60,29 @@ def register_clients() -> None:
 
 
 def __getattr__(name: str) -> ModuleType:
-    """`scipy_fft`, imported when it is first asked for."""
+    """`scipy_fft`, imported on first use."""
     if name != "scipy_fft":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)
 
 
 def _unfinished(module: ModuleType) -> bool:
-    """Whether it is being imported, by this thread or another."""
+    """Whether this thread or another one is importing the module."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 COMPUTING = frozenset({"xarray"})
-"""Libraries that deep-copy arrays as a step: xarray does in `DataArray(t, coords=...)`, `sortby`,
-`align` and whatever else calls its `copy`.
+"""Libraries that compute with deep copies of arrays.
+
+xarray makes them in `DataArray(t, coords=...)`, `sortby`, `align` and all else that calls its
+`copy`.
 """
 
 
 def is_step() -> bool:
-    """Whether a library computes with a deep copy: it called copy.deepcopy, and the program called
-    the library rather than copy.deepcopy.
+    """Whether a library computes with a deep copy.
+
+    That is the case if the library called copy.deepcopy, and the program called the library.
     """
     if COMPUTING.isdisjoint(sys.modules):
         return False

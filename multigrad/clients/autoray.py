@@ -1,6 +1,7 @@
-"""autoray: it finds the names in `multigrad` by itself, by the module of the class of an array.
+"""autoray: functions of NumPy under the backend name `multigrad`.
 
-Here are those that NumPy has besides.
+autoray finds the names in `multigrad` by itself, from the module of the class of an array. This
+module adds the names that only NumPy has.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ OF_NUMPY = (
     "squeeze",
     "vdot",
 )
-"""Functions of NumPy that have another name in the standard, or none: its protocols lead to the
-operations.
+"""Functions of NumPy that have another name in the standard, or none.
+
+NumPy's protocols dispatch them to operations.
 """
 
 

@@ -1,4 +1,4 @@
-"""einops: what it does with arrays is done with Tensors by the namespace of their library."""
+"""einops: its operations on Tensors, by the namespace of their library."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..registry import OPS
 
 
 class Operations:
-    """The operations that einops asks of a library.
+    """The operations that einops needs of a library.
 
-    It finds them as a subclass of its own class, which is made of both by `register`.
+    einops finds them in a subclass of its own class, which `register` derives from both.
     """
 
     framework_name = "multigrad"
@@ -73,8 +73,9 @@ def _of(x: Any) -> Namespace:
 
 
 def register(module: ModuleType) -> None:
-    """Make the subclass of `AbstractBackend` by which einops finds an array library. einops makes
-    its only instance when it meets a Tensor.
+    """Make the subclass of `AbstractBackend` by which einops finds an array library.
+
+    einops makes its only instance when it meets a Tensor.
     """
     base = getattr(module, "AbstractBackend", None)
     if isinstance(base, type):
@@ -82,4 +83,4 @@ def register(module: ModuleType) -> None:
 
 
 _kept: list[type] = []
-"""The subclass: einops knows it weakly."""
+"""The subclass. einops has only a weak reference to it."""

@@ -1,12 +1,12 @@
-"""A backend of scipy.fft: its transforms of Tensors, differentiable on every library.
+"""A backend of scipy.fft for Tensors, differentiable on every library.
 
     with scipy.fft.set_backend(multigrad.clients.scipy_fft):
         y = scipy.fft.dct(x, norm="ortho")
 
-Transforms of sines and cosines of the types 1 to 4 are Fourier transforms of the array with zeros,
-or its mirror image, behind it. Arguments and values are SciPy's. What the standard has no transform
-for (hfft2, ihfftn, fht, ...) and what is no Tensor is left to the next backend, which is SciPy
-itself.
+Sine and cosine transforms of the types 1 to 4 are Fourier transforms of the array, extended by
+zeros or by its mirror image. Arguments and values are those of SciPy. Functions without a transform
+in the standard (hfft2, ihfftn, fht, ...), and arguments that are not Tensors, are left to the next
+backend, which is SciPy itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __ua_domain__ = "numpy.scipy.fft"
 
 
 def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Carry out a function of scipy.fft: the protocol of uarray."""
+    """Carry out a function of scipy.fft, by the protocol of uarray."""
     function = _FUNCTIONS.get(method.__name__)
     x = args[0] if args else kwargs.get("x")
     if function is None or not isinstance(x, Layer):
@@ -35,8 +35,9 @@ def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
-    """The namespace, and the array in a floating dtype: integers as float64, as SciPy has them;
-    `complex_`: in a complex one.
+    """The namespace, and the array in a floating dtype.
+
+    Integers become float64, as in SciPy. With `complex_` the dtype is complex.
     """
     xp = x.__array_namespace__()
     if not xp.isdtype(x.dtype, ("real floating", "complex floating")):
@@ -98,8 +99,9 @@ def _fourier(xp: Any, parts: Sequence[Any]) -> Any:
 
 
 def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
-    """The last axis with its first and its last element times a number, one of them 1 where there
-    is one element.
+    """The last axis with its first and its last element multiplied by numbers.
+
+    If there is one element, one of the numbers is 1.
     """
     n = x.shape[-1]
     if first == last == 1.0:
@@ -142,7 +144,7 @@ def _sines(xp: Any, x: Any, kind: int) -> Any:
 def _halved(xp: Any, z: Any, kind: int, behind: bool = False) -> Any:
     """Types 3 and 4: frequencies between those of the Fourier transform of twice the length.
 
-    `behind`: the elements count from 1.
+    behind  count the elements from 1
     """
     n = z.shape[-1]
     step = math.pi / (2 * n)
@@ -195,7 +197,7 @@ def _transformed(
 
 
 def _both(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
-    """The transform; of complex arrays that of both parts."""
+    """The transform; for complex arrays, that of both parts."""
     transform = _cosines if cosine else _sines
     if not xp.isdtype(x.dtype, "complex floating"):
         return transform(xp, x, kind)
@@ -203,8 +205,9 @@ def _both(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
 
 
 def _with_ends(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
-    """The transform as an orthogonal matrix has it, up to a factor: elements that are their own
-    mirror images are scaled.
+    """The transform in the form of an orthogonal matrix, up to a factor.
+
+    Elements that are their own mirror images are scaled.
     """
     if kind == 3 or (kind == 1 and cosine):
         x = _scaled_end(xp, x, ROOT if cosine else 1.0, 1.0 if cosine and kind == 3 else ROOT)
@@ -217,7 +220,7 @@ def _with_ends(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
 
 
 def _of_length(xp: Any, x: Any, n: int, name: str) -> Any:
-    """The last axis cut, or filled up with zeros, to this length."""
+    """The last axis, cut or padded with zeros to this length."""
     if n < 1:
         raise ValueError(f"{name}: invalid number of data points ({n}) specified")
     size = x.shape[-1]

@@ -1,6 +1,4 @@
-"""Functions that are recorded once and run as programs from then on: what `multigrad.func.compile`
-is made of.
-"""
+"""The implementation of `multigrad.func.compile`: functions that are recorded and replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recording asks of raw arrays, and of the library that they are of."""
+"""Questions of a recording about raw arrays and their library."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def elements_follow(library: Library) -> bool:
 
 @cache
 def sorts_in_place(library: Library) -> bool:
-    """Whether `x.sort()` writes to the array, as NumPy's does, and returns nothing."""
+    """Whether `x.sort()` writes to the array and returns None, as NumPy's does."""
     if not library.mutable:
         return False
     x = library.xp.zeros(1)

@@ -1,5 +1,6 @@
-"""The comparison of a program with the function that it was recorded of: whether the function
-depends on more than its arguments.
+"""The comparison of a program with its function.
+
+It detects functions that depend on more than their arguments.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from .leaves import Arguments, raw
 from .taking import Variant
 
 ROUNDING = 2**12
-"""By how many units of rounding of its largest element an array may differ that was computed in
-another order.
+"""The allowed difference of arrays that were computed in another order.
+
+It is in units of rounding of the largest element.
 """
 
 
 class HiddenStateError(MultigradError, RuntimeError):
-    """A compiled function depends on something besides its arguments, which the recording has
-    frozen.
-    """
+    """A compiled function depends on a state besides its arguments, which the recording froze."""
 
 
 class OwnError(Exception):
-    """An error of the function itself, called for the comparison: it has been called now."""
+    """An error that the function itself raised in the comparison.
+
+    It has been called, and is not called again.
+    """
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -38,31 +41,31 @@ class OwnError(Exception):
 def compared(
     function: Callable[..., Any], name: str, variant: Variant, arguments: Arguments
 ) -> Any:
-    """What the program returns for these arguments, once the function has returned the same.
+    """The result of the program for these arguments, after a comparison with the function.
 
-    Raises HiddenStateError where it has not.
+    Raises HiddenStateError if they differ.
     """
     leaves = _copies(arguments, variant)
     before = _read(arguments, variant)
     outs = variant.run(*[raw(leaves[i]) for i in arguments.inputs])
-    found = _values(variant.returned(outs, leaves), leaves, variant)
+    values = _values(variant.returned(outs, leaves), leaves, variant)
     expected = _called(function, arguments, variant)
     _unwritten(name, arguments, before)
-    where = _difference(found, expected, exactly=True)
+    where = _difference(values, expected, exactly=True)
     if where is not None:
-        rounded = _difference(found, expected, exactly=False) is None
+        rounded = _difference(values, expected, exactly=False) is None
         if (
             not rounded
             or _difference(expected, _called(function, arguments, variant), exactly=True)
             is not None
         ):
             raise HiddenStateError(
-                f"compile: {name} has returned something else than its program, which was "
-                f"recorded at an earlier call ({where}). So it depends on hidden state, "
-                "something besides its arguments, as a random generator, a counter or the "
-                "time, and the program holds what that was then. Pass it as an argument. Or it "
-                "asks its arguments for their class, as by isinstance(x, numpy.ndarray): while "
-                "it is recorded, others stand for them. (check=False compares nothing.)"
+                f"compile: {name} has returned another result than its program, which was "
+                f"recorded at an earlier call ({where}). So it depends on hidden state besides "
+                "its arguments, such as a random generator, a counter or the time, and the "
+                "program has frozen the state of the recording. Pass it as an argument. Or it "
+                "asks for the class of its arguments, as by isinstance(x, numpy.ndarray): while "
+                "it is recorded, they are layers. (check=False skips the comparison.)"
             )
     for i, place in variant.writes.items():
         target, value = arguments.leaves[i], leaves[i]
@@ -76,7 +79,7 @@ def compared(
 
 
 def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
-    """The leaves of the arguments, copies of those that are written."""
+    """The leaves of the arguments, with copies of those that are written."""
     leaves = list(arguments.leaves)
     for i in variant.writes:
         x = leaves[i]
@@ -88,7 +91,7 @@ def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
 
 
 def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
-    """Copies of the arrays that the program reads only, with their places."""
+    """Copies of the arrays that the program only reads, with their places."""
     library = arguments.library
     if library is None or not library.mutable:
         return []
@@ -101,7 +104,7 @@ def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
 
 
 def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]]) -> None:
-    """Raise where the function has written to what its program reads only; it is as it was then."""
+    """Raise if the function has written to arrays that its program only reads, and restore them."""
     library, other = arguments.library, []
     for i, value in before:
         assert library is not None
@@ -120,7 +123,7 @@ def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]
 def _called(
     function: Callable[..., Any], arguments: Arguments, variant: Variant
 ) -> list[tuple[str, Any]]:
-    """What the function returns and writes."""
+    """The results of the function, and the arguments that it writes."""
     leaves = _copies(arguments, variant)
     try:
         args, kwargs = arguments.built(leaves)
@@ -140,20 +143,21 @@ def _called(
 
 
 def _values(result: Any, leaves: Sequence[Any], variant: Variant) -> list[tuple[str, Any]]:
-    """What is compared of a call: the leaves of the result, and the arguments that were written,
-    each with its name.
+    """The values of a call to compare, each with its name.
+
+    They are the leaves of the result, and the arguments that were written.
     """
-    found = [(f"result{where}", x) for where, x in tree.named_leaves(result)]
-    return found + [(f"argument {i} in place", leaves[i]) for i in variant.writes]
+    results = [(f"result{where}", x) for where, x in tree.named_leaves(result)]
+    return results + [(f"argument {i} in place", leaves[i]) for i in variant.writes]
 
 
 def _difference(
-    found: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], exactly: bool
+    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], exactly: bool
 ) -> str | None:
-    """What differs first, None if nothing does."""
-    if [name for name, _ in found] != [name for name, _ in expected]:
+    """The first difference, or None."""
+    if [name for name, _ in values] != [name for name, _ in expected]:
         return "the structure of the result"
-    for (name, x), (_, y) in zip(found, expected, strict=True):
+    for (name, x), (_, y) in zip(values, expected, strict=True):
         if not _same(_plain(x), _plain(y), exactly):
             return name
     return None
@@ -178,8 +182,9 @@ def _same(x: Any, y: Any, exactly: bool) -> bool:
 
 
 def same_arrays(x: Any, y: Any, library: Library, exactly: bool) -> bool:
-    """Whether two raw arrays of one form have the same values, nan included; or, if not exactly,
-    but for rounding.
+    """Whether two raw arrays of equal shape and dtype have the same values, nan included.
+
+    With exactly=False they may differ by rounding.
     """
     xp, elem = library.xp, library.element(x.dtype)
     same = x == y

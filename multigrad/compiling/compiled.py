@@ -1,8 +1,8 @@
-"""What `func.compile` returns: a function that records programs of another one, and runs them.
+"""The result of `func.compile`: a function that records programs of another one, and runs them.
 
-A call finds the programs of its key (see leaves.py), runs the one that served last, and, where a
-guard misses, the one that holds for what the guard was told, or records another. Programs that have
-served are called by functions that are written for them (fast.py), before any key is made.
+A call looks up the programs of its key (see leaves.py) and runs the one that ran last. If a guard
+misses, it runs the program that expects the new answer, or records another one. A program that has
+run gets a generated function (fast.py), which is tried before a key is made.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ ASKED = {"bool": "bool()", "int": "int() or as an index", "number": "float()", "
 class Compiled(Generic[P, R]):
     """A compiled function.
 
-    `programs` are those that it has recorded; `source()`, `memory()` and `clear()` are about them.
+    `programs` are the programs that it has recorded. `source()`, `memory()` and `clear()` concern
+    them.
     """
 
     def __init__(
@@ -69,30 +70,34 @@ class Compiled(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        """By its name, as a function, where that is its own; else made anew, without programs, of a
-        function that is copied as functions are.
+        """Pickle it by its name, if that is its own.
+
+        Otherwise it is rebuilt without programs from its function, which is pickled as functions
+        are.
         """
         name: str = getattr(self, "__qualname__", "")
-        found: Any = sys.modules.get(self.__module__)
+        target: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:
+            target = getattr(target, part, None)
+        if target is self:
             return name
         return Compiled, (self._function, self._given, self._most, self._arena, self._check)
 
     def __repr__(self) -> str:
         return f"<compiled {self._name}>"
 
-    # What users ask of it
+    # The interface for users
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The programs that were recorded, in the order of their keys."""
+        """The recorded programs, in the order of their keys."""
         return tuple([v.program for entry in list(self._entries.values()) for v in entry.variants])
 
     def source(self) -> str:
-        """What was recorded, as text: for each program its arguments, operations with the lines
-        that they come from, guards and writes.
+        """Return the recorded programs as text.
+
+        For each program it has the arguments, the operations with their lines in the user's code,
+        the guards and the writes.
         """
         return "\n".join(
             listing.text(self._name, entry, v)
@@ -101,16 +106,19 @@ class Compiled(Generic[P, R]):
         )
 
     def memory(self) -> int:
-        """The bytes that programs keep between calls: constants, and memory for intermediate
-        results.
+        """Return the bytes that programs keep between calls.
+
+        They are constants, and memory for intermediate results.
         """
         return sum(
             listing.memory(v) for entry in list(self._entries.values()) for v in entry.variants
         )
 
     def clear(self) -> None:
-        """Forget all programs, so that the next call records anew what the function reads besides
-        its arguments.
+        """Forget all programs.
+
+        The next call records again, with the current values that the function reads besides its
+        arguments.
         """
         with self._lock:
             self._forget()
@@ -127,9 +135,9 @@ class Compiled(Generic[P, R]):
                 return out
             if mode is True:
                 for hot in self._hot:
-                    found = hot(args, kwargs)
-                    if found is not MISSED:
-                        return found  # type: ignore[no-any-return]
+                    result = hot(args, kwargs)
+                    if result is not MISSED:
+                        return result  # type: ignore[no-any-return]
             return self._called(args, kwargs, True if mode is True else mode.base)  # type: ignore[no-any-return]
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -155,9 +163,9 @@ class Compiled(Generic[P, R]):
         return self._run(entry, variant, arguments, args, kwargs)
 
     def _itself(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function itself returns: of raw arrays raw arrays, as programs do."""
-        found = self._function(*args, **kwargs)
-        return found if tree.has_layer((args, kwargs)) else tree.mapped(strip, found)
+        """The result of the function itself, with raw arrays for raw arrays, as from a program."""
+        result = self._function(*args, **kwargs)
+        return result if tree.has_layer((args, kwargs)) else tree.mapped(strip, result)
 
     def _new_entry(self, key: Any, arguments: Arguments) -> Entry | None:
         with self._lock:
@@ -174,16 +182,16 @@ class Compiled(Generic[P, R]):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Run a program, and others where guards miss."""
+        """Run a program, and others if guards miss."""
         while True:
             if variant.writes and not may_write(arguments, list(variant.writes)):
                 return self._itself(args, kwargs)
             try:
                 if self._check is True or not variant.checked:
-                    found = checks.compared(self._function, self._name, variant, arguments)
+                    result = checks.compared(self._function, self._name, variant, arguments)
                     variant.checked = True
                 else:
-                    found = variant.returned(
+                    result = variant.returned(
                         variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs]),
                         arguments.leaves,
                     )
@@ -203,15 +211,15 @@ class Compiled(Generic[P, R]):
             except checks.OwnError as error:
                 raise error.error from None
             except Exception:
-                # the function itself says what is wrong, with its own lines, and leaves its
-                # arguments as it does
+                # the function itself raises the right error, with its own lines, and writes to
+                # its arguments as it does without a program
                 return self._itself(args, kwargs)
             entry.last = variant
             self._keep_hot(entry, variant)
-            return found
+            return result
 
     def _keep_hot(self, entry: Entry, variant: Variant) -> None:
-        """Have this program be tried first, before any key is made."""
+        """Let this program be tried first, before a key is made."""
         if self._check is True or entry.mode is not True:
             return
         with self._lock:
@@ -227,16 +235,16 @@ class Compiled(Generic[P, R]):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """What comes of a call whose program raised, before anything was written."""
+        """The result of a call whose program raised before it had written anything."""
         if isinstance(error, Torn):
             raise error.error from None
         if not isinstance(error, Missed):
             return self._itself(args, kwargs)
         following = entry.following(variant, error)
         if following is not None and following.call is not None:
-            found = following.call(args, kwargs)
-            if found is not MISSED:
-                return found
+            result = following.call(args, kwargs)
+            if result is not MISSED:
+                return result
         arguments = Arguments(args, kwargs, self._statics)
         if following is None:
             return self._recorded(entry, arguments, args, kwargs, error)
@@ -252,7 +260,7 @@ class Compiled(Generic[P, R]):
         kwargs: dict[str, Any],
         missed: Missed | None = None,
     ) -> Any:
-        """Record a program while the function runs, and return what it returns."""
+        """Record a program while the function runs, and return the result of the function."""
         if missed is not None and len(entry.variants) >= self._most:
             where = missed.guard.line or "one of its lines"
             self._warn(
@@ -276,7 +284,7 @@ class Compiled(Generic[P, R]):
         run = library.backend.kernel("compile")(library.xp, taken.program, arena=self._arena)
         variant = Variant(taken.program, run, taken.result, taken.writes, not self._check)
         with self._lock:
-            # another thread may have been as fast
+            # another thread may have recorded it meanwhile
             if len(entry.variants) < self._most and not any(
                 variant.same(other) for other in entry.variants
             ):
@@ -285,12 +293,12 @@ class Compiled(Generic[P, R]):
         return taken.returned
 
     def _put_aside(self, entry: Entry, why: str | None = None) -> None:
-        """Call the function itself from now on where there is a reason that holds for all arguments
-        of the kind.
-        """
+        """Call the function itself from now on, if the reason holds for all such arguments."""
         if why is not None:
             entry.aside = why
-            self._warn(why, f"{self._name} is not compiled, because {why}; it is called as it is")
+            self._warn(
+                why, f"{self._name} is not compiled, because {why}; the function itself is called"
+            )
 
     def _warn(self, key: str, text: str) -> None:
         with self._lock:
@@ -300,7 +308,7 @@ class Compiled(Generic[P, R]):
         warnings.warn(f"compile: {text}", UserWarning, stacklevel=program())
 
     def _warn_of_keys(self, arguments: Arguments) -> None:
-        """Say which argument it is that is other at each call."""
+        """Warn that there are too many keys, and name the argument that differs at each call."""
         known = list(self._entries.values())
         alike = [e for e in known if e.structure == arguments.structure]
         text = "the structure of the arguments"
@@ -334,7 +342,7 @@ _alive: weakref.WeakSet[Compiled[Any, Any]] = weakref.WeakSet()
 
 
 def _stale() -> None:
-    """Forget all programs: they consist of operations and rules as these were."""
+    """Forget all programs, since they contain operations and rules that have been redefined."""
     for compiled in list(_alive):
         compiled.clear()
 

@@ -1,8 +1,8 @@
-"""The function that calls one program: it takes the arguments apart, asks whether they are of the
-program's key, runs it, and makes the result.
+"""The generated function that calls one program.
 
-It is written for the structure of the arguments, so that a call costs few comparisons for each
-array:
+It takes the arguments apart, checks that they have the key of the program, runs it, and makes the
+result. It is generated for the structure of the arguments, so that a call makes few comparisons for
+each array:
 
     def call(args, kwargs):
         if len(args) != 2 or kwargs: return MISSED
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from .compiled import Compiled
 
 MISSED = object()
-"""What such a function returns where the arguments are of another key."""
+"""The result of such a function for arguments with another key."""
 
 
 def caller(
     compiled: Compiled[Any, Any], entry: Entry, variant: Variant
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Write it."""
+    """Generate the function."""
     text = _Text(compiled, entry, variant)
     generated.run("\n".join(text.lines()), f"multigrad call of {compiled._name}", text.scope)
     call: Callable[[tuple[Any, ...], dict[str, Any]], Any] = text.scope["call"]
@@ -92,8 +92,9 @@ class _Text:
     # Arguments
 
     def taken(self, x: str, structure: Structure, first: int) -> Iterator[str]:
-        """Take apart what is called `x`, which must be of that structure; its leaves are numbered
-        from `first`.
+        """Take apart the variable `x`, which must have that structure.
+
+        Its leaves are numbered from `first`.
         """
         kind, aux, children = structure
         if kind is None:
@@ -131,7 +132,7 @@ class _Text:
             yield from self.taken(name, child, number)
 
     def other_aux(self, x: str, aux: Any, plain: bool = False) -> str:
-        """Whether that is not what a container consists of besides its children."""
+        """The test that a container has another aux than the recorded one."""
         if plain:
             return f"{x} != {self.name('k', aux)}"
         return (
@@ -193,7 +194,7 @@ class _Text:
         return f"r{i}" if self.entry.kinds[i].kind == TENSOR else f"l{i}"
 
     def checked_writes(self) -> Iterator[str]:
-        """Arguments that are written must share no memory with others."""
+        """Check that arguments that are written share no memory with others."""
         if not self.variant.writes:
             return
         library = next(leaf.library for leaf in self.entry.kinds if leaf.library is not None)
@@ -238,10 +239,10 @@ class _Text:
 
 
 def _has_one_device(library: Any) -> bool:
-    """Whether all arrays of a library are on the same device, so that nothing need be asked."""
+    """Whether all arrays of a library are on the same device, so that no test is needed."""
     try:
         return len(library.backend.kernel("devices")(library.xp)) == 1
-    except Exception:  # whatever a library without inspection raises
+    except Exception:  # a library without inspection may raise any error
         return False
 
 

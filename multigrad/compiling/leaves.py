@@ -1,5 +1,7 @@
-"""The arguments of a call as a compiled function sees them: what is a value of its programs, what
-is static, and the key of all.
+"""The arguments of a call to a compiled function.
+
+This module decides which are values of its programs and which are static, and makes the key of the
+call.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ ARRAY, TENSOR, NUMBER, STATIC = "array", "Tensor", "number", "static"
 
 
 class Static:
-    """An argument that static_argnums names, whatever it is: one leaf."""
+    """An argument that static_argnums names, of any type, as one leaf."""
 
     __slots__ = ("value",)
 
@@ -30,11 +32,11 @@ class Static:
 
 
 class Statics:
-    """Which arguments static_argnums names.
+    """The arguments that static_argnums names.
 
-    numbers  their places; those below 0 count from the end of what a call gives
-    names    of a function whose parameters are known, how they are called: an argument that is
-             passed by its name is static, too
+    numbers  their positions; negative ones count from the last argument of a call
+    names    their parameter names, if the parameters of the function are known. An argument that is
+             passed by such a name is static, too
     """
 
     __slots__ = ("names", "numbers")
@@ -44,7 +46,7 @@ class Statics:
         self.names: Sequence[str] = ()
         try:
             parameters = list(signature(function).parameters.values())
-        except (TypeError, ValueError):  # of a class or a builtin, say
+        except (TypeError, ValueError):  # for example a class or a builtin
             return
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
             return
@@ -63,7 +65,7 @@ class Statics:
     def boxed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call with these in their boxes."""
+        """The arguments of a call, with the static ones in boxes."""
         given = list(args)
         for i in self.numbers:
             if -len(given) <= i < len(given):
@@ -75,13 +77,13 @@ class Statics:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What programs rely on of one leaf of the arguments.
+    """The properties of a leaf of the arguments that programs rely on.
 
     kind     "array", "Tensor" (a constant one), "number" or "static"
     cls      its class
-    library     of an array: its library
-    form     of an array: shape, dtype, strides where it has any, device, whether the dtype is weak,
-             as JAX has it; of what is static its key
+    library  for an array: its library
+    form     for an array: shape, dtype, strides if it has any, device, and whether the dtype is
+             weak, as in JAX. For a static leaf: its key
     """
 
     kind: str
@@ -106,13 +108,15 @@ class Leaf:
 
 
 def raw(x: Any) -> Any:
-    """The raw array of a Tensor, anything else itself."""
+    """The raw array of a Tensor; another object itself."""
     return x._array if isinstance(x, Tensor) else x
 
 
 def leaf_of(x: Any) -> Leaf:
-    """What a leaf is. Raises Aside where the function is to be called itself, Unhashable for what
-    can be no part of a key.
+    """The Leaf of an argument.
+
+    Raises Aside if the function is to be called itself, and Unhashable if the argument cannot be a
+    part of a key.
     """
     kind = type(x)
     if kind in NUMBERS:
@@ -141,9 +145,9 @@ def leaf_of(x: Any) -> Leaf:
 
 
 def form(x: Any, library: Library) -> Any:
-    """What a program relies on of a raw array.
+    """The properties of a raw array that a program relies on.
 
-    Strides are those of arrays in the host's memory, as NumPy's.
+    Strides are those of arrays in the memory of the host, such as NumPy's.
     """
     strides = getattr(x, "strides", None)
     return (
@@ -156,12 +160,14 @@ def form(x: Any, library: Library) -> Any:
 
 
 class Unhashable(Exception):
-    """A static value that can be no part of a key."""
+    """A static value that cannot be a part of a key."""
 
 
 def static(x: Any) -> Any:
-    """A value as a part of a key: 0.0 and -0.0 are two, nan is equal to itself, True is not 1; so
-    it is within tuples, frozensets and slices.
+    """A value as a part of a key.
+
+    0.0 and -0.0 differ, nan is equal to itself, and True differs from 1. The same holds inside of
+    tuples, frozensets and slices.
     """
     kind = type(x)
     if kind is tuple or kind is frozenset:
@@ -176,7 +182,7 @@ def static(x: Any) -> Any:
 
 
 def is_static(x: Any, form: Any) -> bool:
-    """Whether `x` is what `static` has made that part of a key of."""
+    """Whether `static(x)` is that part of a key."""
     try:
         return bool(static(x) == form)
     except Unhashable:
@@ -184,8 +190,9 @@ def is_static(x: Any, form: Any) -> bool:
 
 
 def exact(structure: tree.Structure) -> Any:
-    """A structure as a part of a key, in which keys of dictionaries and what else containers
-    consist of are as `static` values are.
+    """A structure as a part of a key.
+
+    The keys of dictionaries, and the aux of other containers, are compared as `static` values.
     """
     if structure.kind is None:
         return None
@@ -197,13 +204,13 @@ def hashable(x: Any) -> Any:
 
 
 _known: set[type] = set()
-"""The classes of arrays that have values: all arrays of a class are alike in that."""
+"""The classes of arrays with values. All arrays of one class are alike in that."""
 
 
 def is_traced(x: Any, library: Library) -> bool:
-    """Whether an array has no values yet: under `jax.jit`, say.
+    """Whether the values of an array are unknown, for example under `jax.jit`.
 
-    What cannot be told of one array is asked of the next one of its class.
+    If one array of a class does not tell, the next array of that class decides.
     """
     kind = type(x)
     if kind in _known or not prod(x.shape):
@@ -220,10 +227,10 @@ def is_traced(x: Any, library: Library) -> bool:
 class Arguments:
     """The arguments of one call.
 
-    leaves     in order; what is static in its box
-    structure  of (args, kwargs) without them
-    kinds      what each leaf is
-    key        of the programs that may serve
+    leaves     in order, the static ones in boxes
+    structure  of (args, kwargs) without the leaves
+    kinds      the Leaf of each leaf
+    key        the key of the programs that may run
     inputs     the places of the leaves that are values of programs
     """
 
@@ -243,8 +250,8 @@ class Arguments:
                 if type(x) is Static:
                     raise TypeError(
                         f"compile: static_argnums names the argument {self.name(i)}, of type "
-                        f"{type(x.value).__name__}, which cannot be hashed. Pass a tuple in the "
-                        "place of a list; arrays are no static arguments"
+                        f"{type(x.value).__name__}, which cannot be hashed. Pass a tuple instead "
+                        "of a list; arrays cannot be static arguments"
                     ) from None
                 raise TypeError(
                     f"compile: the argument {self.name(i)} of type {type(x).__name__} is "
@@ -267,22 +274,22 @@ class Arguments:
 
     @property
     def library(self) -> Library | None:
-        """The library of the arrays, None where there are none."""
+        """The library of the arrays, or None without arrays."""
         return next((leaf.library for leaf in self.kinds if leaf.library is not None), None)
 
     @property
     def raw(self) -> bool:
-        """Whether no argument is a Tensor: then results are raw arrays, too."""
+        """Whether no argument is a Tensor. Then results are raw arrays, too."""
         return all(leaf.kind != TENSOR for leaf in self.kinds)
 
     def built(self, given: Sequence[Any]) -> tuple[Any, Any]:
-        """Positional and named arguments with these leaves in the place of those of the call."""
+        """Positional and named arguments with these leaves in place of those of the call."""
         args, kwargs = tree.built(
             self.structure, [x.value if type(x) is Static else x for x in given]
         )
         return args, kwargs
 
     def name(self, i: int) -> str:
-        """Where a leaf stands, as Python would reach it: `args[0]['weights']`, `scale`."""
+        """The path of a leaf in Python's notation: `args[0]['weights']`, `scale`."""
         where = tree.leaf_names(self.structure)[i]
         return f"args{where[3:]}" if where.startswith("[0]") else where[5:].replace("']", "", 1)

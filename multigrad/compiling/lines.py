@@ -1,4 +1,4 @@
-"""The lines of the user's code that operations come from, while they are recorded."""
+"""The lines of the user's code that recorded operations come from."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from types import FrameType
 from ..errors import OWN
 
 DEEP = 12
-"""From how many frames on one half way is remembered: those of an operation itself are gone with
-the next one.
+"""The least depth of the stack at which a frame half way is remembered.
+
+The frames of the operation itself are gone at the next operation.
 """
 RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-"""What code is marked as whose frames may be called from elsewhere the next time."""
+"""The flags of code whose frames may have another caller the next time."""
 
 _own: set[str] = set()
-"""The files of multigrad whose functions were met on the stack, generated ones included."""
+"""The files of multigrad whose functions were seen on the stack, generated ones included."""
 
 
 class Lines:
-    """Finds the innermost frame that is not multigrad's.
+    """Finds the innermost frame outside of multigrad.
 
-    Looking at a frame makes an object of it. So one of multigrad's half way there is remembered: in
-    a pass it is around the operations to come, too, and what is around it stays the same as long as
-    it runs.
+    Looking at a frame creates an object for it. So a frame of multigrad half way up is remembered:
+    in a pass, the next operations are called from inside of it, too. The frames around it do not
+    change while it runs.
     """
 
     __slots__ = ("_anchor", "_around")
@@ -37,9 +38,9 @@ class Lines:
         self._around: FrameType | None = None
 
     def here(self) -> str:
-        """file:line, or nothing where there is none."""
+        """file:line, or an empty string if there is no such frame."""
         anchor = self._anchor
-        # what calls this method, and what calls that, is multigrad's
+        # the caller of this method, and its caller, belong to multigrad
         frame: FrameType | None = sys._getframe(3)
         half, steps = frame, 0
         while frame is not None:

@@ -1,4 +1,4 @@
-"""Programs as text, and what they keep in memory."""
+"""Programs as text, and their memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from .taking import Entry, Variant
 
 
 def text(name: str, entry: Entry, variant: Variant) -> str:
-    """A program: its arguments, operations with the lines of the user's that they come from, guards
-    and writes, and what it runs as.
+    """A program as text.
+
+    It has the arguments, the operations with their lines in the user's code, the guards, the
+    writes, and the kind of code that runs it.
     """
     return "\n".join(_lines(name, entry, variant)) + "\n"
 

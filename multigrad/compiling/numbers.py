@@ -1,8 +1,7 @@
-"""Python numbers as arguments of compiled functions: they are computed with by Python, do not
-promote, and are recorded.
+"""Python numbers as arguments of compiled functions.
 
-A number that Python itself needs, by `int()`, as an index or by `float()`, is told to it, and
-becomes a guard.
+Python computes with them. They do not promote, and their operations are recorded. If Python itself
+needs a number, by `int()`, as an index or by `float()`, the recording returns it and adds a guard.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from .recording import Recording
 
 KINDS = (bool, int, float, complex)
-"""The classes of numbers, each of which the later ones can hold."""
+"""The classes of numbers. Each later one can hold the earlier ones."""
 
 
 class Number(Standing):
-    """What stands for a Python number while a function is recorded.
+    """The replacement of a Python number while a function is recorded.
 
-    `isinstance(x, float)` and its kin hold of it as of the number.
+    `isinstance(x, float)` and the like give the same answer as for the number.
     """
 
     __slots__ = ("_number", "_recording", "_value")
@@ -45,12 +44,12 @@ class Number(Standing):
     def _check(self) -> None:
         if self._recording.finished:
             raise LeakError(
-                "a number that was an argument of a compiled function was used after that had "
-                "returned; return it from the function"
+                "a number that was an argument of a compiled function was used after the function "
+                "had returned; return it from the function"
             )
 
     def _told(self, kind: str) -> Any:
-        """The number as Python wants it. The program holds for no other."""
+        """The number itself. The program holds only for this number."""
         self._check()
         value = (
             self._value
@@ -96,7 +95,7 @@ class Number(Standing):
         return hash(self._told("number"))
 
     def __getattr__(self, name: str) -> Any:
-        """What else the number has: `t.is_integer()`, `n.bit_length()`."""
+        """The other attributes of the number: `t.is_integer()`, `n.bit_length()`."""
         if name.startswith("__") or not hasattr(self._value, name):
             raise AttributeError(
                 f"{type(self._value).__name__!r} object has no attribute {name!r}",
@@ -123,7 +122,7 @@ class Number(Standing):
         return np.asarray(self._told("number"), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy computes with 0-d arrays in the place of numbers."""
+        """Let NumPy compute with a 0-d array in place of the number."""
         others = [
             x
             for x in inputs
@@ -151,10 +150,10 @@ class Number(Standing):
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    # How an operation of multigrad takes it
+    # Its conversions as an argument of an operation
 
     def _plain(self, kind: str = "number") -> Any:
-        """As a setting: an int, or the number itself. Both are guards."""
+        """The number as a setting: an int, or the number itself. Both are guards."""
         return self._told(
             "int"
             if isinstance(self._value, int) and not isinstance(self._value, bool)
@@ -162,12 +161,12 @@ class Number(Standing):
         )
 
     def _as_operand(self, op: Op, others: list[Any]) -> Any:
-        """As a 0-d array of the dtype that a Python scalar has beside these operands."""
+        """The number as a 0-d array, with the dtype of a Python scalar beside these operands."""
         self._check()
         return self._recording.operand(self, op, others)
 
     def _computed(self, name: str, left: Any, right: Any) -> Any:
-        """Python's own arithmetic of two numbers, or that of arrays and this one."""
+        """Compute with this number: Python's arithmetic for numbers, or that of arrays."""
         other = right if left is self else left
         if isinstance(other, Standing) or type(other) in KINDS:
             self._check()
@@ -227,15 +226,16 @@ for _stem, _name in (("neg", "negative"), ("pos", "positive"), ("abs", "abs")):
 
 @Integral.register
 class Whole(Number):
-    """A number that is an int: what asks for an Integral, as an indexing key does, takes it by
-    `__index__`.
+    """A Number that is an int.
+
+    An operation that needs an integer, such as indexing, gets it from `__index__`.
     """
 
     __slots__ = ()
 
 
 def number_of(value: Any, number: int, recording: Recording) -> Number:
-    """What stands for that number, which is the value `number` of the program."""
+    """The replacement of a number, which is the value `number` of the program."""
     return (Whole if type(value) is int else Number)(value, number, recording)
 
 
@@ -277,9 +277,7 @@ def kind_of(dtype: Any, library: Library) -> int:
 
 
 def dtype_beside(value: Any, dtypes: list[Any], library: Library) -> Any:
-    """The dtype that a Python scalar has beside arrays of these dtypes, None where there are
-    none.
-    """
+    """The dtype of a Python scalar beside arrays of these dtypes, or None without arrays."""
     if not dtypes:
         return None
     dtype = dtypes[0] if len(dtypes) == 1 else library.xp.result_type(*dtypes)

@@ -1,4 +1,7 @@
-"""What stands for an array while a function is recorded: a layer whose operations are noted."""
+"""The layer that replaces an array while a function is recorded.
+
+Its operations are recorded.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +38,18 @@ MADE = (
 def refuse_captured(x: Any, where: str) -> NoReturn:
     if isinstance(x, Tensor) and x._elem.run is None:
         raise GradientError(
-            f"compile: {where} takes a Tensor that requires grad and is no argument of the "
+            f"compile: {where} takes a Tensor that requires grad and is not an argument of the "
             "compiled function, so its gradient would be lost. Pass it as an argument, or "
             "detach() it"
         )
     raise GradientError(
-        f"compile: {where} takes a {type(x).__name__} of a transformation that is no argument "
-        "of the compiled function. Pass it as an argument"
+        f"compile: {where} takes a {type(x).__name__} of a transformation that is not an "
+        "argument of the compiled function. Pass it as an argument"
     )
 
 
 class Recorded(extend.Layer):
-    """A value of the program that is being recorded. `number` is its number there."""
+    """A value of the program that is being recorded, with its number there."""
 
     __slots__ = ("number",)
     number: int
@@ -74,15 +77,13 @@ class Recorded(extend.Layer):
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
-        """The function that the user wrote runs on these layers, so that what it computes is
-        recorded.
-        """
-        found = Tensor._apply_custom(application, values, None)
-        outs = found.output if isinstance(found.output, tuple) else (found.output,)
-        # it is around a layer of this level
+        """Run the user's function on these layers, so that its operations are recorded."""
+        applied = Tensor._apply_custom(application, values, None)
+        outs = applied.output if isinstance(applied.output, tuple) else (applied.output,)
+        # around a layer of this level
         lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]
-        return application.raised(found.output, lifted, found.state)._replace(
-            returned=found.returned
+        return application.raised(applied.output, lifted, applied.state)._replace(
+            returned=applied.returned
         )
 
     def constant(self, array: Any) -> Recorded:
@@ -99,7 +100,7 @@ class Recorded(extend.Layer):
         return run.specs[self.number].order
 
     def known(self, other: Recorded) -> None:
-        """This value is that of `other`."""
+        """Record that this value equals `other`."""
         run: Recording = self._run  # type: ignore[assignment]
         run.known(self, other)
 
@@ -137,9 +138,9 @@ class Recorded(extend.Layer):
         return super().__format__(spec) if self._run.finished else format(self._shown(), spec)
 
     def _shown(self) -> Any:
-        """What it stands for, to make text of it.
+        """The value of the layer, to convert it to text.
 
-        The function is called itself from then on, so that it sees the values of each call.
+        From now on the function itself is called, so that it sees the values of each call.
         """
         self._check()
         run: Recording = self._run  # type: ignore[assignment]
@@ -160,7 +161,7 @@ class Recorded(extend.Layer):
     @property
     @conversion
     def array(self) -> Any:
-        """Raises TypeError: what is computed of the array itself is not recorded."""
+        """Raises TypeError, since operations on the array itself are not recorded."""
         self._convert("array")
 
     def _refuse(self, what: str, fix: str) -> None:
@@ -173,11 +174,11 @@ class Recorded(extend.Layer):
         raise run.refused
 
     def copy(self, order: Any = None) -> Any:
-        """Another array of the same values, as arrays of NumPy have it."""
+        """Return another array of the same values, as the method of NumPy arrays."""
         return self.clone()
 
     def sort(self, axis: int = -1, **settings: Any) -> Any:
-        """In place, where that is what the method of the library's own arrays does."""
+        """Sort in place, if the method of the library's own arrays does so."""
         if not (self._run.raw and sorts_in_place(self._elem.library)):  # type: ignore[attr-defined]
             return super().sort(axis, **settings)
         if settings.keys() - {"stable"}:
@@ -189,21 +190,22 @@ class Recorded(extend.Layer):
         self[...] = super().sort(axis)
 
     def _is_scalar(self) -> bool:
-        """Whether it stands for a scalar of a library, which cannot change, so that `x += y` makes
-        another one.
+        """Whether the value is a scalar of a library.
+
+        A scalar is immutable, so that `x += y` makes another one.
         """
         return self._run.raw and isinstance(self._array, self._elem.library.scalars)  # type: ignore[attr-defined]
 
     def _take(self, value: Any) -> None:
         super()._take(value)
-        if self._is_scalar():  # what is written is an array
+        if self._is_scalar():  # only an array can be written
             self._array = self._elem.library.xp.asarray(self._array)
 
     def __array_function__(self, *call: Any) -> Any:
-        """What NumPy's functions return, which make no Tensors of NumPy's arrays."""
-        found = super().__array_function__(*call)  # type: ignore[misc]
+        """Call one of NumPy's functions. For arrays of NumPy they return such arrays."""
+        out = super().__array_function__(*call)  # type: ignore[misc]
         run: Recording = self._run  # type: ignore[assignment]
-        return mapped(run.raw_again, found) if run.raw else found
+        return mapped(run.raw_again, out) if run.raw else out
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         run: Recording = self._run  # type: ignore[assignment]

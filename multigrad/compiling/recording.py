@@ -1,10 +1,10 @@
-"""The recording of a function as a program: it runs once, on its arguments, and every operation on
-them is noted.
+"""The recording of a function as a program.
 
-`Recorded` (recorded.py) is a layer of `multigrad.extend`: its value is the array that the function
-computes, and one part more, `number`, says which value of the program that is. Whatever a
-transformation inside of the function computes with, a gradient or a batch, is made of these, so it
-is recorded, too.
+The function runs once on its arguments, and every operation on them is recorded.
+
+`Recorded` (recorded.py) is a layer of `multigrad.extend`. Its value is the array that the function
+computes, and its part `number` is the number of the value in the program. A transformation inside
+of the function computes with these layers, so its gradients and batches are recorded, too.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ T = TypeVar("T")
 VALUE_SHAPED = frozenset(
     ("nonzero", "repeat", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 )
-"""The operations of multigrad whose results have shapes that depend on values.
+"""Operations of multigrad whose results have shapes that depend on values.
 
-Indexing by a mask is another, and so may be those of plugins.
+Indexing by a mask is another, and a plugin may have more.
 """
 
 ARRAYS = frozenset(
@@ -50,32 +50,35 @@ ARRAYS = frozenset(
         "zeros_like",
     )
 )
-"""The operations that give an array where a result without axes is a scalar of the library
-elsewhere. Views do, too.
+"""Operations that return an array where the library elsewhere returns a scalar for no axes.
+
+Views are another case.
 """
 
 ITEMS = frozenset(("getitem", "unstack"))
-"""The views whose results without axes are elements: in some libraries scalars, or copies, which do
-not follow the array.
+"""Views whose results without axes are elements.
+
+In some libraries an element is a scalar, or a copy, which does not follow the array.
 """
 
 
 class Aside(Exception):
-    """The function cannot be recorded on these arguments: it is to be called itself, on the
-    arguments as they are. A text says why, if always.
+    """The function cannot be recorded on these arguments, and is to be called itself.
+
+    The arguments are unchanged. A text gives the reason, if it holds for all calls.
     """
 
 
 class Recording(extend.Transform):
     """One recording of a function.
 
-    library       the backend of the arrays, None until there is one
-    steps      what was recorded so far, specs and constants of the program
-    raw        whether the arguments are raw arrays, so that what is computed of them means what it
-               does of these
-    given      the arguments: layers and numbers, by the number of the value
-    unkept     why the program cannot stand for the function, as far as that is known
-    refused    the error that the function was told where it asked for values
+    library  the backend of the arrays, or None without arrays
+    steps    the recorded steps so far; specs and constants of the program
+    raw      whether the arguments are raw arrays. Then operations on them have the meaning that
+             they have on raw arrays
+    given    the arguments: layers and numbers, by the number of the value
+    unkept   why the program cannot replace the function, if such a reason is known
+    refused  the error that was raised when the function asked for values
     """
 
     __slots__ = (
@@ -142,7 +145,7 @@ class Recording(extend.Transform):
         )
         try:
             known = self._forms.get(form)
-        except TypeError:  # of a device or a dtype that cannot be hashed
+        except TypeError:  # a device or a dtype that cannot be hashed
             return Spec(*form)
         if known is None:
             known = self._forms[form] = Spec(*form)
@@ -150,17 +153,15 @@ class Recording(extend.Transform):
 
     def _element(self, x: Any, library: Library) -> Element:
         """The Element of a layer around `x`."""
-        found = self._elements.get(x.dtype)
-        if found is None or found.library is not library:
-            found = self._elements[x.dtype] = library.element(x.dtype).at(
+        elem = self._elements.get(x.dtype)
+        if elem is None or elem.library is not library:
+            elem = self._elements[x.dtype] = library.element(x.dtype).at(
                 self, self.own_level, False, Recorded
             )
-        return found
+        return elem
 
     def argument(self, x: Any) -> Any:
-        """What the function gets for an argument: a layer for a raw array, a Number for a Python
-        number.
-        """
+        """The replacement of an argument: a layer for a raw array, a Number for a Python number."""
         if type(x) in SCALARS:
             n = self._next(Spec((), None, number=type(x)))
             self.given[n] = number_of(x, n, self)
@@ -172,7 +173,7 @@ class Recording(extend.Transform):
         return self.given[n]
 
     def layer(self, x: Any, number: int, library: Library) -> Recorded:
-        """A layer of the value `number`, which is the raw array `x`."""
+        """A layer around the raw array `x`, which is the value `number`."""
         made: Recorded = _new(Recorded)
         made._array = x
         made._elem = self._element(x, library)
@@ -182,9 +183,9 @@ class Recording(extend.Transform):
         return made
 
     def constant(self, x: Any, library: Library) -> int:
-        """The value that a raw array is which the function does not compute of its arguments.
+        """The value of a raw array that does not depend on the arguments.
 
-        It is copied, unless nothing writes it.
+        It is copied, unless it is never written.
         """
         self.met(library)
         known = self._known.get(id(x))
@@ -211,19 +212,19 @@ class Recording(extend.Transform):
         dtype = dtype_beside(x._value, [y.dtype for y in others], library)
         try:
             with outside():
-                found = library.xp.asarray(x._value, dtype=dtype)
-        except OverflowError:  # the library says what it makes of such a number
+                array = library.xp.asarray(x._value, dtype=dtype)
+        except OverflowError:  # the library decides how to handle such a number
             return x._plain()
-        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), found, library)
+        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), array, library)
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
-        found = self.tried(
+        result = self.tried(
             OPS[name].name,
             ON_NUMBERS[name],
             *[x._value if isinstance(x, Number) else x for x in args],
         )
-        n = self._next(Spec((), None, number=type(found)))
+        n = self._next(Spec((), None, number=type(result)))
         self.steps.append(
             Call(
                 OPS[name],
@@ -232,29 +233,27 @@ class Recording(extend.Transform):
                 self.lines.here(),
             )
         )
-        return number_of(found, n, self)
+        return number_of(result, n, self)
 
     def _begin(self, library: Library) -> None:
         self.library, self._modes = library, library.backend.kernel("modes")
         self.modes = self._modes(library.xp)
 
     def met(self, library: Library) -> None:
-        """There are arrays of that library."""
+        """Note that there are arrays of that library."""
         if self.library is None:
             self._begin(library)
         elif library is not self.library:
             self.noted("it computes with arrays of two libraries")
 
     def captured(self) -> list[Any]:
-        """The arrays that the function has found elsewhere, and those that it has made of
-        nothing.
-        """
+        """The arrays that the function has captured or created."""
         return [x for x, _, _ in self._known.values()]
 
     # Steps
 
     def tried(self, what: str, function: Callable[..., T], *args: Any) -> T:
-        """Call what may raise because of values."""
+        """Call a function that may raise because of values."""
         try:
             return function(*args)
         except Exception:
@@ -262,26 +261,25 @@ class Recording(extend.Transform):
             raise
 
     def erred(self, what: str) -> None:
-        """Note an error that depends on values: where the function goes on from there, the program
-        would do so for all values.
+        """Note an error that depends on values.
+
+        If the function catches it and goes on, the program would do so for all values.
         """
         self.noted(f"it catches an error of {what}, which its program would not raise")
 
     def guard(self, value: int, kind: str, expected: Any) -> None:
-        """Note what the function was told about a value."""
+        """Record the answer to a question about a value."""
         self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
         self.guards += 1
 
     def _called(self, op: Op, args: tuple[Any, ...], x: Any, library: Library) -> Recorded:
-        """Note an operation with one output, `x`."""
+        """Record an operation with one output, `x`."""
         n = self._next(self._spec(x, library))
         self.steps.append(Call(op, args, (n,), self.lines.here()))
         return self.layer(x if x.shape else self.without_axes(op, args, x, library), n, library)
 
     def without_axes(self, op: Op, args: Sequence[Any], x: Any, library: Library) -> Any:
-        """A result without axes as the library itself gives it of its own arrays: as a scalar,
-        where it has these.
-        """
+        """A result without axes in the library's own form: as a scalar, if it has scalars."""
         if not self.raw or not library.scalars or isinstance(x, library.scalars):
             return x
         return (
@@ -291,8 +289,9 @@ class Recording(extend.Transform):
         )
 
     def is_element(self, op: Op, args: Sequence[Any], x: Any) -> bool:
-        """Whether a result, a raw array or a layer, is an element that does not follow the array:
-        `x[0]`, and no `x[0, ...]`.
+        """Whether a result is an element that does not follow the array.
+
+        The result is a raw array or a layer. `x[0]` may be such an element; `x[0, ...]` is not.
         """
         if op.name not in ITEMS or x.shape or not self.raw or elements_follow(self.library):
             return False
@@ -301,7 +300,7 @@ class Recording(extend.Transform):
         )
 
     def carried_out(self, op: Op, values: Sequence[Any], library: Library) -> Any:
-        """Run an operation on the values of these layers, and note it.
+        """Run an operation on the values of these layers, and record it.
 
         Returns the outputs as layers.
         """
@@ -375,7 +374,7 @@ class Recording(extend.Transform):
         return self.library is None or bool(self.library.element(dtype).bool)
 
     def _taken(self, x: Any, op: Op, library: Library, role: str) -> tuple[Any, Any]:
-        """An argument of an operation as the program has it, and as the library takes it."""
+        """An argument of an operation in two forms: for the program and for the library."""
         kind = type(x)
         if kind is Recorded and x._elem.run is self:
             x._check()
@@ -402,16 +401,16 @@ class Recording(extend.Transform):
         return Ref(self.constant(x, library)), x
 
     def _inside(self, x: Any, op: Op) -> Any:
-        """A layer of another kind as one of this recording, or as a raw array."""
-        x = strip(self._peeled(x))
+        """A layer of another kind, as a layer of this recording or as a raw array."""
+        x = strip(self._without_constants(x))
         if isinstance(x, Layer) and not self._owns(x):
             refuse_captured(x, op.name)
         return x
 
     def raw_again(self, x: Any) -> Any:
-        """A Tensor that a function of NumPy has made as what stands for an array of NumPy."""
+        """The replacement of a NumPy array for a Tensor that one of NumPy's functions has made."""
         if isinstance(x, Tensor):
-            x = strip(self._peeled(x))
+            x = strip(self._without_constants(x))
             library = None if isinstance(x, Layer) else library_of(x)
             return x if library is None else self.layer(x, self.constant(x, library), library)
         return x
@@ -423,8 +422,9 @@ class Recording(extend.Transform):
         return revived([self], function)
 
     def known(self, x: Recorded, y: Recorded) -> None:
-        """`x` has the value of `y`: what is recorded from now on takes that, so that `x` need not
-        be computed if nothing else needs it.
+        """Record that `x` has the value of `y`.
+
+        Later steps use `y`, so `x` is not computed if no other step needs it.
         """
         if self.specs[x.number] == self.specs[y.number]:
             x.number = y.number
@@ -442,8 +442,9 @@ class Recording(extend.Transform):
         self.lines.forget()
 
     def forget(self) -> None:
-        """Let go of the arrays that it met: nothing more is recorded, and its layers and itself,
-        which refer to each other, would keep them.
+        """Release the arrays, at the end of the recording.
+
+        Otherwise the recording and its layers, which refer to each other, would keep them alive.
         """
         self.lines.forget()
         self._elements.clear()

@@ -1,5 +1,6 @@
-"""One recording from its arguments to its result, and what is kept of it: the program, and how the
-result is made of what it returns.
+"""One recording, from the arguments to the result.
+
+It keeps the program, and how the outputs of the program become the result of the function.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from .recording import Aside, Recording
 from .writes import may_write
 
 STATICS = (bool, int, float, complex, str, bytes, type, slice, range, Enum, type(Ellipsis))
-"""Classes of results that are no arrays, and stay what they are."""
+"""Classes of results that are not arrays, and are returned unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How the result of a call is made of what a program returns.
+    """How the outputs of a program become the result of a call.
 
     structure  of the result
-    places     of each of its leaves: ("out", i), the i-th output of the program; ("item", i), the
-               same as a scalar of the library; ("argument", i), the i-th leaf of the arguments
-               itself; ("static", x), x
+    places     the origin of each of its leaves: ("out", i), the i-th output of the program;
+               ("item", i), the same as a scalar of the library; ("argument", i), the i-th leaf of
+               the arguments itself; ("static", x), x
     tensors    whether arrays are returned as Tensors
     """
 
@@ -56,11 +57,11 @@ class Result:
 class Variant:
     """A program of a key.
 
-    told     what its guards expect
+    told     the answers that its guards expect
     writes   the leaves of the arguments that are written: with None by the program itself, else
              with that output
-    checked  whether it need not be compared with the function any more
-    call     the function that was written to call it without a key, None until there is one
+    checked  whether it has been compared with the function
+    call     the generated function that calls it without a key, or None
     """
 
     __slots__ = ("call", "checked", "guards", "program", "result", "run", "writes")
@@ -82,8 +83,9 @@ class Variant:
         self.call: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     def returned(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """What a call returns whose program has returned `outs`; Tensors that it writes get their
-        new values.
+        """The result of a call whose program has returned `outs`.
+
+        Tensors that the function writes get their new values.
         """
         for i, place in self.writes.items():
             if place is not None:
@@ -97,7 +99,7 @@ class Variant:
         return len(self.guards) == len(other.guards) and self.begins(other.guards)
 
     def begins(self, guards: Sequence[Guard]) -> bool:
-        """Whether its first guards were told what these were."""
+        """Whether its first guards expect these answers."""
         return len(self.guards) >= len(guards) and all(
             compatible(a.kind, a.expected, b.expected)
             for a, b in zip(self.guards, guards, strict=False)
@@ -105,11 +107,11 @@ class Variant:
 
 
 class Entry:
-    """The programs of a key, and the one that served last.
+    """The programs of a key, and the one that ran last.
 
-    aside   why none is run, None if they are
-    hidden  whether that is the message of an error: the function depends on hidden state. Else the
-            function itself is called
+    aside   why the function itself is called, or None if programs are run
+    hidden  whether `aside` is the message of an error to raise, because the function depends on
+            hidden state
     """
 
     __slots__ = (
@@ -137,9 +139,7 @@ class Entry:
         self.hidden = False
 
     def following(self, variant: Variant, missed: Missed) -> Variant | None:
-        """The program that holds where a guard of `variant` was told something else, if there is
-        one.
-        """
+        """The program that expects the new answer to a missed guard of `variant`, or None."""
         i = missed.guard.place
         for other in list(self.variants):
             guards = other.guards
@@ -154,8 +154,9 @@ class Entry:
 
 
 class Taken:
-    """What a recording has come to: the program, what makes results of its outputs, and the result
-    of the call that was recorded.
+    """The outcome of a recording.
+
+    It has the program, the Result that its outputs become, and the result of the recorded call.
     """
 
     __slots__ = ("library", "program", "result", "returned", "unkept", "writes")
@@ -180,7 +181,7 @@ class Taken:
 def take(function: Callable[..., Any], arguments: Arguments) -> Taken:
     """Call a function and record it.
 
-    Raises Aside where it is to be called itself, on arguments that are as they were.
+    Raises Aside if the function is to be called itself, on unchanged arguments.
     """
     library = arguments.library
     recording = Recording(library, arguments.raw)
@@ -204,7 +205,7 @@ class _Taking:
 
     @property
     def library(self) -> Library:
-        """The library of the arrays, that of the arguments or of those that the function made."""
+        """The library of the arrays, which are arguments or were made by the function."""
         return self.recording.library or library_named("numpy")
 
     def take(self) -> Taken:
@@ -215,16 +216,16 @@ class _Taking:
         except Aside:
             raise
         except BaseException as error:
-            self.write(self.written())  # as far as the function has come
+            self.write(self.written())  # the writes before the error
             if error.__cause__ is not None and error.__cause__ is self.recording.refused:
-                # from NumPy, which puts the value into an array
+                # NumPy has raised it, while it put the value into an array
                 raise TypeError(str(error.__cause__).removesuffix(MADE) + MADE) from error
             raise
         if self.recording.refused is not None:
-            raise Aside("it catches the error that says that values do not leave it")
+            raise Aside("it catches the error that is raised when values leave it")
         self.check_containers(before, tree.flattened((args, kwargs)))
-        found, structure = tree.flattened(output)
-        places = [self.place(x) for x in found]
+        results, structure = tree.flattened(output)
+        places = [self.place(x) for x in results]
         written = self.written()
         steps, writes = [], dict[int, int | None]()
         for i, layer in written.items():
@@ -255,12 +256,12 @@ class _Taking:
             else library.xp.asarray(x, copy=True)
         )
 
-    # What is returned
+    # Results
 
     def place(self, x: Any) -> tuple[str, Any]:
-        """Where a leaf of the result comes from."""
+        """The origin of a leaf of the result."""
         if isinstance(x, Layer):
-            x = strip(self.recording._peeled(x))
+            x = strip(self.recording._without_constants(x))
         for i, y in enumerate(self.given):
             if x is y and i in self.numbers:
                 return "argument", i
@@ -282,7 +283,7 @@ class _Taking:
         for library in libraries():
             try:
                 library.xp.isdtype(x, "bool")
-            except Exception:  # whatever a library says of what is no dtype of its own
+            except Exception:  # a library may raise any error for a foreign dtype
                 continue
             return True
         return False
@@ -300,13 +301,14 @@ class _Taking:
             self.arrays.append(x)
         return self.outputs.index(number)
 
-    # What is written
+    # Writes
 
     def check_containers(
         self, before: tuple[list[Any], tree.Structure], after: tuple[list[Any], tree.Structure]
     ) -> None:
-        """Refuse that a container among the arguments holds something else now: the caller's does
-        not.
+        """Raise TypeError if the function has changed a container among the arguments.
+
+        The caller's container would not change.
         """
         if before[1] != after[1]:
             changed = "a container among its arguments, which has other parts now"
@@ -328,16 +330,16 @@ class _Taking:
             )
         raise TypeError(
             f"compile: the function changes {changed}. The container that the caller holds "
-            "would stay as it was. Write into the array itself, as x[...] = value does, or "
-            "return what is new, in a container of its own"
+            "would stay unchanged. Write into the array itself, as x[...] = value does, or "
+            "return a new container"
         )
 
     def written(self) -> dict[int, Recorded]:
-        """The arguments that have other values now, by their places.
+        """The arguments that have been written, by their places.
 
-        Raises Aside where they cannot be written apart from the others.
+        Raises Aside if they cannot be written independently of the others.
         """
-        found = {}
+        layers = {}
         for i, n in self.numbers.items():
             layer = self.given[i]
             if isinstance(layer, Standing):
@@ -345,13 +347,13 @@ class _Taking:
             layer._check()
             leaf = self.arguments.leaves[i]
             if layer.number != n and not isinstance(leaf, self.library.scalars):
-                found[i] = layer
-        if found and not may_write(self.arguments, list(found), self.recording.captured()):
+                layers[i] = layer
+        if layers and not may_write(self.arguments, list(layers), self.recording.captured()):
             raise Aside
-        return found
+        return layers
 
     def write(self, written: dict[int, Recorded]) -> None:
-        """Give the arguments their new values."""
+        """Write the new values to the arguments."""
         values = {i: self.own(layer._array) for i, layer in written.items()}
         for i, value in values.items():
             target = self.arguments.leaves[i]
@@ -363,8 +365,10 @@ class _Taking:
 
 
 def _is(x: Any, y: Any) -> bool:
-    """Whether two leaves are the same: those of containers that are made anew whenever they are
-    taken apart, too.
+    """Whether two leaves are the same.
+
+    Containers may make their leaves anew whenever they are flattened; such leaves count as the
+    same.
     """
     if x is y or (isinstance(x, Recorded) and isinstance(y, Recorded) and x.number == y.number):
         return True

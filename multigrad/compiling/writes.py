@@ -1,5 +1,6 @@
-"""Whether a program may write to arguments: in memory that can be written, which no other argument
-shares.
+"""Whether a program may write to arguments.
+
+Their memory must be writable and must not be shared with another argument.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from .leaves import NUMBER, Arguments, raw
 
 
 def may_write(arguments: Arguments, targets: Sequence[int], others: Sequence[Any] = ()) -> bool:
-    """Whether these leaves of the arguments are written as the function itself would.
+    """Whether the program may write to these leaves of the arguments as the function itself would.
 
-    `others` are raw arrays that are to be apart from them.
+    others  raw arrays that must not share memory with them
     """
     library = arguments.library
     assert library is not None
@@ -32,22 +33,20 @@ def may_write(arguments: Arguments, targets: Sequence[int], others: Sequence[Any
 
 
 def apart(targets: Sequence[Any], given: Sequence[Any], library: Library) -> bool:
-    """Whether raw arrays can be written, and share no memory with each other or with others that
-    were given.
-    """
+    """Whether raw arrays are writable and share no memory with each other or with `others`."""
     for x in targets:
         flags = getattr(x, "flags", None)
         if flags is not None and not getattr(flags, "writeable", True):
             return False
     if len(given) == 1:
         return _is_simple(targets[0])
-    if all(getattr(x, "base", x) is None for x in given):  # each has memory of its own
+    if all(getattr(x, "base", x) is None for x in given):  # each owns its memory
         return len({id(x) for x in given}) == len(given)
     return all(map(_is_simple, targets)) and _apart(targets, given, library)
 
 
 def _is_simple(x: Any) -> bool:
-    """Whether no two elements of an array lie in one place."""
+    """Whether no two elements of an array are at the same address."""
     strides = getattr(x, "strides", None)
     if not isinstance(strides, tuple):
         return True
@@ -60,7 +59,7 @@ def _is_simple(x: Any) -> bool:
 
 
 def _apart(targets: Sequence[Any], given: Sequence[Any], library: Library) -> bool:
-    """By the addresses of the memory, where they are known, else by the object that holds it."""
+    """`apart` by the addresses of the memory if they are known, else by the object that owns it."""
     spans = [_span(x) for x in given]
     own = {id(x) for x in targets}
     if any(span is None for span in spans):
@@ -80,11 +79,11 @@ def _apart(targets: Sequence[Any], given: Sequence[Any], library: Library) -> bo
 
 
 def _span(x: Any) -> tuple[int, int] | None:
-    """Where the memory of an array begins and ends, of arrays that say it as NumPy's."""
-    found = getattr(x, "__array_interface__", None)
-    if found is None:
+    """Where the memory of an array begins and ends, if it tells as NumPy's arrays do."""
+    interface = getattr(x, "__array_interface__", None)
+    if interface is None:
         return None
-    start = end = found["data"][0]
+    start = end = interface["data"][0]
     if x.size == 0:
         return start, start
     for stride, n in zip(x.strides, x.shape, strict=True):

@@ -1,6 +1,6 @@
 """Transformations of functions over raw arrays, Tensors and nested structures of them.
 
-Raw arrays in, raw arrays out.
+Raw arrays as arguments give raw arrays as results.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """checkpoint: less memory for more time.
 
-What the backward pass needs is computed again instead of being kept.
+The backward pass computes the values that it needs again, instead of keeping them from the forward
+pass.
 
-The hooks for saved arrays put a number in the place of each array that the function's operations
-save. When a pass asks for the first of them, the function runs once more, on its arguments as they
-were, and the arrays that come by are handed out by their numbers. The nodes, and so the histories,
-are those of the first run at every level; of the second only raw arrays are taken. So passes may be
-recorded, and transformations may be inside and outside.
+The hooks for saved arrays replace each array that an operation of the function saves by a number.
+When a pass unpacks the first of them, the function runs a second time on its original arguments,
+and each array that the second run saves is returned for its number. The nodes, and so the
+histories, are those of the first run at every level. The second run only provides raw arrays. So
+passes may be recorded, and transformations may be inside and outside.
 """
 
 from __future__ import annotations
@@ -37,37 +38,44 @@ Policy = Callable[[str], bool] | Collection[str] | None
 
 @entry
 def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P, R]:
-    """Return a function that computes `function`, and keeps its arguments for the backward pass
-    instead of what its operations save.
+    """Return a function that computes `function`, and recomputes its values for the backward pass.
 
-    function  takes arrays, Tensors or nested structures of them, and anything else, and may use
-              others from outside
-    policy    says for the name of an operation ("matmul", or that of an autograd.Function) whether
-              to keep what it saves; or the names of those that do
+    For the backward pass it keeps the arguments of `function` instead of the values that the
+    operations save.
 
-    When a pass first needs what was not kept, `function` runs again, as far as that takes, in the
-    grad mode and the transformations that it ran in. Each pass does so once, and gives up each
-    array when it was used. What it computes must not change, nor must it write to its arguments:
-    GradientError is raised where an argument, or a Tensor from outside that a recorded operation
-    uses, constant or not, was modified in place since, and where the operations that save
-    something, their number, or the shapes and dtypes of what they save differ from those of the
-    first run. Random numbers are for `function` to draw as it did before; raw arrays, and constants
-    of which it computes nothing but other constants, for the user to leave alone.
+    function  takes arrays, Tensors or nested structures of them, and any other objects. It may
+              capture arrays
+    policy    a function of the name of an operation ("matmul", or the name of an autograd.Function)
+              that returns whether to keep the values that the operation saves; or a collection of
+              the names for which it would return True
 
-    Checkpoints nest: the outer one does not keep the arguments of the inner one. With the n steps
-    of a program in segments of sqrt(n), each a checkpoint, memory grows as sqrt(n). What a recorded
-    pass saves itself, and what a Function keeps in attributes of its ctx, is kept. Where nothing is
-    recorded, `function` is called and nothing else happens.
+    When a pass first needs a value that was not kept, `function` runs again, in the grad mode and
+    the transformations of its first run, up to the last value that the pass needs. Each pass runs
+    it at most once, and frees each array after its use.
 
-    A policy says True: the operation's node saves what its derivative takes (that of matmul the
-    operands), as it does without checkpoint. That no longer asks for a second run, but does not
-    shorten one: it runs every operation up to the last that saves what is asked for. What the
-    policy of a checkpoint inside of another one keeps is for the other one to decide on.
+    Each run of `function` must compute the same, and must not write to its arguments. GradientError
+    is raised if an argument was modified in place since. So it is for a captured Tensor, constant
+    or not, that a recorded operation uses. GradientError is also raised if the second run differs
+    in the number of operations that save a value, in their names, or in the shapes and dtypes of
+    the values.
+
+    Two conditions are not checked. `function` must draw the same random numbers again. Captured raw
+    arrays must not change, nor constants from which `function` computes only constants.
+
+    Checkpoints nest: the outer one does not keep the arguments of the inner one. If the n steps of
+    a program are split into segments of sqrt(n) steps, each a checkpoint, memory grows as sqrt(n).
+    The values that a recorded pass saves, and those that a Function keeps in attributes of its ctx,
+    are kept. If nothing is recorded, the returned function only calls `function`.
+
+    If the policy returns True, the node of the operation saves the values that its derivative needs
+    (for matmul the operands), as without checkpoint. These values do not cause a second run, but
+    they do not shorten one: it runs every operation up to the last value that the pass needs. The
+    policy of an outer checkpoint decides about the values that the policy of an inner one keeps.
 
     On small arrays a call costs as much as about thirty recorded operations with their derivatives,
-    and each operation of `function` about five times what it costs without.
+    and each operation of `function` costs about five times as much as without checkpoint.
 
-    As torch.utils.checkpoint.checkpoint(use_reentrant=False) and jax.checkpoint, whose policies
+    As torch.utils.checkpoint.checkpoint(use_reentrant=False), and as jax.checkpoint, whose policies
     choose results instead.
     """
     if not callable(function):
@@ -105,19 +113,19 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
 _new: Any = object.__new__
 
 _ARGUMENT = "the argument of a checkpoint"
-"""The name of what saves the arguments of a checkpoint inside of another one."""
+"""The name of the operation that saves the arguments of a checkpoint inside of another one."""
 
 
 Form = tuple[str, Any, tuple[int, ...]]
-"""What an array is like, for a message: its library, dtype and shape."""
+"""A description of an array for messages: its library, dtype and shape."""
 
 
 class _Enough(BaseException):
-    """Ends the second run: all that was asked for is there."""
+    """Ends the second run, once all wanted arrays are there."""
 
 
 class _Place(saved.Packed):
-    """What a node keeps in the place of an array: which of those that the call saved it was."""
+    """The placeholder that a node keeps for a saved array: the call and the number of the array."""
 
     __slots__ = ("__weakref__", "call", "number")
     call: _Call
@@ -135,9 +143,7 @@ class _Place(saved.Packed):
 
 
 class _Taken(saved.Packed):
-    """What a node of a second run keeps in the place of an array: that array, since the function
-    may want it.
-    """
+    """The array that a node of a second run saves. The function may ask for it."""
 
     __slots__ = ("name", "second", "value")
 
@@ -154,7 +160,10 @@ class _Taken(saved.Packed):
 
 
 class _Argument:
-    """An argument as it was, without its history; or what is no array, as it is."""
+    """An argument in its state at the call, without its history.
+
+    An argument that is not an array is kept unchanged.
+    """
 
     __slots__ = ("__weakref__", "arrays", "cells", "form", "library", "shell", "value")
 
@@ -181,14 +190,15 @@ class _Argument:
             old_values.noted(self)
 
     def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
-        """Keep copies of the arrays, whose memory is about to be written."""
+        """Keep copies of the arrays before a write to their memory."""
         if self.arrays is not None and any(c is cell for c in self.cells):
             self.arrays = [copied(a) for a in self.arrays]
             self.cells = tuple(c for c in self.cells if c is not cell)
 
     def sources(self) -> Iterator[tuple[Any, bool]]:
-        """Its raw arrays, and whether each has a history; those of the checkpoint around, which
-        keeps its own arguments in their place.
+        """Its raw arrays, and whether each has a history.
+
+        An array that an enclosing checkpoint has saved gives the arguments of that checkpoint.
         """
         for a in self.arrays or ():
             if not isinstance(a, saved.Packed):
@@ -198,18 +208,18 @@ class _Argument:
                 yield from x.sources() if isinstance(x, _Place) else ((x, True),)
 
     def again(self, start: int) -> Any:
-        """The argument, with leaves for the Tensors that require grad.
+        """The argument, with leaves in place of the Tensors that require grad.
 
-        Raises if it was modified since `start`.
+        Raises GradientError if it was modified since `start`.
         """
         if self.arrays is None:
             return self.value
         for cell in self.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
         arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
-        afresh = self.library.backend.kernel("fresh")
+        fresh = self.library.backend.kernel("fresh")
         return put_together(
-            self.shell, iter([afresh(self.library.xp, a) for a in arrays]), afresh=True
+            self.shell, iter([fresh(self.library.xp, a) for a in arrays]), afresh=True
         )
 
     def runs(self) -> Iterator[Run]:
@@ -220,21 +230,22 @@ class _Argument:
 class _Call(saved.Keeper):
     """One call of a checkpointed function.
 
-    given    its arguments
-    context  what was in force: grad modes, running transformations, and whatever else a library
-             keeps in context variables
-    runs     these transformations
-    exchanging  the observers by which a loop around the call exchanges what its body captures
-    above    the level above theirs: nodes of those that begin inside the function save as ever,
-             since they end inside it
-    saves    by number, what was saved: the operation, shape and dtype
-    places   by number, what nodes have in the place of it, known weakly: what no node asks for any
-             more is not computed again
-    used     by identity, the version cells of Tensors that may be from outside, each with the time
-             of the first use; after the first run, of those that it wrote to after it had used them
+    given       its arguments
+    context     the context variables at the call: grad modes, running transformations, and those of
+                libraries
+    runs        these transformations
+    exchanging  the observers by which an enclosing loop replaces the arrays that its body captures
+    above       the level above theirs. Nodes of transformations that begin inside the function save
+                as usual, since these transformations also end inside it
+    saves       by number, the operation, shape and dtype of each saved array
+    places      by number, weak references to the placeholders in nodes. An array whose placeholder
+                is gone is not computed again
+    used        by identity, the version cells of Tensors that may be captured, each with the time
+                of the first use; after the first run, only those that it wrote to after their first
+                use
     finish      when the first run ended
-    latest   by number, what the last operation saved: one in place may ask for it at once. None
-             after the first run
+    latest      by number, the arrays that the last operation saved, since an in-place operation may
+                need them at once. None after the first run
     """
 
     __slots__ = (
@@ -276,7 +287,7 @@ class _Call(saved.Keeper):
         self.start = self.finish = tick()
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function, and keep count of what is saved."""
+        """Call the function, and number the arrays that it saves."""
         try:
             return saved.under(self, self.function, *args, **kwargs)
         finally:
@@ -289,7 +300,7 @@ class _Call(saved.Keeper):
             self.finish = tick()
 
     def drops(self, name: str, at: int) -> bool:
-        """Whether what this operation saves is not kept."""
+        """Whether the values that this operation saves are dropped."""
         return at < self.above and (name is _ARGUMENT or not self.keeps(name))
 
     def look(self, operands: Sequence[Any]) -> None:
@@ -325,20 +336,20 @@ class _Call(saved.Keeper):
         return place
 
     def fetch(self, number: int) -> Any:
-        """The array of this number, computed again if it is not there."""
+        """The array of this number, computed again if necessary."""
         if self.latest is not None and number in self.latest:
             return self.latest[number]
         p = backward.current.get()
-        if p is None:  # somebody looks at what a node saved
+        if p is None:  # a saved value is read outside of a pass
             return self._again({number})[number]
         if not hasattr(p, "found"):
             p.found = WeakKeyDictionary()
-        found = p.found.setdefault(self, {})
-        if number not in found:
-            found.update(
+        arrays = p.found.setdefault(self, {})
+        if number not in arrays:
+            arrays.update(
                 self._again({i for i, place in enumerate(self.places) if place() is not None})
             )
-        return found.pop(number)
+        return arrays.pop(number)
 
     def _again(self, wanted: set[int]) -> dict[int, Any]:
         """Run the function again for the arrays of these numbers."""
@@ -347,38 +358,36 @@ class _Call(saved.Keeper):
             args, kwargs = tree.replaced(lambda x: x.again(self.start), self.given)
             second = _Second(self, wanted)
             self.context.copy().run(second.run, args, kwargs)
-            return second.found
+            return second.arrays
 
         return level.revived(self.runs, again)
 
 
 def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
-    """Those operands whose histories, if they have any, are older than `start`: all that are from
-    outside, and constants made inside.
+    """The operands without a history that began after `start`.
+
+    These are all captured layers, and constants made inside.
     """
     for x in values:
         if isinstance(x, Layer):
             node = getattr(x, "_node", None)
             if node is None or node.seq < start:
                 yield x
-        elif type(x) is tuple or type(x) is list:  # a list of arrays, or an indexing key
+        elif type(x) is tuple or type(x) is list:  # a list of arrays or an indexing key
             yield from _older(x, start)
 
 
 def _forget() -> None:
-    """Within the context of a call: the pass in which it was made, the hooks and who observed it,
-    are not for its second run.
-    """
+    """Remove the pass, the hooks and the observers of the call from its copied context."""
     backward.forget_pass()
     observe.put(())
 
 
 class _Second(saved.Keeper):
-    """A second run of a function, for the sake of the arrays of the numbers in `wanted`.
+    """A second run of a function, which computes the arrays of the numbers in `wanted`.
 
-    Its own graph is of no use.
-
-    It is part of what asks for these arrays: who observes that, observes the run.
+    Its graph is not used. The second run is part of the pass that needs the arrays, so observers of
+    that pass observe it.
     """
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
@@ -391,7 +400,7 @@ class _Second(saved.Keeper):
         self.wanted = wanted
         self.last = max(wanted)
         self.count = 0
-        self.found: dict[int, Any] = {}
+        self.arrays: dict[int, Any] = {}
         self.cells: list[tuple[list[int], int, int]] = []
         self.refused: GradientError | None = None
         self.start = tick()
@@ -404,12 +413,12 @@ class _Second(saved.Keeper):
             raise self.refused
         if self.count <= self.last:
             raise GradientError(
-                "checkpoint: a different number of arrays was saved when the function ran "
+                "checkpoint: the function saved a different number of arrays when it ran "
                 f"again: {self.count}, of {len(self.call.saves)} in its first run. {_CONSTANT}"
             )
         for cell, since, number in self.cells:
-            if cell and cell[-1] > since and element_of(self.found[number]).library.mutable:
-                _check(cell, since, _form(self.found[number]), "is saved in a checkpoint")
+            if cell and cell[-1] > since and element_of(self.arrays[number]).library.mutable:
+                _check(cell, since, _form(self.arrays[number]), "is saved in a checkpoint")
 
     def look(self, operands: Sequence[Any]) -> None:
         for x in operands:
@@ -434,9 +443,10 @@ class _Second(saved.Keeper):
         )
 
     def _refuse(self, x: Layer) -> None:
-        """End the run if `x`, which was written, is from outside, and that was since the first run
-        used it. What is made inside was made in this run, so what was written before it is from
-        outside.
+        """End the run if `x` is captured and was written after the first run had used it.
+
+        Arrays made inside were made in this run, so a write that is older than this run shows that
+        `x` is captured.
         """
         cell = x._cell
         since = self.call.used.get(id(cell), (cell, self.call.finish))[1]
@@ -448,17 +458,17 @@ class _Second(saved.Keeper):
 
     def _take(self, name: str, value: Any, cell: list[int] | None) -> _Taken:
         number, self.count = self.count, self.count + 1
-        if number > self.last:  # somebody has caught what was to end this
+        if number > self.last:  # the function has caught _Enough
             raise _Enough
-        found, expected = (name, value.shape, value.dtype), self.call.saves[number]
-        if found != expected:
+        got, expected = (name, value.shape, value.dtype), self.call.saves[number]
+        if got != expected:
             raise GradientError(
-                "checkpoint: what the function saved when it ran again differs from its first "
-                f"run: array {number} was {_shown(*expected)}, and is now {_shown(*found)}. "
+                "checkpoint: the arrays that the function saved when it ran again differ from its "
+                f"first run: array {number} was {_shown(*expected)}, and is now {_shown(*got)}. "
                 f"{_CONSTANT}"
             )
         if number in self.wanted:
-            self.found[number] = value
+            self.arrays[number] = value
             if cell is not None:
                 self.cells.append((cell, tick(), number))
         if number == self.last:
@@ -467,9 +477,8 @@ class _Second(saved.Keeper):
 
 
 _CONSTANT = (
-    "It must do the same each time: it must not depend on anything that changes between the "
-    "forward and the backward pass, nor on random numbers that it does not draw in the same way "
-    "again."
+    "It must compute the same each time: it must not depend on a state that changes between the "
+    "forward and the backward pass, nor on random numbers unless it draws the same ones again."
 )
 
 
@@ -482,7 +491,7 @@ def _form(x: Any) -> Form:
 
 
 def _check(cell: list[int], since: int, form: Form, what: str) -> None:
-    """Raise if the array of this version cell was modified in place."""
+    """Raise GradientError if the array of this version cell was modified in place since `since`."""
     if cell and cell[-1] > since:
         raise modified(_described(form, what), cell, since, remedy="")
 

@@ -1,4 +1,4 @@
-"""compile: a function that is recorded as a program once, and runs as that from then on."""
+"""compile: a function that is recorded as a program once and replayed from then on."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ def compile(
     arena: int = 64 << 20,
     check: bool | str = "first",
 ) -> Compiled[P, R]:
-    """Return a function that runs `function` once for each kind of arguments, records what it
-    computes, and then runs the recorded program.
+    """Return a function that records `function` as a program, and then runs the program.
 
-    static_argnums  arguments whose values are part of the program, by their places; they must be
-                    hashable. They stay so where they are passed by name. Static are strings, bools,
-                    None, slices, and whatever else is no array and no number, too
-    max_programs    how many kinds of arguments there are programs for, and for each of them, how
-                    many programs for the ways that the function goes
+    There is one program for each kind of arguments: it holds for arrays of the same structure,
+    shapes, dtypes, devices and memory order.
+
+    static_argnums  the positions of arguments whose values are part of the program, and which must
+                    be hashable. They are static when passed by name, too. Strings, bools, None,
+                    slices and other objects that are neither arrays nor numbers are always static
+    max_programs    the maximal number of kinds of arguments with programs, and for each kind the
+                    maximal number of programs for the branches that the function takes
     arena           how many bytes a program may keep for intermediate results between calls
-    check           "first": each program is compared once, when it first runs, with the function;
-                    True: at every call; False: never
+    check           "first": compare each program with the function once, when it first runs; True:
+                    at every call; False: never
 
     Arguments and results may be nested structures of arrays, constant Tensors and Python numbers,
-    as those of `multigrad.func` are. Raw arrays give raw arrays, Tensors give Tensors, always fresh
-    ones, unless `function` returns an argument itself. Arguments that it writes in place are
-    written. Programs hold for arrays of the same structure, shapes, dtypes, devices, and memory
-    order. Python numbers are arguments that do not promote.
+    as for other functions of `multigrad.func`. Raw arrays give raw arrays, Tensors give Tensors.
+    Results are always fresh, unless `function` returns an argument itself. In-place writes of
+    `function` to its arguments are carried out. Python numbers are arguments that do not promote.
 
-    What `function` reads besides its arguments is frozen. Where that is seen to change,
-    HiddenStateError (a RuntimeError) is raised. Where the function asks for a truth value or an
-    index, the program holds for that answer, and another one is recorded for others; where it asks
-    for other values, TypeError says what to do, as where it puts another object into a container of
-    the caller. Transformations inside of `function` become part of the program. With Tensors that
-    require grad as arguments, inside of another transformation, under `jax.jit`, and while an
-    observer is active (a profiler, anomaly mode, hooks for saved Tensors, a checkpoint), `function`
-    itself is called.
+    Values that `function` reads besides its arguments are frozen. HiddenStateError (a RuntimeError)
+    is raised if such a value is seen to change. If `function` asks for a truth value or an index,
+    the program holds for that answer, and another program is recorded for another answer. If it
+    asks for other values, or puts an object into a container of the caller, TypeError is raised
+    with a remedy. Transformations inside of `function` become part of the program.
 
-    `g.programs`, `g.source()`, `g.memory()` and `g.clear()` are about what was recorded. As
+    `function` itself is called for Tensors that require grad, inside of another transformation,
+    under `jax.jit`, and while an observer is active (a profiler, anomaly mode, hooks for saved
+    Tensors, a checkpoint).
+
+    The result g has `g.programs`, `g.source()`, `g.memory()` and `g.clear()` for its programs. As
     jax.jit; docs/compile.md has the rules.
     """
-    from ..compiling import Compiled  # which needs extend, and that loads every plugin's hooks
+    from ..compiling import Compiled  # late: it imports extend, which loads every plugin's hooks
 
     check_function(function, "compile")
     statics = (static_argnums,) if type(static_argnums) is int else static_argnums

@@ -1,4 +1,4 @@
-"""custom_vjp and custom_jvp: functions with a derivative of the user's own, as in JAX."""
+"""custom_vjp and custom_jvp: functions with a user-defined derivative, as in JAX."""
 
 from __future__ import annotations
 

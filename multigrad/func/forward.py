@@ -1,7 +1,7 @@
 """Forward-mode transformations of functions: jvp, linearize.
 
-The function sees its arguments as Duals of a level of their own, so transformations nest without
-confusing each other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
+The function receives its arguments as Duals of a level of their own. So transformations nest
+without confusing each other's derivatives: over raw arrays, under `jax.jit`, and inside each other.
 """
 
 from __future__ import annotations
@@ -62,16 +62,17 @@ def jvp(
 def jvp(
     function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """The output of `function` at `primals`, and the derivative of it along `tangents`.
+    """Return the output of `function` at `primals`, and its derivative along `tangents`.
 
     primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see
-              multigrad.tree), of floating dtypes; or, with an array as `tangents`, the array that
-              is the only argument
+              multigrad.tree), of floating dtypes. If `tangents` is an array, the array that is the
+              only argument
     tangents  of the same structure, shapes and kinds
-    strict    raise where an output does not depend on the primals, whose tangent is zero otherwise
+    strict    raise GradientError if an output does not depend on the primals; without strict, its
+              tangent is zero
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
-    Returns (output, tangent), both with the structure of the output; the tangents have its shapes
+    Returns (output, tangent), both with the structure of the output. The tangents have its shapes
     and dtypes. As torch.func.jvp.
     """
     check_function(function, "jvp")
@@ -94,11 +95,11 @@ def jvp(
         raise GradientError(
             "jvp: with strict=True every output must depend on the primals, but one does not"
         )
-    found = [
+    tangents_out = [
         zeros_like(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))
     ]
     del moved, given
-    tangent = tree.replaced(lambda x: derivative(found, x, raw), output)
+    tangent = tree.replaced(lambda x: derivative(tangents_out, x, raw), output)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
@@ -112,11 +113,10 @@ def _push(
     name: str,
     raw: bool,
 ) -> tuple[Any, list[Any], list[Any], Any]:
-    """Call `function` on Duals with these tangents, one for each leaf of the chosen arguments, None
-    for zero.
+    """Call `function` on Duals with these tangents.
 
-    Returns its output as results are, the leaves of that one layer further in, their tangents (None
-    for zero), and aux.
+    There is one tangent for each leaf of the chosen arguments, with None for zero. Returns the
+    output in its final form, its leaves one level below, their tangents (None for zero), and aux.
     """
     run = Run(name)
     output = aux = None
@@ -141,12 +141,12 @@ def _push(
 
 @entry
 def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:
-    """Run `function` once, and return its output with a function that takes tangents of `primals`
-    to those of the output.
+    """Run `function` once, and return its output with a function that maps tangents of `primals`.
 
     Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and
-    returns that of the output; it may be called several times, and does not call `function` again.
-    What that has recorded stays in memory meanwhile. As torch.func.linearize.
+    returns the tangents of the output, in its structure. It may be called several times, and does
+    not call `function` again. The recording of `function` stays in memory meanwhile. As
+    torch.func.linearize.
     """
     check_function(function, "linearize")
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)
@@ -159,8 +159,7 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
         seeds = iter(given.get(i, x) for i, x in enumerate(outs))
         return pullback(tree.replaced(lambda _: next(seeds), output))
 
-    # The pullback is linear in the cotangents, so its own pullback, wherever it is taken, is the
-    # pushforward.
+    # The pullback is linear in the cotangents, so its own pullback at any point is the pushforward.
     _, transpose = vjp(transposed, [zeros_like(outs[i]) for i in smooth])
 
     def pushforward(*tangents: *Args) -> R:
@@ -169,7 +168,7 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
                 given = list(tree.matched(primals, tangents))
             except ValueError as error:
                 raise ValueError(
-                    "the pushforward of linearize takes tangents in the structure of the "
+                    "the pushforward of linearize takes tangents with the structure of the "
                     f"primals: {error}"
                 ) from None
             checked = [
@@ -177,12 +176,14 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
                 for x, t in zip(tree.leaves(primals), given, strict=True)
             ]
             moved = iter(checked)
-            found = dict(
+            tangents_out = dict(
                 zip(
                     smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True
                 )
             )
-            results = iter(found[i] if i in found else zeros_like(x) for i, x in enumerate(outs))
+            results = iter(
+                tangents_out[i] if i in tangents_out else zeros_like(x) for i, x in enumerate(outs)
+            )
             pushed: R = tree.replaced(lambda _: next(results), output)
             return pushed
         except Exception as error:
@@ -193,4 +194,4 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
 
 
 _ANY = 1 << 62
-"""Above every level."""
+"""A level above every level."""

@@ -1,7 +1,7 @@
 """Jacobians and Hessians of functions: jacrev, jacfwd, jacobian, hessian.
 
-Rows are pullbacks of a basis of the outputs, columns pushforwards of a basis of the arguments;
-either are computed all at once, as a batch.
+Rows are pullbacks of a basis of the outputs. Columns are pushforwards of a basis of the arguments.
+All rows, or all columns, are computed at once, as a batch.
 """
 
 from __future__ import annotations
@@ -82,18 +82,19 @@ def jacrev(
     *,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return a function that computes the Jacobian of `function` in reverse mode: one call of it,
-    and a pullback for each element of the output.
+    """Return a function that computes the Jacobian of `function` in reverse mode.
 
-    argnums     which positional arguments to differentiate with respect to; for a sequence the
-                Jacobians come as tuples
+    It calls `function` once, and a pullback for each element of the output.
+
+    argnums     the positional arguments to differentiate with respect to; a sequence gives a tuple
+                of Jacobians
     has_aux     `function` returns (output, aux); then (Jacobian, aux) is returned
-    chunk_size  how many rows to compute at once, at least 1, or None for all: less memory, the same
-                result
+    chunk_size  how many rows to compute at once, at least 1, or None for all. Fewer rows take less
+                memory and give the same result
 
-    The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it
-    has the structure of the argument, with arrays of shape `m + n` for arrays of shape `n` there.
-    Arguments and outputs must be real and floating. As torch.func.jacrev.
+    The Jacobian has the structure of the output. In place of each array of shape `m` there, it has
+    the structure of the argument, with arrays of shape `m + n` for arrays of shape `n`. Arguments
+    and outputs must be real and floating. As torch.func.jacrev.
     """
     numbers = _numbers(argnums, "jacrev")
     _check_chunk(chunk_size, "jacrev")
@@ -166,15 +167,16 @@ def jacfwd(
     chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Function:
-    """Return a function that computes the Jacobian of `function` in forward mode: a pushforward for
-    each element of the arguments.
+    """Return a function that computes the Jacobian of `function` in forward mode.
+
+    It computes a pushforward for each element of the arguments.
 
     randomness  "error", "different" or "same", as in torch; without effect, since the standard has
                 no random numbers
 
-    The other arguments, and the result, are those of `jacrev`; `function` is called once for each
-    array to differentiate with respect to, and each chunk of it. Where an output is of an integer
-    or boolean dtype its Jacobian is zero, of that dtype. As torch.func.jacfwd.
+    The other arguments, and the result, are those of `jacrev`. `function` is called once for each
+    array to differentiate with respect to, and for each chunk of it. An output of an integer or
+    boolean dtype has a zero Jacobian of that dtype. As torch.func.jacfwd.
     """
     numbers = _numbers(argnums, "jacfwd")
     _check_chunk(chunk_size, "jacfwd")
@@ -245,11 +247,10 @@ def jacobian(
     *,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return a function that computes the Jacobian of `function` in the mode that takes fewer
-    passes.
+    """Return a function that computes the Jacobian of `function` in the mode with fewer passes.
 
-    That is forward mode where the arguments have fewer elements than the output, else reverse mode;
-    to know it, `function` is called once. Arguments and result are those of `jacrev`.
+    That is forward mode if the arguments have fewer elements than the output, else reverse mode.
+    `function` is called once to find out. Arguments and result are those of `jacrev`.
     """
     numbers = _numbers(argnums, "jacobian")
     _check_chunk(chunk_size, "jacobian")
@@ -316,12 +317,12 @@ def hessian(
     *,
     chunk_size: int | None = None,
 ) -> Function:
-    """Return a function that computes the Hessian of `function`: the Jacobian, in forward mode, of
-    its Jacobian in reverse mode.
+    """Return a function that computes the Hessian of `function`.
 
-    For a function that returns a scalar and an argument of shape `n` it is an array of shape `n +
-    n`. For several arguments, structures and outputs it is the Jacobian of the Jacobian, as
-    `jacrev` describes it: `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
+    The Hessian is the forward-mode Jacobian of the reverse-mode Jacobian. For a function that
+    returns a scalar and an argument of shape `n` it is an array of shape `n + n`. Several
+    arguments, structures and outputs give the Jacobian of the Jacobian in the layout of `jacrev`:
+    `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
     """
     check_function(function, "hessian")
     return jacfwd(
@@ -338,9 +339,7 @@ def _check_chunk(chunk_size: int | None, name: str) -> None:
 
 
 class _Jacobian:
-    """One computation of a Jacobian: the arguments, which of them are variables, and how the blocks
-    are laid out.
-    """
+    """One computation of a Jacobian: the arguments, the variables, and the layout of the blocks."""
 
     def __init__(
         self,
@@ -380,7 +379,7 @@ class _Jacobian:
             tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
             for i, a in enumerate(self.args)
         ]
-        # now: the function may do with its containers as it likes
+        # before the call, since the function may change its containers
         flat = [t for i in self.positions for t in tree.leaves(inputs[i])]
         output, aux = run.call(
             _call, self.function, inputs, self.kwargs, self.has_aux, self.name, run
@@ -394,8 +393,8 @@ class _Jacobian:
             if not element_of(x).floating:
                 raise TypeError(
                     f"{self.name}: every output must be of a floating dtype, but one is of "
-                    f"dtype {x.dtype}, which has no derivative; what is not to be "
-                    "differentiated can be returned as aux, with has_aux=True"
+                    f"dtype {x.dtype}, which has no derivative; return it as aux, with "
+                    "has_aux=True, if it is not to be differentiated"
                 )
         return run, output, aux, flat
 
@@ -450,7 +449,7 @@ class _Jacobian:
                 columns.append(vmap(pushed, chunk_size=chunk_size)(_basis(x)))
         assert outs is not None
         for c in columns:
-            c.reverse()  # taken from the end, so that nothing but a block holds its memory
+            c.reverse()  # popped from the end, so that only its block holds the memory of a column
         blocks = []
         for out in outs:
             for c, x in zip(columns, self.flat, strict=False):
@@ -460,7 +459,7 @@ class _Jacobian:
         return self._laid_out(output, blocks, aux)
 
     def _laid_out(self, output: Any, blocks: list[Any], aux: Any) -> Any:
-        """The blocks of each output in the structure of the arguments, in the place of that output.
+        """The Jacobian: for each output, its blocks in the structure of the arguments.
 
         Empties the list of blocks.
         """
@@ -477,8 +476,8 @@ class _Jacobian:
                 else tuple(by_position[i] for i in self.chosen)
             )
 
-        found = tree.replaced(arranged, output)
-        return (found, aux) if self.has_aux else found
+        blocks_by_output = tree.replaced(arranged, output)
+        return (blocks_by_output, aux) if self.has_aux else blocks_by_output
 
 
 def _real(arrays: Sequence[Any], name: str, what: str) -> None:
@@ -490,8 +489,9 @@ def _real(arrays: Sequence[Any], name: str, what: str) -> None:
 
 
 def _basis(x: Any) -> Any:
-    """The standard basis of the space of `x`, as a batch: raw arrays of its shape and dtype, in the
-    order of its elements.
+    """The standard basis of the space of `x` as a batch, in the order of its elements.
+
+    The arrays are raw and have the shape and the dtype of `x`.
     """
     library = element_of(x).library
     n = prod(x.shape)
@@ -502,7 +502,7 @@ def _basis(x: Any) -> Any:
 
 
 def _ones(x: Any) -> Any:
-    """The basis of the space of an `x` of one element."""
+    """The basis of the space of an `x` with one element."""
     library = element_of(x).library
     return library.xp.ones(
         tuple(x.shape), dtype=x.dtype, device=library.device(library.xp, innermost(x))
@@ -528,6 +528,6 @@ def _expanded(x: Any) -> Any:
 
 
 def _last(columns: Any, shape: tuple[int, ...]) -> Any:
-    """Columns side by side in the last axes."""
+    """The columns, stacked along the last axes."""
     xp = _namespace(columns)
     return xp.reshape(xp.moveaxis(columns, 0, -1), shape)

@@ -41,18 +41,20 @@ def hvp(
 def hvp(
     function: Function, primals: Any, tangents: Any, *, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """The output of `function`, one real scalar, and the product of its Hessian with `tangents`:
-    the derivative of the gradient along them.
+    """Return the output of `function` and the product of its Hessian with `tangents`.
+
+    The product is the derivative of the gradient along `tangents`. The output must be one real
+    scalar.
 
     primals   a tuple of the positional arguments: arrays, Tensors or pytrees of these, of floating
-              dtypes; or, with an array as `tangents`, the array that is the only argument
+              dtypes. If `tangents` is an array, the array that is the only argument
     tangents  of the same structure, shapes and kinds
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
-    Returns (output, product), the product with the structure of `primals`: a tuple as well, or an
-    array. `function` is called once, in forward mode over reverse mode, at the price of about two
-    gradients in time and memory, whatever the number of variables. Raw arrays give raw arrays,
-    Tensors give Tensors. As autograd.functional.hvp, which does it by two passes of reverse mode.
+    Returns (output, product). The product has the structure of `primals`: a tuple as well, or an
+    array. `function` is called once, in forward mode over reverse mode. The cost in time and memory
+    is about that of two gradients, for any number of variables. Raw arrays give raw arrays, Tensors
+    give Tensors. As autograd.functional.hvp, which uses two passes of reverse mode.
     """
     check_function(function, "hvp")
     if is_array(primals) and is_array(tangents):

@@ -1,6 +1,4 @@
-"""ravel_pytree: all arrays of a pytree as one vector, for algorithms that are written for
-vectors.
-"""
+"""ravel_pytree: all arrays of a pytree as one vector, for algorithms that work on vectors."""
 
 from __future__ import annotations
 
@@ -20,25 +18,24 @@ from .variables import R
 
 @entry
 def ravel_pytree(tree: R) -> tuple[Any, Callable[[Any], R]]:
-    """Return the elements of all arrays of `tree` as one vector, and the function that makes such a
-    tree of a vector.
+    """Return all elements of the arrays of `tree` as one vector, and the inverse function.
 
     tree  arrays, Tensors, or a nested structure of these, of one library
 
-    Returns (vector, unravel). The vector has shape (n,) and the dtype that the arrays promote to;
-    `unravel(vector)` has the structure of `tree`, with arrays of the shapes and dtypes there. Both
-    are differentiable, and unravel takes any vector of n elements of that library: raw arrays give
-    raw arrays, Tensors give Tensors. A tree without arrays is a vector of no elements of the
-    default backend.
+    Returns (vector, unravel). The vector has shape (n,) and the dtype that the arrays promote to.
+    `unravel(vector)` has the structure of `tree`, with arrays of the original shapes and dtypes.
+    Both are differentiable, and unravel takes any vector of n elements of that library: raw arrays
+    give raw arrays, Tensors give Tensors. A tree without arrays gives a vector without elements, of
+    the default backend.
 
-    Raises TypeError where a leaf is no array, and unravel ValueError where a vector has another
+    Raises TypeError if a leaf is not an array. unravel raises ValueError for a vector of another
     shape. As jax.flatten_util.ravel_pytree.
     """
     return raveled(tree, "ravel_pytree")
 
 
 def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
-    """`ravel_pytree`, with the name that the caller knows it by."""
+    """`ravel_pytree`, with the name of the public function for messages."""
     leaves, structure = trees.flattened(tree)
     for name, x in trees.named_leaves(tree):
         if type(x) in SCALARS or not is_array(x):

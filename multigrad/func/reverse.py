@@ -1,7 +1,7 @@
 """Reverse-mode transformations of functions: vjp, grad, value_and_grad.
 
-The function sees its arguments as Tensors of a level of their own, so transformations nest without
-confusing each other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
+The function receives its arguments as Tensors of a level of their own. So transformations nest
+without confusing each other's derivatives: over raw arrays, under `jax.jit`, and inside each other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def vjp(
 ) -> tuple[R, Callable[[R], tuple[*Args]], Aux]: ...
 @entry  # type: ignore[misc]  # mypy does not match *primals with *Args
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """Run `function` and return its output with a function that takes cotangents back to `primals`.
+    """Run `function` and return its output with a function that maps cotangents back to `primals`.
 
     primals  arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes
     has_aux  `function` returns (output, aux), and aux is returned as a third value
@@ -52,7 +52,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     a tuple with the structure of `primals`. It may be called several times. As torch.func.vjp.
     """
     check_function(function, "vjp")
-    # whatever becomes of containers, here and in the function
+    # copies of the containers, since the function may change them
     primals = tuple([tree.replaced(lambda x: x, p) for p in primals])
     raw = not tree.has_layer(primals)
     run = Run("vjp")
@@ -71,7 +71,8 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
                 given = list(tree.matched(output, cotangents))
             except ValueError as error:
                 raise ValueError(
-                    f"the pullback of vjp takes cotangents in the structure of the output: {error}"
+                    "the pullback of vjp takes cotangents with the structure of the output: "
+                    f"{error}"
                 ) from None
             grads = pulled(given)
             del given
@@ -120,15 +121,15 @@ def value_and_grad(
 ) -> Function:
     """Return a function that computes `function` and its gradient.
 
-    argnums  which positional arguments to differentiate with respect to; for a sequence the
-             gradients come as a tuple
+    argnums  the positional arguments to differentiate with respect to; a sequence gives a tuple of
+             gradients
     has_aux  `function` returns (value, aux); then ((value, aux), gradient) is returned
 
-    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors;
-    arguments may be pytrees: nested dictionaries, lists, tuples, dataclasses and what is
-    registered; the gradients have their structure, and are arrays that nothing else shares. Raw
-    arrays among the other arguments, of the same library, arrive as constant Tensors on their
-    memory. As jax.value_and_grad.
+    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors.
+    Arguments may be pytrees: nested dictionaries, lists, tuples, dataclasses and registered
+    classes. The gradients have the structure of the arguments, and share no memory with other
+    arrays. The function receives raw arrays among its other arguments, if they are of the same
+    library, as constant Tensors on the same memory. As jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")
@@ -142,7 +143,7 @@ def value_and_grad(
             by_position = {
                 i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
             }
-            # now: the function may do with its containers as it likes
+            # before the call, since the function may change its containers
             flat = [t for i in chosen for t in tree.leaves(by_position[i])]
             inputs = [by_position.get(i) for i in range(len(args))]
             if kwargs or len(by_position) < len(args):
@@ -164,10 +165,10 @@ def value_and_grad(
             if value is None and prod(getattr(output, "shape", ())) != 1:
                 raise not_scalar(output.shape, "grad")
             seeds = [value if depends_on(output, run) else None]
-            found = gradients_of([output], seeds, flat, run, keep=False)
+            gradients = gradients_of([output], seeds, flat, run, keep=False)
             del seeds, value
             grads = tuple(
-                [tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen]
+                [tree.replaced(lambda x: derivative(gradients, x, raw), args[i]) for i in chosen]
             )
             primal = _outside(output, run, raw)
             return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[
@@ -212,17 +213,17 @@ def grad(
 ) -> Transformed[P, Any]: ...
 @entry
 def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """Return a function that computes the gradient of `function`; with `has_aux`, (gradient, aux).
+    """Return a function that computes the gradient of `function`.
 
-    See value_and_grad.
+    With `has_aux`, it returns (gradient, aux). See value_and_grad.
     """
     both = value_and_grad(function, argnums, has_aux)
 
     @wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         try:
-            value, found = both(*args, **kwargs)
-            return (found, value[1]) if has_aux else found
+            value, grads = both(*args, **kwargs)
+            return (grads, value[1]) if has_aux else grads
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -231,7 +232,7 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
 
 def _check_value(output: Any) -> None:
-    """Raise where the output of a function is none that has a gradient."""
+    """Raise if the output of a function has no gradient."""
     if isinstance(output, Layer):
         elem = output._elem
     elif is_array(output):
@@ -306,8 +307,6 @@ def _call(
 
 
 def _outside(given: Any, run: Run, raw: bool) -> Any:
-    """What the function returned, when the transformation is over: raw arrays for raw arrays,
-    Tensors for Tensors.
-    """
+    """The result of the function after the transformation, as raw arrays or as Tensors."""
     finish = strip if raw else as_tensor
     return tree.replaced(lambda t: finish(left_of(t, run)), given)

@@ -1,11 +1,11 @@
-"""func.tree: nested structures of arrays, taken apart, made anew and computed with.
+"""func.tree: functions that flatten, rebuild and compute with nested structures of arrays.
 
-Parameters, gradients, states of optimizers are such trees.
+Parameters, gradients and states of optimizers are such trees.
 
-A tree is what `multigrad.tree` knows: dictionaries, lists, tuples, named tuples, dataclasses, None,
-and what `func.register_pytree` made a container; anything else is a leaf. Dictionaries keep the
-order of their keys. Arrays may be raw or Tensors, or layers inside transformations, of any backend.
-The names and the order of arguments are those of jax.tree.
+`multigrad.tree` defines trees: dictionaries, lists, tuples, named tuples, dataclasses, None, and
+classes that `func.register_pytree` has registered. Any other object is a leaf. Dictionaries keep
+the order of their keys. Arrays may be raw, Tensors, or layers inside of transformations, of any
+backend. The names and the order of arguments are those of jax.tree.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = [
 
 
 def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
-    """The structure of `tree` with `function(leaf, *others)` in the place of each leaf; the others
-    are the leaves of `rest` at the same place.
+    """Return the structure of `tree` with `function(leaf, *others)` in place of each leaf.
 
-    Each of `rest` must have the structure of `tree`: ValueError says where it has not. Dictionaries
-    go with each other by key, whatever the order; lists, tuples and named tuples by position. As
-    jax.tree.map, but that each of `rest` may have leaves only where `tree` has.
+    The others are the leaves of each tree of `rest` at the same position. Each of them must have
+    the structure of `tree`; ValueError says where it differs. Dictionaries match by key, in any
+    order. Lists, tuples and named tuples match by position. As jax.tree.map, except that a tree of
+    `rest` must have its leaves where `tree` has them.
     """
     if not callable(function):
         raise TypeError(
@@ -65,7 +65,7 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a tree in order, and its structure, of which `unflatten` makes such a tree.
+    """Return the leaves of a tree in order, and its structure, from which `unflatten` rebuilds it.
 
     As jax.tree.flatten.
     """
@@ -73,14 +73,14 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """A tree of that structure with these leaves, which may be anything.
+    """Return a tree of that structure with these leaves, which may be any objects.
 
-    Raises ValueError where their number is another. As jax.tree.unflatten.
+    Raises ValueError if the number of leaves differs. As jax.tree.unflatten.
     """
     if not isinstance(structure, Structure):
         raise TypeError(
-            "tree.unflatten: expected a structure, as tree.flatten and tree.structure return "
-            f"it, not {type(structure).__name__}"
+            "tree.unflatten: expected a structure from tree.flatten or tree.structure, not "
+            f"{type(structure).__name__}"
         )
     given = list(leaves)
     if len(given) != (n := trees.size(structure)):
@@ -91,46 +91,49 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of a tree in order. As jax.tree.leaves."""
+    """Return the leaves of a tree in order. As jax.tree.leaves."""
     return trees.leaves(tree)
 
 
 def structure(tree: Any) -> Structure:
-    """What is left of a tree without its leaves.
+    """Return the structure of a tree: the tree without its leaves.
 
-    Structures of the same containers are equal. As jax.tree.structure.
+    Equal containers have equal structures. As jax.tree.structure.
     """
     return trees.flattened(tree)[1]
 
 
 def ravel(tree: R) -> tuple[Any, Callable[[Any], R]]:
-    """The elements of all arrays of a tree as one vector, and the function that makes such a tree
-    of a vector: see `func.ravel_pytree`.
+    """Return all elements of the arrays of a tree as one vector, and the inverse function.
+
+    See `func.ravel_pytree`.
     """
     return raveled(tree, "tree.ravel")
 
 
 def global_norm(tree: Any) -> Any:
-    """The Euclidean norm of all elements of a tree: the square root of the sum of the squares of
-    their absolute values.
+    """Return the Euclidean norm of all elements of a tree.
+
+    It is the square root of the sum of the squares of their absolute values.
 
     tree  arrays of floating dtypes of one library, real or complex
 
-    Returns a real 0-d array of the dtype that the arrays promote to; 0 of the default backend for a
-    tree without arrays. Differentiable, with the gradient 0 where all elements are 0. No square
-    overflows that a single array's `linalg.vector_norm` does not. As optax.tree.norm.
+    Returns a real 0-d array of the dtype that the arrays promote to. A tree without arrays gives 0
+    of the default backend. The norm is differentiable, and its gradient is 0 if all elements are 0.
+    The squares overflow only where `linalg.vector_norm` of a single array overflows. As
+    optax.tree.norm.
     """
-    found = _arrays(tree, "tree.global_norm")
-    if not found:
+    arrays = _arrays(tree, "tree.global_norm")
+    if not arrays:
         return default_library().xp.zeros(())
-    for name, x in found:
+    for name, x in arrays:
         if not element_of(x).floating:
             raise TypeError(
                 f"tree.global_norm: expected floating dtypes, but the leaf{_at(name)} is of "
                 f"dtype {x.dtype}"
             )
-    xp = _namespace(found)
-    norms = [xp.linalg.vector_norm(x) for _, x in found]
+    xp = _namespace(arrays)
+    norms = [xp.linalg.vector_norm(x) for _, x in arrays]
     if len(norms) == 1:
         return norms[0]
     dtype = xp.result_type(*norms)
@@ -140,16 +143,17 @@ def global_norm(tree: Any) -> Any:
 
 
 def all_finite(tree: Any) -> Any:
-    """Whether no element of a tree is nan or infinite: a 0-d boolean array, True for a tree without
-    arrays.
+    """Return whether all elements of a tree are finite, neither nan nor infinite.
 
     tree  arrays of one library; those of booleans and integers are finite
+
+    Returns a 0-d boolean array, True for a tree without arrays.
     """
-    found = _arrays(tree, "tree.all_finite")
-    if not found:
+    arrays = _arrays(tree, "tree.all_finite")
+    if not arrays:
         return default_library().xp.asarray(True)
-    xp = _namespace(found)
-    finite = [xp.all(xp.isfinite(x)) for _, x in found if element_of(x).floating]
+    xp = _namespace(arrays)
+    finite = [xp.all(xp.isfinite(x)) for _, x in arrays if element_of(x).floating]
     if not finite:
         return xp.asarray(True)
     result = finite[0]
@@ -161,11 +165,11 @@ def all_finite(tree: Any) -> Any:
 def _arrays(tree: Any, caller: str) -> list[tuple[str, Any]]:
     """The leaves of a tree, by name.
 
-    Raises where one is no array, or where they are of two libraries.
+    Raises an error if a leaf is not an array, or if the leaves are of two libraries.
     """
-    found = trees.named_leaves(tree)
+    arrays = trees.named_leaves(tree)
     libraries = []
-    for name, x in found:
+    for name, x in arrays:
         if type(x) in SCALARS or not is_array(x):
             raise TypeError(
                 f"{caller}: expected arrays, but the leaf{_at(name)} is a {type(x).__name__}"
@@ -173,7 +177,7 @@ def _arrays(tree: Any, caller: str) -> list[tuple[str, Any]]:
         libraries.append(element_of(x).library)
         if libraries[0] is not libraries[-1]:
             raise mixed(caller, libraries[0], libraries[-1])
-    return found
+    return arrays
 
 
 def _at(name: str) -> str:
@@ -187,6 +191,6 @@ def _fitted(structure: Structure, given: Any, problem: str) -> list[Any]:
         raise ValueError(f"{problem}: {error}") from None
 
 
-def _namespace(found: list[tuple[str, Any]]) -> Any:
-    library = element_of(found[0][1]).library
-    return library.bound if any(isinstance(x, Layer) for _, x in found) else library.xp
+def _namespace(arrays: list[tuple[str, Any]]) -> Any:
+    library = element_of(arrays[0][1]).library
+    return library.bound if any(isinstance(x, Layer) for _, x in arrays) else library.xp

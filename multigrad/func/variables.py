@@ -1,4 +1,4 @@
-"""Type variables for transformations, which keep the parameters of the function that they take."""
+"""Type variables for transformations, which keep the parameters of the functions that they take."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
     "Yes",
 ]
 
-# Bound by Any, so that what a lambda does with its parameters is no error.
+# Bound by Any, so that type checkers accept any use of a lambda's parameters.
 P = ParamSpec("P")
 R = TypeVar("R")
 A1 = TypeVar("A1", bound=Any)
@@ -60,14 +60,15 @@ Variable = TypeVar("Variable", covariant=True)
 
 
 class Transformed(Protocol[P, Result]):
-    """A function that takes what another one takes."""
+    """A function with the parameters of another function."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result: ...
 
 
 class ByArray(Protocol[Variable, P, Result]):
-    """The same for a derivative whose structure is known where the variable is an array, not a
-    dictionary, list or tuple of arrays.
+    """A derivative whose structure is known if the variable is an array.
+
+    If the variable is a dictionary, list or tuple of arrays, the structure is unknown.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""vmap: a function of one example, applied to a batch of them at once."""
+"""vmap: a function of one example, applied to a batch of examples at once."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[P, R]:
-    """Return a function that applies `function`, which is written for one example, to a batch of
-    examples at once.
+    """Return a function that applies `function` to a batch of examples at once.
 
-    in_axes     for each positional argument, which of its axes counts the examples: an int, None
-                for an argument that is the same for all of them, or a nested structure of these
-                that is a prefix of the argument's; one int stands for all arguments
-    out_axes    where the results have that axis: likewise, for the output; None for a result that
-                is the same for all examples
-    chunk_size  how many examples to compute at once, at least 1, or None for all: less memory, the
-                same result
+    `function` is written for one example.
+
+    in_axes     for each positional argument, the axis of its examples: an int, None for an argument
+                that is the same for all examples, or a nested structure of these that is a prefix
+                of the structure of the argument. A single int holds for all arguments
+    out_axes    for the results, the axis of their examples: likewise an int, None for a result that
+                is the same for all examples, or a nested structure of these
+    chunk_size  how many examples to compute at once, at least 1, or None for all. Fewer examples
+                take less memory and give the same result
     randomness  "error", "different" or "same", as in torch; without effect, since the standard has
                 no random numbers
 
     Arguments and results may be nested structures of arrays. Keyword arguments are the same for all
-    examples. What is the same for all arrives as a constant Tensor on its memory, if it is a raw
-    array of the same library. Raw arrays give raw arrays, unless a captured Tensor requires grad;
-    Tensors give Tensors, through which gradients flow. Nests with itself and all other
-    transformations, in either order.
+    examples. `function` receives a raw array that is the same for all examples as a constant Tensor
+    on the same memory, if the array is of the same library. Raw arrays give raw arrays, unless a
+    captured Tensor requires grad. Tensors give Tensors, through which gradients flow. vmap nests
+    with itself and with all other transformations, in any order.
 
-    Raises ValueError where axes do not fit, BatchingError (a RuntimeError) where `function` asks
-    for the value of an example or makes an array whose shape depends on one. As torch.func.vmap,
-    with JAX's names of the axes.
+    Raises ValueError if axes do not fit, and BatchingError (a RuntimeError) if `function` asks for
+    the value of an example or makes an array whose shape depends on one. As torch.func.vmap, with
+    JAX's names of the axes.
     """
     if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
         raise ValueError(f"vmap: chunk_size must be an int above 0, or None, not {chunk_size!r}")
@@ -140,8 +141,8 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
     sizes = [x.shape[0] for x, a in zip(inner, axes, strict=True) if a is not None]
     if not sizes:
         raise ValueError(
-            "vmap: there is nothing to map over: in_axes is None for all arguments, or there "
-            "are none"
+            "vmap: there is no argument to map over: in_axes is None for all arguments, or there "
+            "are no arguments"
         )
     if sizes.count(sizes[0]) != len(sizes):
         raise ValueError(
@@ -149,8 +150,8 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
             f"{', '.join(map(str, sizes))}. Pass in_axes=None for an argument that is the same "
             "for all examples."
         )
-    found: int = sizes[0]
-    return found
+    size: int = sizes[0]
+    return size
 
 
 def _run(
@@ -185,13 +186,13 @@ def _run(
             (*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)
         ]
 
-    output, found = run.call(called)
+    output, results = run.call(called)
     finish = strip if raw else as_tensor
-    return tree.filled(output, iter([finish(_placed(x, mine, a, size)) for x, mine, a in found]))
+    return tree.filled(output, iter([finish(_placed(x, mine, a, size)) for x, mine, a in results]))
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
-    """A result one layer further in than the batch, and whether it has an axis for it."""
+    """A result one level below the batch, and whether it has an axis of examples."""
     if not is_array(x):
         raise TypeError(
             "vmap: the function must return arrays, or nested dictionaries, lists and tuples "
@@ -228,7 +229,7 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
 
 
 def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
-    """The results of all chunks, one behind the other."""
+    """The results of all chunks, concatenated."""
     columns = zip(*(tree.leaves(p) for p in parts), strict=True)
     joined = []
     for chunks, axis in zip(columns, _spread(parts[0], out_axes, "out_axes"), strict=True):

@@ -1,10 +1,10 @@
-"""NumPy's protocols: what `numpy.sin(t)`, `numpy.add.reduce(t)` and `numpy.concatenate([t, u])` do
-with array objects of multigrad.
+"""NumPy's protocols: `numpy.sin(t)`, `numpy.add.reduce(t)` or `numpy.concatenate([t, u])`.
 
-A ufunc, or a function of NumPy, that has a counterpart among the operations runs that: on every
-backend, at any level, differentiably, of constants too. What has none takes the values of
-constants, and raises for what requires grad. The tables are made at the first call, since they name
-NumPy's own objects: a function is told by its identity, not by its name.
+They define the results of NumPy's functions on array objects of multigrad. If a ufunc or function
+of NumPy has a counterpart among the operations, the operation runs: on every backend, at any level,
+differentiably, and also for constants. A function without a counterpart takes the values of
+constants, and raises for Tensors that require grad. The tables are made at the first call, since
+they contain NumPy's own objects: a function is identified by its object, not by its name.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from ..registry import OPS, Op, keeping, on_declaration
 from ..tracebacks import fold
 
 _calls: dict[Any, Callable[..., Any]] = {}
-"""The function of an operation, as operators call it, by the ufunc that it is the counterpart
-of.
-"""
+"""For each ufunc, the function of its counterpart, in the form in which operators call it."""
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
-    """Run a ufunc on operands some of which are array objects of multigrad (NEP 13).
+    """Run a ufunc on operands that include array objects of multigrad (NEP 13).
 
-    `raw * tensor` comes here as well.
+    `raw * tensor` calls it as well.
     """
     try:
         if method == "__call__" and not kwargs:
@@ -50,9 +48,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: A
 def array_function(
     self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad
-    (NEP 18).
-    """
+    """Run a function of NumPy on arguments that include array objects of multigrad (NEP 18)."""
     try:
         for kind in types:
             if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
@@ -74,13 +70,14 @@ def _counterparts() -> dict[Any, Callable[..., Any]]:
 
 
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Carry out NumPy's function of the name of an operation."""
+    """Carry out NumPy's function with the name of an operation."""
     return import_module(".functions", __name__).by_name(op, arguments, more)
 
 
 def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
-    """Call this function of an operation at once from now on, until another declaration takes its
-    place.
+    """Call this function of an operation directly from now on.
+
+    It is dropped when another declaration replaces the operation.
     """
     with keeping:
         if OPS.get(op.name) is op:
@@ -90,8 +87,8 @@ def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
 def _bound(t: Any) -> Any:
     """The method of an instance.
 
-    Beside other arrays than NumPy's it is None, to which CuPy's and Dask's operators defer; NumPy
-    asks the class.
+    It is None if the library is not NumPy, because the operators of CuPy and Dask defer to None.
+    NumPy looks at the class.
     """
     import numpy as np
 
@@ -99,15 +96,16 @@ def _bound(t: Any) -> Any:
 
 
 class _ByClass(property):
-    """What is the protocol's function as an attribute of the class, where NumPy looks, and depends
-    on the library as one of an instance.
+    """An attribute that is the function of the protocol on the class, where NumPy looks for it.
+
+    On an instance it depends on the library.
     """
 
     __call__ = staticmethod(array_ufunc)
 
 
 def _forget(op: Op) -> None:
-    """Drop what was made of a former declaration."""
+    """Drop the functions of an earlier declaration."""
     with keeping:
         _calls.clear()
 

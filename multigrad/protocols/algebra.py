@@ -1,5 +1,6 @@
-"""NumPy's products, linear algebra, Fourier transforms and other formulas, by the functions of the
-standard.
+"""NumPy's products, linear algebra, Fourier transforms and other formulas.
+
+They use the functions of the standard.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 @counterpart("linalg.multi_dot")
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
-    """The product from the left; the order is not optimized."""
+    """The product from the left. The order is not optimized."""
     library = library_of_all("numpy.linalg.multi_dot", arrays)
     parts = [arrayed(x, library) for x in arrays]
     for i, x in enumerate(parts):
@@ -65,7 +66,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 
 def _direct(name: str) -> Callable[..., Any]:
-    """The function of the standard, which takes NumPy's arguments."""
+    """The function of the standard, which has NumPy's arguments."""
 
     def function(a: Any, /, *args: Any, **kwargs: Any) -> Any:
         target = of
@@ -221,7 +222,10 @@ def _transform(name: str) -> Callable[..., Any]:
 
 
 def _for_fft(name: str, a: Any) -> Any:
-    """Integers as floats; real arrays as complex ones for transforms of complex arrays."""
+    """The array in a dtype for a transform.
+
+    Integers become floats. Real arrays become complex ones for transforms of complex arrays.
+    """
     a = floats(a)
     return a if a._elem.complex or name in ("rfft", "ihfft", "rfftn") else _complex(a)
 
@@ -336,8 +340,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 @counterpart("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     a, v = _both("numpy.correlate", a, v)
-    # the shorter one slides along the longer, which decides where 'same' begins; the lags come in
-    # reverse order
+    # The shorter array slides along the longer one, which decides where 'same' begins. The lags
+    # come in reverse order.
     if v.shape > a.shape:
         return of.flip(of.convolve(of.conj(v), of.flip(a), mode))
     return of.convolve(a, of.conj(of.flip(v)), mode)
@@ -365,7 +369,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 @counterpart("unwrap")
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
-    """The correction is of whole periods, a constant almost everywhere."""
+    """NumPy's unwrap. It adds whole periods, which are constant almost everywhere."""
     whole = isinstance(period, int) and not p._elem.floating
     p = p if whole else floats(p)
     axis = placed("numpy.unwrap", axis, len(p.shape))

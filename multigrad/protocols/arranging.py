@@ -1,6 +1,4 @@
-"""NumPy's functions that arrange, join, select, sort and make arrays, and those about their
-metadata.
-"""
+"""NumPy's functions that arrange, join, select and sort arrays, or return their metadata."""
 
 from __future__ import annotations
 
@@ -90,7 +88,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
 @counterpart("einsum_path")
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    """The order of a contraction, which the shapes decide."""
+    """The order of a contraction, which depends on the shapes only."""
     path: Any = np.einsum_path
     given = [
         np.broadcast_to(np.float64(0), shape(x)) if isinstance(x, Layer) else x for x in operands
@@ -166,7 +164,7 @@ def dstack(tup: Any) -> Any:
 
 
 def _deep(x: Any) -> Any:
-    """At least three axes, as NumPy's atleast_3d adds them."""
+    """The array with at least three axes, placed as by NumPy's atleast_3d."""
     n = len(x.shape)
     return x if n > 2 else of.reshape(x, (1, x.shape[0] if n else 1, 1) if n < 2 else (*x.shape, 1))
 
@@ -522,7 +520,7 @@ argsort = counterpart("argsort")(_sorting("argsort"))
 
 
 def _partitioning(whole: Callable[..., Any]) -> Callable[..., Any]:
-    """A sorted array is partitioned at every place."""
+    """The sorted array, which is partitioned at every place."""
 
     def function(
         a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None

@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays, take the parts of complex numbers, and compare values."""
+"""NumPy's functions that make arrays, take parts of complex numbers, or compare values."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def linspace(
 
 
 def _stepped(points: Any, dtype: Any) -> Any:
-    """In another dtype; of integers the ones below, as numpy.linspace rounds."""
+    """The array in another dtype. Integers are rounded down, as in numpy.linspace."""
     integral = dtype is not None and points._elem.library.bound.isdtype(
         native(points._elem.library, dtype), "integral"
     )
@@ -136,8 +136,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     )
 
 
-# ----- numpy.zeros(3, like=t): NumPy hands the function on to the protocol of `t`, without `like`
-# -----
+# ----- numpy.zeros(3, like=t): NumPy calls the protocol of `t` without `like` -----
 
 
 def _beside(name: str) -> Callable[..., Any]:

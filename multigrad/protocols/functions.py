@@ -1,5 +1,6 @@
-"""NumPy's functions on array objects: a table of counterparts, keyed by the functions themselves,
-and what happens to those that have none.
+"""NumPy's functions on array objects: a table of counterparts, keyed by the function objects.
+
+It also has the treatment of functions without a counterpart.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ SAME = (
     "linalg.outer",
     "linalg.vecdot",
 )
-"""The functions that an operation of the same name and signature carries out: those beyond the
-standard, and those that NumPy took from it.
+"""The functions whose operation has the same name and signature.
+
+They are beyond the standard, or NumPy took them from the standard.
 """
 
 INSTEAD = {
@@ -117,7 +119,7 @@ INSTEAD = {
     "linalg.tensorinv": "multigrad.linalg.inv",
     "linalg.tensorsolve": "multigrad.linalg.solve",
 }
-"""What to use in the place of functions that have no counterpart."""
+"""The replacement to suggest for functions without a counterpart."""
 
 WRITING = ("fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """The functions that write into their first argument."""
@@ -130,8 +132,10 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run a function of NumPy whose first argument is no array object of multigrad, or that has no
-    counterpart.
+    """Run a function of NumPy in the cases that its counterpart does not handle alone.
+
+    These are: there is no counterpart, there is an `out`, or the first argument is not an array
+    object of multigrad.
     """
     out = _only_out(self, function, args, kwargs)
     if out is not None:
@@ -144,8 +148,9 @@ def run(
 
 
 def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The array object that is given as `out`, by keyword or by position, where it is the only one;
-    else None.
+    """The array object that is `out`, if it is the only array object of multigrad; else None.
+
+    `out` may be a keyword or a positional argument.
     """
     if kwargs.get("out") is not self and not any(
         x is self and i == _place_of_out(function) for i, x in enumerate(args)
@@ -156,8 +161,9 @@ def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
 @cache
 def _place_of_out(function: Any) -> int:
-    """The place of `out` among the arguments of a function; -1 if it is given by keyword only, or
-    its signature is not known.
+    """The position of `out` among the arguments of a function.
+
+    It is -1 if `out` is a keyword only, or if the signature is unknown.
     """
     try:
         parameters = signature(function).parameters
@@ -172,8 +178,9 @@ def _place_of_out(function: Any) -> int:
 
 
 def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of NumPy that has no counterpart: beside `self`, as `like=` asks; else of the
-    values of constants.
+    """Run a function of NumPy that has no counterpart.
+
+    With `like=self` it makes an array like `self`. Otherwise it takes the values of constants.
     """
     maker = creating.BESIDE.get(function.__name__)
     if maker is not None and getattr(np, function.__name__, None) is function:
@@ -181,7 +188,7 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     name = f"{function.__module__}.{function.__name__}"
     short = name.removeprefix("numpy.")
     target = kwargs.get("out", args[0] if short in WRITING and args else None)
-    if isinstance(target, Layer):  # a write that no version counter would see
+    if isinstance(target, Layer):  # no version counter would see the write
         raise TypeError(
             f"{name} cannot write into a Tensor. Use "
             f"{INSTEAD.get(short, 't[...] = the result')} instead."
@@ -196,10 +203,10 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Run the counterpart of NumPy's function of the name of an operation, where its arguments are
-    none that the standard has.
+    """Run the counterpart of NumPy's function with the name of an operation.
 
-    A `strict` backend has the standard's functions alone, and raises TypeError as Python does.
+    It is called if the arguments are not those of the standard. A `strict` backend has only the
+    functions of the standard, and raises TypeError as Python does.
     """
     parameters = op.signature.parameters
     given = {
@@ -223,7 +230,7 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
             return_annotation=takes.empty,
         )
         raise TypeError(f"{op.name}() {error}.{near or f' It takes {op.name}{plain}'}") from None
-    if strict:  # raises, if a list or a number stands where an array belongs
+    if strict:  # raises for a list or a number in place of an array
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):
         operands[0] = (library or library_named("numpy")).bound.asarray(operands[0])
@@ -231,7 +238,7 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
 
 
 def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Run the operation of NumPy's name and signature."""
+    """Run the operation that has NumPy's name and signature."""
     op = OPS[name]
     out = kwargs.pop("out", None)
     if kwargs.get("casting") == "same_kind":  # NumPy's default
@@ -253,7 +260,7 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _argument(role: str, x: Any, library: Library) -> Any:
-    """Lists as arrays, where arrays are taken."""
+    """An argument, with lists as arrays if the parameter is an array."""
     if role == "arrays" and isinstance(x, (list, tuple)):
         return [arrayed(part, library) for part in x]
     return listed(x, library) if role != "plain" else x
@@ -269,7 +276,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         function: Any = np
         for part in name.split("."):
             function = getattr(function, part, None)
-        if function is not None:  # of this release of NumPy
+        if function is not None:  # this release of NumPy has it
             table[function] = counterpart
     return table
 

@@ -1,6 +1,6 @@
-"""NumPy's reductions and scans, with NumPy's keywords, by those of the standard.
+"""NumPy's reductions and scans with NumPy's keywords, by those of the standard.
 
-`numpy.add.reduce` and its kin come here as well.
+`numpy.add.reduce` and similar methods use them as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTHING: Any = np._NoValue
 
 
 def finish(name: str, result: Any, out: Any) -> Any:
-    """The result, or `out` with the result written into it."""
+    """The result, or `out` after the result was written into it."""
     return result if out is None else written(f"numpy.{name}", out, result)
 
 
@@ -37,16 +37,19 @@ def _masked(a: Any, where: Any, fill: Any) -> Any:
 
 
 def floats(a: Any) -> Any:
-    """Integers and booleans as NumPy's means see them: in the default floating-point dtype."""
+    """The array as NumPy's means see it.
+
+    Integers and booleans become the default floating-point dtype.
+    """
     library = a._elem.library
     return a if a._elem.floating else of.astype(a, library.bound.asarray(0.0).dtype)
 
 
 def cast(a: Any, dtype: Any, name: str = "", casting: Any = None) -> Any:
-    """The array in a dtype that is given as NumPy takes it.
+    """The array in a dtype in any of NumPy's forms.
 
-    With a name, TypeError where that is of a lower kind, complex numbers as real ones or fractions
-    as integers, unless `casting` is "unsafe".
+    With a name it raises TypeError for a dtype of a lower kind (complex numbers to real ones, or
+    fractions to integers), unless `casting` is "unsafe".
     """
     if dtype is None:
         return a
@@ -63,8 +66,9 @@ KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "complex
 
 
 def kind(a: Any, dtype: Any) -> int:
-    """The place of a dtype among `KINDS`, each of which holds the numbers of the ones before it;
-    behind all where it is none of them.
+    """The place of a dtype among `KINDS`, or after the last one if it is none of them.
+
+    Each kind holds the numbers of the kinds before it.
     """
     isdtype = a._elem.library.bound.isdtype
     try:
@@ -74,7 +78,7 @@ def kind(a: Any, dtype: Any) -> int:
 
 
 def averaged(a: Any, dtype: Any, name: str) -> Any:
-    """The array in the dtype that a mean is taken in. Raises TypeError for one of integers."""
+    """The array in the dtype of a mean. Raises TypeError for a dtype of integers."""
     library_of_all(f"numpy.{name}", a)
     if dtype is not None and kind(a, native(a._elem.library, dtype)) < KINDS.index("real floating"):
         raise TypeError(
@@ -142,7 +146,7 @@ def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
             if not given:
                 raise ValueError(f"numpy.{name}: where= needs initial=, as in NumPy.")
             a = _masked(a, where, worst if a._elem.floating else initial)
-        if given and 0 in a.shape:  # there is nothing to compare `initial` with
+        if given and 0 in a.shape:  # no element to compare `initial` with
             axes = (
                 range(a.ndim)
                 if axis is None
@@ -162,7 +166,7 @@ min = _extremum("min", "minimum", math.inf)
 
 
 def _nan_extremum(name: str) -> Callable[..., Any]:
-    """For `numpy.fmax.reduce` and `numpy.fmin.reduce`."""
+    """The reduction for `numpy.fmax.reduce` and `numpy.fmin.reduce`."""
 
     def reduce(
         a: Any,
@@ -320,8 +324,9 @@ cumulative_prod = _standard_scan("cumulative_prod")
 
 
 def _running(name: str) -> Callable[..., Any]:
-    """For `numpy.maximum.accumulate` and `numpy.minimum.accumulate`: the gradient goes to the last
-    of equal elements, as that of torch.cummax.
+    """The scan for `numpy.maximum.accumulate` and `numpy.minimum.accumulate`.
+
+    The gradient goes to the last of equal elements, as for torch.cummax.
     """
 
     def scan(x: Any, /, *, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""NumPy's unique elements, and unique rows."""
+"""NumPy's functions for unique elements and unique rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def unique(
         else _rows(ar, placed("numpy.unique", axis, len(ar.shape)))
     )
     lost = of.isnan(values) if equal_nan and axis is None and ar._elem.floating else None
-    # which stand at the end, each on its own
+    # nan is at the end, and each one is an element of its own
     if lost is not None and bool(of.count_nonzero(lost) > 1):
         first = values.shape[0] - int(of.count_nonzero(lost))
         total = of.sum(counts[first:], keepdims=True)
@@ -52,15 +52,17 @@ def unique(
 
 
 def _rows(a: Any, axis: int) -> tuple[Any, Any, Any, Any]:
-    """The different parts along an axis, in the order of their elements; where each stands first,
-    which one each part is, how many are the same.
+    """The unique slices along an axis, in the order of their elements.
+
+    Also returns where each occurs first, which unique slice each slice equals, and how many are
+    equal.
     """
     n = a.shape[axis]
     rows = of.reshape(
         of.moveaxis(a.detach(), axis, 0), (n, math.prod(a.shape[:axis] + a.shape[axis + 1 :]))
     )
     order = a._elem.library.bound.arange(n)
-    for i in reversed(range(rows.shape[1])):  # the first column decides last
+    for i in reversed(range(rows.shape[1])):  # the first column is the primary key
         order = of.take(order, of.argsort(of.take(rows[:, i], order), stable=True))
     rows = of.take(rows, order, axis=0)
     if n:

@@ -1,4 +1,4 @@
-"""The table of counterparts of NumPy's functions, by their names, dotted in `linalg` and `fft`."""
+"""The table of counterparts of NumPy's functions by their names, dotted in `linalg` and `fft`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COUNTERPARTS: dict[str, Callable[..., Any]] = {}
 
 
 def counterpart(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Put a function into the table, under these names of NumPy's."""
+    """Put a function into the table under these names of NumPy."""
 
     def put(function: Callable[..., Any]) -> Callable[..., Any]:
         COUNTERPARTS.update(dict.fromkeys(names, function))

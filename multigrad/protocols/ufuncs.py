@@ -1,9 +1,8 @@
-"""NumPy's ufuncs on array objects: the operation that is the counterpart of each, its methods and
-keywords.
+"""NumPy's ufuncs on array objects: for each ufunc the operation, its methods and keywords.
 
-A ufunc's own name says nothing, for another library may have one of the same name: the tables are
-keyed by the ufuncs themselves. Those of SciPy are told by `scipy.special`, once it is imported, and
-run `special.<name>` where a plugin declares that.
+The tables are keyed by the ufunc objects, since another library may have a ufunc of the same name.
+The ufuncs of SciPy are looked up in `scipy.special`, once it is imported. They run `special.<name>`
+if a plugin declares that operation.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ NAMES = {
         )
     },
 }
-"""The operation that each of NumPy's ufuncs is."""
+"""The operation of each of NumPy's ufuncs."""
 
 LOGICAL = ("logical_and", "logical_not", "logical_or", "logical_xor")
 
@@ -115,7 +114,7 @@ REDUCTIONS = {
     "fmax": "nanmax",
     "fmin": "nanmin",
 }
-"""The function of NumPy that `ufunc.reduce` is."""
+"""The function of NumPy that equals `ufunc.reduce`."""
 
 SCANS = {
     "add": "cumulative_sum",
@@ -123,7 +122,7 @@ SCANS = {
     "minimum": "running_minimum",
     "multiply": "cumulative_prod",
 }
-"""The function of NumPy that `ufunc.accumulate` is."""
+"""The function of NumPy that equals `ufunc.accumulate`."""
 
 TRUTHS = (
     "equal",
@@ -138,7 +137,7 @@ TRUTHS = (
     "signbit",
     *LOGICAL,
 )
-"""The ufuncs that give booleans, whatever their arguments are."""
+"""The ufuncs that return booleans for all arguments."""
 
 SYMBOLS = {
     "add": "+",
@@ -161,7 +160,7 @@ SPECIAL = {"cbrt": "cbrt", "exp2": "exp2", "expit": "sigmoid"}
 
 
 def _logical(name: str) -> Callable[..., Any]:
-    """Of what is no boolean, whether it is not 0."""
+    """The array as booleans: whether each element differs from 0."""
 
     def function(*xs: Any) -> Any:
         return getattr(of, name)(*(x if _dtype(x) == "bool" else x != 0 for x in xs))
@@ -224,7 +223,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "rint": lambda x: of.round(reductions.floats(x)),
     "vecmat": _vecmat,
 }
-"""The ufuncs that are more than one operation."""
+"""The ufuncs that consist of several operations."""
 
 BY_UFUNC = {getattr(np, name): name for name in (*NAMES, *COMPOSED)}
 
@@ -234,7 +233,7 @@ def run(
 ) -> Any:
     """Run a method of a ufunc, with any keywords.
 
-    NotImplemented where an operand of another kind is to be asked.
+    Returns NotImplemented if an operand of another library has to decide.
     """
     if any(_answers(x) for x in (*inputs, *(kwargs.get("out") or ()))):
         return NotImplemented
@@ -270,7 +269,7 @@ def run(
 
 
 def _title(ufunc: Any) -> str:
-    """The name of a ufunc in messages, with the library where that is NumPy or SciPy."""
+    """The name of a ufunc in messages, with the library if that is NumPy or SciPy."""
     name: str = BY_UFUNC.get(ufunc, ufunc.__name__)
     for module in ("numpy", "scipy.special"):
         if getattr(sys.modules.get(module), name, None) is ufunc:
@@ -279,23 +278,24 @@ def _title(ufunc: Any) -> str:
 
 
 def _answers(x: Any) -> bool:
-    """Whether an operand is of another library that has the protocol itself (a DataArray, a
-    Quantity), and is to be asked.
+    """Whether an operand of another library has the protocol itself (a DataArray, a Quantity).
+
+    Such an operand decides.
     """
     known = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
     return not known and hasattr(type(x), "__array_ufunc__")
 
 
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
-    """What carries out `ufunc(*inputs)`; None where nothing of multigrad does."""
+    """The function that carries out `ufunc(*inputs)`, or None if multigrad has none."""
     name = BY_UFUNC.get(ufunc)
     if name in COMPOSED:
         return COMPOSED[name]
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])
     if op is None:
         return None
-    # Where all parameters are operands, one of a kind that is not known leaves the call to that
-    # operand, and a list becomes an array.
+    # If all parameters are operands, a list becomes an array, and an operand of an unknown class
+    # decides about the call.
     function = (
         make_function(op, operator=True) if set(op.roles.values()) == {"array"} else function_of(op)
     )
@@ -304,7 +304,7 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
 
 
 def _special(ufunc: Any) -> str:
-    """The operation that a ufunc of SciPy is, where that is declared."""
+    """The operation of a ufunc of SciPy, if it is declared."""
     special, name = sys.modules.get("scipy.special"), ufunc.__name__
     ufuncs = sys.modules.get("scipy.special._ufuncs")
     if ufunc not in (getattr(special, name, None), getattr(ufuncs, name, None)):
@@ -349,8 +349,8 @@ def _call(
     else:
         mask = arrayed(where, library)
         safe = 2.0 if ufunc is np.arccosh else 0.5
-        # What is not selected is not computed: its value, and an infinite derivative there, must
-        # not come back as 0 * inf.
+        # Elements that are not selected are not computed. Otherwise an infinite value or
+        # derivative there would come back as 0 * inf.
         inputs = tuple(
             of.where(mask, x, safe if x._elem.floating else 1)
             if isinstance(x, Layer) and not x._elem.bool
@@ -434,7 +434,7 @@ def _at(
 def _without(
     name: str, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> Any:
-    """A ufunc that is no operation: of the values of constants, as NumPy arrays."""
+    """Run a ufunc that is not an operation on the values of constants, as NumPy arrays."""
     refusal = (
         f"Can't call {name}() on Tensor that requires grad: multigrad has no derivative "
         "of it. Use tensor.detach() instead."

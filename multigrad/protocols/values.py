@@ -1,6 +1,4 @@
-"""What the protocols do with arguments: find array objects among them, make arrays of what is none,
-and take the values of constants.
-"""
+"""The arguments of the protocols: find array objects, convert to arrays, and take values."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ from ..registry import OPS, Op, keeping, on_declaration
 
 
 class Functions:
-    """The functions of operations as attributes, whatever the namespace of a backend shows:
-    `of.sum`, `of.linalg.solve`.
+    """The functions of operations as attributes: `of.sum`, `of.linalg.solve`.
+
+    They do not depend on the namespace of a backend.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -35,11 +34,11 @@ class Functions:
         function = function_of(op)
         with keeping:
             if OPS.get(op.name) is op:
-                setattr(self, name, function)  # found at once from now on
+                setattr(self, name, function)  # so that __getattr__ is not called again
         return function
 
     def forget(self, op: Op) -> None:
-        """Drop the function of a former declaration."""
+        """Drop the function of an earlier declaration."""
         with keeping:
             vars(self).pop(op.name.removeprefix(self._prefix), None)
 
@@ -61,7 +60,7 @@ def layers(value: Any) -> Iterator[Layer]:
 
 
 def is_only(x: Layer, value: Any) -> bool:
-    """Whether `x` is the one array object of multigrad in nested arguments."""
+    """Whether `x` is the only array object of multigrad in nested arguments."""
     first = list(islice(layers(value), 2))
     return len(first) == 1 and first[0] is x
 
@@ -69,14 +68,14 @@ def is_only(x: Layer, value: Any) -> bool:
 def library_of_all(name: str, *values: Any) -> Library:
     """The library of the array objects among nested arguments.
 
-    Raises MixedBackendsError where there are two, TypeError where there is none.
+    Raises MixedBackendsError for two libraries, and TypeError if there is no array object.
     """
     library: Library | None = None
     for x in layers(values):
         if library is not None and x._elem.library is not library:
             raise mixed(name, library, x._elem.library)
         library = x._elem.library
-    if library is None:  # the protocol was called for another argument
+    if library is None:  # the protocol was called because of another argument
         raise TypeError(
             f"{name}: a Tensor is given for an option only, beside NumPy arrays. "
             "Wrap the arrays with multigrad.asarray, or give tensor.array."
@@ -85,7 +84,7 @@ def library_of_all(name: str, *values: Any) -> Library:
 
 
 def arrayed(x: Any, library: Library) -> Any:
-    """A list or a number as an array of the library; what is an array already as it is."""
+    """A list or a number as an array of the library. An array is returned unchanged."""
     if isinstance(x, Layer) or (
         by_type.get(type(x)) is not None and not isinstance(x, library.scalars)
     ):
@@ -96,7 +95,7 @@ def arrayed(x: Any, library: Library) -> Any:
 def placed(name: str, axis: Any, ndim: int) -> int:
     """An axis counted from the front.
 
-    Raises IndexError where there is no such axis, as numpy.exceptions.AxisError is one.
+    Raises IndexError if the axis does not exist. numpy.exceptions.AxisError is an IndexError, too.
     """
     i = index(axis)
     if not -ndim <= i < ndim:
@@ -105,28 +104,31 @@ def placed(name: str, axis: Any, ndim: int) -> int:
 
 
 def listed(x: Any, library: Library) -> Any:
-    """A list or a tuple as an array of the library; anything else, numbers among it, as it is."""
+    """A list or a tuple as an array of the library.
+
+    Other objects, such as numbers, are returned unchanged.
+    """
     return library.bound.asarray(x) if isinstance(x, (list, tuple)) else x
 
 
 def native(library: Library, dtype: Any) -> Any:
-    """A dtype as NumPy takes it, among those of the library."""
+    """The dtype of the library for a dtype in any of NumPy's forms."""
     try:
         return getattr(library.bound, np.dtype(dtype).name)
-    except (TypeError, AttributeError):  # of the library itself, or float16 where there is none
+    except (TypeError, AttributeError):  # a dtype of the library itself, or float16 if it has none
         return dtype
 
 
 def converted(value: Any, refusal: str) -> Any:
-    """Nested arguments with NumPy arrays in the place of array objects.
+    """Nested arguments with NumPy arrays in place of array objects.
 
-    Raises GradientError with the words of `refusal` where one requires grad.
+    Raises GradientError with the text `refusal` if one requires grad.
     """
     if isinstance(value, Layer):
         value._check()
         if value._history is not None:  # type: ignore[attr-defined]
             raise GradientError(refusal)
-        return np.asarray(value)  # which refuses what belongs to a transformation
+        return np.asarray(value)  # raises for an array of a transformation
     if type(value) in (tuple, list):
         return type(value)(converted(part, refusal) for part in value)
     if type(value) is dict:
@@ -135,8 +137,10 @@ def converted(value: Any, refusal: str) -> Any:
 
 
 def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
-    """`out`, with `result` written into it: a Tensor in place, as `out[...] = result`; a NumPy
-    array with the values of a constant.
+    """`out` after `result` was written into it.
+
+    A Tensor is written in place, as by `out[...] = result`. A NumPy array receives the values of a
+    constant.
     """
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
@@ -157,7 +161,7 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
 def filled(
     name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """`out`, with what NumPy computes of its own arrays written into it in place."""
+    """`out` after the result of NumPy on its own arrays was written into it in place."""
     if np.ndarray not in out._elem.library.backend.array_types:
         raise mixed(name, library_named("numpy"), out._elem.library)
     values = np.empty(tuple(out.shape), out._elem.dtype)
@@ -171,8 +175,9 @@ def filled(
 
 
 def refuse(name: str, **given: Any) -> None:
-    """Raise TypeError for the first of these keywords that was given: that has another value than
-    None, or NumPy's own "no value".
+    """Raise TypeError for the first of these keywords that was given.
+
+    A keyword counts as given if it is neither None nor NumPy's "no value".
     """
     for keyword, value in given.items():
         if value is not None and value is not np._NoValue:

@@ -1,13 +1,13 @@
-"""Names for annotations: what functions of multigrad take and return.
+"""Names for annotations: the types of arguments and results of multigrad's functions.
 
     from multigrad.typing import ArrayLike, Namespace
 
     def normalized(x: ArrayLike, xp: Namespace) -> mg.Tensor:
         return x / xp.linalg.vector_norm(x)
 
-`Namespace` is to type checkers a Protocol with every operation of the standard, written from the
-table of operations (`make stubs`); when a program runs, it is the class of
-`multigrad.namespace(...)`. The functions of a plugin are typed by a module of that plugin.
+For type checkers, `Namespace` is a Protocol with every operation of the standard, generated from
+the table of operations (`make stubs`). At run time it is the class of `multigrad.namespace(...)`. A
+plugin has its own module with the types of its functions.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ Shape: TypeAlias = int | Sequence[int]
 """The length of one axis, or of each."""
 
 Key: TypeAlias = int | slice | EllipsisType | Array | list[Any] | tuple[Any, ...] | None
-"""What selects a part of an array: x[key]."""
+"""A selection of a part of an array: x[key]."""
 
 DType: TypeAlias = Any
 """A dtype of the array's library, or its name in the standard.
 
-Libraries have no type in common for them.
+The dtypes of different libraries have no common type.
 """
 
 Device: TypeAlias = Any
-"""A device of the array's library, or its name there."""
+"""A device of the array's library, or its name in that library."""

@@ -532,8 +532,7 @@ def test_a_random_generator_is_seen():
     for _ in range(2):
         with pytest.raises(
             HiddenStateError,
-            match="depends on hidden state, something besides its arguments.*Pass it as an "
-            "argument",
+            match="depends on hidden state besides its arguments.*Pass it as an argument",
         ):
             g(X)
     g.clear()
@@ -606,7 +605,7 @@ def test_what_is_captured_is_frozen():
 def test_tensors_with_a_history_must_be_arguments():
     w = mg.asarray(X, requires_grad=True)
     for f, message in (
-        (lambda x: w * x, "multiply takes a Tensor that requires grad and is no argument"),
+        (lambda x: w * x, "multiply takes a Tensor that requires grad and is not an argument"),
         (lambda x: w, "the result takes a Tensor"),
         (
             lambda x: mg.sum(w * 2.0).backward(),

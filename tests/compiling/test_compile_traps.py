@@ -176,7 +176,7 @@ def rebound(state):
 def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
     with pytest.raises(
         TypeError,
-        match=f"the function changes {what}.*Write into the array itself, .*or return what is new",
+        match=f"the function changes {what}.*Write into the array itself, .*or return a new container",
     ):
         func.compile(f)(*args)
 
@@ -336,7 +336,7 @@ def elsewhere(x):
             (X * np.nan,),
             (X,),
         ),
-        (left, "it catches the error that says that values do not leave it", (X,), (X + 1.0,)),
+        (left, "it catches the error that is raised when values leave it", (X,), (X + 1.0,)),
         (
             elsewhere,
             "a mode of numpy is entered inside of it, as numpy.errstate is one",
@@ -382,7 +382,7 @@ def test_hidden_state_stays_an_error():
     g = func.compile(f)
     g(X), g(X), g(-X)
     for x in (-X, X, X, -X):
-        with pytest.raises(HiddenStateError, match="Or it asks its arguments for their class"):
+        with pytest.raises(HiddenStateError, match="Or it asks for the class of its arguments"):
             g(x)
 
 

@@ -62,7 +62,7 @@ class TestGrad:
             np.testing.assert_allclose(values(gy), [1, 20])
         with pytest.raises(
             ValueError,
-            match="the pullback of vjp takes cotangents in the structure of the output: "
+            match="the pullback of vjp takes cotangents with the structure of the output: "
             "expected a tuple of 2",
         ):
             pullback(raw(xp, 1.0))

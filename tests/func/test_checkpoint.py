@@ -507,7 +507,7 @@ class TestChanges:
         [
             (
                 lambda xp, x: xp.sin(x),
-                "a different number of arrays was saved when the function ran again: 1, of 4 in "
+                "the function saved a different number of arrays when it ran again: 1, of 4 in "
                 "its first run",
             ),
             (

@@ -372,7 +372,7 @@ class TestLinearize:
         _, push = func.linearize(lambda x, y: x * y, x, x)
         with pytest.raises(
             ValueError,
-            match="takes tangents in the structure of the primals: expected a tuple of 2",
+            match="takes tangents with the structure of the primals: expected a tuple of 2",
         ):
             push(x)
         with pytest.raises(RuntimeError, match="different size than that of the original"):

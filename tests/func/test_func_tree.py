@@ -62,8 +62,7 @@ def test_flatten_and_unflatten() -> None:
         tree.unflatten(structure, [1, 2])
     with pytest.raises(
         TypeError,
-        match="tree.unflatten: expected a structure, as tree.flatten and tree.structure return "
-        "it, not dict",
+        match="tree.unflatten: expected a structure from tree.flatten or tree.structure, not dict",
     ):
         tree.unflatten(given, leaves)  # type: ignore[arg-type]
 

@@ -221,10 +221,10 @@ class TestRefusals:
             (
                 None,
                 (x,),
-                "vmap: there is nothing to map over: in_axes is None for all arguments, or "
-                "there are none",
+                "vmap: there is no argument to map over: in_axes is None for all arguments, or "
+                "there are no arguments",
             ),
-            (0, (), "vmap: there is nothing to map over"),
+            (0, (), "vmap: there is no argument to map over"),
             (
                 (0, 1),
                 (x, x),

@@ -721,7 +721,7 @@ class TestRefusals:
 
         for name in ("array", "shape", "_array", "__private"):
             with pytest.raises(
-                TypeError, match=r"Taken.__slots__ names \w*, which layers have already"
+                TypeError, match=r"Taken.__slots__ names \w*, which layers already have"
             ):
                 type("Taken", (extend.Layer,), {"__slots__": ("fine", name)})
 

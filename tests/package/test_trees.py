@@ -158,8 +158,8 @@ class TestContainers:
             name = type(given).__name__
             with pytest.raises(
                 TypeError,
-                match=rf"a {name} cannot be made anew by {name}\(a .*\). Say how by "
-                r"multigrad.func.register_pytree",
+                match=rf"a {name} cannot be rebuilt by {name}\(a .*\). Register how to "
+                r"rebuild it with multigrad.func.register_pytree",
             ):
                 tree.replaced(lambda x: x, given)
 
@@ -301,8 +301,8 @@ class TestRegistration:
     @pytest.mark.parametrize(
         "cls, error, match",
         [
-            (dict, ValueError, "register_pytree: dict is registered already"),
-            (type(None), ValueError, "NoneType is registered already"),
+            (dict, ValueError, "register_pytree: dict is already registered"),
+            (type(None), ValueError, "NoneType is already registered"),
             (
                 mg.Tensor,
                 TypeError,
@@ -322,7 +322,7 @@ class TestRegistration:
 
     def test_twice_and_wrongly(self, registered):
         registered(Box, lambda box: [box.value], lambda tag, children: Box(*children))
-        with pytest.raises(ValueError, match="Box is registered already"):
+        with pytest.raises(ValueError, match="Box is already registered"):
             registered(Box, lambda box: ((), box), lambda box, children: box)
         with pytest.raises(
             TypeError,

@@ -1,13 +1,15 @@
-"""Loops and branches whose bodies are functions: scan, fori_loop, while_loop, cond, switch, with
-the arguments and meanings of jax.lax.
+"""Loops and branches whose bodies are functions: scan, fori_loop, while_loop, cond, switch.
 
-captured.py    a user's function of nested structures as a function of lists, whose captured arrays
-               are arguments
-bodies.py      such a function with tangents, with cotangents, of a batch
-scanning.py    what a scan is at each level, and its derivative
-checkpoints.py which carries are kept for the pass, and how it goes back through them
-stepping.py    the loop itself, on raw arrays
-whiles.py      while_loop; fori_loop
-branches.py    cond, switch
-scan.py        scan
+Their arguments and meanings are those of jax.lax.
+
+captured.py     a user's function of nested structures as a function of lists. The arrays that it
+                captures are arguments
+bodies.py       such a function with tangents, with cotangents, or on a batch
+scanning.py     a scan at each level, and its derivative
+checkpoints.py  the carries that are kept for the backward pass, and the order in which the pass
+                uses them
+stepping.py     the loop itself, on raw arrays
+whiles.py       while_loop and fori_loop
+branches.py     cond and switch
+scan.py         scan
 """

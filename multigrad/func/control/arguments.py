@@ -1,4 +1,4 @@
-"""The arguments of loops: trees of arrays, and what a body must return."""
+"""The arguments of loops, which are trees of arrays, and checks of the results of bodies."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from ...layers.transforming import as_tensor
 
 
 class Arguments:
-    """A tree of arrays that a loop is given, or hands to its body.
+    """A tree of arrays that is an argument of a loop or of its body.
 
-    names   of each leaf where it stands, as Python would reach it
-    leaves  what it is where the loop is called
+    names   the path of each leaf in Python's notation
+    leaves  the value of each leaf where the loop is called
     """
 
     def __init__(self, given: Any) -> None:
-        found = tree.named_leaves(given)
-        self.names = [name for name, _ in found]
-        self.leaves = [observe.stand_in(x) for _, x in found]
+        named = tree.named_leaves(given)
+        self.names = [name for name, _ in named]
+        self.leaves = [observe.stand_in(x) for _, x in named]
         self.structure = tree.flattened(given)[1]
 
     def at(self, i: int) -> str:
-        """Where a leaf stands, for a message."""
+        """The path of a leaf, for a message."""
         return f" at {self.names[i]}" if self.names[i] else ""
 
     def check_arrays(self, what: str, scalars: bool) -> None:
-        """Raise TypeError where a leaf is neither an array nor, if they are allowed, a Python
-        scalar.
-        """
+        """Raise TypeError if a leaf is not an array, or a Python scalar if `scalars` is true."""
         for i, x in enumerate(self.leaves):
             if not (is_array(x) or (scalars and type(x) in SCALARS)):
                 raise TypeError(
@@ -44,15 +42,18 @@ class Arguments:
 
 
 def library_of(name: str, *groups: Sequence[Any]) -> Library:
-    """The library of all arrays among these, that of the default backend if there is none.
+    """The library of all arrays among these, or that of the default backend without arrays.
 
-    Raises where there are two.
+    Raises MixedBackendsError for arrays of two libraries.
     """
     return library_in(name, *groups) or default_library()
 
 
 def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
-    """The library of all arrays among these, None if there is none. Raises where there are two."""
+    """The library of all arrays among these, or None without arrays.
+
+    Raises MixedBackendsError for arrays of two libraries.
+    """
     raw = [x for group in groups for x in group if is_array(x)]
     layers = [x for x in raw if isinstance(x, Layer)]
     library = common_library(name, [x for x in raw if not isinstance(x, Layer)])
@@ -65,15 +66,16 @@ def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
 
 
 def numbers_as_arrays(given: Arguments, results: Sequence[Any], library: Library) -> None:
-    """Let each Python scalar among the leaves be a 0-d array: of the dtype that the body returns in
-    its place, as promotion would have it.
+    """Replace each Python scalar among the leaves by a 0-d array.
+
+    Its dtype is that of the body's result in the same place, according to type promotion.
     """
     for i, x in enumerate(given.leaves):
         if type(x) in SCALARS:
             y = results[i] if i < len(results) else None
             like = element_of(y) if is_array(y) else None
             if type(y) in SCALARS and type(y) is not type(x):
-                x = type(x + y)(x)  # an int beside a float
+                x = type(x + y)(x)  # for example an int beside a float
             given.leaves[i] = (
                 library.xp.asarray(x)
                 if like is None or not goes_to(x, like)
@@ -82,19 +84,21 @@ def numbers_as_arrays(given: Arguments, results: Sequence[Any], library: Library
 
 
 def as_index(x: Any, least: int) -> int | None:
-    """An int, or what Python takes for one, of at least that; None for anything else."""
+    """`x` as an int of at least `least`, or None if it is not such an integer."""
     if isinstance(x, bool) or not hasattr(type(x), "__index__") or getattr(x, "shape", ()) != ():
         return None
     try:
-        found = index(x)
+        i = index(x)
     except TypeError:
         return None
-    return found if found >= least else None
+    return i if i >= least else None
 
 
 def with_arrays(values: Sequence[Any]) -> list[Any]:
-    """Values with a 0-d array for each Python scalar: of the first dtype of its kind among the
-    others, else of the library's own.
+    """The values with a 0-d array in place of each Python scalar.
+
+    Its dtype is the first dtype of its kind among the other values, else the default of the
+    library.
     """
     arrays = [x for x in values if is_array(x)]
     library = library_of("scan", arrays)
@@ -123,18 +127,19 @@ def goes_to(x: Any, elem: Any) -> bool:
 
 
 def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
-    """The leaves of what a body returned, which must be as what it was given: in structure, shapes
-    and dtypes.
+    """The leaves of the result of a body, which must match its argument.
+
+    The structure, the shapes and the dtypes must be equal; otherwise TypeError is raised.
     """
     try:
-        found = tree.fitted(given.structure, output)
+        leaves = tree.fitted(given.structure, output)
     except ValueError as error:
         raise TypeError(f"{problem}: {error}") from None
-    for i, (x, y) in enumerate(zip(given.leaves, found, strict=True)):
+    for i, (x, y) in enumerate(zip(given.leaves, leaves, strict=True)):
         if type(x) in SCALARS:
-            continue  # an array in its place is made when it is known what the body returns
+            continue  # numbers_as_arrays replaces it, once the result of the body is known
         if type(y) in SCALARS and not tuple(x.shape) and goes_to(y, element_of(x)):
-            found[i] = element_of(x).library.xp.asarray(y, dtype=x.dtype)
+            leaves[i] = element_of(x).library.xp.asarray(y, dtype=x.dtype)
         elif not is_array(y):
             raise TypeError(
                 f"{problem}: the leaf{given.at(i)} is a {type(y).__name__}, but was given as an "
@@ -143,19 +148,20 @@ def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
         elif tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
             raise TypeError(
                 f"{problem}: the leaf{given.at(i)} is of {form(y)}, but was given as an array "
-                f"of {form(x)}"
+                f"of {form(x)}. Convert it with astype or reshape"
             )
-    return found
+    return leaves
 
 
 def form(x: Any) -> str:
-    """What an array is like, for a message."""
+    """The shape and the dtype of an array, for a message."""
     return f"shape {tuple(x.shape)} and dtype {element_of(x).dtype}"
 
 
 def finished(raw: bool) -> Callable[[Any], Any]:
-    """How a result is handed out: raw arrays for raw arrays, unless a derivative is asked for;
-    Tensors for Tensors.
+    """The function that turns a result into a raw array or a Tensor.
+
+    Raw arguments give raw arrays, except for a Tensor with a history. Tensors give Tensors.
     """
     return _stripped if raw else as_tensor
 

@@ -1,9 +1,9 @@
-"""Bodies of loops and branches, and what transformations make of them.
+"""Bodies of loops and branches under transformations.
 
-A body is a function `body(consts, args)` of two lists of arrays that returns a list of arrays; the
-constants are the same at each step. The arrays may be raw, or layers of any level. Whether an array
-of the carry moves, has a cotangent, or is a batch has to be known before a loop begins, and depends
-on what a step does with it: `settled` finds out by trying one.
+A body is a function `body(consts, args)` of two lists of arrays that returns a list of arrays. The
+constants are the same at each step. The arrays may be raw, or layers of any level. A loop must know
+before it begins which arrays of the carry have a tangent, have a cotangent, or are batches. That
+depends on the steps, so `settled` tries one step to find out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def cut(values: Sequence[Any], *lengths: int) -> list[list[Any]]:
-    """Values in parts of these lengths, and the rest."""
+    """The values in parts of these lengths, and the rest as the last part."""
     parts, at = [], 0
     for n in lengths:
         parts.append(list(values[at : at + n]))
@@ -39,7 +39,7 @@ def cut(values: Sequence[Any], *lengths: int) -> list[list[Any]]:
 
 
 def there(values: Sequence[Any]) -> list[Any]:
-    """Those that are not None."""
+    """The values that are not None."""
     return [x for x in values if x is not None]
 
 
@@ -48,7 +48,7 @@ def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 
 
 def spread(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """The next of `values` for each flag that is set, None for the others."""
+    """The next of `values` for each flag that is set, and None for the others."""
     given = iter(values)
     return [next(given) if flag else None for flag in flags]
 
@@ -66,14 +66,14 @@ def floating(x: Any) -> bool:
 
 
 def zeros(x: Any) -> Any:
-    """A derivative with respect to `x` that is zero, and a constant of every level."""
+    """A zero derivative with respect to `x`, as a constant of every level."""
     library = element_of(x).library
     with outside():
         return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(stopped(x))
 
 
 def namespace(*arrays: Any) -> Any:
-    """The namespace that computes with these."""
+    """The namespace for computations with these values."""
     library = element_of(arrays[0]).library
     return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp
 
@@ -83,12 +83,12 @@ def added(x: Any, y: Any) -> Any:
 
 
 def still(values: Sequence[Any]) -> list[Any]:
-    """Values as constants of every level, for a step that is only looked at."""
+    """The values as constants of every level, for a step that is only tried."""
     return [stopped(x) for x in values]
 
 
 def first(xs: Sequence[Any], length: int) -> list[Any]:
-    """What a scan goes over at one step, as a constant; zeros where it has no steps."""
+    """The slices of the arrays for the first step, as constants; zeros for a scan without steps."""
     return [
         None
         if x is None
@@ -103,9 +103,7 @@ def first(xs: Sequence[Any], length: int) -> list[Any]:
 
 
 class Changed(Exception):
-    """A step does what the first one did not: a tangent, a cotangent or a batch is where none
-    was.
-    """
+    """A step has a tangent, a cotangent or a batch where the first step had none."""
 
     def __init__(self, owner: object) -> None:
         super().__init__(owner)
@@ -116,7 +114,7 @@ class Step(Protocol):
     """A body for given flags of the carry."""
 
     def look(self) -> Sequence[bool]:
-        """Try a step. Returns which flags it finds set."""
+        """Try a step, and return the flags that it sets."""
 
 
 S = TypeVar("S", bound=Step)
@@ -125,8 +123,9 @@ S = TypeVar("S", bound=Step)
 def settled(
     make: Callable[[Flags], S], flags: Flags, most: Sequence[bool], run: Callable[[S], T]
 ) -> T:
-    """`run(make(flags))` for the least flags, from these on, that a step leaves as they are, or for
-    `most`, where a later step sets others.
+    """`run(make(flags))` for the smallest set of flags, beginning with these, that a step keeps.
+
+    If a later step sets other flags, the result is that for `most`.
     """
     while True:
         step = make(flags)
@@ -150,8 +149,9 @@ def settled(
 def pushed(
     body: Body, consts: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """What a body returns, and the tangents of that, for tangents of the constants and the
-    arguments, None for zero.
+    """The results of a body, and their tangents.
+
+    The tangents of the constants and the arguments are given, with None for zero.
     """
     values, n = [*consts, *args], len(consts)
     moving = [i for i, t in enumerate(tangents) if t is not None]
@@ -170,8 +170,9 @@ def pushed(
 
 
 class Pull(Run):
-    """The transformation that differentiates a body for a pass; `level` is the grad mode of the
-    level that the pass is of.
+    """The transformation that differentiates a body for a pass.
+
+    level  the grad mode of the level that the pass belongs to
     """
 
     __slots__ = ("level",)
@@ -179,12 +180,12 @@ class Pull(Run):
 
 
 class Pulled:
-    """A body at some values, recorded, to be asked for gradients once.
+    """A body, recorded at some values, whose gradients can be computed once.
 
-    wanted   with respect to which of its constants and arguments
-    level    the grad mode of the level that the pass is of
-    outs     what it returned
-    depends  which of that depends on these
+    wanted   the constants and arguments to differentiate with respect to
+    level    the grad mode of the level that the pass belongs to
+    outs     the results of the body
+    depends  the results that depend on the wanted values
     """
 
     def __init__(
@@ -210,8 +211,9 @@ class Pulled:
         self.depends = [depends_on(x, run) for x in self.outs]
 
     def gradients(self, cotangents: Sequence[Any]) -> list[Any]:
-        """The gradients of the constants and arguments, None for zero and for what is not wanted,
-        for cotangents, None for zero.
+        """The gradients of the constants and arguments for these cotangents.
+
+        A cotangent may be None for zero. A gradient is None if it is zero or not wanted.
         """
         pairs = [
             (t, check_gradient(t, g, i))
@@ -228,15 +230,18 @@ class Pulled:
         )
 
     def values(self) -> list[Any]:
-        """What the body returned, one layer further in."""
+        """The results of the body, one level below."""
         return [left_of(x, self.run) for x in self.outs]
 
 
 def of_batch(
     body: Body, consts: Sequence[Any], args: Sequence[Any], own: Sequence[bool]
 ) -> tuple[list[Any], Flags]:
-    """What a body returns where some of its constants and arguments are batches along their first
-    axis, and which of it are such.
+    """The results of a body on batches along the first axis, and a flag for each result.
+
+    own  which constants and arguments are batches
+
+    The flags say which results are batches.
     """
     run, n = Run("vmap"), len(consts)
     run.randomness = "error"
@@ -245,17 +250,15 @@ def of_batch(
         full = [batch(x, run) if mine else x for x, mine in zip((*consts, *args), own, strict=True)]
         return [_unbatched(x, run) for x in body(full[:n], full[n:])]
 
-    found = run.call(called)
-    return [x for x, _ in found], [mine for _, mine in found]
+    outs = run.call(called)
+    return [x for x, _ in outs], [mine for _, mine in outs]
 
 
 def repeated(x: Any, mine: bool, size: int) -> Any:
-    """A value that is a batch already, or the same for all examples, as a batch."""
+    """A value as a batch. It is a batch already, or the same for all examples."""
     return x if mine else same_for_all(x, size)
 
 
 def swapped(x: Any) -> Any:
-    """An array with its first two axes exchanged: the examples of a batch, and the steps of a
-    scan.
-    """
+    """An array with its first two axes swapped: the examples of a batch and the steps of a scan."""
     return namespace(x).moveaxis(x, 0, 1)

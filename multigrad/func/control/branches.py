@@ -1,9 +1,9 @@
 """cond and switch: one of several functions, chosen by a value.
 
-Where the value is known, the chosen function is called, and nothing else happens. Where it differs
-between the examples of a batch, all functions are, and of each result the examples are taken that
-are theirs. Where it is not known yet, because a compiler traces the program, the choice is one
-operation that the library carries out, with a derivative of its own.
+If the value is known, only the chosen function is called. If the value differs between the examples
+of a batch, all functions are called, and each example is taken from the result of its function. If
+the value is unknown, because a compiler traces the program, the choice is one operation with a
+derivative of its own, which the library carries out.
 """
 
 from __future__ import annotations
@@ -58,22 +58,23 @@ Function = Callable[..., Any]
 def cond(
     pred: Any, true_fun: Callable[[*Args], R], false_fun: Callable[[*Args], R], *operands: *Args
 ) -> R:
-    """Return `true_fun(*operands)` where `pred` is true, `false_fun(*operands)` where it is not.
+    """Return `true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`.
 
     pred      a bool, or an array of shape (): of booleans, or of numbers, which are true unless
               they are 0
     operands  arrays, Tensors, or nested structures of these
 
-    Raw arrays give raw arrays, unless a captured Tensor requires grad; Tensors give Tensors. The
-    functions get Tensors. Where `pred` is known, only one of them is called. Under vmap, where
-    `pred` differs between examples, both are, on all examples, and `where` takes from each what is
-    its own: so a gradient may be nan where the function that was not meant is not finite, as with
-    `where`. Under jax.jit it is jax.lax.cond. There and under vmap both must return the same
-    structure, shapes and dtypes (TypeError), and must not write to what they are given
-    (GradientError).
+    Raw arrays give raw arrays, unless a captured Tensor requires grad. Tensors give Tensors. The
+    functions receive Tensors.
 
-    As jax.lax.cond. Differentiated in both modes, with all that the functions capture, at any
-    nesting of transformations.
+    If `pred` is known, only one function is called. Under vmap, if `pred` differs between examples,
+    both functions are called on all examples, and `where` selects the result of each example. So,
+    as with `where`, a gradient may be nan if the other function is not finite. Under jax.jit it is
+    jax.lax.cond. In both cases the functions must return the same structure, shapes and dtypes
+    (TypeError), and must not write to their arguments (GradientError).
+
+    As jax.lax.cond. It is differentiable in both modes, together with all arrays that the functions
+    capture, at any nesting of transformations.
     """
     index = _predicate(pred)
     out: R = _chosen("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
@@ -82,14 +83,15 @@ def cond(
 
 @entry
 def switch(index: Any, branches: Sequence[Callable[[*Args], R]], *operands: *Args) -> R:
-    """Return `branches[index](*operands)`, where an index that is out of bounds means the first or
-    the last one.
+    """Return `branches[index](*operands)`.
+
+    An index out of bounds selects the first or the last function.
 
     index     an int, or an integer array of shape ()
     branches  functions, at least one
     operands  arrays, Tensors, or nested structures of these
 
-    Otherwise as `func.cond`. As jax.lax.switch.
+    The rest is as for `func.cond`. As jax.lax.switch.
     """
     if not isinstance(branches, (list, tuple)) or not branches:
         raise ValueError(
@@ -158,7 +160,7 @@ def _chosen(
 def _same(
     outputs: Sequence[Any], traced: Sequence[Traced], name: str, library: Library
 ) -> tuple[tree.Structure, list[list[Any]]]:
-    """The leaves of what several functions returned, which must be alike."""
+    """The structure of the results of several functions, and their leaves, which must match."""
     first = Arguments(outputs[0])
     rows: list[list[Any]] = []
     for output, function in zip(outputs, traced, strict=True):
@@ -173,20 +175,20 @@ def _same(
                     f"a {type(x).__name__}"
                 )
         rows.append(leaves)
-    found = [
+    results = [
         list(row)
         for row in zip(
             *[_as_arrays(column, library) for column in zip(*rows, strict=True)], strict=True
         )
     ] or rows
-    for leaves, function in zip(found, traced, strict=True):
-        for i, (x, y) in enumerate(zip(found[0], leaves, strict=True)):
+    for leaves, function in zip(results, traced, strict=True):
+        for i, (x, y) in enumerate(zip(results[0], leaves, strict=True)):
             if tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
                 raise TypeError(
                     f"{_differs(name, function, traced[0])}: the leaf{first.at(i)} is of "
-                    f"{form(y)}, and not of {form(x)}"
+                    f"{form(y)}, and not of {form(x)}. Convert it with astype or reshape"
                 )
-    return first.structure, found
+    return first.structure, results
 
 
 def _differs(name: str, function: Traced, first: Traced) -> str:
@@ -196,8 +198,9 @@ def _differs(name: str, function: Traced, first: Traced) -> str:
 
 
 def _as_arrays(column: Sequence[Any], library: Library) -> list[Any]:
-    """What several functions return at one place, with arrays for numbers: where they can be, of
-    the dtype of the others.
+    """The results of several functions in one place, with arrays in place of numbers.
+
+    The arrays have the dtype of the other results, if the number can have it.
     """
     numbers = [x for x in column if type(x) in SCALARS]
     like = next((x for x in column if is_array(x)), None)
@@ -217,14 +220,14 @@ def _as_arrays(column: Sequence[Any], library: Library) -> list[Any]:
 def _selected(
     library: Library, index: Any, traced: list[Traced], args: Arguments, name: str
 ) -> Any:
-    """Of all functions what is theirs."""
-    structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, library)
-    chosen = found[0] if not element_of(index).bool else None
+    """The result of the chosen function for each example, from the results of all functions."""
+    structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
+    chosen = results[0] if not element_of(index).bool else None
     if chosen is None:
         return tree.built(
-            structure, [library.bound.where(index, x, y) for y, x in zip(*found, strict=True)]
+            structure, [library.bound.where(index, x, y) for y, x in zip(*results, strict=True)]
         )
-    for i, leaves in enumerate(found[1:], 1):
+    for i, leaves in enumerate(results[1:], 1):
         chosen = [
             library.bound.where(index >= i, x, y) for x, y in zip(leaves, chosen, strict=True)
         ]
@@ -232,8 +235,11 @@ def _selected(
 
 
 def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments, name: str) -> Any:
-    """The library's own choice. Leaves of the operands that are no arrays are the same for all."""
-    structure, found = _same([f.discover(args.leaves) for f in traced], traced, name, library)
+    """The result of the library's own choice.
+
+    Leaves of the operands that are not arrays are the same for all functions.
+    """
+    structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
     places = [i for i, x in enumerate(args.leaves) if is_array(x)]
 
     def body_of(function: Traced, number: int) -> Body:
@@ -243,7 +249,7 @@ def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments,
             for i, x in zip(places, arrays, strict=True):
                 leaves[i] = x
             output = function(consts[start : start + len(function.consts)], leaves)
-            outs = zip(tree.leaves(output), found[0], strict=True)
+            outs = zip(tree.leaves(output), results[0], strict=True)
             return [
                 library.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x
                 for x, like in outs
@@ -253,7 +259,7 @@ def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments,
 
     while True:
         consts = [x for f in traced for x in f.consts]
-        rule = Switch([body_of(f, i) for i, f in enumerate(traced)], len(consts), len(found[0]))
+        rule = Switch([body_of(f, i) for i, f in enumerate(traced)], len(consts), len(results[0]))
         try:
             return tree.built(
                 structure, apply(rule, [index, *consts, *[args.leaves[i] for i in places]])
@@ -263,8 +269,9 @@ def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments,
 
 
 class Switch(Looped):
-    """One of several bodies by an index, whose value is not known, and which is the same for all
-    examples of any batch.
+    """The choice of a body by an index whose value is unknown.
+
+    The index is the same for all examples of any batch.
     """
 
     __name__ = "switch"
@@ -278,7 +285,7 @@ class Switch(Looped):
         ctx.save_for_backward(*inputs)
 
     def run(self, flat: list[Any]) -> list[Any]:
-        # which needs multigrad.extend, and is not imported before there is a loop to run
+        # imported late, since it needs multigrad.extend
         from . import stepping
 
         return stepping.switch(self, flat[0], *cut(flat[1:], self.consts))
@@ -289,18 +296,20 @@ class Switch(Looped):
         moving = cut([t is not None for t in tangents], self.consts)
         out = [False] * self.outs
         for body in self.bodies:
-            found = pushed(body, still(consts), still(args), still(tangents))[1]
-            out = [a or t is not None for a, t in zip(out, found, strict=True)]
+            moved_out = pushed(body, still(consts), still(args), still(tangents))[1]
+            out = [a or t is not None for a, t in zip(out, moved_out, strict=True)]
 
         def moved(body: Body) -> Body:
             def both(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
                 pairs = halved(consts, moving[0]), halved(args, moving[1])
-                outs, found = pushed(body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]])
+                outs, moved_out = pushed(
+                    body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]]
+                )
                 return doubled(
                     outs,
                     [
                         (zeros(x) if t is None else t) if flag else None
-                        for x, t, flag in zip(outs, found, out, strict=True)
+                        for x, t, flag in zip(outs, moved_out, out, strict=True)
                     ],
                 )
 
@@ -334,10 +343,10 @@ class Switch(Looped):
 
         def of_all(body: Body) -> Body:
             def called(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-                outs, found = of_batch(body, consts, args, own)
+                outs, mine_out = of_batch(body, consts, args, own)
                 return [
                     repeated(x, mine, size) if flag else x
-                    for x, mine, flag in zip(outs, found, out, strict=True)
+                    for x, mine, flag in zip(outs, mine_out, out, strict=True)
                 ]
 
             return called
@@ -359,9 +368,9 @@ class Switch(Looped):
         def pulled(body: Body) -> Body:
             def back(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
                 args, g = cut(args, n)
-                found = Pulled(body, consts, args, need, level).gradients(spread(g, given))
+                gradients = Pulled(body, consts, args, need, level).gradients(spread(g, given))
                 values = [x for x, want in zip([*consts, *args], need, strict=True) if want]
-                return filled([t for t, want in zip(found, need, strict=True) if want], values)
+                return filled([t for t, want in zip(gradients, need, strict=True) if want], values)
 
             return back
 

@@ -1,10 +1,11 @@
-"""A user's function as a function of lists of arrays, with what it captures among them.
+"""A user's function as a function of lists of arrays, whose captured arrays are among them.
 
-The body of a loop may use arrays from outside. Where these are differentiated or batched at any
-level, the loop has to know them as arguments. So each value that the body hands to an operation
-passes an observer of this module (`observe.Observer.exchange`), which puts another array in the
-place of one from outside: the first time, to find them, that array as a constant of the level that
-the body runs at; later, what the body is to be called with.
+The body of a loop may capture arrays from outside. If these are differentiated or batched at any
+level, the loop needs them as arguments. So each value that the body passes to an operation goes
+through an observer of this module (`observe.Observer.exchange`), which replaces an array from
+outside by another one. In the first call, which finds the captured arrays, the replacement is the
+same array as a constant of the body's level. In later calls it is the argument that the body is
+called with.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from .bodies import Pull
 
 Function = Callable[..., Any]
 MANY = 1000
-"""How many arrays a body may capture.
+"""The largest number of arrays that a body may capture.
 
-One that makes a new array of a finished transformation at each call captures without end.
+A body that makes a new array of a finished transformation at each call captures without end.
 """
 
 
 class Late(Exception):
-    """A body has captured an array that it had not when it was looked at: it is another argument,
-    and the loop begins anew.
+    """A body has captured an array that its first call had not found.
+
+    The array becomes another argument, and the loop begins again.
     """
 
     def __init__(self, traced: Traced, x: Layer) -> None:
@@ -42,10 +44,10 @@ class Late(Exception):
 class Traced:
     """A user's function of trees, called with lists.
 
-    name      what messages call it
-    home      the grad mode that the function switches, with no_grad, where the loop is called
-    captured  the arrays from outside that it uses, and `consts`, what each of them stands for where
-              the loop was called
+    name      its name in messages
+    home      the grad mode that no_grad in the function switches, where the loop is called
+    captured  the arrays from outside that it uses
+    consts    the value of each captured array where the loop is called
     """
 
     def __init__(self, name: str, function: Function, given: tree.Structure) -> None:
@@ -55,13 +57,11 @@ class Traced:
         self.home = own_switch()
 
     def discover(self, args: Sequence[Any]) -> Any:
-        """Call the function to find what it captures.
+        """Call the function to find the arrays that it captures.
 
-        Returns its result, of constants of a level that is over.
-
-        Numbers among its arguments are handed over as they are, so that promotion tells of what
-        dtype their arrays are to be; or, if the function needs arrays there, as arrays of the dtype
-        of the others.
+        Returns its result, which consists of constants of a finished level. Numbers among its
+        arguments are passed unchanged, so that promotion decides which dtype their arrays have. If
+        the function needs arrays there, it is called again with arrays of the dtype of the others.
         """
         try:
             return self._called((), args, True)
@@ -74,23 +74,25 @@ class Traced:
         if len(self.captured) == MANY:
             raise GradientError(
                 f"{self.name} captures more than {MANY} arrays of other transformations: it "
-                "makes a new one at each call. Make it before the loop, or of the arguments"
+                "makes a new one at each call. Make it before the loop, or from the arguments"
             )
         self.captured.append(x)
         self.consts.append(value)
 
     def late(self, error: Late) -> None:
-        """Take another array among the captured ones.
+        """Add another captured array.
 
-        Raises the error again if it is not of this function.
+        Raises the error again if it belongs to another function.
         """
         if error.traced is not self:
             raise error
         self.add(error.x, observe.stand_in(error.x))
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> Any:
-        """The result of the function, as a tree, for these values in the place of what it captures,
-        and these leaves of its arguments.
+        """The result of the function, as a tree.
+
+        consts  the values that replace the captured arrays
+        args    the leaves of its arguments
         """
         return self._called(consts, args, False)
 
@@ -99,8 +101,10 @@ class Traced:
         return run.call(self._run, run, consts, args, discovering)
 
     def _modes(self) -> Iterator[Switch]:
-        """What no_grad in the function switches: in passes, the grad modes that stand for the level
-        that it was called in; not those further out.
+        """The grad modes that no_grad in the function switches.
+
+        In passes these are the grad modes of the level that it was called in, without those of
+        lower levels.
         """
         around = running()
         if not isinstance(around, Pull):
@@ -122,13 +126,12 @@ class Traced:
 
 
 class _Capturing(Observer):
-    """Puts arrays of the level that a body runs at in the place of those from outside; refuses what
-    would change arrays from outside.
+    """Replaces arrays from outside by arrays of the body's level, and refuses writes to the former.
 
-    known    by its id, what an array from outside is to be, and that as a constant of this level
-             once it was used
-    around   the same function of a loop around this one
-    guarded  the ids of the arguments, which the body must not write to
+    known    by the id of an array from outside, its replacement, and the replacement as a constant
+             of this level once it was used
+    around   the `exchange` of an enclosing loop
+    guarded  the arguments, which the body must not write to
     """
 
     events = frozenset({observe.OPERATION, observe.WRITE})
@@ -187,7 +190,7 @@ class _Capturing(Observer):
         if target._level < self.run.own_level:
             self._refuse(call, "an array from outside")
         if any(target is x for x in self.guarded):
-            self._refuse(call, "an argument, or what it captures")
+            self._refuse(call, "an argument or a captured array")
 
     def _refuse(self, call: Call, what: str) -> NoReturn:
         raise GradientError(

@@ -1,9 +1,9 @@
-"""Which carries of a scan are kept for the pass, and the way back through the steps between them.
+"""The carries of a scan that are kept for the backward pass, and the way back between them.
 
 The binomial schedule: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM Transactions on
-Mathematical Software 26 (2000). With s carries kept at a time and no step taken forward more than r
-times, the pass goes back through up to (s + r)! / (s! r!) steps; `split` chooses where the next
-carry is kept so that the number of forward steps is the least that there is.
+Mathematical Software 26 (2000). If s carries are kept at a time and no step is taken forward more
+than r times, the pass can go back through up to (s + r)! / (s! r!) steps. `split` chooses the next
+carry to keep so that the number of forward steps is minimal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Checkpoint = int | str | None
 
 
 def checked(checkpoint: Any, name: str) -> Checkpoint:
-    """The argument `checkpoint` of a loop. Raises where it is none."""
+    """The argument `checkpoint` of a loop. Raises ValueError if it is invalid."""
     if checkpoint is None or (isinstance(checkpoint, str) and checkpoint in ("step", "binomial")):
         return checkpoint
     steps = as_index(checkpoint, 1)
@@ -32,8 +32,9 @@ def checked(checkpoint: Any, name: str) -> Checkpoint:
 
 
 def slots(length: int) -> int:
-    """How many carries the binomial schedule keeps at a time, the first one included: as many as
-    steps may be repeated.
+    """How many carries the binomial schedule keeps at a time, the first one included.
+
+    It keeps as many as the number of times that a step may be repeated.
     """
     s = 1
     while _reach(s, s) < length:
@@ -42,9 +43,7 @@ def slots(length: int) -> int:
 
 
 def _reach(s: int, r: int) -> int:
-    """Through how many steps one can go back with s carries at a time, where each step is taken
-    forward r times at the most.
-    """
+    """The number of steps within reach of s carries at a time and r forward runs per step."""
     return comb(s + r, s) if r >= 0 else 0
 
 
@@ -58,12 +57,12 @@ def _repetitions(length: int, s: int) -> int:
 
 
 def split(length: int, s: int) -> int:
-    """How many steps to go on from a carry that is kept, before the next one is, where s carries
-    may be kept, that one included.
+    """The number of steps from a kept carry to the next one to keep, if s carries may be kept.
 
-    The steps before the next carry may then be repeated once less, with all s of them; those behind
-    it as often, with one less. Every number for which both are within reach, and for fewer
-    repetitions are not, takes the fewest steps in all. This is the greatest.
+    The carry at the start is one of the s. The steps before the next carry may then be repeated
+    once less, with all s carries. The steps behind it may be repeated as often, with s - 1 carries.
+    Every number for which both parts are within reach, but would not be with fewer repetitions,
+    minimizes the total number of steps. This function returns the greatest of them.
     """
     if s == 1:
         return length - 1
@@ -72,32 +71,34 @@ def split(length: int, s: int) -> int:
 
 
 def least_steps(length: int, s: int) -> int:
-    """How many steps forward the schedule takes, besides those that the way back goes through:
-    Griewank and Walther, equation (2).
+    """The number of forward steps that the schedule takes, besides the steps of the way back.
+
+    See Griewank and Walther, equation (2).
     """
     r = _repetitions(length, s)
     return r * length - comb(s + r, r - 1) if r else 0
 
 
 def positions(checkpoint: Checkpoint, length: int) -> Sequence[int]:
-    """The steps before which the carry is kept when the loop runs, in order: a range, or a list of
-    few.
-    """
+    """The steps before which the loop keeps the carry, in order: a range, or a short list."""
     if checkpoint in ("step", None):
         return range(length)
     if isinstance(checkpoint, int):
         return range(0, length, checkpoint)
-    found, s = [0] * (length > 0), slots(length)
-    while s > 1 and length - found[-1] > 1:
-        found.append(found[-1] + split(length - found[-1], s))
+    kept, s = [0] * (length > 0), slots(length)
+    while s > 1 and length - kept[-1] > 1:
+        kept.append(kept[-1] + split(length - kept[-1], s))
         s -= 1
-    return found
+    return kept
 
 
 def backwards(checkpoint: Checkpoint, length: int) -> Iterator[tuple[str, int, int]]:
-    """The way back, with the carries of `positions` at hand: ("keep", at, until) takes the steps
-    from the carry that was kept at `at` and keeps that at `until`; ("pull", start, stop) goes back
-    through the steps from `start`, whose carry is kept, and then that carry is dropped.
+    """The way back, given the carries of `positions`.
+
+    - ("keep", at, until): take the steps from the carry kept at `at`, and keep the carry at
+      `until`.
+    - ("pull", start, stop): go back through the steps from `start`, whose carry is kept, and then
+      drop that carry.
     """
     at = positions(checkpoint, length)
     if checkpoint != "binomial":
@@ -111,8 +112,9 @@ def backwards(checkpoint: Checkpoint, length: int) -> Iterator[tuple[str, int, i
 
 
 def _recursed(start: int, stop: int, s: int) -> Iterator[tuple[str, int, int]]:
-    """Back from `stop` to `start`, where the carry is kept, with s of them at a time, that one
-    included.
+    """The way back from `stop` to `start`, where the carry is kept, with s carries at a time.
+
+    The carry at `start` is one of the s.
     """
     while stop - start > 1:
         middle = start + split(stop - start, s)

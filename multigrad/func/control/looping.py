@@ -1,6 +1,4 @@
-"""What loops and branches have in common as operations with a derivative of their own
-(`custom.definition.Definition`).
-"""
+"""Loops and branches as operations with their own derivatives (`custom.definition.Definition`)."""
 
 from __future__ import annotations
 
@@ -18,30 +16,29 @@ from ...layers.batched import Batched, batch
 from ...layers.dual import Dual
 
 UNROLLED = 100
-"""Up to how many steps a loop is a part of the program of a compiled function around it, step by
-step.
-"""
+"""The largest number of steps that a compiled function around the loop records one by one."""
 
 
 class Looped(Definition):
     """A loop or a branch, for one application: a function of lists of arrays.
 
-    At each level it is applied to, its arguments are those of that level.
+    At each level it is applied to arguments of that level.
 
-    saves  whether a level records, so that what a pass needs is among the results
-    steps  how many there are, as far as that is known
+    saves  whether a level records, so that the values for a pass are among the results
+    steps  the number of steps, if it is known
     """
 
     saves = False
     steps = 0
 
     def forward(self, *flat: Any) -> tuple[Any, ...]:
-        """Run it on the raw arrays of the innermost level, which have no history: what comes out is
-        new arrays.
+        """Run it on the raw arrays of the innermost level, and return new arrays.
+
+        The raw arrays have no history.
         """
         inner = [_bottom(x) for x in flat]
         for x in inner:
-            # of a compiling.recording.Recording
+            # a compiling.recording.Recording has this method
             noted = getattr(getattr(x, "_run", None), "noted", None)
             if noted is not None and self.steps > UNROLLED:
                 noted(f"a loop of {self.steps} steps in it is a program of its own")
@@ -59,9 +56,7 @@ class Looped(Definition):
 
 
 def _bottom(x: Any) -> Any:
-    """What Tensors without a history are around: a raw array, or a layer by which something records
-    what is computed.
-    """
+    """The value of Tensors without a history: a raw array, or a layer that records operations."""
     while isinstance(x, Tensor):
         x = x._array
     return x
@@ -74,13 +69,13 @@ def apply(rule: Looped, flat: Sequence[Any]) -> list[Any]:
 
 
 def inside(application: Application, rule: Looped, flat: Sequence[Any]) -> list[Any]:
-    """Apply it one layer further in."""
+    """Apply it one level below."""
     rule.saves = application.rule.saves or any(map(recorded, flat))
     return list(application.inside(list(flat), (), rule).output)
 
 
 def recorded(x: Any) -> bool:
-    """Whether a level of a value has a history, and records."""
+    """Whether a level of a value has a history and records."""
     while isinstance(x, Layer):
         if isinstance(x, Tensor) and x._node is not None and not x._node.hidden and recording_at(x):
             return True
@@ -89,22 +84,21 @@ def recorded(x: Any) -> bool:
 
 
 def recorded_by(ctx: Any) -> Switch:
-    """The grad mode of the level that a node is of."""
+    """The grad mode of the level that a node belongs to."""
     return BASE if ctx._run is None else ctx._run.grad_mode
 
 
 def unrecorded(x: Any) -> Any:
-    """A value without the history that is not to be gone on with: in an ordinary pass, what was
-    saved has one.
-    """
+    """A saved value without its history, unless the pass is recorded."""
     if isinstance(x, Tensor) and x._node is not None and not recording_at(x):
         return wrap_at(x, x._array)
     return x
 
 
 def tangents_at(values: Sequence[Any], top: Dual) -> tuple[list[Any], list[Any]]:
-    """Values one layer further in than the Duals of the level of `top`, and their tangents, None
-    for zero.
+    """The values one level below the Duals of the level of `top`, and their tangents.
+
+    A zero tangent is None.
     """
     top._check()
     own = [type(x) is Dual and x._level == top._level for x in values]
@@ -118,9 +112,7 @@ def dual(x: Any, t: Any, top: Dual) -> Any:
 
 
 def batches_at(values: Sequence[Any], top: Batched) -> tuple[list[Any], list[bool]]:
-    """Values one layer further in than the batches of the level of `top`, and which of them are
-    such.
-    """
+    """The values one level below the batches of the level of `top`, and a flag for each batch."""
     top._check()
     own = [isinstance(x, Batched) and x._elem.run is top._elem.run for x in values]
     return lowered(values, own), own

@@ -1,13 +1,13 @@
-"""The body of a loop as a program: it is recorded at the first step, and replayed at the others.
+"""The body of a loop as a program, which is recorded at the first step and replayed at the others.
 
-What `func.compile` says of functions holds here. A value that the body asks for is a guard: where a
-step is told another, the body is recorded once more. The second step runs both, so that a body
-which depends on more than its arguments is found out. A body that cannot be recorded, because it
-looks at numbers, or is observed, is called at each step.
+The rules of `func.compile` hold here. A value that the body asks for is a guard: if a step gives
+another answer, the body is recorded again. The second step runs both the body and the program,
+which detects a body that depends on more than its arguments. A body that cannot be recorded,
+because it looks at numbers or is observed, is called at each step.
 
-Where arrays are mutable, a program writes its results to where they are to be: the carry to the
-place of the next one, a y to its place among all of them, and what is summed up is added to the
-sum. So a step makes no array that it does not need.
+If arrays are mutable, a program writes its results to their final places: the carry to the place of
+the next one, y to its place in the stacked array, and a term of a sum is added to the sum. So a
+step makes no superfluous arrays.
 """
 
 from __future__ import annotations
@@ -32,23 +32,22 @@ from .bodies import Body
 ARENA = 64 << 20
 """How many bytes a program may keep between steps."""
 FEWEST = 5
-"""From how many steps on a body is recorded: for fewer, calling it takes less time."""
+"""The least number of steps for which a body is recorded. For fewer, calling it is faster."""
 KEPT = 64
 """How many programs are kept for the bodies of later loops."""
 LARGE = 1 << 20
-"""Programs with more bytes of constants are not kept."""
+"""The largest number of bytes of constants in a program that is kept."""
 MOST = 8
-"""How many programs a body may have: one for each way through it."""
+"""The largest number of programs of a body: one for each of its branches."""
 
 
 def records(library: Library, steps: int) -> bool:
-    """Whether a body is worth recording for that many steps, and nothing looks on."""
+    """Whether to record a body for that many steps: it is worth it, and there is no observer."""
     return steps >= FEWEST and not observe.watching() and not library.backend.capabilities.lazy
 
 
 class Stepper:
-    """A body as a loop calls it, on raw arrays, or on layers that something around the loop
-    records.
+    """A body as a loop calls it, on raw arrays or on layers that record the loop.
 
     sums     how many of its last results are terms of sums
     doubted  whether it has not been called before, so that it may depend on hidden state
@@ -62,17 +61,17 @@ class Stepper:
         self.checks = True
         self.variants: list[_Variant] = []
         self.new: _Variant | None = None
-        # what runs the program that has served, on arrays that lie in memory as before
+        # the runner of the last program, for arrays with the same memory layout
         self.steady: Callable[..., Any] | None = None
 
     def plain(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The body itself."""
+        """Call the body itself."""
         return [
             strip(x) if is_array(x) else self.library.xp.asarray(x) for x in self.body(consts, args)
         ]
 
     def twice(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The body itself, called once more the first time, since a pass will call it again."""
+        """Call the body itself; the first time call it twice, since a pass will call it again."""
         outs = self.plain(consts, args)
         if self.checks and self.doubted:
             self._check(outs, self.plain(consts, args))
@@ -87,7 +86,7 @@ class Stepper:
                 outs = variant(given)
             except Missed:
                 continue
-            except Exception:  # the body itself says what is wrong
+            except Exception:  # the body itself raises the right error
                 break
             self._use(variant)
             if self.checks:
@@ -110,7 +109,7 @@ class Stepper:
                 return
             except Torn as torn:
                 raise torn.error from None
-            except Exception:  # a guard missed, or something is wrong: what follows finds out
+            except Exception:  # a guard missed, or an error, which the code below raises again
                 self.steady = None
         given = [*consts, *args]
         for variant in self.variants if self.recording else ():
@@ -145,7 +144,7 @@ class Stepper:
         return targets[len(targets) - self.sums :]
 
     def store(self, targets: Sequence[Any], outs: Sequence[Any]) -> None:
-        """Write results to where they are to be, and add those that are summed up."""
+        """Write results to their final places, and add the terms of sums."""
         library, n = self.library, len(targets) - self.sums
         outs = [
             library.xp.asarray(x, copy=True) if any(x is y for y in targets) else x for x in outs
@@ -158,7 +157,7 @@ class Stepper:
     # Programs
 
     def _use(self, variant: _Variant) -> None:
-        """Try this one first next time."""
+        """Try this program first at the next step."""
         if self.variants[0] is not variant:
             self.variants.remove(variant)
             self.variants.insert(0, variant)
@@ -167,16 +166,16 @@ class Stepper:
         self.checks = False
         if not layered(outs, expected) and not alike(outs, expected, self.library):
             raise HiddenStateError(
-                "the body of a loop has returned something else for the same arguments when it "
-                "was called again. So it depends on hidden state, something besides its "
-                "arguments, as a random generator, a counter or the time. Pass it as a part of "
-                "the carry, or of what the loop goes over"
+                "the body of a loop has returned another result for the same arguments when it "
+                "was called again. So it depends on hidden state besides its arguments, such as "
+                "a random generator, a counter or the time. Pass the state as a part of the "
+                "carry, or of the arrays that the loop goes over"
             )
 
     def recorded(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """Call the body, and record it if that can be.
+        """Call the body, and record it if possible.
 
-        The program is complete when `bind` says where its results go.
+        `bind` completes the program, once it is known where its results go.
         """
         self.recording = self.recording and len(self.variants) < MOST
         if not self.recording:
@@ -185,7 +184,7 @@ class Stepper:
             self.new = _Variant(self, consts, args)
             if self.new.recording.unkept is None:
                 return self.new.values
-        except Exception:  # it cannot be recorded, or raises whatever happens
+        except Exception:  # it cannot be recorded, or raises in any case
             self.new = None
         self.recording, self.new = False, None
         return self.twice(consts, args)
@@ -200,9 +199,9 @@ class Stepper:
 class _Variant:
     """A program of a body.
 
-    values  what the body returned when it was recorded
-    places  of each result its number among those of the program, or None and the number of the
-            argument that it is
+    values  the results of the body at the recording
+    places  for each result, its number among the outputs of the program, or None and the number of
+            the argument that it is
     """
 
     run: Callable[..., Any]
@@ -226,15 +225,20 @@ class _Variant:
         given = [self.recording.argument(x) for x in (*consts, *args)]
         self.inputs = {x.number: i for i, x in enumerate(given)}
         for x in body(given[:n], given[n:]):
-            x = strip(self.recording._peeled(x)) if is_array(x) else self.library.xp.asarray(x)
+            x = (
+                strip(self.recording._without_constants(x))
+                if is_array(x)
+                else self.library.xp.asarray(x)
+            )
             self.numbers.append(
                 x.number if isinstance(x, Recorded) else self.recording.constant(x, self.library)
             )
             self.values.append(innermost(x))
 
     def finish(self, targets: Sequence[Any] | None, sums: int) -> None:
-        """Make the function that runs it: it returns the results, or writes them to arrays like
-        `targets`.
+        """Make the function that runs it.
+
+        The function returns the results, or writes them to arrays like `targets`.
         """
         recording = self.recording
         writes: list[Write] = []
@@ -260,12 +264,12 @@ class _Variant:
         self.values = []
 
     def _added(self, total: Any, number: int, x: Any) -> int:
-        """Record the sum of a total and a result. Returns its number."""
+        """Record the sum of a total and a result, and return its number."""
         number = (total + self.recording.layer(x, number, self.library)).number
         return number
 
     def steady(self, given: Sequence[Any], targets: Sequence[Any]) -> Callable[..., Any] | None:
-        """What runs it for arguments and targets that lie in memory as these do, made once."""
+        """A runner for arguments and targets with the memory layout of these, made once."""
         if self.steadily is None:
             make = getattr(self.run, "steady", None)
             self.steadily = (None if make is None else make(*given, *targets)) or self.run
@@ -285,16 +289,16 @@ _making = threading.Lock()
 
 
 def _compiled(library: Library, program: Program) -> Callable[..., Any]:
-    """What runs a program: the same function as for an earlier one that is equal.
+    """The function that runs a program. Equal programs share it.
 
     The body of a training step is recorded again at each step.
     """
     key = _key(library, program)
     with _making:
-        found = None if key is None else _made.get(key)
-        if found is not None:
+        run = None if key is None else _made.get(key)
+        if run is not None:
             _made.move_to_end(key)
-            return found
+            return run
     made: Callable[..., Any] = library.backend.kernel("compile")(library.xp, program, arena=ARENA)
     if key is not None:
         with _making:
@@ -305,9 +309,9 @@ def _compiled(library: Library, program: Program) -> Callable[..., Any]:
 
 
 def _key(library: Library, program: Program) -> Any:
-    """What is the same of equal programs: operations, arguments, forms and constants.
+    """The properties that equal programs share: operations, arguments, specs and constants.
 
-    None where constants are large.
+    It is None if the constants are large.
     """
     numpy = library.backend.kernel("to_numpy")
     constants = [(n, numpy(library.xp, x)) for n, x in program.constants.items()]
@@ -322,20 +326,21 @@ def _key(library: Library, program: Program) -> Any:
             for step in program.steps
         ]
     )
-    forms = {id(spec): spec for spec in program.specs.values()}  # few, and many values of each
+    forms = {id(spec): spec for spec in program.specs.values()}  # many values share a spec
     shown = {i: repr(spec) for i, spec in forms.items()}
     specs = tuple([(n, shown[id(spec)]) for n, spec in program.specs.items()])
     return library, steps, specs, values, program.inputs, program.outputs
 
 
 def layered(*groups: Sequence[Any]) -> bool:
-    """Whether something around a loop records it, so that its arrays are layers."""
+    """Whether an enclosing transformation records the loop, so that its arrays are layers."""
     return any(isinstance(x, Layer) for group in groups for x in group)
 
 
 def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
-    """Whether raw arrays have the same values, but for rounding, as far as these are known; those
-    of another form have not.
+    """Whether raw arrays have the same values up to rounding, as far as the values are known.
+
+    Arrays of different shapes or dtypes are not alike.
     """
     if (
         library.backend.capabilities.lazy
@@ -351,7 +356,7 @@ def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
 
 
 def other_form(x: Any, y: Any) -> TypeError:
-    """The error for a result that is of another form than at another step."""
+    """The error for a result whose shape or dtype differs from that at another step."""
     return TypeError(
         f"the body of a loop has returned an array of {form(x)} where it returned one of "
         f"{form(y)} at another step. Return arrays of one form"

@@ -57,42 +57,44 @@ def scan(
     reverse: bool = False,
     checkpoint: Checkpoint = "step",
 ) -> tuple[Any, Any]:
-    """Carry a state through a loop, and stack what its steps return.
+    """Carry a state through a loop, and stack the results of its steps.
 
     body        body(carry, x) returns (carry, y): the next state, and a result of this step, or
                 None
     carry       the first state: arrays, Tensors, numbers, or a nested structure of these
-    xs          arrays with an axis for the steps in front, or a nested structure of them; `x` is
-                one step's part. None: `x` is None
-    length      the number of steps, where `xs` does not tell
+    xs          arrays with an axis for the steps in front, or a nested structure of them. `x` is
+                the slice of one step. None: `x` is None
+    length      the number of steps, if `xs` does not determine it
     reverse     go over `xs` from the end; y is stacked at the place of its x
-    checkpoint  what a later backward pass finds: "step", the carry before each step, of which it
-                computes the step anew; an int k, the carry before every k-th step; "binomial", as
-                many carries as the logarithm of the number of steps, in as few steps as that
-                allows; None, everything: what is differentiated in reverse mode is recorded step by
-                step, as a Python loop is (under a trace, as "step")
+    checkpoint  the values that are kept for a backward pass. "step": the carry before each step,
+                from which the pass computes the step again. An int k: the carry before every k-th
+                step. "binomial": as many carries as the logarithm of the number of steps, with the
+                fewest repeated steps that this allows. None: everything; reverse mode then records
+                step by step, as for a Python loop (under a trace, as "step")
 
     Returns (carry, ys): the last state, and a structure of arrays with an axis for the steps in
-    front. Raw arrays give raw arrays, unless a captured Tensor requires grad; Tensors give Tensors.
-    The body gets Tensors. It returns the carry in the structure, the shapes and the dtypes that it
-    was given it in: TypeError names the leaf where it does not. A number becomes a 0-d array of the
-    dtype that the body makes of it. With no steps, the body is called to see what it would return.
+    front. Raw arrays give raw arrays, unless a captured Tensor requires grad. Tensors give Tensors.
+    The body receives Tensors. It must return the carry with the structure, the shapes and the
+    dtypes that it received; otherwise TypeError names the leaf. A number becomes a 0-d array of the
+    dtype that the body returns for it. Without steps, the body is still called once, to determine
+    the form of its results.
 
-    It is one operation: `carry`, `xs` and all arrays that the body captures are differentiated, in
-    forward and in reverse mode, and batched, at any nesting of transformations. The time to record
-    it does not grow with the steps. The body must compute the same whenever it is called with the
-    same values, must write to nothing from outside nor to its arguments (GradientError), and is
-    called more often than there are steps. Where values are not known yet, as under jax.jit, it is
-    jax.lax.scan.
+    scan is one operation. `carry`, `xs` and all arrays that the body captures are differentiated,
+    in forward and in reverse mode, and batched, at any nesting of transformations. The time to
+    record it does not depend on the number of steps. The body must compute the same whenever it is
+    called with the same values, and must not write to its arguments or to arrays from outside
+    (GradientError). It is called more often than there are steps. If values are unknown, as under
+    jax.jit, scan is jax.lax.scan.
 
-    As jax.lax.scan, whose checkpoint is a jax.checkpoint of the body.
+    As jax.lax.scan, where jax.checkpoint of the body has the role of `checkpoint`.
     """
     return looped(SCAN, body, carry, xs, length, reverse, checkpoint)
 
 
 class Words(NamedTuple):
-    """What messages call a loop, its body, and what it carries; and what is wrong where the body
-    returns something else.
+    """The names of a loop, its body and its carry in messages.
+
+    wrong  the message for a body that returns another form of carry
     """
 
     name: str
@@ -101,7 +103,7 @@ class Words(NamedTuple):
     wrong: str
 
 
-SCAN = Words("scan", "the body", "carry", "the body must return the carry as it was given it")
+SCAN = Words("scan", "the body", "carry", "the body must return the carry in the form it was given")
 
 
 def looped(
@@ -113,7 +115,7 @@ def looped(
     reverse: bool,
     checkpoint: Checkpoint,
 ) -> tuple[Any, Any]:
-    """A scan."""
+    """Run a scan for a public function whose names are `words`."""
     checkpoint = checked(checkpoint, words.name)
     given, over = Arguments(carry), Arguments(xs)
     given.check_arrays(f"{words.name}: {words.carry}", True)
@@ -145,13 +147,13 @@ def looped(
             body_of.what,
         )
         try:
-            found = apply(rule, [*traced.consts, *given.leaves, *over.leaves])
+            outputs = apply(rule, [*traced.consts, *given.leaves, *over.leaves])
             break
         except Late as late:
             traced.late(late)
-    found = list(map(finished(raw), found))
-    return tree.built(given.structure, found[:count]), tree.built(
-        body_of.structure, found[count : count + body_of.results]
+    outputs = list(map(finished(raw), outputs))
+    return tree.built(given.structure, outputs[:count]), tree.built(
+        body_of.structure, outputs[count : count + body_of.results]
     )
 
 
@@ -164,7 +166,7 @@ def _traced(library: Library, *groups: Arguments) -> bool:
 def _step_by_step(
     body: _Body, given: Arguments, over: Arguments, order: range, library: Library
 ) -> tuple[Any, Any]:
-    """The loop as Python's own, which records what each step computes."""
+    """The loop as a Python loop, which records the operations of each step."""
     carry: list[Any] = list(map(as_tensor, given.leaves))
     parts: dict[int, list[Any]] = {}
     for i in order:
@@ -184,9 +186,10 @@ def _step_by_step(
 class _Body:
     """The user's body as a function of lists.
 
-    pair                      the structure of its two arguments
-    structure, results, what  of the y: its structure, how many leaves there are, and what messages
-                              call them
+    pair       the structure of its two arguments
+    structure  the structure of y
+    results    the number of leaves of y
+    what       the names of these leaves in messages
     """
 
     library: Library
@@ -209,7 +212,7 @@ class _Body:
         self.what: list[str] = []
 
     def leaves(self, output: Any) -> list[Any]:
-        """The leaves of what the body returned: of the carry, which is checked, and of y."""
+        """The leaves of the body's result: those of the carry, after a check, and those of y."""
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(
                 f"scan: the body must return a tuple (carry, y), but it returned "
@@ -229,13 +232,13 @@ class _Body:
             self.what = [f"scan: y{f' at {name}' if name else ''}" for name, _ in named]
         elif structure != self.structure:
             raise TypeError(
-                "scan: the body must return y in the same structure at each step, but it "
-                "returned another one"
+                "scan: the body must return y with the same structure at each step, but it "
+                "returned another structure"
             )
         return [*carry, *(y for _, y in named)]
 
     def arrays(self, output: Any) -> list[Any]:
-        """The same, with arrays for numbers."""
+        """The leaves of the body's result, with arrays in place of numbers."""
         return [
             self.library.xp.asarray(x) if type(x) in SCALARS else x for x in self.leaves(output)
         ]
@@ -264,5 +267,5 @@ def _length(over: Arguments, length: int | None) -> int:
                 f"says {length}"
             )
     if length is None:
-        raise ValueError("scan: there are no arrays in xs to tell the number of steps; pass length")
+        raise ValueError("scan: xs has no arrays that determine the number of steps; pass length")
     return length

@@ -1,10 +1,10 @@
-"""What a scan is at each level: an operation with a derivative of its own, whose tangents, batches
-and gradients are scans of other bodies.
+"""A scan at each level: an operation with a derivative of its own.
 
-Its arguments are the constants, the carry and what it goes over; its results the last carry, the
-stacked results of the steps, sums over the steps, and, where a pass may come, the carries that are
-kept. A sum is what the gradient with respect to a constant is: it could be a part of the carry, but
-then a second derivative would keep it at each step.
+Its tangents, batches and gradients are scans of other bodies. Its arguments are the constants, the
+carry and the arrays that it goes over. Its results are the last carry, the stacked results of the
+steps, sums over the steps, and, if a pass may follow, the kept carries. A gradient with respect to
+a constant is a sum. It could be a part of the carry, but then a second derivative would keep it at
+each step.
 """
 
 from __future__ import annotations
@@ -57,8 +57,13 @@ from .looping import (
 
 
 class Counts(NamedTuple):
-    """How many constants, arrays of the carry and arrays to go over a scan has, and how many
-    stacked results and sums.
+    """The numbers of a scan's arguments and results.
+
+    consts  constants
+    carry   arrays of the carry
+    xs      arrays that it goes over
+    ys      stacked results
+    sums    sums over the steps
     """
 
     consts: int
@@ -71,11 +76,12 @@ class Counts(NamedTuple):
 class Scan(Looped):
     """A scan over `length` steps, forwards or backwards.
 
-    body(consts, [*carry, *x]) returns [*carry, *y, *terms of sums]. `what` names the y in messages.
+    body  body(consts, [*carry, *x]) returns [*carry, *y, *terms of sums]
+    what  the names of y in messages
     """
 
     __name__ = "scan"
-    doubted = True  # whether it is the loop itself, and no part of the way back
+    doubted = True  # whether it is the loop itself, as opposed to a part of the way back
     _backward_cls = new_ctx_class("scan")
 
     def __init__(
@@ -102,15 +108,15 @@ class Scan(Looped):
         ctx.save_for_backward(*consts, *xs, *self.results(output)[3])
 
     def arguments(self, flat: Sequence[Any]) -> list[list[Any]]:
-        """The constants, the carry, what it goes over."""
+        """The constants, the carry, and the arrays that it goes over."""
         return cut(flat, self.counts.consts, self.counts.carry)
 
     def results(self, flat: Sequence[Any]) -> list[list[Any]]:
-        """The carry, the stacked results, the sums, and the carries that are kept, if any are."""
+        """The carry, the stacked results, the sums, and the kept carries, if any."""
         return cut(flat, self.counts.carry, self.counts.ys, self.counts.sums)
 
     def run(self, flat: list[Any]) -> list[Any]:
-        # which needs multigrad.extend, and is not imported before there is a loop to run
+        # imported late, since it needs multigrad.extend
         from . import stepping
 
         kept = self.kept if self.saves else None
@@ -137,13 +143,13 @@ class Scan(Looped):
                 for x, t in zip(*halved(part, flags), strict=True)
             ]
 
-        found = settled(
+        outputs = settled(
             lambda flags: _Tangents(self, parts, moving, flags),
             [t is not None for t in moving[1]],
             [floating(x) for x in parts[1]],
             run,
         )
-        return Applied(tuple(found), (), None)
+        return Applied(tuple(outputs), (), None)
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
         inner, own = batches_at(values, top)
@@ -168,13 +174,13 @@ class Scan(Looped):
                 for x, flag in zip([*carry, *ys, *sums, *kept], flags, strict=False)
             ]
 
-        found = settled(
+        outputs = settled(
             lambda flags: _Batches(self, parts, mine, flags, size),
             list(mine[1]),
             [True] * len(parts[1]),
             run,
         )
-        return Applied(tuple(found), (), None)
+        return Applied(tuple(outputs), (), None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if not self.length:
@@ -198,29 +204,29 @@ class Scan(Looped):
         return positions(self.checkpoint, self.length)
 
     def kept_at(self, number: int) -> int:
-        """Where in the stacks of carries that before the step of this number is."""
+        """The index of the carry before this step in the stacks of kept carries."""
         return self.place(number) if len(self.kept) == self.length else self.kept.index(number)
 
     def place(self, number: int) -> int:
-        """Where in the arrays that it goes over the step of this number stands."""
+        """The index of this step in the arrays that the scan goes over."""
         return self.length - 1 - number if self.reverse else number
 
 
 def doubled(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """Values, and behind them those of their tangents that are not None."""
+    """The values, followed by those of their tangents that are not None."""
     return [*values, *there(tangents)]
 
 
 def halved(values: Sequence[Any], flags: Flags) -> tuple[list[Any], list[Any]]:
-    """The inverse, where `flags` tell which tangents there are."""
+    """The inverse of `doubled`, if `flags` says which values have a tangent."""
     return list(values[: len(flags)]), spread(values[len(flags) :], flags)
 
 
 class _Tangents:
     """The step of a scan with tangents.
 
-    own, out  which of its arguments (constants, carry, xs) and results (carry, ys, sums, carries
-              that are kept) have some
+    own  which of its arguments (constants, carry, xs) have a tangent
+    out  which of its results (carry, ys, sums, kept carries) have a tangent
     """
 
     def __init__(
@@ -237,16 +243,16 @@ class _Tangents:
         self.out = [flags, [False] * n.ys, [False] * n.sums, flags]
 
     def look(self) -> Flags:
-        found = self.of.results(
+        out_flags = self.of.results(
             [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
         )
-        self.out[1:3] = found[1:3]
-        self.flags = [*self.own[1], *found[1], *found[2]]
+        self.out[1:3] = out_flags[1:3]
+        self.flags = [*self.own[1], *out_flags[1], *out_flags[2]]
         n = self.of.counts
-        more = map(sum, (*self.own, *found[1:3]))
+        more = map(sum, (*self.own, *out_flags[1:3]))
         counts = Counts(*[a + b for a, b in zip(n, more, strict=True)])
         self.scan = Scan(self, counts, self.of.length, self.of.reverse, self.of.checkpoint)
-        return found[0]
+        return out_flags[0]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         carry, xs = cut(args, self.scan.counts.carry)
@@ -274,7 +280,10 @@ class _Tangents:
 
 
 class _Batches:
-    """The step of a scan on batches; `own` and `out` as those of `_Tangents`."""
+    """The step of a scan on batches.
+
+    `own` and `out` say which of its arguments and results are batches.
+    """
 
     def __init__(
         self, scan: Scan, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int
@@ -289,30 +298,33 @@ class _Batches:
         self.scan = Scan(self, scan.counts, scan.length, scan.reverse, scan.checkpoint, scan.what)
 
     def look(self) -> Flags:
-        _, found = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1], *self.own[2]])
-        self.out = self.of.results(found)
+        _, out_flags = of_batch(
+            self.of.body, *self.start, [*self.own[0], *self.own[1], *self.own[2]]
+        )
+        self.out = self.of.results(out_flags)
         self.flags = [*self.own[1], *self.out[1], *self.out[2]]
         return self.out[0]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        outs, found = of_batch(
+        outs, batch_flags = of_batch(
             self.of.body, consts, args, [*self.own[0], *self.own[1], *self.own[2]]
         )
-        if any(mine and not flag for mine, flag in zip(found, self.flags, strict=True)):
+        if any(mine and not flag for mine, flag in zip(batch_flags, self.flags, strict=True)):
             raise Changed(self)
         return [
             repeated(x, mine, self.size) if flag else x
-            for x, mine, flag in zip(outs, found, self.flags, strict=True)
+            for x, mine, flag in zip(outs, batch_flags, self.flags, strict=True)
         ]
 
 
 class _Gradients:
-    """The step of the way back: from the cotangents of the carry behind a step, and of its results,
-    to those before it.
+    """The step of the way back, from the cotangents behind a step to those before it.
 
-    active   which arrays of the carry depend on what is differentiated
-    cot      which of these have a cotangent
-    behind   whether it is also told the carry behind each step, which it then need not compute
+    The cotangents behind a step are those of the carry and of the results of the step.
+
+    active  which arrays of the carry depend on the differentiated values
+    cot     which of these have a cotangent
+    behind  whether the step receives the carry behind it, and so need not compute it
     """
 
     def __init__(self, scan: Scan, back: _Back, start: list[Any], flags: Flags) -> None:
@@ -330,18 +342,20 @@ class _Gradients:
         given = [*self.cot, *[g is not None for g in (*back.g[1], *back.g[2])]]
         outs = p.values()
         back.check(outs, 1)
-        found = p.gradients(
+        grads = p.gradients(
             [
                 zeros(x) if flag and floating(x) else None
                 for x, flag in zip(outs, given, strict=True)
             ]
         )
-        carry = cut(found, len(back.consts), len(self.start))[1]
+        carry = cut(grads, len(back.consts), len(self.start))[1]
         return [*p.depends[: len(self.start)], *[g is not None for g in carry]]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """consts: [*consts, *g of sums]; args: [*g of the carry, *carry behind, *carry, *x, *g of
-        y, *g of kept carries]
+        """The cotangents before a step.
+
+        consts  [*consts, *g of sums]
+        args    [*g of the carry, *carry behind, *carry, *x, *g of y, *g of kept carries]
         """
         n, back = self.of.counts, self.back
         own, g_sums = cut(consts, n.consts)
@@ -355,8 +369,8 @@ class _Gradients:
             spread(values, [t is not None for t in like])
             for values, like in ((g_ys, back.g[1]), (g_sums, back.g[2]))
         )
-        found = p.gradients([*spread(g, self.cot), *g_ys, *g_sums])
-        by_const, by_carry, by_x = cut(found, n.consts, n.carry)
+        grads = p.gradients([*spread(g, self.cot), *g_ys, *g_sums])
+        by_const, by_carry, by_x = cut(grads, n.consts, n.carry)
         if any(a and not b for a, b in zip(p.depends[: n.carry], self.active, strict=True)) or any(
             t is not None and not flag for t, flag in zip(by_carry, self.cot, strict=True)
         ):
@@ -377,8 +391,9 @@ class _Gradients:
 
 
 def _known(outs: Sequence[Any], values: Sequence[Any]) -> None:
-    """While the step of the way back is recorded, its program takes what the loop has computed for
-    what its body would compute again.
+    """Let the recorded program of the way back use results that the loop has computed.
+
+    The body would compute them again.
     """
     from ...compiling.recorded import Recorded
 
@@ -388,7 +403,7 @@ def _known(outs: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 def _value(x: Any) -> Any:
-    """The raw array in a Tensor that no level differentiates; anything else as it is."""
+    """The raw array in a Tensor that no level differentiates; another value itself."""
     while isinstance(x, Tensor) and x._node is None:
         x = x.array
     return x
@@ -398,8 +413,8 @@ class _Back:
     """The way back through a scan, as scans of the gradient of its body.
 
     need  which constants, arrays of the carry, and arrays that it goes over are differentiated
-    g     the cotangents of the carry, the stacked results, the sums and the carries that were kept,
-          None for zero
+    g     the cotangents of the carry, the stacked results, the sums and the kept carries, None for
+          zero
     """
 
     def __init__(self, scan: Scan, ctx: Any, grads: Sequence[Any]) -> None:
@@ -414,8 +429,9 @@ class _Back:
         self.g[3] = self.g[3] or [None] * n.carry
 
     def check(self, outs: Sequence[Any], number: int) -> None:
-        """Raise where the body computes another carry before the step of this number than when the
-        loop ran, as far as that was kept and is known.
+        """Raise GradientError if the body computes another carry before this step than in the loop.
+
+        It compares the carry only if it was kept and is known.
         """
         from .replaying import alike
 
@@ -425,8 +441,8 @@ class _Back:
         for x, kept in zip(outs, still(self.kept), strict=False):
             if not alike([innermost(x)], [innermost(kept[at, ...])], element_of(x).library):
                 raise GradientError(
-                    "scan: the body computes something else in the backward pass than when the "
-                    "loop ran, for the same arguments: it uses something that has changed "
+                    "scan: the body computes another result in the backward pass than when the "
+                    "loop ran, for the same arguments: it uses a value that has changed "
                     "since, such as a variable of a loop around it, or an array that was "
                     "written. Pass it as a part of the carry, or bind it: lambda c, x, k=k: ..."
                 )
@@ -462,7 +478,7 @@ class _Back:
                         self.check(scan.body(still(self.consts), args), stop)
                         del args
                     g = self._pulled(step, start, stop, carries, g, False)
-                    del carries  # the next segment has its own
+                    del carries  # frees their memory before the next segment
                     if start in scan.kept:
                         g = self._with_kept(step, start, g)
         by_carry = spread(g, step.cot)
@@ -473,7 +489,7 @@ class _Back:
         )
 
     def _advanced(self, start: int, stop: int, carry: list[Any], stacked: bool) -> list[Any]:
-        """The carry some steps later, or the stack of those before each of them."""
+        """The carry some steps later, or the stack of the carries before each of them."""
         scan, n = self.of, self.of.counts
 
         def body(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -494,9 +510,9 @@ class _Back:
     def _pulled(
         self, step: _Gradients, start: int, stop: int, kept: list[Any], g: list[Any], whole: bool
     ) -> list[Any]:
-        """Go back from `stop` to `start`, with the stack of carries before each of these steps.
+        """Go back from `stop` to `start`, given the stack of carries before each of these steps.
 
-        Returns the cotangents of the carry there.
+        Returns the cotangents of the carry at `start`.
         """
         scan, n = self.of, self.of.counts
         g_kept = there(chosen(self.g[3], step.cot)) if whole else []
@@ -528,8 +544,9 @@ class _Back:
         return g
 
     def _behind(self) -> list[Any]:
-        """The carry behind the last step, where the steps of the way back are told what is behind
-        them: as programs, on raw arrays.
+        """The carry behind the last step, if the steps of the way back receive it.
+
+        They receive it if they are programs on raw arrays.
         """
         from .replaying import layered, records
 
@@ -551,7 +568,7 @@ class _Back:
         return [strip(x) for x in outs[: scan.counts.carry]]
 
     def _with_kept(self, step: _Gradients, start: int, g: list[Any]) -> list[Any]:
-        """The cotangents of the carry at a step where it was kept, with those of what was kept."""
+        """The cotangents of a kept carry: those at its step plus those of the kept result."""
         at = self.of.kept_at(start)
         return [
             t if k is None else added(t, k[at, ...])
@@ -565,7 +582,7 @@ class _Back:
         return [x[low : high + 1, ...] for x in xs]
 
     def _joined(self) -> list[Any]:
-        """The gradients of what the scan goes over, of all steps."""
+        """The gradients of the arrays that the scan goes over, for all steps."""
         parts = [ys for _, ys in sorted(self.parts, key=lambda part: part[0])]
         return [
             ys[0] if len(ys) == 1 else namespace(ys[0]).concat(list(ys), axis=0)

@@ -1,5 +1,6 @@
-"""The loops themselves, on raw arrays: a step after the other, or the library's own loop where it
-does not know the values yet.
+"""The loops themselves, on raw arrays: step by step, or as the library's own loop.
+
+The library's own loop is used while the library traces, when it does not know the values yet.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ def library_of_all(*groups: Sequence[Any]) -> Library:
 def scan(
     rule: Any, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None
 ) -> list[Any]:
-    """The last carry, the stacked results, the sums, and the carries before the steps in `kept`, if
-    that is given.
+    """The last carry, the stacked results, the sums, and the carries before the steps in `kept`.
+
+    Without `kept`, there are no such carries.
     """
     n, length = rule.counts, rule.length
     library = library_of_all(consts, carry, xs)
@@ -62,10 +64,10 @@ def _in_place(
     xs: list[Any],
     kept: Sequence[int] | None,
 ) -> list[Any]:
-    """A step after the other, each of which writes to where its results are to be.
+    """Take one step after the other, and write each result to its final place.
 
-    The carry goes to and fro between two places, or, where it is kept before each step, from one of
-    those to the next.
+    The carry alternates between two places. If it is kept before each step, it moves from one of
+    these places to the next.
     """
     n, length = rule.counts, rule.length
     every = kept is not None and len(kept) == length
@@ -74,7 +76,7 @@ def _in_place(
     spare = [] if every else [_room(library, x, ()) for x in carry]
     numbers = kept or ()
     places = range(length)[::-1] if rule.reverse else range(length)
-    # so that the last of them is in `ends`
+    # chosen so that the last carry is in `ends`
     now = [stack[places[0], ...] for stack in stacks] if every else spare if length % 2 else ends
     for place, x in zip(now, carry, strict=True):
         library.write(library.xp, place, x)
@@ -108,13 +110,13 @@ def _in_place(
 
 
 def _views(library: Library, xs: list[Any], carry: list[Any]) -> bool:
-    """Whether a part of an array is known to be written by what is written to it."""
+    """Whether a slice of an array is known to be a view that can be written."""
     x = _room(library, (*carry, *xs, None)[0], (2,)) if carry or xs else library.xp.empty((2,))
     return bool(library.shares_memory(library.xp, x[0, ...], x))
 
 
 def _room(library: Library, x: Any, axes: tuple[int, ...]) -> Any:
-    """Room for arrays such as `x`."""
+    """Empty arrays of the form of `x`."""
     return library.xp.empty((*axes, *x.shape), dtype=x.dtype, device=library.device(library.xp, x))
 
 
@@ -128,7 +130,7 @@ def _anew(
     kept: Sequence[int] | None,
     around: bool,
 ) -> list[Any]:
-    """A step after the other, each of which makes new arrays."""
+    """Take one step after the other, each of which makes new arrays."""
     n = rule.counts
     ys: list[tuple[int, list[Any]]] = []
     stacks: list[tuple[int, list[Any]]] = []
@@ -144,7 +146,7 @@ def _anew(
         else:
             outs = called.recorded(consts, args)
             control = None if around else library.backend.kernel("control")(library.xp, outs)
-            if control is not None:  # the body captures what the library traces
+            if control is not None:  # the body captures traced arrays
                 return _staged(control, rule, called, library, consts, carry, xs, kept)
             called.bind(None)
         carry, y, terms = outs[: n.carry], outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
@@ -160,27 +162,27 @@ def _anew(
 
 
 def _stacked(library: Library, parts: list[tuple[int, list[Any]]]) -> list[Any]:
-    """The columns of lists that come by number, as arrays with an axis for them in front.
+    """The columns of numbered lists, as arrays with an axis for the lists in front.
 
-    Raises TypeError where one is of several forms.
+    Raises an error if the arrays of a column differ in shape or dtype.
     """
     columns = zip(*[part for _, part in sorted(parts, key=lambda part: part[0])], strict=True)
     parts.clear()
-    found = []
+    stacks = []
     for column in columns:
         for x in column:
             if tuple(x.shape) != tuple(column[0].shape) or x.dtype != column[0].dtype:
                 raise other_form(x, column[0])
-        found.append(
+        stacks.append(
             (library.bound if any(isinstance(x, Layer) for x in column) else library.xp).stack(
                 list(column)
             )
         )
-    return found
+    return stacks
 
 
 def _own(values: list[Any]) -> list[Any]:
-    """Arrays that nothing else holds."""
+    """Arrays that nothing else references."""
     values.reverse()
     return [owned(values, None) for _ in range(len(values))]
 
@@ -194,7 +196,10 @@ def _no_steps(
     xs: list[Any],
     kept: Sequence[int] | None,
 ) -> list[Any]:
-    """A scan without steps: the body is called once on zeros, to see what its results are like."""
+    """A scan without steps.
+
+    It calls the body once on zeros to determine the form of the results.
+    """
     xp = library.xp
     outs = called.plain(
         consts, [*carry, *[xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]]
@@ -215,7 +220,7 @@ def _staged(
     xs: list[Any],
     kept: Sequence[int] | None,
 ) -> list[Any]:
-    """The library's own scan, one between each two carries that are kept."""
+    """The library's own scans, one between each two kept carries."""
     n, length, xp = rule.counts, rule.length, library.xp
     each = kept is not None and len(kept) == length
     outs = called.plain(consts, [*carry, *[x[rule.place(0), ...] for x in xs]])
@@ -250,7 +255,7 @@ def _staged(
 
 
 def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
-    """The carry when the condition holds no more."""
+    """The carry when the condition no longer holds."""
     library = library_of_all(consts, carry)
     around = layered(consts, carry)
     holds, called = (
@@ -270,7 +275,7 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
             if not bool(held[0]):
                 return _own(carry[:])
             carry = (called if steps > FEWEST else called.plain)(consts, carry)
-            # the body may capture what the library traces
+            # the body may capture traced arrays
             control = None if steps else traced(carry)
             steps += 1
     return list(
@@ -283,7 +288,7 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
 
 
 def switch(rule: Any, index: Any, consts: list[Any], args: list[Any]) -> list[Any]:
-    """What the body of that index returns."""
+    """The result of the body with that index."""
     library = library_of_all(consts, args, [index])
     control = library.backend.kernel("control")(library.xp, (index, *consts, *args))
     xp, n = library.xp, len(rule.bodies)

@@ -1,4 +1,4 @@
-"""What is known of a value that decides: a predicate, an index, a bound."""
+"""Questions about a value that decides a branch or a loop: a predicate, an index, a bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .arguments import form
 
 
 def differs(x: Any) -> bool:
-    """Whether a value is one of each example of a batch, at any level."""
+    """Whether a value differs between the examples of a batch, at any level."""
     while isinstance(x, Layer):
         if isinstance(x, Batched):
             return True
@@ -22,8 +22,9 @@ def differs(x: Any) -> bool:
 
 
 def known(x: Any) -> bool:
-    """Whether a value can be looked at: the same for all examples, and known already. (Look at the
-    value itself: what records it is told.)
+    """Whether a value is known, and the same for all examples.
+
+    Read the value itself afterwards, so that a recording notices it.
     """
     if isinstance(x, Layer):
         x._check()
@@ -38,8 +39,9 @@ def known(x: Any) -> bool:
 
 
 def known_number(x: Any, what: str) -> int | None:
-    """The value of an int or an integer array of shape (); None where it is not known, or differs
-    between examples.
+    """The value of an int or an integer array of shape (), or None.
+
+    None means that the value is unknown, or differs between examples.
     """
     x = observe.stand_in(x)
     if type(x) is int:

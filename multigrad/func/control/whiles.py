@@ -1,5 +1,6 @@
-"""while_loop and fori_loop: loops that carry a state, as long as a condition holds, or for a number
-of steps.
+"""while_loop and fori_loop: loops that carry a state.
+
+A while_loop runs as long as a condition holds, a fori_loop for a number of steps.
 """
 
 from __future__ import annotations
@@ -52,20 +53,21 @@ def while_loop(
     """Apply a function to a state as long as a condition holds.
 
     cond_fun  cond_fun(state) returns a boolean: an array of shape (), or a bool
-    body_fun  body_fun(state) returns the next state, in the structure, the shapes and the dtypes
-              that it was given it in
+    body_fun  body_fun(state) returns the next state, with the structure, the shapes and the dtypes
+              of its argument
     init_val  the first state: arrays, Tensors, numbers, or a nested structure of these
 
-    Returns the last state. Raw arrays give raw arrays, Tensors give Tensors. The functions get
-    Tensors. A number becomes a 0-d array of the dtype that `body_fun` makes of it. TypeError names
-    the leaf that came back otherwise.
+    Returns the last state. Raw arrays give raw arrays, Tensors give Tensors. The functions receive
+    Tensors. A number becomes a 0-d array of the dtype that `body_fun` returns for it. If the state
+    changes its form, TypeError names the leaf.
 
-    It has forward mode only, since the number of steps is not known when memory for a backward pass
-    would be needed: a result that depends on what is differentiated in reverse mode raises
-    GradientError in the pass. fori_loop with fixed bounds, and scan, have both. Under vmap, where
-    the condition differs between examples, it runs as long as it holds for any of them, and leaves
-    the states of the others as they are. Where values are not known yet, as under jax.jit, it is
-    jax.lax.while_loop. What the functions capture, and what they may do, is as in `func.scan`.
+    It has forward mode only, since the number of steps is unknown when memory for a backward pass
+    would be allocated. GradientError is raised in a backward pass through a result that depends on
+    differentiated values. fori_loop with fixed bounds and scan have both modes. Under vmap, if the
+    condition differs between examples, the loop runs as long as it holds for any of them, and
+    leaves the states of the others unchanged. If values are unknown, as under jax.jit, it is
+    jax.lax.while_loop. The functions may capture arrays, and have the restrictions of the body of
+    `func.scan`.
 
     As jax.lax.while_loop.
     """
@@ -84,7 +86,7 @@ def while_loop(
 
     def stepped(output: Any) -> list[Any]:
         return fitted(
-            given, output, "while_loop: body_fun must return the state as it was given it"
+            given, output, "while_loop: body_fun must return the state in the form it was given"
         )
 
     results = stepped(body.discover(given.leaves))
@@ -99,11 +101,11 @@ def while_loop(
             n + len(body.consts),
         )
         try:
-            found = apply(rule, [*condition.consts, *body.consts, *given.leaves])
+            outs = apply(rule, [*condition.consts, *body.consts, *given.leaves])
             break
         except Late as late:
             (condition if late.traced is condition else body).late(late)
-    out: State = tree.built(given.structure, list(map(finished(raw), found)))
+    out: State = tree.built(given.structure, list(map(finished(raw), outs)))
     return out
 
 
@@ -116,19 +118,18 @@ def fori_loop(
     *,
     checkpoint: Checkpoint = "step",
 ) -> State:
-    """Apply a function to a state for each integer from `lower` up to `upper`, which is not
-    reached.
+    """Apply a function to a state for each integer from `lower` up to `upper` (exclusive).
 
     lower, upper  ints, or integer arrays of shape ()
-    body_fun      body_fun(i, state) returns the next state, as that of `while_loop` does; i is an
+    body_fun      body_fun(i, state) returns the next state, as that of `while_loop` does. i is an
                   integer array of shape ()
     init_val      the first state
     checkpoint    as in `func.scan`
 
-    Returns the last state: `init_val`, where `upper` is not above `lower`. With bounds whose values
-    are known and are the same for all examples it is a scan, with forward and reverse mode;
-    otherwise, under jax.jit with bounds that are arguments, or under vmap with bounds that differ,
-    it is a while_loop, which has forward mode only.
+    Returns the last state, which is `init_val` if `upper` is not above `lower`. If the bounds are
+    known and the same for all examples, it is a scan, with forward and reverse mode. Otherwise it
+    is a while_loop, which has forward mode only: under jax.jit with bounds that are arguments, and
+    under vmap with bounds that differ.
 
     As jax.lax.fori_loop.
     """
@@ -140,9 +141,9 @@ def fori_loop(
     checkpoint = checked(checkpoint, "fori_loop")
     given = Arguments((bounds[0] or 0, init_val))
     library = library_in("fori_loop", given.leaves, [lower, upper])
-    if library is None:  # numbers alone: what does the body make of them?
-        found = Traced("body_fun of fori_loop", body_fun, given.structure).discover(given.leaves)
-        library = library_of("fori_loop", tree.leaves(found))
+    if library is None:  # there are only numbers, so the result of the body decides
+        output = Traced("body_fun of fori_loop", body_fun, given.structure).discover(given.leaves)
+        library = library_of("fori_loop", tree.leaves(output))
     if None not in bounds:
         start, stop = bounds
         numbers = library.xp.arange(start, max(start, stop))  # type: ignore[type-var]
@@ -166,7 +167,7 @@ def fori_loop(
 
 
 _FORI = Words(
-    "fori_loop", "body_fun", "init_val", "body_fun must return the state as it was given it"
+    "fori_loop", "body_fun", "init_val", "body_fun must return the state in the form it was given"
 )
 
 
@@ -187,7 +188,7 @@ def _stepped(
 
 
 def _truth(output: Any, library: Library) -> Any:
-    """What a condition returned, as a boolean array of shape ()."""
+    """The result of a condition, as a boolean array of shape ()."""
     if type(output) is bool:
         return library.xp.asarray(output)
     if not is_array(output) or tuple(output.shape) or not element_of(output).bool:
@@ -200,8 +201,9 @@ def _truth(output: Any, library: Library) -> Any:
 
 
 class While(Looped):
-    """A loop as long as condition(consts, carry) is [true]; body(consts, carry) returns the next
-    carry.
+    """A loop that runs as long as condition(consts, carry) is [true].
+
+    body(consts, carry) returns the next carry.
     """
 
     __name__ = "while_loop"
@@ -211,7 +213,7 @@ class While(Looped):
         self.condition, self.body, self.consts = condition, body, consts
 
     def run(self, flat: list[Any]) -> list[Any]:
-        # which needs multigrad.extend, and is not imported before there is a loop to run
+        # imported late, since it needs multigrad.extend
         from . import stepping
 
         return stepping.while_loop(self, *cut(flat, self.consts))
@@ -233,13 +235,13 @@ class While(Looped):
                 )
             ]
 
-        found = settled(
+        outputs = settled(
             lambda flags: _Tangents(self, parts, moving, flags),
             [t is not None for t in moving[1]],
             [floating(x) for x in parts[1]],
             run,
         )
-        return Applied(tuple(found), (), None)
+        return Applied(tuple(outputs), (), None)
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
         inner, own = batches_at(values, top)
@@ -257,26 +259,24 @@ class While(Looped):
             outs = inside(application, step.rule, [*parts[0], *carry])
             return [batched(x, flag, top) for x, flag in zip(outs, flags, strict=False)]
 
-        found = settled(
+        outputs = settled(
             lambda flags: _Batches(self, parts, mine, flags, size),
             list(mine[1]),
             [True] * len(parts[1]),
             run,
         )
-        return Applied(tuple(found), (), None)
+        return Applied(tuple(outputs), (), None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         raise GradientError(
             "while_loop has forward mode only, since the number of its steps is not known "
             "beforehand. Use fori_loop with fixed bounds, or scan, for a gradient; or detach() "
-            "what is not to be differentiated"
+            "the inputs that are not to be differentiated"
         )
 
 
 class _Tangents:
-    """The step of a loop with tangents; `own`: which of its constants and of its carry have
-    some.
-    """
+    """The step of a loop with tangents. `own`: which of its constants and of its carry have one."""
 
     def __init__(
         self, loop: While, parts: list[list[Any]], moving: list[list[Any]], flags: Flags
@@ -313,8 +313,8 @@ class _Tangents:
 class _Batches:
     """The step of a loop on batches.
 
-    differs  whether the condition is one of each example: then all of the carry is a batch, and the
-             last of it is where the loop still runs
+    differs  whether the condition differs between the examples. Then all of the carry is a batch,
+             and its last array says for which examples the loop still runs
     """
 
     def __init__(
@@ -331,31 +331,31 @@ class _Batches:
 
     def look(self) -> Flags:
         self.differs = of_batch(self.of.condition, *self.start, [*self.own[0], *self.own[1]])[1][0]
-        found = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1]])[1]
-        return [True] * len(found) if self.differs else found
+        out_flags = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1]])[1]
+        return [True] * len(out_flags) if self.differs else out_flags
 
     def holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
-        """For which examples the condition holds."""
-        outs, found = of_batch(self.of.condition, consts, carry, [*self.own[0], *self.own[1]])
-        return repeated(outs[0], found[0], self.size)
+        """The examples for which the condition holds, as a boolean array."""
+        outs, batch_flags = of_batch(self.of.condition, consts, carry, [*self.own[0], *self.own[1]])
+        return repeated(outs[0], batch_flags[0], self.size)
 
     def condition(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if self.differs:
             return [namespace(args[-1]).any(args[-1])]
-        outs, found = of_batch(self.of.condition, consts, args, [*self.own[0], *self.own[1]])
-        if found[0]:
+        outs, batch_flags = of_batch(self.of.condition, consts, args, [*self.own[0], *self.own[1]])
+        if batch_flags[0]:
             raise Changed(self)
         return outs
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         runs = args[-1] if self.differs else None
         carry = args[:-1] if self.differs else args
-        outs, found = of_batch(self.of.body, consts, carry, [*self.own[0], *self.own[1]])
-        if any(mine and not flag for mine, flag in zip(found, self.own[1], strict=True)):
+        outs, batch_flags = of_batch(self.of.body, consts, carry, [*self.own[0], *self.own[1]])
+        if any(mine and not flag for mine, flag in zip(batch_flags, self.own[1], strict=True)):
             raise Changed(self)
         outs = [
             repeated(x, mine, self.size) if flag else x
-            for x, mine, flag in zip(outs, found, self.own[1], strict=True)
+            for x, mine, flag in zip(outs, batch_flags, self.own[1], strict=True)
         ]
         if runs is None:
             return outs
@@ -368,6 +368,6 @@ def _both(x: Any, y: Any) -> Any:
 
 
 def _where(runs: Any, x: Any, before: Any) -> Any:
-    """`x` for the examples for which the loop runs, `before` for the others."""
+    """`x` for the examples for which the loop runs, and `before` for the others."""
     xp = namespace(runs, x, before)
     return xp.where(xp.reshape(runs, (runs.shape[0], *(1,) * (len(x.shape) - 1))), x, before)

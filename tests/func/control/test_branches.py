@@ -235,6 +235,6 @@ def test_errors() -> None:
 
     with pytest.raises(
         GradientError,
-        match="true_fun of cond must not write to an argument, or what it captures, but add_ does",
+        match="true_fun of cond must not write to an argument or a captured array, but add_ does",
     ):
         func.vmap(lambda p: func.cond(p, writes, lambda x: x, x))(x > 0)

@@ -525,7 +525,7 @@ def test_errors() -> None:
         (
             lambda: func.scan(lambda c, x: ({"a": c["a"]}, 1), {"a": x[0], "b": x[0]}, x),
             TypeError,
-            r"scan: the body must return the carry as it was given it: expected a dictionary "
+            r"scan: the body must return the carry in the form it was given: expected a dictionary "
             r"with the keys \['a', 'b'\], got dict of 1",
         ),
         (
@@ -573,7 +573,7 @@ def test_errors() -> None:
         (
             lambda: func.scan(lambda c, x: (c, x), x[0]),
             ValueError,
-            "scan: there are no arrays in xs to tell the number of steps; pass length",
+            "scan: xs has no arrays that determine the number of steps; pass length",
         ),
         (
             lambda: func.scan(lambda c, x: (c, x), x[0], length=-1),
@@ -595,7 +595,7 @@ def test_errors() -> None:
         (
             lambda: func.while_loop(lambda c: True, lambda c: c[0], x),
             TypeError,
-            r"while_loop: body_fun must return the state as it was given it: the leaf is of "
+            r"while_loop: body_fun must return the state in the form it was given: the leaf is of "
             r"shape \(2,\) and dtype float64, but was given",
         ),
         (
@@ -642,7 +642,7 @@ def test_a_body_must_not_write_to_what_it_is_given(steps: int) -> None:
         return c, None
 
     for body, text in (
-        (writes, "write to an argument, or what it captures, but add_ does"),
+        (writes, "write to an argument or a captured array, but add_ does"),
         (writes_part, "but multiply_ does"),
         (
             writes_captured,
@@ -669,8 +669,8 @@ def test_hidden_state_is_found_out(steps: int) -> None:
     draw = np.random.default_rng(0)
     with pytest.raises(
         RuntimeError,
-        match="returned something else for the same arguments when it was called again.*Pass it "
-        "as a part of the carry",
+        match="returned another result for the same arguments when it was called again.*Pass "
+        "the state as a part of the carry",
     ):
         func.scan(lambda c, x: (c + draw.normal(), None), 0.0, np.ones(steps))
 
@@ -687,7 +687,7 @@ def test_what_changes_before_the_pass_is_found_out(steps: int) -> None:
         losses.append(func.scan(lambda c, _: (c * k, None), x, length=steps)[0])  # noqa: B023
     with pytest.raises(
         GradientError,
-        match="scan: the body computes something else in the backward pass than when the loop "
+        match="scan: the body computes another result in the backward pass than when the loop "
         "ran, for the same arg",
     ):
         losses[0].backward()
@@ -696,7 +696,7 @@ def test_what_changes_before_the_pass_is_found_out(steps: int) -> None:
     scale += 1.0
     with pytest.raises(
         GradientError,
-        match="something that has changed since, such as a variable of a loop around it, or an "
+        match="a value that has changed since, such as a variable of a loop around it, or an "
         "array that was written",
     ):
         loss.backward()

@@ -197,7 +197,7 @@ def test_in_a_compiled_function() -> None:
     long = func.compile(func.grad(f))
     with pytest.warns(
         UserWarning,
-        match="because a loop of 120 steps in it is a program of its own; it is called as it is",
+        match="because a loop of 120 steps in it is a program of its own; the function itself is called",
     ):
         assert np.allclose(
             long(W, H, np.tile(STEPS[40], (3, 1))), func.grad(f)(W, H, np.tile(STEPS[40], (3, 1)))

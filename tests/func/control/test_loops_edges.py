@@ -186,7 +186,7 @@ def test_what_changes_before_the_pass_is_found_out(
     factor *= 2.0
     with pytest.raises(
         mg.errors.GradientError,
-        match="scan: the body computes something else in the backward pass than when the loop ran",
+        match="scan: the body computes another result in the backward pass than when the loop ran",
     ):
         kept.backward()
 
@@ -233,7 +233,7 @@ def test_checkpoints_that_are_none(checkpoint: Any) -> None:
 def test_messages_of_fori_loop_speak_of_it() -> None:
     with pytest.raises(
         TypeError,
-        match=r"fori_loop: body_fun must return the state as it was given it: the leaf at "
+        match=r"fori_loop: body_fun must return the state in the form it was given: the leaf at "
         r"\['h'\] is of shape \(1,\)",
     ):
         func.fori_loop(0, 3, lambda i, s: {"h": s["h"][:1]}, {"h": np.zeros(2)})
