@@ -170,7 +170,7 @@ def test_a_name_that_is_none(
             "rules",
             "json",
             "'json' is a module of Python's standard library: multigrad would take the plugin "
-            "for that of this module. Choose another name.",
+            "for that module. Choose another name.",
         ),
         (
             "backend",

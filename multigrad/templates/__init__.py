@@ -1,8 +1,7 @@
-"""Folders of new plugins: `python -m multigrad new backend NAME` and `new rules NAME` fill in the
-files beside this one.
+"""Templates of new plugins, for `python -m multigrad new backend NAME` and `new rules NAME`.
 
-In them `${word}` stands for a value. `package/` becomes the folder of the plugin's package, and
-every name loses `.template`.
+The files beside this one are the templates. `${word}` is replaced by a value, `package/` becomes
+the folder of the plugin's package, and file names lose the suffix `.template`.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ OURS = (
     "strict",
     "torch",
 )
-"""The distributions of this project, `multigrad-<name>`, installed or not."""
+"""The distributions of this project are `multigrad-<name>`, whether installed or not."""
 STAND_IN = "array_api_strict"
 STAND_IN_ONLY = ("tests/conftest.py",)
 STAND_IN_NOTE = """
-So far array_api_strict stands in for a library of yours: put the import of yours into `backend.py`
-and its name into `__init__.py`, `pyproject.toml` and the tests. Where multigrad-strict is
-installed, run everything with MULTIGRAD_BLOCK=strict until then: array_api_strict is its library,
-and a library belongs to one plugin. (The tests do so by themselves, see `tests/conftest.py`, which
-can then go.)
+So far array_api_strict is a placeholder for your library. Put the import of your library into
+`backend.py`, and its name into `__init__.py`, `pyproject.toml` and the tests. Until then, if
+multigrad-strict is installed, run everything with MULTIGRAD_BLOCK=strict: array_api_strict is its
+library, and a library belongs to one plugin. (The tests set this themselves, see
+`tests/conftest.py`, which you can then delete.)
 """
 STAND_IN_EXEMPTIONS = {
     "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one",
@@ -52,19 +51,20 @@ STAND_IN_EXEMPTIONS = {
 
 
 FOUND = "multigrad has looked: "
-"""How the line begins that `look` answers by. A library may print as well, before and after it."""
+"""Prefix of the line with the answer of `look`. The library may print other lines around it."""
 
 
 class TemplateError(Exception):
-    """A plugin that cannot be written: its name is no good or taken, its folder exists, or its
-    library cannot be used.
+    """A plugin cannot be written.
+
+    Its name is invalid or taken, its folder exists, or its library cannot be used.
     """
 
 
 def write(kind: str, name: str, where: Path, module: str = "") -> Path:
     """Write the folder `multigrad-<name>` into `where`, and return it.
 
-    Raises TemplateError, and writes nothing, where that cannot be.
+    Raises TemplateError, and writes nothing, if the plugin cannot be written.
     """
     values = _names(kind, name)
     folder = where / values["distribution"]
@@ -80,7 +80,7 @@ def write(kind: str, name: str, where: Path, module: str = "") -> Path:
             for path, text in files.items():
                 (whole / path).parent.mkdir(parents=True, exist_ok=True)
                 (whole / path).write_text(text, encoding="utf-8")
-            # all of it at once, and not into a folder that has come into being meanwhile
+            # rename the complete folder at once; it fails if the folder exists by now
             whole.rename(folder)
     except OSError as error:
         raise TemplateError(f"cannot write {folder}: {error.strerror or error}") from error
@@ -102,7 +102,7 @@ def _files(kind: str, values: dict[str, str], stand_in: bool) -> Iterator[tuple[
 
 
 def _names(kind: str, name: str) -> dict[str, str]:
-    """The values that follow from the name, which must be free."""
+    """Return the values that follow from the name. Raises TemplateError if the name is taken."""
     import multigrad
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
@@ -116,7 +116,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
     if name in sys.stdlib_module_names:
         raise TemplateError(
             f"{name!r} is a module of Python's standard library: multigrad would take the "
-            "plugin for that of this module. Choose another name."
+            "plugin for that module. Choose another name."
         )
     distribution, package = f"multigrad-{name.replace('_', '-')}", f"multigrad_{name}"
     if name in OURS or _installed(distribution):
@@ -147,8 +147,9 @@ def _names(kind: str, name: str) -> dict[str, str]:
 
 
 def series(version: str) -> str:
-    """The releases that keep the promises of this one: those with its first number, or with its
-    first two while that is 0.
+    """Return the version range that is compatible with this version.
+
+    It is the series of the first number, or of the first two numbers while the first is 0.
     """
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
@@ -166,8 +167,9 @@ def _installed(distribution: str) -> bool:
 
 
 def _library(name: str, module: str, owned: bool) -> dict[str, str]:
-    """The values that follow from the library; `owned` says that its arrays must not be those of
-    another backend.
+    """Return the values that follow from the library.
+
+    `owned`: whether the arrays of the library must be unknown to every other backend.
     """
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in module.split(".")):
         raise TemplateError(f"{module!r} is no name of a module, such as mylib or mylib.array_api.")
@@ -207,14 +209,14 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
 
 
 def _looked_at(module: str) -> dict[str, Any]:
-    """What `look` finds, in a process of its own."""
+    """Return what `look` reports about the module, run in a subprocess."""
     done = subprocess.run(
         [sys.executable, "-m", "multigrad.templates.look", module],
         capture_output=True,
         text=True,
         check=False,
     )
-    # the library may print, too
+    # the library may print lines as well
     lines = [
         line.removeprefix(FOUND) for line in done.stdout.splitlines() if line.startswith(FOUND)
     ]
@@ -228,7 +230,7 @@ def _looked_at(module: str) -> dict[str, Any]:
 
 
 def _distribution(root: str) -> tuple[str, str]:
-    """The distribution that a module is from, and its version; empty where that is not known."""
+    """Return the distribution that provides a module, and its version; "" if unknown."""
     for name in metadata.packages_distributions().get(root, []):
         return name, metadata.version(name).partition("+")[0]
     return "", ""

@@ -1,7 +1,6 @@
-"""What the arrays of a library can do, found by trying: `python -m multigrad.templates.look MODULE`
-prints it as JSON, or an error.
+"""Find out what the arrays of a library can do: `python -m multigrad.templates.look MODULE`.
 
-It runs in a process of its own, which the library may end.
+The result, or an error, is printed as JSON. This runs in a subprocess, which the library may end.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from . import FOUND
 
 
 class _Foreign:
-    """An operand that the library does not know, with a reflected operator."""
+    """An operand that the library does not know. It has a reflected operator."""
 
     __array_ufunc__ = None
 
@@ -26,12 +25,13 @@ class _Foreign:
 
 
 def look(name: str) -> dict[str, Any]:
-    """What there is to know about the module of that name; {"error": text} where its arrays cannot
-    be made a backend of.
+    """Return the facts about the arrays of a module, by trying operations on them.
+
+    The result is {"error": text} if the module cannot be the library of a backend.
     """
     try:
         xp = importlib.import_module(name)
-    except Exception as error:  # whatever the import of a library raises
+    except Exception as error:  # an import may raise anything
         return {
             "error": f"the module {name!r} cannot be imported here: {type(error).__name__}: "
             f"{error}. Install the library first."
@@ -66,7 +66,7 @@ def look(name: str) -> dict[str, Any]:
 
 
 def _is_seen(xp: Any) -> bool:
-    """Whether a write is seen by a view of the array."""
+    """Return whether a write to an array is visible in a view of it."""
     x = xp.asarray([1.0, 2.0])
     view = x[:1]
     x[0] = 5.0
@@ -76,7 +76,7 @@ def _is_seen(xp: Any) -> bool:
 def _holds(test: Callable[[], bool]) -> bool:
     try:
         return bool(test())
-    except Exception:  # what a library cannot do, it says by whatever error it likes
+    except Exception:  # libraries raise different errors for what they do not support
         return False
 
 
