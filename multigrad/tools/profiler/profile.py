@@ -196,7 +196,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Format all events as a table; see EventList.table. `key_averages().table()` is shorter."""
+        """Format all events as a table, see EventList.table; key_averages().table() is shorter."""
         return self.function_events.table(
             sort_by,
             row_limit,
