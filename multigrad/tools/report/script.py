@@ -1,4 +1,4 @@
-"""What the page of a report runs in the browser."""
+"""The JavaScript of a report's page."""
 
 from __future__ import annotations
 
