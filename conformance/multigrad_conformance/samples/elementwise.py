@@ -1,6 +1,4 @@
-"""Samples of the elementwise functions: domains for random arguments, then kinks with stated
-numbers.
-"""
+"""Samples of the elementwise functions: domains of random arguments, and kinks with numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from ..sample import Draw, Kink, Sample
 
 INF, NAN = np.inf, np.nan
 
-# For real arguments: how to draw one. The range keeps away from kinks and singular points.
+# How to draw real arguments. The ranges avoid kinks and singular points.
 UNARY: dict[str, Any] = {
     "abs": "nonzero",
     "acos": (-0.9, 0.9),
@@ -232,11 +230,11 @@ def inverse(name: str, draw: Draw) -> Iterator[Sample]:
 
 
 def special(name: str, draw: Draw) -> Iterator[Sample]:
-    """Questions about infinities and nans need some."""
+    """Yield samples with infinities and nans, for functions that test for them."""
     yield Sample("special values", np.asarray([0.0, -0.0, 1.5, INF, -INF, NAN]))
 
 
-# ----- kinks and singular points: the numbers of PyTorch 2.13, deviations said -----
+# ----- kinks and singular points: the numbers of PyTorch 2.13, with reasons for deviations -----
 
 KINKS: dict[str, list[Kink]] = {
     "abs": [
@@ -388,7 +386,7 @@ KINKS: dict[str, list[Kink]] = {
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation."""
+    """Return the generators of this chapter, by operation."""
     makers: dict[str, list[Any]] = {}
     for names, maker in (
         ({*UNARY, *COMPLEX_UNARY}, unary),
@@ -401,7 +399,7 @@ def samples() -> dict[str, Any]:
     ):
         for name in names:
             makers.setdefault(name, []).append(maker)
-    table = {name: _generator(name, found) for name, found in makers.items()}
+    table = {name: _generator(name, group) for name, group in makers.items()}
     table["clip"] = lambda draw: [*clip(draw), *KINKS["clip"]]
     return table
 
