@@ -358,10 +358,8 @@ def _nothing_slow(op: Op) -> Iterator[None]:
     """Context in which no operation may fall back to a loop over the examples.
 
     This holds for `op` and for the operations of the standard that it calls. Another package's
-    operation
-    may loop if it has no batching rule. multigrad warns only once per operation, so for `op` itself
-    the
-    declaration is checked.
+    operation may loop if it has no batching rule. multigrad warns only once per operation, so for
+    `op` itself the declaration is checked.
     """
     assert (
         op.batching is not None

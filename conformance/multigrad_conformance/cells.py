@@ -2,8 +2,7 @@
 
 An id is `operation/check/sample`, followed by `@float32` for single precision or `@<variant>` for a
 variant of the backend. The set of ids depends on the table of operations and on the backend's
-record,
-but not on the level.
+record, but not on the level.
 """
 
 from __future__ import annotations
@@ -159,8 +158,7 @@ def _at_precision(cell: Cell, has_double: bool) -> bool:
     """Return whether a cell runs in its precision.
 
     In single precision all cells run if the library has no other, otherwise only the basic checks
-    of the
-    first sample.
+    of the first sample.
     """
     if cell.variant or cell.check in ("kernel", "conversion"):
         return True

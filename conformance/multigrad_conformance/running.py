@@ -56,8 +56,7 @@ def run(
     """Run the suite on the named backends, or on every backend that works.
 
     `arguments` are passed to pytest. A backend without output for `limit` seconds is ended; 0 means
-    no
-    limit.
+    no limit.
     """
     outcome = Outcome()
     names = list(dict.fromkeys(backends))

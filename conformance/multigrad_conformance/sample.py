@@ -41,9 +41,9 @@ class Sample:
                     rule
     short           whether the sample belongs to the short level. None: the first real and the
                     first complex sample do
-    needs           the capability that the library must have: "data_dependent",
-                    "boolean_indexing", "truth" (a lazy library lacks it), or "" for none ("complex"
-                    and "negative_steps" are detected)
+    needs           the capability that the library must have: "data_dependent", "boolean_indexing",
+                    "truth" (a lazy library lacks it), or "" for none ("complex" and
+                    "negative_steps" are detected)
     values          False if only shape and dtype are defined (empty)
     tolerance       a factor on the tolerances, for ill-conditioned values
     checks          the checks to run; None: all that apply

@@ -63,8 +63,7 @@ class Subject:
         """Build a subject from a call.
 
         Raises TypeError if the function cannot be called with these arguments, or if an argument is
-        an
-        array that cannot be differentiated.
+        an array that cannot be differentiated.
         """
         if not callable(function):
             raise TypeError(

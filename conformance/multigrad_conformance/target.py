@@ -37,8 +37,7 @@ class Target:
     """One backend, in one variant (a device, a set of flags) and one precision.
 
     `device` is None for the default device. `wrap` is the alternative to a device: a transformation
-    of
-    functions on raw arrays, such as a compiler. The backend promises that it does not change
+    of functions on raw arrays, such as a compiler. The backend promises that it does not change
     results.
     """
 

@@ -76,17 +76,15 @@ def check_function(
     The checks, in order: `pure` (two calls agree, and no argument changes), `values` (structure,
     shapes, dtypes and values are those of NumPy), `gradient` (the gradients are those of NumPy in
     float64), `differences` (the gradients are those of finite differences; without it, jvp and
-    second
-    are not compared with differences either), `jvp`, `second` (derivatives of gradients, in both
-    modes), `vmap` (of function and gradient, against a loop), `jit` (if a backend has a compiler).
+    second are not compared with differences either), `jvp`, `second` (derivatives of gradients, in
+    both modes), `vmap` (of function and gradient, against a loop), `jit` (if a backend has a
+    compiler).
 
     Returns None. Raises AssertionError with the name of the function, and for each failure the
-    backend,
-    dtype, check, argument, and the worst element with both numbers. Raises BackendError if a named
-    backend cannot be used, TypeError if the function cannot be called with the arguments,
-    ValueError
-    for an unknown name, and RuntimeError under `python -O`. Complex gradients follow PyTorch:
-    dL/da + i dL/db.
+    backend, dtype, check, argument, and the worst element with both numbers. Raises BackendError if
+    a named backend cannot be used, TypeError if the function cannot be called with the arguments,
+    ValueError for an unknown name, and RuntimeError under `python -O`. Complex gradients follow
+    PyTorch: dL/da + i dL/db.
     """
     __tracebackhide__ = True
     _assert_asserts("check_function")
@@ -216,8 +214,7 @@ def check_rule(
 
     op        the name of an operation, or its declaration in `multigrad.registry.OPS`
     samples   arguments to test with: `Sample` and `Kink` objects, tuples of arguments, or a
-    function
-              of a `Draw` that yields them; default: the samples registered by the hook
+              function of a `Draw` that yields them; default: the samples registered by the hook
               multigrad_samples
     backends  names of backends; default: every installed one that works
     level     "full", the default, or "short": a few samples
@@ -227,8 +224,8 @@ def check_rule(
 
     Tests that a backend exempts, or declares as missing, are left out. Returns None. Raises
     AssertionError with the name of the operation, and for each failure the backend and the id of
-    the
-    test. Raises ValueError for an unknown operation, level or check, and if there are no samples.
+    the test. Raises ValueError for an unknown operation, level or check, and if there are no
+    samples.
     """
     __tracebackhide__ = True
     _assert_asserts("check_rule")

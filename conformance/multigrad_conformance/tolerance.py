@@ -26,7 +26,7 @@ class Tolerance:
 
     rtol, atol  the user's tolerances, by precision; a missing one is the suite's
     least       a lower bound of the absolute tolerance, if the user has given none in this
-    precision
+                precision
     """
 
     rtol: Mapping[str, float] = field(default_factory=dict)
@@ -38,8 +38,7 @@ class Tolerance:
         """Build tolerances from the user's arguments.
 
         One number loosens or tightens float64, and loosens float32; a dictionary gives each
-        precision.
-        Raises ValueError for anything else.
+        precision. Raises ValueError for anything else.
         """
         tables = [_by_precision(given, name) for given, name in ((rtol, "rtol"), (atol, "atol"))]
         if tables[0] and not isinstance(rtol, Mapping):

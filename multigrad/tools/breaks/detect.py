@@ -72,8 +72,8 @@ class Leaf:
 
     made     the line that made it, None if it existed before
     used     the line that used it first
-    reached  whether a backward pass could reach it, or a transformation took the derivative
-             with respect to it
+    reached  whether a backward pass could reach it, or a transformation took the derivative with
+             respect to it
     breaks   the breaks that lost its gradient
     facts    other events of the leaf, or of values computed from it
     stands   for a leaf of a transformation: the leaves that it replaces
@@ -336,14 +336,11 @@ class detect_breaks:
     Use `with detect_breaks() as report`.
 
     It observes the thread and the asyncio task that enter it, tasks started inside, and threads
-    that
-    run in a copy of the context (`contextvars.copy_context().run`). It records: conversions
+    that run in a copy of the context (`contextvars.copy_context().run`). It records: conversions
     (np.asarray, which is refused, float, int, item, tolist, .array); detach and .data; casts to
     integers; operations without a derivative, or with a derivative of 0 by rule; Tensors that
-    require
-    grad used in no_grad. It records them in transformations of multigrad.func as well. The results
-    of
-    the program do not change; its operations take about four times as long.
+    require grad used in no_grad. It records them in transformations of multigrad.func as well. The
+    results of the program do not change; its operations take about four times as long.
     """
 
     def __init__(self) -> None:

@@ -31,8 +31,8 @@ class Facts(NamedTuple):
 
     arrays   the array parameters
     starred  the array parameter that takes all positional arguments, if there is one
-    smooth   the parameters with a derivative; None: there are none, so following continues
-             through all of them
+    smooth   the parameters with a derivative; None: there are none, so following continues through
+             all of them
     zero     the parameters whose derivative is 0 wherever it is defined
     simple   whether the operation takes its arrays one by one, by position, and returns one
     safe     whether nothing is lost if the result has a history

@@ -50,9 +50,8 @@ def draw(
 
     A box shows the operation, the shape and dtype of its output, the bytes that it keeps for the
     backward pass, and the number of writes to the saved memory. It also shows the source line if
-    the
-    graph was recorded within `record_lines` or `detect_anomaly`. Operations whose saved arrays were
-    modified are red. Drawing runs no hook and changes nothing.
+    the graph was recorded within `record_lines` or `detect_anomaly`. Operations whose saved arrays
+    were modified are red. Drawing runs no hook and changes nothing.
 
     Raises TypeError or ValueError for an argument of the wrong kind.
     """
@@ -272,10 +271,8 @@ class GraphPicture:
         """Write the picture to a file and return the path.
 
         The format is that of the suffix unless `format` is given. "dot" and "html" need no other
-        program.
-        "svg" is laid out by Graphviz if its program is installed, otherwise by multigrad. "png"
-        needs
-        Graphviz.
+        program. "svg" is laid out by Graphviz if its program is installed, otherwise by multigrad.
+        "png" needs Graphviz.
         """
         target = Path(path)
         kind = format or target.suffix.removeprefix(".").lower()

@@ -26,8 +26,7 @@ class Box:
     """One box of the picture.
 
     kind    "leaf", "operation", "group" (several operations: of a label, of a function, or a
-    stretch
-            of the row), "output"
+            stretch of the row), "output"
     title   its name
     times   its repetitions, if it is part of a pattern that is drawn once
     """
@@ -167,8 +166,7 @@ def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
     """Find repetitions in the row of units.
 
     Returns for each unit the number of the unit that it is drawn as, and for each of those the
-    number
-    of repetitions.
+    number of repetitions.
     """
     keys = _numbered(units, graph)
     places = list(range(len(units)))
@@ -304,8 +302,7 @@ def _leaf_boxes(graph: Graph, at: dict[int, int], boxes: dict[int, Box], folded:
     """Return the boxes of the leaves.
 
     In a folded graph, leaves of equal shape and dtype that go into the same boxes share a box, if
-    one of
-    these boxes repeats or is a group, or if there are more than 12 such leaves.
+    one of these boxes repeats or is a group, or if there are more than 12 such leaves.
     """
     alike: dict[Hashable, list[Vertex]] = {}
     for v in graph.leaves:

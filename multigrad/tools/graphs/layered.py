@@ -3,8 +3,7 @@
 The row of a box is the length of the longest path from the top. The order within a row follows from
 the mean position of the neighbours, in a few sweeps down and up. Then each box moves as near to its
 neighbours as the order allows. An arrow over a few rows takes a place in each of them; an arrow
-over
-many rows is drawn past them.
+over many rows is drawn past them.
 """
 
 from __future__ import annotations

@@ -78,8 +78,7 @@ def memory_report(tensor: Any, params: Any = None) -> MemoryReport:
     params  names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
 
     Each memory is counted once, even if several operations keep it or views of it. Print the report
-    for
-    its tables. Source lines are known for operations recorded within `record_lines` or
+    for its tables. Source lines are known for operations recorded within `record_lines` or
     `detect_anomaly`. The report runs no hook and changes nothing.
     """
     tensors = tensors_of(tensor, "memory_report")

@@ -1,9 +1,8 @@
 """Model of a graph: a list of vertices with names, operands and saved arrays.
 
 Building the model leaves the graph unchanged. Shapes that `record_lines` did not record are
-inferred
-from the saved arrays as far as possible. Saved arrays are never unpacked, because their hooks may
-compute or read a file.
+inferred from the saved arrays as far as possible. Saved arrays are never unpacked, because their
+hooks may compute or read a file.
 """
 
 from __future__ import annotations
@@ -100,8 +99,7 @@ class Graph:
     """All vertices, and the roots.
 
     There is one root per requested Tensor: its vertex (None for a constant), the index of the
-    output,
-    and the output's shape and dtype.
+    output, and the output's shape and dtype.
     """
 
     vertices: list[Vertex]

@@ -289,9 +289,8 @@ class record_lines(_Noting):
     `draw`, `print_graph` and `memory_report` show these. Anomaly mode records lines as well.
 
     The context manager applies to this thread and asyncio task, to tasks started inside, and to
-    threads
-    that run in a copy of its context. As a decorator it applies while the function or coroutine
-    function runs; for a generator function, while one of its steps runs.
+    threads that run in a copy of its context. As a decorator it applies while the function or
+    coroutine function runs; for a generator function, while one of its steps runs.
     """
 
     def _block(self) -> _Block:
@@ -305,12 +304,9 @@ class label(_Noting):
     """Assign new nodes to a named part of the graph, by which `draw` folds a large graph.
 
     Labels nest. As a decorator, each call of the function or coroutine function is one block of
-    that
-    name. A decorated generator function has its label while its steps run, and code between the
-    steps
-    does not have it. The label of a `with` around a `yield` stays active until the block ends. A
-    label
-    applies to this thread or asyncio task.
+    that name. A decorated generator function has its label while its steps run, and code between
+    the steps does not have it. The label of a `with` around a `yield` stays active until the block
+    ends. A label applies to this thread or asyncio task.
     """
 
     def __init__(self, name: str) -> None:

@@ -33,8 +33,7 @@ def print_graph(
 
     A line shows the operation, the shape and dtype of its output, the bytes that it keeps for the
     backward pass, and its source line if that was recorded. The operands behind an arrow are leaves
-    or
-    were printed already; the latter have a number (#3).
+    or were printed already; the latter have a number (#3).
     """
     if depth is not None and (not isinstance(depth, int) or depth < 1):
         raise ValueError(f"print_graph: depth must be a positive number or None, not {depth!r}")

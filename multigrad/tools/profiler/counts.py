@@ -147,8 +147,7 @@ def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
     An operation counts for all that carries it out; the operations in the rule of its tangent are
     added. If the profiler saw the rule of a product's node, the node counts what the rule calls,
     instead of the estimate. `products`: these nodes by id, and whether the node runs nothing but
-    the
-    rule (otherwise it also runs hooks).
+    the rule (otherwise it also runs hooks).
     """
     inside: set[int] = set()
     for event in events:  # a parent precedes its children

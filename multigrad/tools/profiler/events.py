@@ -433,8 +433,7 @@ class EventList(list[Any]):
         sort_by                an attribute to sort by, descending: cpu_time, cuda_time,
                                cpu_time_total, cuda_time_total, cpu_memory_usage, cuda_memory_usage,
                                self_cpu_time_total, self_cpu_memory_usage, count, ...; the default
-                               is
-                               the order of the first calls
+                               is the order of the first calls
         row_limit              the maximum number of rows
         header                 a line above the table
         top_level_events_only  leave out events inside other events
@@ -468,8 +467,7 @@ class EventList(list[Any]):
         """Return one FunctionEventAvg per name.
 
         group_by_input_shapes, group_by_stack_n: per name and shapes of the arguments, or per name
-        and that
-        many innermost lines of the program.
+        and that many innermost lines of the program.
         """
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")

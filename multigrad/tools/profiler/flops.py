@@ -7,8 +7,7 @@ below) and appendix C of LAPACK Working Note 41, leading terms; for transforms 5
 convention of FFTW's benchmarks, and half of it for real transforms
 (http://www.fftw.org/speed/method.html). A multiplication plus an addition of complex numbers counts
 as 8 operations instead of 2. Operations that are missing in the tables below count as 0: there is
-no
-guessing.
+no guessing.
 """
 
 from __future__ import annotations
@@ -156,8 +155,7 @@ def count(
 
     The arguments are the name of the operation, its arguments, and the shapes of its arrays and
     results. `examples`: under vmap, the number of examples in each array by its name, and in the
-    result
-    under "".
+    result under "".
     """
     if not outs:
         return 0

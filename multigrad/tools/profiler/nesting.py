@@ -68,8 +68,7 @@ class _Rows:
     """Assigns lanes, in each of which events are nested or disjoint.
 
     An event gets the lane of the event around it, or of its task, or a new lane. Without lanes,
-    labels
-    of generators that take turns would overlap.
+    labels of generators that take turns would overlap.
     """
 
     def __init__(self) -> None:

@@ -94,19 +94,17 @@ class emit_nvtx:
                    argument that is not an array
 
     The range of an operation is named `multiply, seq=N`, where N is the number of its node. The
-    range
-    of a node is named `MultiplyBackward, stashed seq=M`, where M is the number of the node. Equal
-    numbers belong together. AccumulateGrad, which no operation made, has the number 2**64 - 1.
+    range of a node is named `MultiplyBackward, stashed seq=M`, where M is the number of the node.
+    Equal numbers belong together. AccumulateGrad, which no operation made, has the number 2**64 -
+    1.
 
     An operation that makes no node still has the number of the next node, so several operations may
     share a number; the node belongs to the last of them. Operations inside a node have a seq as
-    well.
-    It has a meaning if the pass is itself recorded (create_graph=True): the nodes of the second
-    derivative are stashed with it.
+    well. It has a meaning if the pass is itself recorded (create_graph=True): the nodes of the
+    second derivative are stashed with it.
 
     `load_nvprof` reads the times after the process has ended. If the arrays are JAX arrays, the
-    ranges
-    are also jax.profiler.TraceAnnotations.
+    ranges are also jax.profiler.TraceAnnotations.
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:

@@ -33,8 +33,7 @@ class profile:
     use_cuda        former spelling of use_device="cuda"
     use_device      measure device time as well: "cuda", or the name of a backend with device clocks
                     ("jax", "cupy"). If the library has no device events (JAX), the profiler waits
-                    for
-                    each operation
+                    for each operation
     record_shapes   record the shapes of arguments, to group by
     with_flops      estimate floating point operations from shapes; flops.py has the formulas
     profile_memory  follow the memory of arrays by their sizes, from creation until they are freed
@@ -44,13 +43,12 @@ class profile:
                     as in PyTorch, as far as they apply: there is one collector of events, and there
                     are no modules
     use_cpu         False needs use_kineto=True and a device, as in PyTorch; the events still belong
-    to
-                    calls on the host
+                    to calls on the host
 
     The profiler records the thread and the asyncio task that enter it, tasks started inside, and
     threads that run in a copy of its context (`contextvars.copy_context().run`). Times are host
-    times;
-    libraries such as JAX may compute later. Nested profilers each record the calls inside them.
+    times; libraries such as JAX may compute later. Nested profilers each record the calls inside
+    them.
     """
 
     def __init__(
@@ -213,8 +211,7 @@ class profile:
         """Write all events for chrome://tracing and https://ui.perfetto.dev.
 
         Arrows lead from operations to their nodes. `metadata` is added to the head of the file. If
-        it is
-        not JSON-serializable, TypeError is raised and nothing is written.
+        it is not JSON-serializable, TypeError is raised and nothing is written.
         """
         head = {
             "schemaVersion": 1,

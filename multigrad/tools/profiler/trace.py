@@ -1,8 +1,8 @@
 """Exports of the profiler: traces for chrome://tracing and Perfetto, stacks for flame graphs.
 
 The format: "Trace Event Format",
-https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016).
-A call is a complete event ("X"). A flow ("s" and "f") links an operation and its node. Memory is a
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016). A
+call is a complete event ("X"). A flow ("s" and "f") links an operation and its node. Memory is a
 counter ("C"), and the name of a thread is metadata ("M").
 """
 

@@ -30,15 +30,14 @@ class profile_page:
 
     Operations, passes, lines, arrays and graphs are recorded, as `python -m multigrad profile
     script.py` records them for a script. The page is written when the block ends, even by an
-    exception,
-    which then propagates. A line on stdout names the file. The page needs no network and no server.
+    exception, which then propagates. A line on stdout names the file. The page needs no network and
+    no server.
 
     The profiler observes the thread and the asyncio task that enter it, tasks started inside, and
     threads that run in a copy of its context (`contextvars.copy_context().run`).
 
     On entering it raises FileNotFoundError, IsADirectoryError or another OSError if the page cannot
-    be
-    written, and RuntimeError if a profiler is already running or this object was entered before.
+    be written, and RuntimeError if a profiler is already running or this object was entered before.
     """
 
     def __init__(self, path: str | os.PathLike[str] = "multigrad-profile.html") -> None:

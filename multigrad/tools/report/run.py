@@ -32,8 +32,7 @@ ROWS = 40
 class Run:
     """A run of a script, or of a block of a program, under the profiler.
 
-    run = Run("script.py", ["--epochs", "3"])
-    run.begin()
+    run = Run("script.py", ["--epochs", "3"]) run.begin()
     status = ...  # run it
     run.end(status)  # while its arrays are still alive
     run.write("report.html")

@@ -25,8 +25,7 @@ def totals(events: Iterable[Any], observer: RunObserver, end: int) -> dict[str, 
     """Return the nanoseconds of forward, backward, python and recording on the run's thread.
 
     They add up to `end`. Each moment counts for the innermost call around it; calls inside a pass
-    are
-    backward. `elsewhere` is the additional time of calls on other threads.
+    are backward. `elsewhere` is the additional time of calls on other threads.
     """
     spent = {"forward": 0.0, "backward": 0.0, RECORDING: 0.0}
     elsewhere = 0.0
@@ -76,10 +75,8 @@ def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
     """Return file, line and [forward, backward, calls], the line with most time first.
 
     The times are nanoseconds of self time, and the calls are those of operations. A moment counts
-    for
-    the innermost line of the program; a moment in a node counts for the line of the operation that
-    made
-    the node.
+    for the innermost line of the program; a moment in a node counts for the line of the operation
+    that made the node.
     """
     lines: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for event in events:
@@ -167,8 +164,8 @@ def flame(events: Iterable[Any]) -> list[Any]:
     """Return the aggregated flame graph, as [depth, start, total, own, kind, name].
 
     A box stands on the lines that led to a call and the calls around it. A node stands on the lines
-    of
-    the operation that made it. The kinds are those of events, and USER for a line of the program.
+    of the operation that made it. The kinds are those of events, and USER for a line of the
+    program.
     """
     root = Flame("all calls", USER)
     at: dict[int, tuple[list[Flame], list[str]]] = {}

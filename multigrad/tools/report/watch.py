@@ -54,8 +54,7 @@ class Seen:
     """A graph, as it was before a pass or at the end of the program.
 
     `number`: the number of the pass, 0 at the end; `drawing` and `picture`: its content for the
-    page;
-    `error`: the reason if there is no picture.
+    page; `error`: the reason if there is no picture.
     """
 
     number: int

@@ -29,9 +29,9 @@ class _Boxes(type):
 
 
 class Box(metaclass=_Boxes):
-    """What every box is an instance of.
+    """The class of which every box is an instance.
 
-    It cannot be made or registered: a type of values of one's own has no boxes here.
+    It cannot be instantiated or registered: user-defined types of values have no boxes here.
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
@@ -48,10 +48,10 @@ class Box(metaclass=_Boxes):
 
 
 def isbox(x: Any) -> bool:
-    """Whether a derivative may be taken of `x`."""
+    """Return whether `x` is a box, of which a derivative may be taken."""
     return is_box(x)
 
 
 def getval(x: Any) -> Any:
-    """The raw array in a box; anything else as it is."""
+    """Return the raw array in a box; anything else unchanged."""
     return value(x)

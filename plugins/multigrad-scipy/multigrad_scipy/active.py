@@ -1,11 +1,10 @@
 """The Karush-Kuhn-Tucker conditions: the equation that a constrained minimum solves.
 
 Active bounds and constraints are equalities in it. The unknowns are the vector x, and one
-multiplier
-for each element of a constraint. For each element of x, the equation says that the element is at
-its
-bound, or that the gradient of the Lagrangian f - multipliers . c vanishes. For each element of a
-constraint, it says that the element is at its limit, or that the multiplier vanishes.
+multiplier for each element of a constraint. For each element of x, the equation says that the
+element is at its bound, or that the gradient of the Lagrangian f - multipliers . c vanishes. For
+each element of a constraint, it says that the element is at its limit, or that the multiplier
+vanishes.
 """
 
 from __future__ import annotations
@@ -214,8 +213,7 @@ def _active(at: _At) -> tuple[_Sides, _Sides]:
     """Return which bounds and constraints of one example seem to be active.
 
     The candidates are those near their limit. A candidate is active if its multiplier has the right
-    sign
-    and exceeds its distance.
+    sign and exceeds its distance.
     """
     (low, high), (least, most) = at.bounds, at.ends
     below, above = at.x - low, high - at.x
@@ -248,8 +246,7 @@ def _corrected(
     """Return what is active at the solution of the equation with `fixed` and `held`.
 
     If that solution is a minimum, the result is the same. Otherwise elements whose multiplier has
-    the
-    wrong sign are released, and elements beyond a limit are put at it.
+    the wrong sign are released, and elements beyond a limit are put at it.
     """
     (low, high), (least, most) = at.bounds, at.ends
     pull = at.normals.T @ multipliers

@@ -27,8 +27,7 @@ class Point:
     unravel      the function from a vector to the arguments
 
     Functions get raw arrays. They get Tensors if x0 is one, or if the arrays that they refer to do
-    not
-    combine with raw arrays.
+    not combine with raw arrays.
     """
 
     def __init__(self, x0: Any, name: str) -> None:

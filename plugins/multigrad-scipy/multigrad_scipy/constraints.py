@@ -50,8 +50,7 @@ class Constraint(NamedTuple):
         """Return the constraint of example `i` in the form that SciPy takes.
 
         Its functions are functions of vectors of numbers. They have Jacobians, and Hessians if
-        SciPy takes
-        them.
+        SciPy takes them.
         """
         given = self.given
         if isinstance(given, scipy.optimize.LinearConstraint):

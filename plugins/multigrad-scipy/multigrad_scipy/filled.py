@@ -39,14 +39,10 @@ class Evaluated:
 
     The function itself runs whenever the solver requests its value, so it counts, prints or stores
     exactly as under plain SciPy. After EAGER requests, func.compile records its derivatives as
-    programs,
-    which also return the value. That value is compared with the function's at the same point, bit
-    for
-    bit at first. A difference counts as rounding if the directly computed derivative agrees.
-    Otherwise
-    the function depends on something besides its argument. In that case, or if the function cannot
-    be
-    recorded, all derivatives are computed directly from then on.
+    programs, which also return the value. That value is compared with the function's at the same
+    point, bit for bit at first. A difference counts as rounding if the directly computed derivative
+    agrees. Otherwise the function depends on something besides its argument. In that case, or if
+    the function cannot be recorded, all derivatives are computed directly from then on.
 
     function    from a vector to an array
     recordable  whether derivatives may become programs
@@ -161,8 +157,7 @@ class Derivative:
         """Compare the last derivative of a program with the directly computed one.
 
         Raises GradientError if they differ. The function then depends on something besides its
-        argument
-        that changes derivatives but not the value, so comparing values cannot detect it.
+        argument that changes derivatives but not the value, so comparing values cannot detect it.
         """
         if self._last is None or not self.function.recordable:
             return

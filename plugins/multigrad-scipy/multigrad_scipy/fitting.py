@@ -88,13 +88,12 @@ def least_squares(
               differentiating levels
 
     The other parameters are SciPy's. Returns SciPy's OptimizeResult: `x` and `grad` have the
-    structure
-    of x0, `fun` has that of the result of `fun`, `cost` is an array, and `jac` is SciPy's matrix.
+    structure of x0, `fun` has that of the result of `fun`, `cost` is an array, and `jac` is SciPy's
+    matrix.
 
     `x`, `fun`, `cost` and `grad` are differentiable, by the implicit function theorem, with active
     bounds as equalities. They have derivatives if args, or anything that `fun` or the bounds refer
-    to,
-    requires grad or is being differentiated by a transformation of `func`.
+    to, requires grad or is being differentiated by a transformation of `func`.
 
     Raises as `minimize` does. Raises NotImplementedError if a derivative is wanted and `loss` is a
     function, or if the derivative is with respect to `f_scale`.
@@ -228,14 +227,11 @@ def curve_fit(
               differentiating levels
 
     The other parameters are SciPy's. Returns (popt, pcov), arrays of ydata's library of shapes (n,)
-    and
-    (n, n); with full_output also SciPy's infodict, message and flag.
+    and (n, n); with full_output also SciPy's infodict, message and flag.
 
     popt and pcov are differentiable, by the implicit function theorem, with active bounds as
-    equalities.
-    They have derivatives if xdata, ydata, sigma, the bounds or anything that `f` refers to requires
-    grad
-    or is being differentiated by a transformation of `func`.
+    equalities. They have derivatives if xdata, ydata, sigma, the bounds or anything that `f` refers
+    to requires grad or is being differentiated by a transformation of `func`.
 
     Raises as `minimize` does, and NotImplementedError for nan_policy='omit'.
     """

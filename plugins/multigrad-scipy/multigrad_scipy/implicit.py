@@ -152,8 +152,8 @@ def polished(
     """Return the numbers of the solution after a few Newton steps, and of the Jacobian there.
 
     The steps end when they are as small as the last digit. They also end when they stop shrinking
-    while
-    the Jacobian is unchanged: then only rounding errors are left. This holds for units of any size.
+    while the Jacobian is unchanged: then only rounding errors are left. This holds for units of any
+    size.
     """
     eps = eps_of(point)
     last, change, previous = np.inf, np.inf, None

@@ -52,19 +52,16 @@ def solve_ivp(
     vectorized  without effect: `fun` is always called with one state
     progress    show the evaluations of `fun` as a tqdm bar
     options     SciPy's. `jac` defaults to func.jacfwd for the methods Radau, BDF and LSODA; it may
-    be
-                a function like `fun`, or an array
+                be a function like `fun`, or an array
 
     Returns SciPy's result. `t` and the elements of `t_events` are vectors of y0's library. `y` has
-    the
-    structure of y0 with one more axis at the end, for the times. An element of `y_events` has the
-    ravelled states as rows. `sol` is a function of a time or a vector of times.
+    the structure of y0 with one more axis at the end, for the times. An element of `y_events` has
+    the ravelled states as rows. `sol` is a function of a time or a vector of times.
 
     Raises GradientError if y0, t_span, t_eval, args or anything that `fun` refers to requires grad
-    or is
-    being differentiated, because the solution has no derivative. Raises NotImplementedError inside
-    `vmap`, where each example would have its own steps; ImportError if progress needs tqdm; and any
-    error of SciPy.
+    or is being differentiated, because the solution has no derivative. Raises NotImplementedError
+    inside `vmap`, where each example would have its own steps; ImportError if progress needs tqdm;
+    and any error of SciPy.
     """
     point = Point(y0, "solve_ivp")
     args = () if args is None else as_tuple(args)

@@ -179,24 +179,19 @@ def linear_solve(
                requires that A is positive definite
     x0         the start, like `b`; zeros if None
     rtol       the tolerance of the residual as a fraction of the norm of b; None: the 2/3rd power
-    of
-               the dtype's eps, 4e-11 for float64
+               of the dtype's eps, 4e-11 for float64
     atol       the absolute tolerance of the residual
     maxiter    SciPy's
     progress   show the products with A as a tqdm bar
 
     Returns x in the structure of `b`. It is differentiable with respect to `b` and to anything that
     `matvec` refers to, to any order. Each derivative solves one more system, with A or its
-    transpose,
-    whose products come from `matvec`. Inside `vmap`, or if matvec applies a user-defined
-    derivative, the
-    matrix is built and the system is solved directly.
+    transpose, whose products come from `matvec`. Inside `vmap`, or if matvec applies a user-defined
+    derivative, the matrix is built and the system is solved directly.
 
     Raises RuntimeError if the method does not converge; TypeError and ValueError for a `b` or a
-    result
-    of `matvec` that does not fit, and for a matvec that is not linear; ImportError if progress
-    needs
-    tqdm.
+    result of `matvec` that does not fit, and for a matvec that is not linear; ImportError if
+    progress needs tqdm.
     """
     point = Point(b, "linear_solve")
     method = method or ("cg" if symmetric else "gmres")

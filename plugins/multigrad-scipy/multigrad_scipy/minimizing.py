@@ -82,20 +82,15 @@ def minimize(
     library.
 
     `x`, `fun` and `jac` are differentiable, by the implicit function theorem, with active bounds
-    and
-    constraints as equalities. They have derivatives if args, or anything that `fun`, the bounds or
-    the
-    constraints refer to, requires grad or is being differentiated by a transformation of `func`. In
-    this
-    case `x` is the minimum to working precision. The result has no derivative with respect to x0,
-    which
-    only sets the start.
+    and constraints as equalities. They have derivatives if args, or anything that `fun`, the bounds
+    or the constraints refer to, requires grad or is being differentiated by a transformation of
+    `func`. In this case `x` is the minimum to working precision. The result has no derivative with
+    respect to x0, which only sets the start.
 
     Raises TypeError or ValueError if x0 or the limits have the wrong dtype or shape, and any error
-    of
-    SciPy's minimize. Raises GradientError if a derivative is requested at a point where the solver
-    stopped without reaching a minimum, or at a minimum that is not unique. Raises ImportError if
-    `progress` is set and tqdm is not installed.
+    of SciPy's minimize. Raises GradientError if a derivative is requested at a point where the
+    solver stopped without reaching a minimum, or at a minimum that is not unique. Raises
+    ImportError if `progress` is set and tqdm is not installed.
     """
     point = Point(x0, "minimize")
     args = as_tuple(args)
@@ -298,10 +293,8 @@ def minimize_scalar(
               differentiating levels
 
     The library is that of the first array in bracket, bounds or args, or the default backend.
-    Returns
-    SciPy's OptimizeResult, with `x` and `fun` as 0-d arrays. They are differentiable like the
-    results of
-    `minimize`, with an active bound as an equality.
+    Returns SciPy's OptimizeResult, with `x` and `fun` as 0-d arrays. They are differentiable like
+    the results of `minimize`, with an active bound as an equality.
 
     Raises as `minimize` does.
     """

@@ -56,19 +56,14 @@ def root(
     Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of the result of `fun`.
 
     `x` is differentiable, by the implicit function theorem. It has derivatives if args, or anything
-    that
-    `fun` refers to, requires grad or is being differentiated by a transformation of `func`. In this
-    case
-    it is the root to working precision. It has no derivative with respect to x0, which only sets
-    the
-    start.
+    that `fun` refers to, requires grad or is being differentiated by a transformation of `func`. In
+    this case it is the root to working precision. It has no derivative with respect to x0, which
+    only sets the start.
 
     Raises TypeError or ValueError if x0 has the wrong dtype or shape, and any error of SciPy's
-    root.
-    Raises GradientError if a derivative is requested at a point where the residual exceeds the
-    tolerance, or where the Jacobian is singular. Raises ImportError if `progress` is set and tqdm
-    is not
-    installed.
+    root. Raises GradientError if a derivative is requested at a point where the residual exceeds
+    the tolerance, or where the Jacobian is singular. Raises ImportError if `progress` is set and
+    tqdm is not installed.
     """
     point = Point(x0, "root")
     args = as_tuple(args)

@@ -1,7 +1,7 @@
 """scipy.stats.t: pdf, logpdf, cdf and logcdf of Student's t distribution.
 
-All are differentiable by x, loc and scale, the densities by df, too. The density at y is (1 +
-y**2/df)**(-(df + 1)/2) / (sqrt(df) B(df/2, 1/2)).
+All are differentiable with respect to x, loc and scale, the densities also with respect to df. The
+density at y is (1 + y**2/df)**(-(df + 1)/2) / (sqrt(df) B(df/2, 1/2)).
 """
 
 from __future__ import annotations
