@@ -267,8 +267,7 @@ def _numbered() -> Any:
 
 
 def compare(names: list[str], examples: Path) -> bool:
-    """Print the results of each example with both libraries. Return whether enough of them
-    agree."""
+    """Print the results of each example with both libraries. Return whether enough agree."""
     equal = 0
     for name in names:
         results = {library: started(name, library, examples, False) for library in LIBRARIES}

@@ -142,8 +142,7 @@ def read() -> Data:
 
 @cache
 def tests_of(path: Path) -> dict[str, str]:
-    """Return the tests of a file, `test_x` or `TestY::test_x`, with the comment on the first
-    line."""
+    """Return the tests of a file, `test_x` or `TestY::test_x`, with their first lines' comments."""
     source = path.read_text()
     lines = source.splitlines()
     tests: dict[str, str] = {}

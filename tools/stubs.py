@@ -380,8 +380,7 @@ from typing import Any, {typing}
 
 
 def namespaces() -> Iterator[str]:
-    """Yield the Protocols of a backend's namespace, and the classes of results with several
-    outputs."""
+    """Yield the Protocols of a backend's namespace, and the classes of multiple results."""
     yield from IMPORTS.format(typing="Literal, NamedTuple, Protocol, overload").splitlines()
     yield ""
     yield "from ..core.tensor import Tensor"
