@@ -308,7 +308,7 @@ def _ops(options: argparse.Namespace) -> int:
         wanted = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
         print(
-            f"--grep takes a regular expression, and {options.grep!r} is none: {error}",
+            f"--grep takes a regular expression, not {options.grep!r}: {error}",
             file=sys.stderr,
         )
         return 2

@@ -201,8 +201,7 @@ def test_hooks_are_not_run_to_look_at_what_they_keep() -> None:
     with graph.saved_tensors_hooks(lambda t: "elsewhere", lambda x: opened.append(x)):
         y = mg.sin(w)
     assert any(
-        "held by saved-tensor hooks" in line
-        for line in named(graph.draw(y))["SinBackward"].tip
+        "held by saved-tensor hooks" in line for line in named(graph.draw(y))["SinBackward"].tip
     )
     assert not opened
 

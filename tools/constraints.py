@@ -92,7 +92,7 @@ def pins(compiled: str, version: str) -> list[str]:
             continue
         match = PIN.fullmatch(line)
         if match is None:
-            sys.exit(f"uv wrote a line that is no name==version: {line}")
+            sys.exit(f"uv wrote a line that is not name==version: {line}")
         marker = Requirement(line).marker  # uv resolves for later versions of Python as well
         if marker and not any(
             marker.evaluate(

@@ -142,7 +142,7 @@ def main() -> int:
         return 0
     checkout = Path(place).expanduser().resolve()
     if not (checkout / "tests" / "test_systematic.py").is_file():
-        print(f"{checkout} is no checkout of HIPS autograd")
+        print(f"{checkout} is not a checkout of HIPS autograd")
         return 1
     report = ROOT / ".venv" / "hips-tests.xml"
     report.parent.mkdir(exist_ok=True)

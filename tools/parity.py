@@ -175,7 +175,7 @@ def problems(data: Data) -> list[str]:
             errors.append(f"{r.key}: an empty row")
         errors += [f"{r.key}: there is no test {test}" for test in r.tests if not exists(test)]
         errors += [
-            f"{r.key}: {kind!r} is no open issue; there are {', '.join(OPEN)}"
+            f"{r.key}: {kind!r} is not an open issue; there are {', '.join(OPEN)}"
             for kind in r.open
             if kind not in OPEN
         ]

@@ -33,7 +33,7 @@ checkout of them. To run them:
 def missing(checkout: Path) -> str:
     """Return what the checkout or the environment lacks, or an empty string."""
     if not (checkout / "array_api_tests" / "__init__.py").is_file():
-        return f"{checkout} is no checkout of array-api-tests"
+        return f"{checkout} is not a checkout of array-api-tests"
     if not (checkout / "array-api" / "src").is_dir():
         return f"{checkout} lacks the specification: git -C {checkout} submodule update --init"
     absent = [

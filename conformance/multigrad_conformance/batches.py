@@ -72,8 +72,8 @@ def _assert_looped(
     size = len(batch[own[0]])
     stacked = [target.raw(np.moveaxis(batch[i], 0, in_axis)) for i in own]
     mapped = mg.func.vmap(function, in_axes=in_axis, out_axes=out_axis)
-    found = _unless_refused(case, lambda: mapped(*stacked), batch, own)
-    if found is None:
+    results = _unless_refused(case, lambda: mapped(*stacked), batch, own)
+    if results is None:
         return
     checks._assert_unchanged(
         target, [(x, np.moveaxis(batch[i], 0, in_axis)) for x, i in zip(stacked, own, strict=True)]
@@ -81,7 +81,7 @@ def _assert_looped(
     expected = [function(*(target.raw(batch[i][k]) for i in own)) for k in range(size)]
     names = ", ".join(_arrays(problem)[i][0] for i in own)
     _assert_rows(
-        target, found, expected, f"{names} batched", sample.tolerance, sample.values, out_axis
+        target, results, expected, f"{names} batched", sample.tolerance, sample.values, out_axis
     )
     assert all(x == told[0] for x in told), f"{told[0]} inside vmap, but {told[-1]} of one example"
 

@@ -49,9 +49,9 @@ def read(path: Path) -> Results:
             else f"cannot read {path}: {error}"
         ) from error
     except ValueError as error:
-        raise CertificateError(f"{path} is no certificate: it is not JSON ({error})") from error
+        raise CertificateError(f"{path} is not a certificate: it is not JSON ({error})") from error
     if not isinstance(results, dict):
-        raise CertificateError(f"{path} is no certificate: it holds no JSON object")
+        raise CertificateError(f"{path} is not a certificate: it holds no JSON object")
     number = results.get("format", 1)
     if type(number) is not int or number > FORMAT:
         raise CertificateError(
@@ -60,7 +60,7 @@ def read(path: Path) -> Results:
         )
     wrong = _wrong(results)
     if wrong:
-        raise CertificateError(f"{path} is no certificate: {wrong}")
+        raise CertificateError(f"{path} is not a certificate: {wrong}")
     return results
 
 
@@ -74,7 +74,9 @@ def _wrong(results: Results) -> str:
         ("backends", dict),
     ):
         if not isinstance(results.get(key), kind):
-            return f"{key!r} is missing" if key not in results else f"{key!r} is no {kind.__name__}"
+            return (
+                f"{key!r} is missing" if key not in results else f"{key!r} is not a {kind.__name__}"
+            )
     for operation, record in results["operations"].items():
         if not isinstance(record, dict) or not isinstance(record.get("chapter"), str):
             return f"the operation {operation!r} has no chapter"

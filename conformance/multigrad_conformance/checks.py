@@ -698,7 +698,7 @@ def conversion(case: Case) -> None:
     )
     assert_close(np.asarray(other.array), target.numpy(x), "values")
     back = (other * 2.0).to_backend(target.name)
-    assert target.is_raw(back.array), "back again, it is no array of this library"
+    assert target.is_raw(back.array), "after the way back, it is not an array of this library"
     (g,) = mg.autograd.grad(back.sum(), t)
     assert_gradient(target, g.array, x, "gradient")
     assert_close(target.numpy(g), np.full(x.shape, 2.0), "gradient")

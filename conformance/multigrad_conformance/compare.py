@@ -73,13 +73,13 @@ def assert_same(
         _assert_same_object(target, actual, exact, what)
         return
     if raw:
-        assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
+        assert target.is_raw(actual), f"{what}: {type(actual)} is not an array of {target.name!r}"
     else:
         assert isinstance(actual, mg.Tensor), (
-            f"{what}: a {type(actual).__name__} came out, no Tensor"
+            f"{what}: a {type(actual).__name__} came out, not a Tensor"
         )
         assert target.is_raw(actual.array), (
-            f"{what}: wraps {type(actual.array)}, which is no array of {target.name!r}"
+            f"{what}: wraps {type(actual.array)}, which is not an array of {target.name!r}"
         )
     name = target.dtype_name(actual.dtype)
     expected = expected_dtype or available(target, exact.dtype.name)
@@ -118,7 +118,7 @@ def _assert_same_object(target: Target, actual: Any, exact: Any, what: str) -> N
 
 def assert_gradient(target: Target, actual: Any, leaf: Any, what: str) -> None:
     """A gradient must have the library, dtype, shape and device of its argument."""
-    assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
+    assert target.is_raw(actual), f"{what}: {type(actual)} is not an array of {target.name!r}"
     assert actual.dtype == leaf.dtype, (
         f"{what}: dtype {actual.dtype}, but that of the argument is {leaf.dtype}"
     )

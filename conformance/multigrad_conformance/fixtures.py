@@ -51,7 +51,7 @@ def chosen(config: pytest.Config) -> list[str]:
     for name in named:
         if name not in known():
             raise pytest.UsageError(
-                f"multigrad_backends names {name!r}, which is no backend; there are "
+                f"multigrad_backends names {name!r}, which is not a backend; there are "
                 f"{', '.join(known())}"
             )
     return named or installed()

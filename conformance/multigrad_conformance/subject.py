@@ -192,7 +192,7 @@ def _chosen(
             yield str(c)
         else:
             raise ValueError(
-                f"check_function: constants names {c!r}, which is no argument of this call: "
+                f"check_function: constants names {c!r}, which is not an argument of this call: "
                 f"there are {', '.join(names) or 'none'}"
             )
 

@@ -337,7 +337,7 @@ def _backends(given: Names | None) -> list[str]:
     """
     names = installed() if given is None else _listed(given)
     if not names:
-        raise ValueError("backends names none")
+        raise ValueError("backends is empty; name at least one backend")
     if given is None:
         return sorted(filter(works, names), key=lambda name: (name != "numpy", name))
     for name in names:

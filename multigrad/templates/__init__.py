@@ -107,8 +107,8 @@ def _names(kind: str, name: str) -> dict[str, str]:
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise TemplateError(
-            f"{name!r} is no name for a plugin: write lower-case letters, digits and single "
-            "underscores between them, and begin with a letter, as in my_arrays. Its "
+            f"{name!r} is not a valid name for a plugin: write lower-case letters, digits and "
+            "single underscores between them, and begin with a letter, as in my_arrays. Its "
             "distribution is then multigrad-my-arrays, its package multigrad_my_arrays."
         )
     if keyword.iskeyword(name):
@@ -172,7 +172,9 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
     `owned`: whether the arrays of the library must be unknown to every other backend.
     """
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in module.split(".")):
-        raise TemplateError(f"{module!r} is no name of a module, such as mylib or mylib.array_api.")
+        raise TemplateError(
+            f"{module!r} is not the name of a module, such as mylib or mylib.array_api."
+        )
     seen = _looked_at(module)
     if owned and seen["owner"]:
         raise TemplateError(

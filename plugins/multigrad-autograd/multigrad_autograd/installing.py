@@ -53,8 +53,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if error.name != name:
                 raise
             text = (
-                f"No module named {spec.name!r}: multigrad_autograd, which stands in "
-                "autograd's place, has none"
+                f"No module named {spec.name!r}: multigrad_autograd, which replaces "
+                "autograd, lacks it"
             )
             raise ModuleNotFoundError(text, name=spec.name) from None
         spec.loader_state = module.__spec__

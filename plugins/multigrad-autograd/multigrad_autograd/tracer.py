@@ -42,7 +42,7 @@ class Box(metaclass=_Boxes):
     @classmethod
     def register(cls, value_type: type) -> None:
         raise NotImplementedError(
-            "multigrad_autograd has no boxes for values of a type of one's own, as "
+            "multigrad_autograd has no boxes for values of a user-defined type, such as "
             f"{value_type.__name__}: make it a container by multigrad.func.register_pytree"
         )
 

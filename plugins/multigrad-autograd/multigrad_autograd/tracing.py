@@ -78,7 +78,7 @@ class Recorded(Layer):
     ) -> Any:
         call = args[0]
         if not isinstance(call, Call):
-            raise NotImplementedError(f"multigrad_autograd.tracer.trace: {name} is no primitive")
+            raise NotImplementedError(f"multigrad_autograd.tracer.trace: {name} is not a primitive")
         whole = call.filled(args[1:])
         node: list[Any] = []
 

@@ -43,7 +43,7 @@ def _constant(df: Any) -> Any:
     if boxed(df):
         return 0.5 * mg.log(df) + operations.special.betaln(0.5 * df, 0.5)
     value = 0.5 * np.log(df) + scipy.special.betaln(0.5 * df, 0.5)
-    return float(value) if type(df) is float else value  # which leaves float32 what it is
+    return float(value) if type(df) is float else value  # a float keeps float32 arrays in float32
 
 
 def _logpdf(y: Any, df: Any) -> Any:
