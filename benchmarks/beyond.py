@@ -1,7 +1,7 @@
-"""Names beyond the standard, each beside the formula of the standard's functions that one would
-write without it, and beside PyTorch's.
+"""Functions beyond the standard, compared with formulas of standard functions and with PyTorch.
 
-A run is a forward and a backward pass: the gradient of sum(f(x) * c) by x, float64.
+The formula is what one would write without the function. A run is a forward and a backward pass:
+the gradient of sum(f(x) * c) with respect to x, in float64.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def covariance(xp: Any, x: Any) -> Any:
     return x @ xp.matrix_transpose(x) / (x.shape[1] - 1)
 
 
-# The name, the formula, PyTorch's, and at most how many times the formula's time it may take, small
-# and large.
+# The name, the formula, PyTorch's function, and the greatest ratio to the formula's time, for a
+# small
+# and for a large array.
 ROWS: dict[str, tuple[Function, Function, Function, float, float]] = {
     "softmax": (
         lambda xp, x: xp.softmax(x, axis=-1),

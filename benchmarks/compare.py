@@ -1,17 +1,16 @@
-"""This checkout beside another one of multigrad, on every row of paths.py: what a change of the
-engine costs or gains.
+"""Compare this checkout with another one of multigrad, on every row of paths.py.
 
     git worktree add ../before HEAD~1
-    python benchmarks/compare.py ../before                      every row; --only WORD chooses some
+    python benchmarks/compare.py ../before                      every row; --only WORD selects rows
     python benchmarks/compare.py ../before --check              exit status 1 if Tensor * Tensor
                                                                 takes more than 1.05 times as long
 
-Both run the benchmarks of this checkout, each with its own multigrad in a process of its own. The
-two processes take turns, sample by sample, on the same core (cores that share their units with
-other work differ by a factor of two), so both see the same machine. Several pairs are started one
-after the other, since where a process happens to lie in memory makes a few percent. The ratio is
-the median over pairs of the median over turns. A row that one of them cannot run is left out, and
-named.
+The result shows the cost or the gain of a change of the engine. Both sides run the benchmarks of
+this checkout, each with its own multigrad in a subprocess. The two processes take turns, sample by
+sample, on the same core, so both see the same machine (cores that share their units with other work
+differ by a factor of two). Several pairs are started one after the other, since the placement of a
+process in memory changes times by a few percent. The ratio is the median over pairs of the median
+over turns. A row that one side cannot run is left out and named.
 """
 
 from __future__ import annotations
@@ -41,9 +40,7 @@ PAIRS, TURNS, SAMPLE = 5, 7, 10e-3
 
 
 class Worker:
-    """A process that runs rows of paths.py with the multigrad of one checkout, as often as it is
-    told to.
-    """
+    """A subprocess that runs rows of paths.py on request, with the multigrad of one checkout."""
 
     def __init__(self, checkout: Path, pair: int) -> None:
         search = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH", "")]))
@@ -70,7 +67,7 @@ class Worker:
         return json.loads(line)
 
     def seconds(self, row: str, number: int) -> float:
-        """Run a row `number` times; return the seconds of one operation in it."""
+        """Run a row `number` times; return the seconds per operation."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([row, number]) + "\n")
         self.process.stdin.flush()
@@ -83,7 +80,7 @@ class Worker:
 
 
 def work(pair: int) -> None:
-    """The worker's side: say what there is, then answer until the input ends."""
+    """Run the worker: report its checkout, then answer requests until the input ends."""
     if hasattr(os, "sched_setaffinity"):  # Linux
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[pair % len(cores)]})
@@ -110,7 +107,7 @@ def work(pair: int) -> None:
 
 
 def runs(case: Case) -> bool:
-    """Run a row once; whether this multigrad can: an older one may lack what the row is about."""
+    """Run a row once, and return whether it works: an older multigrad may lack a feature."""
     try:
         case.peers[OURS]()
     except Exception as error:
@@ -122,10 +119,11 @@ def runs(case: Case) -> bool:
 def compare(
     other: Path, words: list[str], pairs: int = PAIRS
 ) -> dict[str, list[tuple[float, float, float]]]:
-    """For each row and pair of processes: seconds an operation here and there, and the median of
-    the ratios of each turn.
+    """Return the times of each row in each pair of processes.
+
+    They are the seconds per operation here and there, and the median of the ratios of the turns.
     """
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    times: dict[str, list[tuple[float, float, float]]] = {}
     for pair in range(pairs):
         workers: list[Worker] = []
         try:
@@ -133,11 +131,11 @@ def compare(
             workers.insert(0, Worker(HERE.parent.parent, pair))
             for row in (row for row in workers[0].rows if row in workers[1].rows):
                 if not words or any(word.lower() in row.lower() for word in words):
-                    found.setdefault(row, []).append(_turns(row, workers, pair))
+                    times.setdefault(row, []).append(_turns(row, workers, pair))
         finally:
             for worker in workers:
                 worker.close()
-    return found
+    return times
 
 
 def _turns(row: str, workers: list[Worker], pair: int) -> tuple[float, float, float]:
@@ -179,9 +177,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def shown(found: dict[str, list[tuple[float, float, float]]], other: Path) -> str:
+def shown(times: dict[str, list[tuple[float, float, float]]], other: Path) -> str:
     rows = []
-    for row, turns in found.items():
+    for row, turns in times.items():
         ratios = [ratio for _, _, ratio in turns]
         here, there = (duration(median(turn[side] for turn in turns)) for side in (0, 1))
         rows.append(
@@ -190,9 +188,9 @@ def shown(found: dict[str, list[tuple[float, float, float]]], other: Path) -> st
     return table(["path", "this checkout", str(other), "ratio", "of single pairs"], rows)
 
 
-def verdicts(found: dict[str, list[tuple[float, float, float]]]) -> list[judging.Verdict]:
+def verdicts(times: dict[str, list[tuple[float, float, float]]]) -> list[judging.Verdict]:
     ratio = [
-        median(ratio for _, _, ratio in turns) for row, turns in found.items() if row == CHECKED
+        median(ratio for _, _, ratio in turns) for row, turns in times.items() if row == CHECKED
     ]
     return [
         judging.limit("compare", CHECKED, value, LIMIT, "x the other checkout") for value in ratio
@@ -201,11 +199,11 @@ def verdicts(found: dict[str, list[tuple[float, float, float]]]) -> list[judging
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    found = compare(options.other, options.only, options.pairs)
-    print(shown(found, options.other))
+    times = compare(options.other, options.only, options.pairs)
+    print(shown(times, options.other))
     if not options.check:
         return 0
-    judged = verdicts(found)
+    judged = verdicts(times)
     print("\n" + table(*judging.rows(judged)))
     return judging.status(judged)
 

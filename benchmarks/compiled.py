@@ -1,9 +1,9 @@
-"""func.compile: recorded once and replayed, beside NumPy by hand, multigrad without it, PyTorch
-eager, HIPS autograd and jax.jit.
+"""func.compile: replays, compared with NumPy by hand, eager libraries and jax.jit.
 
-One formula serves all but `hand`. What multigrad compiles is the whole step: the gradient, the
-trajectory, the update of the parameters. jax.jit is left out where a loop is so long, unrolled,
-that XLA compiles it for minutes. Recording is not timed here; see compiled_costs.py.
+The eager libraries are multigrad without compile, PyTorch and HIPS autograd. One formula serves all
+but `hand`. multigrad compiles the whole step: the gradient, the trajectory, the update of the
+parameters. jax.jit is left out if XLA would compile a long unrolled loop for minutes.
+compiled_costs.py measures recording.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from multigrad import func
 WORKLOAD = "func.compile"
 EAGER, JIT = "eager", "jax.jit"
 CALLS = 3  # recording, comparison, and a replay
-SHORT = 400  # operations: longer loops take XLA minutes
+SHORT = 400  # operations: XLA takes minutes for longer loops
 
 Run = Callable[[], list[Any]]
 Loss = Callable[..., Any]
@@ -64,8 +64,9 @@ def case(
 
 
 def both(function: Callable[..., Any], *arguments: Callable[[], Any]) -> dict[str, Run]:
-    """The function compiled, and called often enough to be replayed, and as it is; on arguments of
-    their own.
+    """Return the function compiled and uncompiled, each on arguments of its own.
+
+    The compiled function is called until it is replayed.
     """
     replayed = func.compile(function)
     first, second, recorded = ([make() for make in arguments] for _ in range(3))
@@ -88,7 +89,7 @@ def of_gradients(
     jit: bool = True,
     **own: Any,
 ) -> dict[str, Run]:
-    """The value and the gradients of a loss, by each peer."""
+    """Return for each peer a function for the value and the gradients of a loss."""
     functions = gradients(peers, loss, params, data, module=True, **own)
     runs: dict[str, Run] = {HAND: lambda: leaves(by_hand(*params))}
     runs |= both(functions[OURS], *(lambda x=x: x.copy() for x in params))
@@ -111,8 +112,9 @@ def of_gradients(
 
 
 def jitted(function: Callable[..., Any], arguments: list[Any]) -> Run:
-    """`function(jnp, value_and_grad, *arguments)` under jax.jit, in float64 where the arguments
-    are.
+    """Return `function(jnp, value_and_grad, *arguments)` under jax.jit.
+
+    It computes in float64 if the arguments have that dtype.
     """
     import jax
     import jax.numpy as jnp
@@ -193,8 +195,7 @@ def loop(peers: Peers, turns: int) -> Case:
 
 # -- TinyModel
 
-# so small that no peer, however often it runs, comes to gradients that are too small for fast
-# arithmetic
+# a small rate, so that no run, however long, reaches subnormal gradients, which are slow
 RATE = 1e-7
 
 
@@ -240,9 +241,9 @@ def tiny(peers: Peers) -> Case:
 
         def torch_step() -> list[Any]:
             loss = tiny_loss(torch, theirs, *data)
-            found = torch.autograd.grad(loss, theirs)
+            grads = torch.autograd.grad(loss, theirs)
             with torch.no_grad():
-                for w, g in zip(theirs, found, strict=True):
+                for w, g in zip(theirs, grads, strict=True):
                     w -= RATE * g
             return [loss]
 
@@ -262,8 +263,8 @@ def tiny_of_jax(weights: Any, x: Any, ideal: Any) -> Run:
 
     @jax.jit
     def step(weights: Any, x: Any, ideal: Any) -> Any:
-        loss, found = jax.value_and_grad(lambda w: tiny_loss(jnp, w, x, ideal))(weights)
-        return loss, [w - RATE * g for w, g in zip(weights, found, strict=True)]
+        loss, grads = jax.value_and_grad(lambda w: tiny_loss(jnp, w, x, ideal))(weights)
+        return loss, [w - RATE * g for w, g in zip(weights, grads, strict=True)]
 
     def run() -> list[Any]:
         nonlocal held
@@ -389,8 +390,8 @@ def runge_kutta(peers: Peers, steps: int) -> Case:
 PARAMETERS, SIDE = 50, 20
 
 
-def adam_step(xp: Any, parameters: Any, means: Any, squares: Any, found: Any, rate: float) -> None:
-    for p, m, v, g in zip(parameters, means, squares, found, strict=True):
+def adam_step(xp: Any, parameters: Any, means: Any, squares: Any, grads: Any, rate: float) -> None:
+    for p, m, v, g in zip(parameters, means, squares, grads, strict=True):
         m *= 0.9
         m += 0.1 * g
         v *= 0.999

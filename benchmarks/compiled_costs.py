@@ -1,13 +1,12 @@
-"""What func.compile costs besides its replays: the first calls, what a call adds to NumPy's own
-work, and memory.
+"""Costs of func.compile besides its replays: the first calls, the overhead of a call, memory.
 
     python benchmarks/compiled_costs.py
 
-The first call of a function records it, the second compares it with what was recorded and writes
-the code. Both are given per operation of the program, for a gradient of 1,000 and of 10,000
-operations. A call's overhead is what 200 arguments add to a function that computes with two of
-them. Times are those of the processor. The peak is counted by tracemalloc, in arrays of the
-argument's size, for a replay without an arena and the tape.
+The first call of a function records it. The second call compares its result with the recorded one,
+and writes the code. Both times are given per operation of the program, for a gradient of 1,000 and
+of 10,000 operations. The overhead of a call is measured with a function of 200 arguments that
+computes with two of them. Times are processor times. The peak is counted by tracemalloc, in arrays
+of the argument's size, for a replay without an arena and for the tape.
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ SIZE, LAYERS = 500_000, 12
 
 
 def gradient(operations: int) -> Callable[..., Any]:
-    """A gradient whose program has about so many operations, twelve for a turn of forward and
-    backward.
+    """Return a gradient whose program has about that many operations.
+
+    A turn of forward and backward has twelve.
     """
 
     def loss(x: Any, y: Any) -> Any:
@@ -45,7 +45,7 @@ def gradient(operations: int) -> Callable[..., Any]:
 
 
 def first_calls(operations: int, rounds: int) -> tuple[float, float]:
-    """Microseconds an operation of the call that records and of the next."""
+    """Return microseconds per operation of the recording call, and of the next one."""
     x, y = np.linspace(0.1, 0.9, 10), np.linspace(0.5, 1.5, 10)
     times: list[tuple[float, float]] = []
     for _ in range(rounds):
@@ -62,8 +62,9 @@ def first_calls(operations: int, rounds: int) -> tuple[float, float]:
 
 
 def overhead(rounds: int) -> tuple[float, float]:
-    """Microseconds that a call adds to the product of two arrays, and that each further argument
-    adds.
+    """Return the microseconds that a call adds to the product of two arrays.
+
+    The second number is the addition per further argument.
     """
     arrays = [np.linspace(0.0, 1.0, 10) for _ in range(ARGUMENTS)]
     compiled = func.compile(lambda *xs: xs[0] * xs[-1])
@@ -89,8 +90,9 @@ def overhead(rounds: int) -> tuple[float, float]:
 
 
 def peaks() -> tuple[float, float]:
-    """Arrays at the peak of a replay and of the tape: the results that the gradient needs, and what
-    there is besides.
+    """Return the peak memory of a replay and of the tape, in arrays.
+
+    It includes the results that the gradient needs, and all temporary arrays.
     """
     x = np.linspace(0.0, 1.0, SIZE)
     compiled = func.compile(func.grad(lambda x: mg.sum(layers(mg.tanh, x, LAYERS))), arena=0)
@@ -117,7 +119,7 @@ def _peak(run: Callable[[], Any]) -> float:
 
 
 def measure(rounds: int = 3) -> dict[str, float]:
-    first_calls(100, 1)  # imports, and what is made once
+    first_calls(100, 1)  # warm-up: imports and caches
     few, many = first_calls(FEW, rounds), first_calls(MANY, rounds)
     call, argument = overhead(rounds)
     replay, tape = peaks()

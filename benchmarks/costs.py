@@ -1,16 +1,18 @@
-"""What multigrad costs once: importing it, the first expression, and the memory of a node.
+"""One-time costs of multigrad: the import, the first expression, and the memory of a node.
 
     python benchmarks/costs.py import|numpy|expression|node      one measurement, in this process:
                                                                  one JSON number
 
-Each measurement has a process of its own, and the kinds run in turn, in rounds.
+Each measurement has its own process, and the kinds run in turn, in rounds.
 
-- import: `import multigrad`, beside `import numpy`, each from files that are compiled.
-- first expression: `x * y + xp.sin(x)`, recorded, once multigrad is imported and the Tensors are
-  there. Three operations are generated and looked up for it. Making the first Tensor, which finds
-  the plugins that are installed, is not part of it.
+- import: `import multigrad`, beside `import numpy`, each from compiled files.
+- first expression: `x * y + xp.sin(x)`, recorded, after multigrad is imported and the Tensors
+  exist.
+  Three operations are generated and looked up for it. Creating the first Tensor, which discovers
+  the
+  installed plugins, is not part of it.
 - node: a chain of 100,000 additions of a constant. The derivative of a sum needs no values, so no
-  array is kept: what is allocated, by tracemalloc, is the nodes.
+  array is saved, and tracemalloc counts only the nodes.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def node() -> float:
             z = z + y
         return z
 
-    chain(x)  # the operation is generated, lists that are kept for reuse are made
+    chain(x)  # warm-up: generates the operation and fills the lists that are reused
     gc.collect()
     gc.disable()
     tracemalloc.start()
@@ -81,19 +83,20 @@ KINDS: dict[str, Callable[[], float]] = {
 
 
 def measure(rounds: int = ROUNDS) -> dict[str, float]:
-    """Medians over rounds: seconds of the imports and of the expression, the ratio of the imports
-    within rounds, bytes of a node.
+    """Return medians over rounds: seconds of the imports and of the expression, bytes per node.
+
+    The ratio of the imports is taken within rounds.
     """
     with tempfile.TemporaryDirectory() as compiled:
         for kind in KINDS:
-            _in_process(kind, compiled)  # compiles what it imports
-        found = [
+            _in_process(kind, compiled)  # compiles the imported files
+        turns = [
             {kind: _in_process(kind, compiled) for kind in ("import", "numpy", "expression")}
             for _ in range(rounds)
         ]
-        seconds = {kind: median(turn[kind] for turn in found) for kind in found[0]}
+        seconds = {kind: median(turn[kind] for turn in turns) for kind in turns[0]}
         return seconds | {
-            "import / numpy": median(turn["import"] / turn["numpy"] for turn in found),
+            "import / numpy": median(turn["import"] / turn["numpy"] for turn in turns),
             "node": _in_process("node", compiled),
         }
 

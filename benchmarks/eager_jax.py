@@ -1,9 +1,8 @@
-"""Eager arrays of JAX, without jit: the tape and func's transformations beside `jax.grad` and
-`jax.vmap(jax.grad)`.
+"""Eager arrays of JAX, without jit: the tape and func's transformations, compared with JAX's.
 
-The program is `mix` of paths.py, 25 times its four operations, in float32, as JAX comes. The tape's
-row and that of vmap(grad) have aims that keep it ahead. Under jax.jit, transformations.py compares
-a whole training step.
+JAX's functions are `jax.grad` and `jax.vmap(jax.grad)`. The program is `mix` of paths.py, 25 times
+its four operations, in float32, JAX's default. The rows of the tape and of vmap(grad) have aims.
+transformations.py compares a whole training step under jax.jit.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from multigrad import func
 JAX = "jax, eager"
 WORKLOAD = "eager JAX"
 TURNS, OPERATIONS = 25, 100
-KEPT, KEPT_OF_BATCHES = 0.2, 0.3  # how far ahead the tape is to stay
+KEPT, KEPT_OF_BATCHES = 0.2, 0.3  # the greatest ratios to JAX's time
 
 
 def eager_cases() -> Iterator[Case]:

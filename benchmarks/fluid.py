@@ -1,9 +1,8 @@
-"""A fluid on a square with periodic edges: smoke that is carried along by an incompressible flow,
-and the gradient by the flow at the beginning.
+"""A fluid on a periodic square: a flow carries smoke, differentiated with respect to its start.
 
-A step makes the flow free of divergence, by Jacobi's iterations for the pressure, and carries flow
-and smoke back along it, with bilinear weights. The loss is the squared distance of the smoke at the
-end from a picture.
+A step makes the flow divergence-free, by Jacobi iterations for the pressure, and moves flow and
+smoke back along it, with bilinear weights. The loss is the squared distance of the final smoke from
+a picture.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import numpy as np
 
 SIDE, STEPS, JACOBI, DT = 32, 10, 10, 1.0
 
-Index = Callable[[Any], Any]  # whole numbers of floating dtype as indices into an axis
+Index = Callable[[Any], Any]  # from whole numbers of floating dtype to indices of an axis
 
 
 def inputs() -> tuple[list[Any], list[Any]]:
-    """The flow in both directions; rows and columns, the smoke, and the picture."""
+    """Return the flow in both directions; and rows and columns, the smoke, and the picture."""
     rng = np.random.default_rng(9)
     rows, columns = (
         x.astype(np.float64) for x in np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
@@ -62,7 +61,7 @@ def project(xp: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 
 class _Ours:
-    """Our `roll` takes axis by keyword, as the standard's does."""
+    """multigrad's namespace: `roll` takes axis by keyword, as in the standard."""
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
@@ -116,8 +115,8 @@ def by_hand(rows: Any, columns: Any, smoke: Any, picture: Any) -> Callable[..., 
         while saved:
             u, v, s, at = saved.pop()
             gx, gy = np.zeros_like(u), np.zeros_like(u)
-            found = [back_carried(f, g, at, gy, gx) for f, g in ((u, gu), (v, gv), (s, gs))]
-            gu, gv, gs = found[0] - DT * gx, found[1] - DT * gy, found[2]
+            moved = [back_carried(f, g, at, gy, gx) for f, g in ((u, gu), (v, gv), (s, gs))]
+            gu, gv, gs = moved[0] - DT * gx, moved[1] - DT * gy, moved[2]
             gu, gv = back_projected(gu, gv)
         return value, [gu, gv]
 
@@ -125,9 +124,9 @@ def by_hand(rows: Any, columns: Any, smoke: Any, picture: Any) -> Callable[..., 
 
 
 def back_carried(f: Any, g: Any, at: tuple[Any, ...], gy: Any, gx: Any) -> Any:
-    """The gradient of `carried` by the field; those by the place are added up."""
+    """Return the gradient of `carried` with respect to the field, and add those of the place."""
     j0, j1, i0, i1, y, x = at
-    found = np.zeros(SIDE * SIDE)
+    total = np.zeros(SIDE * SIDE)
     parts = (
         (j0, i0, (1 - x) * (1 - y)),
         (j1, i0, (1 - x) * y),
@@ -135,11 +134,11 @@ def back_carried(f: Any, g: Any, at: tuple[Any, ...], gy: Any, gx: Any) -> Any:
         (j1, i1, x * y),
     )
     for j, i, weight in parts:
-        found += np.bincount((j * SIDE + i).reshape(-1), (g * weight).reshape(-1), SIDE * SIDE)
+        total += np.bincount((j * SIDE + i).reshape(-1), (g * weight).reshape(-1), SIDE * SIDE)
     f00, f10, f01, f11 = (f[j, i] for j, i, _ in parts)
     gx += g * ((1 - y) * (f01 - f00) + y * (f11 - f10))
     gy += g * ((1 - x) * (f10 - f00) + x * (f11 - f01))
-    return found.reshape(SIDE, SIDE)
+    return total.reshape(SIDE, SIDE)
 
 
 def back_projected(gu: Any, gv: Any) -> tuple[Any, Any]:

@@ -1,19 +1,19 @@
-"""The benchmarks that need a GPU: multigrad on CuPy and on JAX with CUDA, next to the same by hand,
-jax.grad and PyTorch.
+"""Benchmarks on a GPU: multigrad on CuPy and on JAX, compared with hand-written code and others.
 
     python benchmarks/gpu.py [--quick]          or: make test-gpu
 
-Two workloads in float32: the chain of 1000 elementwise operations (overhead at 1,000 elements,
-bandwidth at 16 million; 100 operations under jax.jit, which compiles them all into one), and a
-training step of a network of 784-1024-1024-10 units on a batch of 256. Every run waits for its
-device before the clock stops. Results go to benchmarks/results/gpu.json and gpu.md.
+The others are jax.grad and PyTorch. There are two workloads in float32. One is the chain of 1000
+elementwise operations: overhead at 1,000 elements, bandwidth at 16 million; 100 operations under
+jax.jit, which compiles them into one. The other is a training step of a network of 784-1024-1024-10
+units on a batch of 256. Every run waits for its device before the clock stops. Results go to
+benchmarks/results/gpu.json and gpu.md.
 """
 
 from __future__ import annotations
 
 import os
 
-# JAX would take the memory that CuPy and torch need
+# otherwise JAX takes the memory that CuPy and torch need
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import argparse
@@ -36,12 +36,12 @@ RESULTS = Path(__file__).resolve().parent / "results"
 SIZES = (1_000, 1_000_000, 16_000_000)
 RATE = 1e-3
 JIT = "jax.jit of jax.grad"
-# float32, and matrix products that round their inputs to tf32 where a library does that by default
+# float32; some libraries round the inputs of matrix products to tf32 by default
 TOLERANCE = 1e-2
 
 
 def waiting(run: Callable[[], Any], wait: Callable[[Any], Any]) -> Callable[[], Any]:
-    """`run`, followed by waiting for the device to finish what it was given."""
+    """Return `run`, followed by waiting for the device."""
 
     def finished() -> Any:
         values = run()
@@ -52,7 +52,7 @@ def waiting(run: Callable[[], Any], wait: Callable[[Any], Any]) -> Callable[[], 
 
 
 def torch_cuda() -> Any:
-    """PyTorch, if it is here and sees a GPU."""
+    """Return PyTorch, if it is installed and sees a GPU."""
     if not installed_peers.installed("torch"):
         return None
     import torch
@@ -118,7 +118,7 @@ def cupy_cases() -> Iterator[Case]:
     )
 
 
-# -- JAX: the whole step compiled, ours against its own
+# -- JAX: the whole step compiled, with multigrad's and with JAX's gradient
 
 
 def jax_cases() -> Iterator[Case]:
@@ -219,7 +219,7 @@ def mlp_loss(xp: Any, weights: Any, x: Any, ideal: Any) -> Any:
 
 
 def mlp_step(grad: Any, weights: Any, images: Any, ideal: Any, xp: Any = None) -> list[Any]:
-    """One step of gradient descent, for multigrad and for torch alike."""
+    """Run one step of gradient descent, for multigrad and for torch."""
     leaves = [w.detach().requires_grad_() for w in weights]
     value = mlp_loss(xp or images.__array_namespace__(), leaves, images, ideal)
     return [

@@ -1,8 +1,8 @@
-"""What `run.py --check` says of a run: which aims are met, within a tolerance, and the exit status.
+"""Verdicts of `run.py --check`: which aims are met, within a tolerance, and the exit status.
 
-A measured ratio differs from run to run, so a timing may exceed its aim by `TOLERANCE`. What is
-counted (bytes) may not. An aim beside a peer that is not installed cannot be judged; it is named,
-and does not change the status.
+A measured ratio differs from run to run, so a time may exceed its aim by `TOLERANCE`. Counted
+numbers (bytes) may not. An aim relative to a peer that is not installed cannot be judged: it is
+named, and does not change the status.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from tables import duration
 TOLERANCE = 0.05
 ROUNDS = 7
 PROGRAMS = "real programs"
-NEXT_TO_HAND = 1.15  # where NumPy by hand takes over half of our time
+NEXT_TO_HAND = 1.15  # the aim where NumPy by hand takes over half of multigrad's time
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One aim: what was measured, and how much of what the aim allows that is (1 is exactly at the
-    aim).
-    """
+    """One aim: the measured number, and its share of the allowed number (1 is exactly the aim)."""
 
     workload: str
     label: str
@@ -39,7 +37,7 @@ class Verdict:
 
 
 def of_result(result: Result) -> list[Verdict]:
-    """The verdicts on the aims of a case whose peers were measured."""
+    """Return the verdicts on the aims of a case whose peers were measured."""
     return [
         _of_aim(result, aim)
         for aim in result.case.aims
@@ -57,7 +55,7 @@ def _of_aim(result: Result, aim: Aim) -> Verdict:
 
 
 def skipped(case: Case) -> list[str]:
-    """The aims of a case whose peer is not there, in words."""
+    """Return texts about the aims of a case whose peer is not installed."""
     return [
         f"{case.workload}, {case.label}: {aim.peer} is not installed"
         for aim in case.aims
@@ -68,8 +66,9 @@ def skipped(case: Case) -> list[str]:
 def of_programs(
     results: Sequence[Result], hand: str, most: Mapping[str, float]
 ) -> tuple[list[Verdict], list[str]]:
-    """The median over programs of the ratio to each peer; and those next to the gradient by hand
-    that it takes over half of the time in.
+    """Return the verdicts on the median ratio to each peer over programs.
+
+    Programs whose hand-written gradient takes over half of the time are also compared with it.
     """
     verdicts, named = [], []
     for peer, largest in most.items():
@@ -93,7 +92,7 @@ def of_programs(
 def limit(
     workload: str, label: str, value: float, most: float, unit: str, *, tolerance: float = TOLERANCE
 ) -> Verdict:
-    """The verdict on one number that has a largest value."""
+    """Return the verdict on one number with a limit."""
     return Verdict(
         workload,
         label,
@@ -105,16 +104,16 @@ def limit(
 
 
 def status(verdicts: Iterable[Verdict]) -> int:
-    """The exit status: 0 if every aim that could be judged is met, else 1.
+    """Return the exit status: 0 if every aim that could be judged is met, else 1.
 
-    A run that judged nothing has shown nothing.
+    A run that judged no aim has status 1.
     """
     judged = list(verdicts)
     return 0 if judged and all(v.met for v in judged) else 1
 
 
 def rows(verdicts: Iterable[Verdict]) -> tuple[list[str], list[list[str]]]:
-    """The header and the lines of the table."""
+    """Return the header and the rows of the table."""
     header = ["workload", "case", "measured", "aim", "of the aim", "verdict"]
     return header, [
         [v.workload, v.label, v.measured, v.aim, f"{v.share:.2f}", "met" if v.met else "NOT met"]
@@ -123,7 +122,7 @@ def rows(verdicts: Iterable[Verdict]) -> tuple[list[str], list[list[str]]]:
 
 
 def summary(verdicts: Iterable[Verdict], left_out: Iterable[str]) -> str:
-    """What the table comes to, and what could not be judged."""
+    """Return the summary of the table, and the aims that could not be judged."""
     judged, named = list(verdicts), list(left_out)
     missed = [v for v in judged if not v.met]
     lines = [

@@ -1,7 +1,7 @@
 """Timing of peers side by side: one round runs each peer once, and ratios are taken within rounds.
 
-A machine's speed drifts by tens of percent within seconds, so times taken one peer after the other
-do not compare. Within a round all peers see the same machine; the median over rounds drops the
+A machine's speed drifts by tens of percent within seconds, so times taken one after the other are
+not comparable. Within a round all peers see the same machine; the median over rounds ignores the
 disturbed ones. The order rotates from round to round, so that no peer always runs after the one
 that empties the caches.
 """
@@ -19,12 +19,12 @@ import numpy as np
 
 HAND = "hand"
 OURS = "multigrad"
-SHORTEST = 2e-3  # seconds: a shorter sample would measure the clock and the scheduler
+SHORTEST = 2e-3  # seconds: shorter samples would measure the clock and the scheduler
 
 
 @dataclass(frozen=True)
 class Aim:
-    """At most `limit` times the peer's total, and `plus` seconds more."""
+    """A limit: at most `limit` times the peer's total, plus `plus` seconds."""
 
     peer: str
     limit: float
@@ -36,7 +36,7 @@ class Aim:
         )
 
     def share(self, ours: float, theirs: float) -> float:
-        """How much of what the aim allows was used: 1 is exactly at the aim."""
+        """Return the used share of the limit: 1 is exactly the aim."""
         return ours / (self.limit * theirs + self.plus)
 
 
@@ -49,19 +49,17 @@ class Case:
 
     workload: str
     label: str
-    count: int  # the operations or steps in one run: times are given per one of them
+    count: int  # the operations or steps in one run: times are given per operation or step
     peers: dict[str, Callable[[], Any]]
     aims: list[Aim] = field(default_factory=list)
     tolerance: float = 1e-9
-    # peers that compute something else, whose values are not compared
+    # peers that compute something different, whose values are not compared
     yardsticks: Collection[str] = ()
 
 
 @dataclass
 class Result:
-    """Seconds per operation (or step) of each peer, round by round, and what is derived from
-    them.
-    """
+    """Seconds per operation (or step) of each peer, by round, and derived numbers."""
 
     case: Case
     rounds: dict[str, list[float]]
@@ -70,11 +68,11 @@ class Result:
         return median(self.rounds[peer])
 
     def ratio(self, peer: str, to: str) -> float:
-        """The median over rounds of the ratio of the two times within one round."""
+        """Return the median over rounds of the ratio of two times within one round."""
         return median(a / b for a, b in zip(self.rounds[peer], self.rounds[to], strict=True))
 
     def share(self, aim: Aim) -> float:
-        """The median over rounds of how much of what the aim allows was used."""
+        """Return the median over rounds of the used share of the aim."""
         return median(
             aim.share(a, b) for a, b in zip(self.rounds[OURS], self.rounds[aim.peer], strict=True)
         )
@@ -101,10 +99,9 @@ class Result:
 def measure(
     case: Case, budget: float, *, least: int = 7, most: int = 400, sample: float = SHORTEST
 ) -> Result:
-    """Time the peers of a case in rounds for about `budget` seconds, after checking that they
-    agree.
+    """Check that the peers of a case agree, and time them in rounds for about `budget` seconds.
 
-    A round runs each peer as often as makes `sample` seconds.
+    A round repeats each peer for about `sample` seconds.
     """
     times = check_agreement(case.peers, case.tolerance, case.yardsticks)
     numbers = {
@@ -114,7 +111,7 @@ def measure(
     rounds: dict[str, list[float]] = {peer: [] for peer in case.peers}
     order = list(case.peers)
     gc.collect()
-    gc.freeze()  # what exists now is not scanned again; what the peers make is, as in any program
+    gc.freeze()  # existing objects are not scanned again; those of the peers are, as in any program
     start = time.perf_counter()
     try:
         for turn in range(most):
@@ -138,16 +135,16 @@ def _time(fn: Callable[[], Any], number: int) -> float:
 def check_agreement(
     peers: Mapping[str, Callable[[], Any]], tolerance: float, yardsticks: Collection[str] = ()
 ) -> dict[str, float]:
-    """Run each peer once: a fast wrong answer is not a result. Return the times."""
-    found, times = {}, {}
+    """Run each peer once, compare the results, and return the times: a wrong answer has no time."""
+    results, times = {}, {}
     for peer, fn in peers.items():
         start = time.perf_counter()
         values = fn()
         times[peer] = time.perf_counter() - start
         if peer not in yardsticks:
-            found[peer] = [as_numpy(v) for v in values]
-    reference_name, reference = next(iter(found.items()))
-    for peer, values in found.items():
+            results[peer] = [as_numpy(v) for v in values]
+    reference_name, reference = next(iter(results.items()))
+    for peer, values in results.items():
         for expected, got in zip(reference, values, strict=True):
             if got.shape != expected.shape:
                 raise AssertionError(
@@ -162,8 +159,8 @@ def check_agreement(
 
 
 def as_numpy(value: Any) -> Any:
-    """A NumPy copy of a raw array, a Tensor of multigrad's or of torch's, on any device."""
-    for attribute in ("detach", "cpu"):  # torch, and the detach of our own
+    """Return a NumPy copy of a raw array or a Tensor of multigrad or torch, on any device."""
+    for attribute in ("detach", "cpu"):  # torch, and multigrad's detach
         value = getattr(value, attribute, lambda value=value: value)()
     value = getattr(value, "array", value)
     return np.asarray(value.get() if hasattr(value, "get") else value)

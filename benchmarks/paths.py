@@ -1,12 +1,13 @@
-"""One row for each path that an operation can take, with its aim: the tape, func's transformations,
-hooks, and single operations.
+"""One row for each path of an operation, with its aim.
 
-The program of the rows that have a backward pass is `mix`: a hundred times `sin(x * w + b) * 0.98`,
-four operations, on arrays of four elements. `x` and `w` are differentiated, `b` is data. On the
-tape `b` is a Tensor (of torch's in torch); in multigrad.func it is the raw array, held by the
-closure, as a library has it. Times are per operation of the program.
+The paths are the tape, func's transformations, hooks, and single operations. The program of the
+rows with a backward pass is `mix`: a hundred times `sin(x * w + b) * 0.98`, four operations, on
+arrays of four elements. `x` and `w` are differentiated, `b` is data. On the tape `b` is a Tensor
+(torch's Tensor in torch); in multigrad.func it is a raw array in the closure, as in typical code.
+Times are per operation of the program.
 
-The rows of single operations time the operation alone: forward, recorded, its result dropped.
+The rows of single operations time the forward operation alone: it is recorded, and its result
+dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Run = Callable[[], list[Any]]
 
 @dataclass(frozen=True)
 class Peers:
-    """The modules to run beside multigrad, or None for those that are absent."""
+    """The modules of the peers, or None for those that are not installed."""
 
     torch: Any = None
     autograd: Any = None
@@ -83,7 +84,7 @@ def of_torch(torch: Any, *arrays: Any) -> list[Any]:
 
 
 def loss(xp: Any, b: Any, turns: int = TURNS) -> Callable[[Any, Any], Any]:
-    """The scalar function of x and w, over any namespace, with `b` in its closure."""
+    """Return the scalar function of x and w, over any namespace, with `b` in its closure."""
     return lambda x, w: xp.sum(mix(xp, x, w, b, turns))
 
 
@@ -170,11 +171,11 @@ def batches(peers: Peers) -> Iterator[Case]:
     yield _passes("vmap(grad), 4 examples", backward, [Aim("torch.func", 1.1)])
 
 
-# -- tangents, and second derivatives: their aims are multiples of the tape's first
+# -- tangents, and second derivatives: their aims are multiples of the tape's time
 
 
 def forward_mode(peers: Peers) -> Iterator[Case]:
-    """Beside HIPS autograd where it can do the same, for the values."""
+    """Yield the cases of forward mode, for the values also with HIPS autograd."""
     (x, w, b), xp = inputs(), namespace()
     vx, vw = np.random.default_rng(2).normal(size=(2, SIZE))
     of_w = lambda w: xp.sum(mix(xp, x, w, b))
@@ -245,7 +246,7 @@ def _hooked(peers: Peers) -> dict[str, Run]:
 
 
 def mix_written(xp: Any, x: Any, w: Any, b: Any) -> Any:
-    """Each turn writes into what its sine has saved."""
+    """Run the program; each turn writes into the array that its sine has saved."""
     for _ in range(TURNS):
         y = x * w
         x = xp.sin(y) * 0.98
@@ -269,7 +270,7 @@ def _allowed(peers: Peers, program: Callable[..., Any]) -> dict[str, Run]:
 
 
 def _training_step() -> Case:
-    """The step of TinyModel where writes are allowed, beside the same where they are not."""
+    """Return a step of TinyModel where writes are allowed, and one where they are not."""
 
     def step(allowed: bool) -> Run:
         given, x, ideal = tiny_inputs()
@@ -332,8 +333,9 @@ def _checkpointed(peers: Peers) -> dict[str, Run]:
 
 
 def repeated(expression: str, **names: Any) -> Run:
-    """The expression CALLS times in a loop of its own, as timeit has it: a call around it would be
-    a tenth of the smaller times.
+    """Return a run of the expression, CALLS times in a generated loop, as in timeit.
+
+    A function call around it would be a tenth of the smaller times.
     """
     scope = {"turns": range(CALLS - 1), **names}
     exec(f"def run():\n    for _ in turns:\n        {expression}\n    return [{expression}]", scope)
@@ -346,7 +348,7 @@ def _single(label: str, runs: dict[str, Run], aims: list[Aim]) -> Case:
 
 
 def leaves() -> tuple[Any, Any, Any]:
-    """A Tensor that requires grad, and two constants."""
+    """Return a Tensor that requires grad, and two constants."""
     x, y, z = inputs()
     return mg.asarray(x, requires_grad=True), mg.asarray(y), mg.asarray(z)
 
@@ -369,7 +371,7 @@ def products(peers: Peers) -> Iterator[Case]:
         {OURS: repeated("x * y", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)},
         [Aim(TENSORS, 1.25)],
     )
-    # NumPy's own multiplication begins, and asks the Tensor by NumPy's protocol
+    # NumPy's multiplication runs first, and calls the Tensor by NumPy's protocol
     yield _single(
         "raw array * Tensor",
         {OURS: repeated("y * x", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)},
@@ -433,8 +435,9 @@ def gathers(peers: Peers) -> Iterator[Case]:
 
 
 def module_functions() -> Iterator[Case]:
-    """The functions of the module `multigrad`, which find the library by their operands, beside
-    those of its namespace.
+    """Yield the functions of the module `multigrad`, and those of a namespace for comparison.
+
+    The module's functions find the library by their operands.
     """
     x, y, _ = leaves()
     for call in ("sum(x)", "exp(x)", "multiply(x, y)"):
@@ -446,7 +449,7 @@ def module_functions() -> Iterator[Case]:
 
 
 def observed() -> Iterator[Case]:
-    """A recorded operation where observers are told of it, and in another thread meanwhile."""
+    """Yield a recorded operation under observers, and meanwhile in another thread."""
     warnings.filterwarnings("ignore", message="Anomaly Detection has been enabled")
     x, y, _ = leaves()
     run = repeated("x * y", x=x, y=y)
@@ -476,7 +479,7 @@ def within(context: Callable[[], Any], run: Run) -> Run:
 
 
 def elsewhere(run: Run) -> Run:
-    """The same in a thread of its own, with a context of its own."""
+    """Return the same run in a new thread, with its own context."""
 
     def started() -> list[Any]:
         results: list[Any] = []

@@ -1,13 +1,12 @@
-"""Peak memory: a chain of 12 layers on five million float64, forward and backward, counted in
-arrays of that size.
+"""Peak memory of a chain of 12 layers on five million float64, forward and backward.
 
     python benchmarks/peak.py PEER [LAYERS]       one peer, in this process: one JSON object
 
-Each peer has a process of its own. Its peak is the largest resident memory of the process, less
-what the process held before the input was made. The peak counts the input, the arrays kept for the
-backward pass, the gradient, and every temporary array. A layer is `tanh(x * 0.9 + 0.1)`, whose
-derivative needs one array, its result, and the gradient is that of the sum. So 12 results, the
-input and the gradient are 14 arrays.
+The unit is an array of that size. Each peer has its own process. Its peak is the largest resident
+memory of the process, less the memory before the input was made. The peak counts the input, the
+arrays saved for the backward pass, the gradient, and every temporary array. A layer is `tanh(x *
+0.9 + 0.1)`, whose derivative needs one array, its result, and the gradient is that of the sum. So
+12 results, the input and the gradient are 14 arrays.
 """
 
 from __future__ import annotations
@@ -79,9 +78,9 @@ RUNS: dict[str, Callable[[Any, int], Any]] = {
 
 
 def highest() -> int:
-    """The largest resident memory of this process so far, in bytes.
+    """Return the largest resident memory of this process so far, in bytes.
 
-    Linux's `ru_maxrss` begins with the memory of the process that started this one; VmHWM does not.
+    Linux's `ru_maxrss` starts from the memory of the parent process, but VmHWM does not.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -101,25 +100,25 @@ def highest() -> int:
 
 
 def one_run(peer: str, count: int) -> dict[str, float]:
-    RUNS[peer](np.linspace(0.0, 1.0, 8), count)  # imports, and what is made once
+    RUNS[peer](np.linspace(0.0, 1.0, 8), count)  # warm-up: imports and caches
     held = resident()
     gradient = RUNS[peer](np.linspace(0.0, 1.0, SIZE), count)
     return {"arrays": (highest() - held) / (8 * SIZE), "checksum": float(np.sum(gradient))}
 
 
 def measure(count: int = LAYERS) -> dict[str, float]:
-    """Arrays at the peak, of each peer that is installed."""
-    found = {
+    """Return the peak of each installed peer, in arrays."""
+    rows = {
         peer: in_process(peer, count)
         for peer, module in PEERS.items()
         if installed_peers.installed(module)
     }
-    for peer, row in found.items():
-        if not np.isclose(row["checksum"], found["hand"]["checksum"], rtol=1e-9):
+    for peer, row in rows.items():
+        if not np.isclose(row["checksum"], rows["hand"]["checksum"], rtol=1e-9):
             raise AssertionError(
-                f"{peer} and hand disagree: {row['checksum']} and {found['hand']['checksum']}"
+                f"{peer} and hand disagree: {row['checksum']} and {rows['hand']['checksum']}"
             )
-    return {peer: row["arrays"] for peer, row in found.items()}
+    return {peer: row["arrays"] for peer, row in rows.items()}
 
 
 def in_process(peer: str, count: int) -> dict[str, float]:
@@ -128,8 +127,8 @@ def in_process(peer: str, count: int) -> dict[str, float]:
     )
     if done.returncode:
         raise RuntimeError(f"{peer}: {done.stderr.strip().splitlines()[-1]}")
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    row: dict[str, float] = json.loads(done.stdout)
+    return row
 
 
 if __name__ == "__main__":

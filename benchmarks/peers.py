@@ -1,4 +1,4 @@
-"""The peers that are installed, and one way to say where the numbers come from."""
+"""The installed peers and their versions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DISTRIBUTIONS = {
 
 
 def installed(name: str) -> bool:
-    """Whether a peer can be imported. The name `autograd` means HIPS autograd."""
+    """Return whether a peer can be imported. The name `autograd` means HIPS autograd."""
     return importlib.util.find_spec(name) is not None
 
 
 def torch() -> Any:
-    """PyTorch on one thread, as the others are."""
+    """Return PyTorch, limited to one thread like the others."""
     import torch as module
 
     module.set_num_threads(1)
@@ -31,14 +31,14 @@ def torch() -> Any:
 
 
 def versions() -> dict[str, str]:
-    found = {
+    versions_of = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cores": str(os.cpu_count()),
     }
     for name, distribution in DISTRIBUTIONS.items():
         try:
-            found[name] = importlib.metadata.version(distribution)
+            versions_of[name] = importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions_of

@@ -1,10 +1,10 @@
-"""What the profiler costs: a chain of operations on ten elements, with and without it.
+"""The cost of the profiler: a chain of operations on ten elements, with and without it.
 
     python benchmarks/profiling.py
 
-The times are microseconds an operation, medians over rounds in which every variant runs once, so
-that all see the same machine. The aim is at most 4 us an operation with default arguments, recorded
-and differentiated, on the CPU.
+The times are microseconds per operation. They are medians over rounds in which every variant runs
+once, so that all see the same machine. The aim is at most 4 us per operation with default
+arguments, recorded and differentiated, on the CPU.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def programs() -> dict[str, Callable[[], Any]]:
 
 
 def seconds(program: Callable[[], Any], options: dict[str, Any] | None) -> float:
-    """The time of the program itself, which does not include entering and leaving."""
+    """Return the time of the program, without entering and leaving the profiler."""
     with profile(options is not None, **(options or {})):
         start = time.perf_counter()
         program()

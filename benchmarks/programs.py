@@ -1,11 +1,10 @@
-"""Real programs: what one differentiates in practice, beside HIPS autograd, PyTorch eager and the
-gradient written by hand.
+"""Real programs, compared with HIPS autograd, eager PyTorch and hand-written gradients.
 
-multigrad is used as the README tells authors of libraries: `func.grad` or `func.value_and_grad` of
-raw arrays, raw data held by the closure, functions of the arrays' own namespace or of the module.
-torch uses leaves and `torch.autograd.grad`, HIPS autograd its `value_and_grad`. One formula serves
-all three, but where a peer has a better idiom (logsumexp). Values and gradients are compared before
-anything is timed.
+multigrad is used as its README recommends to authors of libraries: `func.grad` or
+`func.value_and_grad` of raw arrays, raw data in the closure, functions of the arrays' namespace or
+of the module. torch uses leaves and `torch.autograd.grad`, HIPS autograd its `value_and_grad`. One
+formula serves all three, unless a peer has a better idiom (logsumexp). Values and gradients are
+compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from paths import HIPS, TORCH, Peers, of_torch
 import multigrad as mg
 from multigrad import func
 
-MOST = {HIPS: 0.45, TORCH: 0.8}  # the median over the programs, at most
+MOST = {HIPS: 0.45, TORCH: 0.8}  # limits of the median over the programs
 
 Run = Callable[[], list[Any]]
-Loss = Callable[..., Any]  # of a namespace, the parameters, and the data
+Loss = Callable[..., Any]  # a function of a namespace, the parameters, and the data
 
 
 def program_cases(peers: Peers, steps: int = 1000) -> Iterator[Case]:
@@ -53,11 +52,11 @@ def gradients(
     module: bool = False,
     **own: Any,
 ) -> dict[str, Callable[..., Any]]:
-    """For each peer, a function of the parameters (raw arrays; torch's for torch) that returns the
-    value and the gradients.
+    """Return for each peer a function from the parameters to the value and the gradients.
 
-    `module` takes our functions from the module rather than from the arrays' namespace; `own` has
-    functions that a peer writes in its own way, by the peer's name.
+    The parameters are raw arrays, or torch's Tensors for torch. `module` takes multigrad's
+    functions from the module instead of the arrays' namespace. `own` has functions that a peer
+    writes in its own way, by the peer's name.
     """
     numbers = tuple(range(len(params)))
     extra = lambda peer: [own[peer]] if peer in own else []
@@ -65,7 +64,7 @@ def gradients(
     def ours(*p: Any) -> Any:
         return loss(mg if module else p[0].__array_namespace__(), p, *data, *extra("ours"))
 
-    found: dict[str, Callable[..., Any]] = {OURS: func.value_and_grad(ours, numbers)}
+    by_peer: dict[str, Callable[..., Any]] = {OURS: func.value_and_grad(ours, numbers)}
     if peers.torch:
         torch, constants = peers.torch, of_torch(peers.torch, *data)
 
@@ -74,24 +73,24 @@ def gradients(
             value = loss(torch, leaves, *constants, *extra("torch"))
             return value, torch.autograd.grad(value, leaves)
 
-        found[TORCH] = theirs
+        by_peer[TORCH] = theirs
     if peers.autograd:
         np_of_hips = peers.autograd.numpy
-        found[HIPS] = peers.autograd.value_and_grad(
+        by_peer[HIPS] = peers.autograd.value_and_grad(
             lambda *p: loss(np_of_hips, p, *data, *extra("hips")), numbers
         )
-    return found
+    return by_peer
 
 
 def once(
     peers: Peers, functions: dict[str, Callable[..., Any]], params: list[Any]
 ) -> dict[str, Run]:
-    """The value and the gradients, once."""
+    """Return for each peer a run that computes the value and the gradients once."""
 
     def run_of(gradient: Callable[..., Any], arguments: list[Any]) -> Run:
         def run() -> list[Any]:
-            value, found = gradient(*arguments)
-            return [value, *found]
+            value, grads = gradient(*arguments)
+            return [value, *grads]
 
         return run
 
@@ -241,12 +240,12 @@ def process_by_hand(squares: Any, eye: Any, y: Any) -> Callable[[Any], Any]:
         value = 0.5 * np.sum(white * white) + np.sum(np.log(np.diagonal(factor)))
         weights = np.linalg.solve(factor.T, white)
         slope = 0.5 * (np.linalg.inv(covariance) - np.outer(weights, weights))
-        found = [
+        slopes = [
             np.sum(slope * smooth * squares) / length**2,
             np.sum(slope * smooth),
             noise * np.trace(slope),
         ]
-        return value, [np.array(found)]
+        return value, [np.array(slopes)]
 
     return gradient
 
@@ -275,7 +274,7 @@ SAMPLES, COMPONENTS = 200, 3
 
 
 def logsumexp(z: Any) -> Any:
-    """Over the last axis, in functions of the standard, which has none of its own."""
+    """Return logsumexp over the last axis by functions of the standard, which lacks it."""
     xp = z.__array_namespace__()
     top = xp.max(z, axis=-1, keepdims=True)
     return xp.squeeze(top, axis=-1) + xp.log(xp.sum(xp.exp(z - top), axis=-1))
@@ -339,7 +338,7 @@ DIMENSIONS, LEAPS, STEP = 10, 25, 1e-2
 
 
 def potential(xp: Any, params: Any) -> Any:
-    """Rosenbrock's valley."""
+    """Return Rosenbrock's valley."""
     (q,) = params
     return xp.sum(100.0 * (q[1:] - q[:-1] ** 2) ** 2 + (1.0 - q[:-1]) ** 2) / 20.0
 

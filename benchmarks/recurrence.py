@@ -1,7 +1,6 @@
-"""The million-node recurrence h = tanh(h * w + b) on 8 float64: time per node, and bytes per node
-of the tape itself.
+"""The million-node recurrence h = tanh(h * w + b) on 8 float64: time and tape bytes per node.
 
-Each peer runs in a process of its own. `python benchmarks/recurrence.py PEER NODES` prints one JSON
+Each peer runs in its own process. `python benchmarks/recurrence.py PEER NODES` prints one JSON
 object.
 
 Bytes per node: the growth of the process's resident memory over the forward pass, less the growth
@@ -32,7 +31,7 @@ PER_STEP = 3  # multiply, add, tanh
 SIZE = 8
 PEERS = {"hand": "numpy", "multigrad": "multigrad", "torch": "torch", "HIPS autograd": "autograd"}
 
-# forward, and backward of what forward returned
+# forward, and backward from the result of forward
 Run = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
@@ -110,7 +109,7 @@ MAKERS = {"hand": by_hand, "multigrad": of_multigrad, "torch": of_torch, "HIPS a
 
 
 def resident() -> int:
-    """Bytes of memory that the process holds now (Linux), or at most held (elsewhere)."""
+    """Return the bytes of memory that the process holds now (Linux), or its maximum (elsewhere)."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -122,15 +121,16 @@ def resident() -> int:
 
 
 def one_run(peer: str, nodes: int, traced: bool = False) -> dict[str, Any]:
-    """Build, differentiate and free the recurrence once, with the graph kept so that freeing it is
-    timed apart.
+    """Build, differentiate and free the recurrence once.
+
+    The graph is kept until the end, so that freeing it is timed separately.
     """
     steps = nodes // PER_STEP
     forward, backward = MAKERS[peer](steps)
     warm_forward, warm_backward = MAKERS[peer](10)
     warm_backward(warm_forward())
     gc.collect()
-    gc.disable()  # nothing here may depend on the cyclic collector
+    gc.disable()  # the times must not depend on the cyclic collector
     if traced:
         tracemalloc.start()
     held = resident()
@@ -164,28 +164,29 @@ def flatten(values: Iterable[Any]) -> list[Any]:
 
 
 def in_process(peer: str, nodes: int, *flags: str) -> dict[str, Any]:
-    """`one_run` in a fresh process."""
+    """Call `one_run` in a new process."""
     command = [sys.executable, __file__, peer, str(nodes), *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     if done.returncode:
         raise RuntimeError(f"{peer}: {done.stderr.strip().splitlines()[-1]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
 
 
 def measure(nodes: int, rounds: int) -> dict[str, dict[str, float]]:
-    """The medians over `rounds` rounds, each running every installed peer once; bytes are those
-    beyond `hand`.
+    """Return the medians over rounds, each of which runs every installed peer once.
+
+    Bytes are those beyond `hand`.
     """
-    found: dict[str, list[dict[str, Any]]] = {
+    runs_of: dict[str, list[dict[str, Any]]] = {
         p: [] for p, module in PEERS.items() if installed_peers.installed(module)
     }
     for _ in range(rounds):
-        for peer, runs in found.items():
+        for peer, runs in runs_of.items():
             runs.append(in_process(peer, nodes))
-    checksum = found["hand"][0]["checksum"]
+    checksum = runs_of["hand"][0]["checksum"]
     table: dict[str, dict[str, float]] = {}
-    for peer, runs in found.items():
+    for peer, runs in runs_of.items():
         if not np.isclose(runs[0]["checksum"], checksum, rtol=1e-9):
             raise AssertionError(f"{peer} and hand disagree: {runs[0]['checksum']} and {checksum}")
         table[peer] = {

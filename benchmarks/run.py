@@ -1,5 +1,4 @@
-"""What multigrad costs, next to NumPy by hand, PyTorch eager, HIPS autograd and JAX, in one run on
-one machine.
+"""The cost of multigrad, compared with NumPy by hand, PyTorch eager, HIPS autograd and JAX.
 
     python benchmarks/run.py                     everything, about fifteen minutes
     python benchmarks/run.py --quick             the same in about a minute, less steady, without
@@ -8,21 +7,22 @@ one machine.
                                                  cases whose name does
     python benchmarks/run.py --check             judge the aims, in three to four minutes; the exit
                                                  status is 1 if one is missed
-    python benchmarks/run.py --check --before DIR    another checkout as well, the commit before
-    python benchmarks/run.py --markdown          the tables as they stand in benchmarks/README.md
+    python benchmarks/run.py --check --before DIR    also compare with another checkout, such as
+                                                     the previous commit
+    python benchmarks/run.py --markdown          the tables of benchmarks/README.md
     python benchmarks/run.py --json results.json every number
 
-A peer that is not installed is left out. Times are medians; ratios are medians of the ratios within
-one round, in which every peer runs once (see measure.py). Every peer's gradient is compared before
-anything is timed. `--check` takes seven rounds of every case that has an aim, and allows five
-percent (see judging.py).
+All peers run in one run on one machine; a peer that is not installed is left out. Times are
+medians, and ratios are medians of the ratios within one round, in which every peer runs once (see
+measure.py). Every peer's gradient is compared before anything is timed. `--check` takes seven
+rounds of every case that has an aim, and allows five percent (see judging.py).
 """
 
 from __future__ import annotations
 
 import os
 
-# before NumPy is imported: its threads make small products erratic
+# set before NumPy is imported: its threads make the times of small products erratic
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -66,16 +66,16 @@ RECURRENCE = "recurrence h = tanh(h * w + b)"
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a run takes."""
+    """The settings for the duration of a run."""
 
-    budget: float  # seconds a case
-    sample: float  # seconds a peer in one round, at least
-    least: int  # rounds, at least
+    budget: float  # seconds per case
+    sample: float  # minimum seconds per peer in one round
+    least: int  # minimum number of rounds
     most: int
     sizes: tuple[int, ...]
-    nodes: int  # of the recurrence
-    processes: int  # rounds of what needs a process of its own
-    steps: int  # of the longest program
+    nodes: int  # nodes of the recurrence
+    processes: int  # rounds of the workloads with subprocesses
+    steps: int  # steps of the longest program
 
 
 FULL = Effort(6.0, 10e-3, 7, 400, SIZES, 1_000_000, 3, 1000)
@@ -86,9 +86,7 @@ QUICK_CHECK = Effort(math.inf, 4e-3, judging.ROUNDS, judging.ROUNDS, SIZES[:1], 
 
 @dataclass
 class Part:
-    """What one group of workloads comes to: tables, verdicts, what was left out, and every
-    number.
-    """
+    """The results of one group of workloads: tables, verdicts, skipped aims, and every number."""
 
     text: list[str] = field(default_factory=list)
     verdicts: list[judging.Verdict] = field(default_factory=list)
@@ -100,9 +98,7 @@ class Part:
 
 
 def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]]:
-    """Workloads: their name, the peer without which they are nothing, and what makes their
-    cases.
-    """
+    """Return the workloads: name, required peer, and the function that makes the cases."""
     return [
         ("chain, forward + backward", "", lambda: workloads.chain_cases(effort.sizes)),
         ("chain, forward only", "", lambda: workloads.forward_cases(effort.sizes[:4])),
@@ -122,9 +118,7 @@ def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]
 
 
 def cases(words: list[str], effort: Effort, skipped: list[str]) -> Iterator[Case]:
-    """The cases that are wanted: of the workloads that a word names, or else those that one names
-    themselves.
-    """
+    """Yield the cases of the workloads that match a word, or else the cases that match one."""
     offered = makers(effort)
     named = [maker for maker in offered if wanted(maker[0], words)]
     for name, needs, make in named or offered:
@@ -189,7 +183,7 @@ def announce(options: argparse.Namespace, what: str) -> None:
 
 
 def timing_table(results: list[Result]) -> str:
-    """Times per operation or step, our ratio to each peer, and the aims."""
+    """Return a table of times per operation or step, ratios to each peer, and aims."""
     columns = [c for c in COLUMNS if any(c in r.rounds for r in results)]
     others = [c for c in columns if c != OURS]
     rows = []
@@ -202,7 +196,7 @@ def timing_table(results: list[Result]) -> str:
 
 
 def beside_table(results: list[Result]) -> str:
-    """The same with a line for each peer, for cases whose peers differ."""
+    """Return the same table with a line per peer, for cases with different peers."""
     rows = []
     for r in results:
         aims = {aim.peer: f"{aim}: {'met' if met else 'NOT met'}" for aim, _, met in r.verdicts()}
@@ -222,29 +216,29 @@ def beside_table(results: list[Result]) -> str:
     return table(["path", OURS, "beside", "its time", "ratio", "aim"], rows)
 
 
-# -- what has processes of its own
+# -- workloads in subprocesses
 
 
 def recurrence_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, RECURRENCE)
-    found = recurrence.measure(effort.nodes, effort.processes)
+    per_node = recurrence.measure(effort.nodes, effort.processes)
     verdict = judging.limit(
         RECURRENCE,
         "bytes per node, excluding the arrays",
-        found[OURS]["tape bytes"],
+        per_node[OURS]["tape bytes"],
         BYTES_A_NODE,
         "bytes",
         tolerance=0,
     )
-    record = {"recurrence": {"nodes": effort.nodes, "per node": found}}
-    return Part([recurrence_table(found, effort.nodes, verdict)], [verdict], [], record)
+    record = {"recurrence": {"nodes": effort.nodes, "per node": per_node}}
+    return Part([recurrence_table(per_node, effort.nodes, verdict)], [verdict], [], record)
 
 
 def recurrence_table(
-    found: dict[str, dict[str, float]], nodes: int, verdict: judging.Verdict
+    per_node: dict[str, dict[str, float]], nodes: int, verdict: judging.Verdict
 ) -> str:
     rows = []
-    for peer, row in found.items():
+    for peer, row in per_node.items():
         times = [duration(row[key]) for key in ("forward", "backward", "free")]
         rows.append(
             [
@@ -271,53 +265,55 @@ def recurrence_table(
 
 def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COSTS)
-    found = costs.measure(judging.ROUNDS if effort.processes > 1 else 3)
+    measured = costs.measure(judging.ROUNDS if effort.processes > 1 else 3)
     aims = [
-        judging.limit("costs", "bytes per node", found["node"], 130, "bytes", tolerance=0),
-        judging.limit("costs", "first expression", found["expression"] * 1e3, 7, "ms"),
-        judging.limit("costs", "import", found["import / numpy"], 1.1, "x numpy's import"),
+        judging.limit("costs", "bytes per node", measured["node"], 130, "bytes", tolerance=0),
+        judging.limit("costs", "first expression", measured["expression"] * 1e3, 7, "ms"),
+        judging.limit("costs", "import", measured["import / numpy"], 1.1, "x numpy's import"),
     ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
-    return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": found})
+    return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": measured})
 
 
 def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, COMPILING)
-    found = compiled_costs.measure(3 if effort.processes > 1 else 1)
+    measured = compiled_costs.measure(3 if effort.processes > 1 else 1)
     longer = f"the same for {compiled_costs.MANY:,} operations, relative to {compiled_costs.FEW:,}"
     aims = [
-        judging.limit(COMPILING, "the recording call, per operation", found["record"], 60, "us"),
-        judging.limit(COMPILING, longer, found["record, long"] / found["record"], 1.3, "x"),
-        judging.limit(COMPILING, "a call, per argument", found["argument"], 1, "us"),
+        judging.limit(COMPILING, "the recording call, per operation", measured["record"], 60, "us"),
+        judging.limit(COMPILING, longer, measured["record, long"] / measured["record"], 1.3, "x"),
+        judging.limit(COMPILING, "a call, per argument", measured["argument"], 1, "us"),
         judging.limit(
             COMPILING,
             "peak memory of a replay without an arena",
-            found["peak"] / found["peak of the tape"],
+            measured["peak"] / measured["peak of the tape"],
             1.1,
             "x the tape's",
         ),
     ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
     rows += [
-        [label, f"{found[key]:.3g} {unit}", "", ""]
+        [label, f"{measured[key]:.3g} {unit}", "", ""]
         for label, key, unit in (
             ("the second call, which compares and generates code, per operation", "second", "us"),
             (f"the same for {compiled_costs.MANY:,} operations", "second, long", "us"),
             ("overhead of a call around one product", "call", "us"),
         )
     ]
-    return Part([table([COMPILING, "measured", "aim", ""], rows)], aims, [], {"compiling": found})
+    return Part(
+        [table([COMPILING, "measured", "aim", ""], rows)], aims, [], {"compiling": measured}
+    )
 
 
 def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
     announce(options, SCANNING)
-    found = scanned.measure(3 if effort.processes > 1 else 1)
+    measured = scanned.measure(3 if effort.processes > 1 else 1)
     beside = f"of {scanned.MANY:,} steps, relative to {scanned.FEW} steps"
     aims = [
         judging.limit(
             SCANNING,
             f"calls of the body in the gradient {beside}",
-            found["calls, long"] / found["calls"],
+            measured["calls, long"] / measured["calls"],
             1,
             "x",
             tolerance=0,
@@ -325,7 +321,7 @@ def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
         judging.limit(
             SCANNING,
             "memory per additional step",
-            found["memory, scan"],
+            measured["memory, scan"],
             1.05,
             "x a carry",
             tolerance=0,
@@ -333,7 +329,7 @@ def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
     ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
     rows += [
-        [label, f"{found[key]:.3g} {unit}", "", ""]
+        [label, f"{measured[key]:.3g} {unit}", "", ""]
         for label, key, unit in (
             ("the same with the binomial schedule", "memory, binomial", "x a carry"),
             ("the same on the tape", "memory, tape", "x a carry"),
@@ -341,16 +337,16 @@ def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
             ("recording, which the gradient adds to its steps", "besides", "ms"),
         )
     ]
-    return Part([table([SCANNING, "measured", "aim", ""], rows)], aims, [], {"scanning": found})
+    return Part([table([SCANNING, "measured", "aim", ""], rows)], aims, [], {"scanning": measured})
 
 
 def peak_part(options: argparse.Namespace, effort: Effort) -> Part:
-    """No aim is set, so a check leaves it out."""
+    """Return the peak memory. It has no aim, so a check leaves it out."""
     if options.check:
         return Part()
     announce(options, PEAK)
-    found = peak.measure()
-    header = [f"{PEAK}, {peak.LAYERS} layers on {peak.SIZE:,} float64", *found]
+    arrays_of = peak.measure()
+    header = [f"{PEAK}, {peak.LAYERS} layers on {peak.SIZE:,} float64", *arrays_of]
     return Part(
         [
             table(
@@ -358,29 +354,29 @@ def peak_part(options: argparse.Namespace, effort: Effort) -> Part:
                 [
                     [
                         "arrays of that size at the peak",
-                        *(f"{arrays:.1f}" for arrays in found.values()),
+                        *(f"{arrays:.1f}" for arrays in arrays_of.values()),
                     ]
                 ],
             )
         ],
         [],
         [],
-        {"peak": found},
+        {"peak": arrays_of},
     )
 
 
 def before_part(options: argparse.Namespace, effort: Effort) -> Part:
-    """Beside another checkout, where one is named."""
+    """Return the comparison with another checkout, if one is given."""
     if options.before is None:
         return Part([], [], ["compare, Tensor * Tensor: no --before CHECKOUT to compare with"])
     announce(options, f"{BEFORE}, {options.before}")
-    found = compare.compare(
+    times = compare.compare(
         options.before,
         [compare.CHECKED] if options.check else [],
         judging.ROUNDS if options.check else effort.processes,
     )
     return Part(
-        [compare.shown(found, options.before)], compare.verdicts(found), [], {"compare": found}
+        [compare.shown(times, options.before)], compare.verdicts(times), [], {"compare": times}
     )
 
 
@@ -447,18 +443,18 @@ def main(arguments: list[str]) -> int:
         else FULL
     )
     named = [make for name, make in PARTS if wanted(name, options.only)]
-    found = (
+    parts = (
         [timed(options, effort)]
         if not named or not options.only or any(wanted(m[0], options.only) for m in makers(effort))
         else []
     )
-    found += [make(options, effort) for make in named]
-    verdicts = [v for part in found for v in part.verdicts]
-    text = [t for part in found for t in part.text]
+    parts += [make(options, effort) for make in named]
+    verdicts = [v for part in parts for v in part.verdicts]
+    text = [t for part in parts for t in part.text]
     if options.check:
         text = [
             table(*judging.rows(verdicts)),
-            judging.summary(verdicts, (s for part in found for s in part.skipped)),
+            judging.summary(verdicts, (s for part in parts for s in part.skipped)),
         ]
     text.append(
         "Taken with "
@@ -470,7 +466,7 @@ def main(arguments: list[str]) -> int:
         record = {"versions": peers.versions(), "quick": options.quick, "cases": []}
         write(
             options.json,
-            record | {key: value for part in found for key, value in part.record.items()},
+            record | {key: value for part in parts for key, value in part.record.items()},
         )
     return judging.status(verdicts) if options.check else 0
 

@@ -1,11 +1,11 @@
-"""func.scan: loops of 1,000 steps with their gradients, beside NumPy by hand, the tape, PyTorch
-eager, HIPS autograd and jax.jit over lax.scan.
+"""func.scan: loops of 1,000 steps with gradients, compared with other ways to run them.
 
     python benchmarks/scanned.py
 
-The loops are those of compiled.py, longer, with a function for the body: what the peers but JAX do
-in a Python loop. Run by itself, the file prints what a longer loop costs besides its steps: how
-often the body is called, the time of recording, and memory, at 100 and at 10,000 steps.
+The others are NumPy by hand, the tape, PyTorch eager, HIPS autograd, and jax.jit over lax.scan. The
+loops are longer versions of those of compiled.py, with a function for the body; all peers but JAX
+run it in a Python loop. As a script, the file prints the costs of a longer loop besides its steps:
+the calls of the body, the time of recording, and memory, at 100 and at 10,000 steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import multigrad as mg
 from multigrad import func
 
 WORKLOAD = "func.scan"
-MOST = 1.5  # times NumPy by hand
+MOST = 1.5  # the limit, in times of NumPy by hand
 FEW, MANY = 100, 10_000  # steps
 
 Run = Callable[[], list[Any]]
@@ -42,7 +42,7 @@ def scanned_cases(peers: Peers, steps: int = 1000) -> Iterator[Case]:
 
 
 def unrolled(body: Callable[..., Any], carry: Any, xs: Any, length: int | None = None) -> Any:
-    """What a scan without results does, as a Python loop."""
+    """Run a scan without results as a Python loop."""
     for i in range(len(xs) if length is None else length):
         carry, _ = body(carry, None if xs is None else xs[i])
     return carry, None
@@ -56,7 +56,7 @@ def of_loss(
     data: list[Any],
     by_hand: Callable[..., Any],
 ) -> Case:
-    """The value and the gradients of `loss(scan, xp, params, *data)` by each peer."""
+    """Return for each peer a run of the value and the gradients of `loss`."""
     functions = gradients(
         peers, lambda xp, p, *data: loss(unrolled, xp, p, *data), params, data, module=True
     )
@@ -173,11 +173,11 @@ def runge_kutta(peers: Peers, steps: int) -> Case:
     )
 
 
-# -- what a longer loop costs besides its steps
+# -- costs of a longer loop besides its steps
 
 
 def calls(steps: int) -> tuple[float, int]:
-    """Seconds of the processor of a gradient of a network, and how often it calls the body."""
+    """Return the processor seconds of a network's gradient, and its number of calls of the body."""
     params, data = recurrent_inputs(steps)
     count = 0
 
@@ -197,7 +197,7 @@ def calls(steps: int) -> tuple[float, int]:
 
 
 def peak(steps: int, scan: Loop) -> float:
-    """Bytes at the peak of a gradient of a network, beyond those of its arguments."""
+    """Return the peak bytes of a network's gradient, beyond those of its arguments."""
     params, data = recurrent_inputs(steps)
     gradient = func.value_and_grad(lambda *p: recurrent_loss(scan, mg, p, *data), (0, 1, 2))
     gradient(*params)
@@ -212,10 +212,12 @@ def peak(steps: int, scan: Loop) -> float:
 
 
 def measure(rounds: int = 3) -> dict[str, float]:
-    """Microseconds of a step, and milliseconds that a gradient takes besides its steps; calls of
-    the body; bytes of a further step, in carries.
+    """Return the costs of a scan and its gradient.
+
+    They are microseconds per step, milliseconds of the gradient besides its steps, calls of the
+    body, and bytes of a further step in carries.
     """
-    calls(FEW)  # imports, and what is made once
+    calls(FEW)  # warm-up: imports and caches
     rows = [(calls(FEW), calls(MANY)) for _ in range(rounds)]
     step = median((many - few) / (MANY - FEW) for (few, _), (many, _) in rows)
     carry = 8 * BATCH * UNITS

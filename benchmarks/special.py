@@ -1,13 +1,14 @@
-"""The plugins multigrad-special and multigrad-scipy, each beside what one writes with SciPy alone.
+"""The plugins multigrad-special and multigrad-scipy, compared with code that uses SciPy alone.
 
-Special functions: a forward and a backward pass, the gradient of sum(f(x) * c) by one argument,
-float64, beside SciPy's function and the derivative in closed form by SciPy's functions. Densities
-by hand are short and lose digits where parameters are large; those of the rules keep them, which is
-what their higher factors pay for. Where there is no closed form, beside SciPy's function evaluated
-three times: the value and a central difference, which has half of the digits.
+Special functions: a forward and a backward pass, the gradient of sum(f(x) * c) with respect to one
+argument, in float64. The comparison is SciPy's function, and the derivative in closed form by
+SciPy's functions. Hand-written densities are short and lose digits if parameters are large; the
+rules keep these digits, which explains their higher ratios. If there is no closed form, the
+comparison evaluates SciPy's function three times: the value and a central difference, which has
+half of the digits.
 
-Solvers: beside SciPy's with the derivatives written by hand, and with SciPy's differences of two
-points.
+Solvers: the comparison is SciPy's solver with hand-written derivatives, and with SciPy's two-point
+differences.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ Run = Callable[[], list[Any]]
 
 
 def special_cases(count: int = COUNT) -> Iterator[Case]:
-    """The special functions: by name, the position of the argument to differentiate by, the
-    derivative by hand, the arguments.
+    """Yield the cases of special functions.
+
+    A row has the name, the position of the differentiated argument, the derivative by hand, and the
+    arguments.
     """
     s = importlib.import_module("scipy.special")
     random = np.random.default_rng(0)
@@ -172,8 +175,9 @@ def _rosenbrock(x: Any) -> Any:
 
 
 def _ridge(optimize: Any, ours: Any) -> Case:
-    """The derivative of a solution: of a penalized least-squares fit, by the penalty, beside a
-    central difference of the solver.
+    """Return the derivative of a penalized least-squares fit with respect to the penalty.
+
+    The comparison is a central difference of the solver.
     """
     random = np.random.default_rng(0)
     matrix, target = random.normal(size=(200, 10)), random.normal(size=200)

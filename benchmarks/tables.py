@@ -13,7 +13,7 @@ def duration(seconds: float) -> str:
 
 
 def table(header: list[str], rows: Iterable[list[str]]) -> str:
-    """Aligned Markdown, which a terminal shows well enough."""
+    """Return an aligned Markdown table, which is also readable in a terminal."""
     lines = [header, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     text = [

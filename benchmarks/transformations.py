@@ -1,8 +1,7 @@
-"""The workloads of multigrad.func: Hessians, Jacobians, per-sample gradients, and what is left of
-our tape under jax.jit.
+"""The workloads of multigrad.func: Hessians, Jacobians, per-sample gradients, and jax.jit.
 
-The first three run next to torch.func and torch.autograd.functional, the last next to jax.grad, all
-from the same formulas.
+The first three are compared with torch.func and torch.autograd.functional. The last one compares
+the compiled tape with jax.grad. All use the same formulas.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def _jacobians(torch: Any) -> Iterator[Case]:
 
 
 def _per_sample(torch: Any) -> Case:
-    """The gradient of each of 16 samples by every weight of the tutorial's TinyModel."""
+    """Return the gradients of each of 16 samples with respect to every weight of TinyModel."""
     rng = np.random.default_rng(2)
     single = lambda *shape: rng.normal(size=shape).astype(np.float32)
     w1, b1, w2, b2 = single(100, 1000) / 32, single(100) / 10, single(10, 100) / 10, single(10) / 10
@@ -126,8 +125,9 @@ def _per_sample(torch: Any) -> Case:
 
 
 def _compiled() -> Case:
-    """A step of a network of 784-256-256-10 units on a batch of 128, under jax.jit: what is left of
-    our tape is what XLA runs.
+    """Return a step of a network of 784-256-256-10 units on a batch of 128, under jax.jit.
+
+    XLA runs only the operations that the tape traced.
     """
     import jax
     import jax.numpy as jnp

@@ -1,7 +1,7 @@
-"""The workloads, each written for every peer in that peer's own idiom and with the same arithmetic.
+"""The workloads, each written for every peer in its own idiom and with the same arithmetic.
 
-`hand` is the forward pass and the gradient as one would write them in NumPy without any tool,
-keeping what the gradient needs and nothing else. multigrad is used through its public names only.
+`hand` is the forward pass and the gradient in plain NumPy, saving only the arrays that the gradient
+needs. multigrad is used through its public names only.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ SCALE = 0.98
 
 
 def chain(xp: Any, x: Any, a: Any, b: Any) -> Any:
-    """The chain in terms of a namespace that has sin and tanh; every peer but `hand` runs this very
-    function.
-    """
+    """Run the chain on a namespace with sin and tanh; every peer but `hand` runs this function."""
     for _ in range(CHAIN // 5):
         x = xp.tanh(xp.sin(x) * a + b) * SCALE
     return x
@@ -107,7 +105,7 @@ def chain_of_hips(x: Any, a: Any, b: Any, g: Any) -> Any:
 
 
 def forward_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
-    """The chain without recording: what an operation costs a user who takes no gradient."""
+    """Yield the chain without recording: the cost of an operation if no gradient is taken."""
     for size in sizes:
         x, a, b, _ = chain_inputs(size)
         tx, ta, tb = (mg.asarray(v) for v in (x, a, b))
@@ -225,7 +223,7 @@ def tiny_loss(xp: Any, weights: Any, x: Any, ideal: Any) -> Any:
 
 
 def tiny_step(xp: Any, no_grad: Any, weights: Any, x: Any, ideal: Any) -> list[Any]:
-    """A training step as PyTorch's tutorials write it, for torch and for multigrad alike."""
+    """Run a training step as in PyTorch's tutorials, for torch and for multigrad."""
     loss = tiny_loss(xp, weights, x, ideal)
     loss.backward()
     with no_grad():

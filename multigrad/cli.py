@@ -1,5 +1,6 @@
-"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile | new`,
-also installed as `multigrad`.
+"""Command line: `python -m multigrad backends | ops | conformance | breaks | profile | new`.
+
+The console script `multigrad` runs the same commands.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from typing import Any
 
 
 def program() -> int:
-    """Run one command as what this process is for: a script that it runs ends with the process, as
-    under python.
+    """Run one command in a process that exists for it, and return the exit status.
+
+    A script that the command runs may end the process, as it may under `python script.py`.
     """
     return main(leaving=True)
 
 
 def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command and return its exit status."""
     argv = sys.argv[1:] if argv is None else argv
     options = _parser().parse_args(argv)
     options.leaving = leaving
@@ -38,14 +40,15 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # `| head` has seen enough; what is still buffered must not raise again at exit
+        # the reader, such as `head`, closed the pipe: the buffered rest must not raise again at
+        # exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
 
 
 def _after(script: str, arguments: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
-    """What follows the script, all of it: argparse takes away a `--` in front."""
+    """Return all arguments after the script from argv, because argparse drops a leading `--`."""
     first = len(argv) - len(arguments)
     return (
         argv[first - 1 :]
@@ -62,47 +65,46 @@ def _parser() -> argparse.ArgumentParser:
         "--version",
         action=_Version,
         nargs=0,
-        help="show the versions of multigrad, of Python and of the array libraries here",
+        help="show the versions of multigrad, of Python and of the installed array libraries",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     backends = commands.add_parser(
         "backends",
-        help="the known array libraries: where each comes from, its state or error",
-        description="List the known backends. Imports no array library, unless --probe is "
-        "given. A plugin is deferred until its library is imported, or until it is "
-        "asked for by name. Plugins that replace operations of the standard are "
-        "listed, too, with these.",
+        help="list the known array libraries: origin, state, error",
+        description="List the known backends, and the plugins that replace operations of the "
+        "standard. The command imports no array library unless --probe is given. The state of a "
+        "plugin is 'deferred' until its library is imported, or until the plugin is requested by "
+        "name.",
     )
     backends.add_argument(
-        "--probe", action="store_true", help="import each library and tell its devices and dtypes"
+        "--probe", action="store_true", help="import each library and show its devices and dtypes"
     )
     backends.add_argument(
-        "--traceback", action="store_true", help="show the whole traceback of what is broken"
+        "--traceback", action="store_true", help="show the full traceback of each error"
     )
     backends.set_defaults(run=_backends)
 
     ops = commands.add_parser(
         "ops",
-        help="the known operations and how each is differentiated",
-        description="List the operations: those of the standard, of the derivative rules, and "
-        "of plugins. For each: its kind; the arguments that a gradient can be taken "
-        "by, with the arrays that the backward pass keeps for it (ans: the result); "
-        "its modes; the backends here that have a form of their own; where it is "
-        "declared. On a terminal that is too narrow for all of this, the last "
-        "columns are left out.",
+        help="list the known operations and their derivatives",
+        description="List the operations of the standard, of the derivative rules and of plugins. "
+        "The columns are: the kind; the differentiable arguments, each with the arrays that the "
+        "backward pass saves for it (ans: the result); the supported modes; the installed backends "
+        "with an implementation or a rule of their own; the declaring module. A narrow terminal "
+        "leaves out the last columns.",
     )
-    ops.add_argument("pattern", nargs="?", default="", help="only names that contain this")
+    ops.add_argument("pattern", nargs="?", default="", help="show only names that contain PATTERN")
     ops.add_argument(
         "--grep",
         default="",
         metavar="REGEX",
-        help="only those whose name or description this is found in, in upper or lower case",
+        help="show only operations whose name or description matches (case-insensitive)",
     )
     ops.add_argument(
         "--chapter",
         default="",
-        help="only this chapter of the standard (elementwise, statistical, ...)",
+        help="show only this chapter of the standard (elementwise, statistical, ...)",
     )
     ops.set_defaults(run=_ops)
 
@@ -110,16 +112,16 @@ def _parser() -> argparse.ArgumentParser:
         "conformance",
         help="test every operation on the installed backends (needs multigrad-conformance)",
         description="Run the conformance suite, each backend in a process of its own, and print "
-        "a table of operations by backends. A certificate is the JSON that --json "
-        "writes; the other files are views of it. The exit status is 1 if a test "
-        "failed or a backend died.",
+        "a table of operations by backends. A certificate is the JSON file that --json writes; "
+        "the other files present the same results. The exit status is 1 if a test failed or a "
+        "backend died.",
     )
     conformance.add_argument(
         "--backend",
         action="append",
         default=[],
         metavar="NAME",
-        help="repeatable; default: every one that works here",
+        help="repeatable; default: every backend that works on this machine",
     )
     conformance.add_argument(
         "--samples",
@@ -132,8 +134,8 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=600.0,
         metavar="SECONDS",
-        help="end a backend that takes longer for one test, and report it by name (default: "
-        "600; 0: never)",
+        help="end a backend if one test takes longer, and report the test by name (default: "
+        "600; 0: no limit)",
     )
     conformance.add_argument(
         "--json",
@@ -143,22 +145,22 @@ def _parser() -> argparse.ArgumentParser:
     conformance.add_argument(
         "--report",
         metavar="PATH.md",
-        help="write the table to a file, or between its markers where it has them",
+        help="write the table to a file, or between its markers if the file has them",
     )
     conformance.add_argument(
         "--html",
         metavar="PATH.html",
-        help="write one page that needs nothing else, with search and filters",
+        help="write one self-contained page with search and filters",
     )
     conformance.add_argument(
         "--badge",
         metavar="PATH.svg",
-        help="write a badge: conformant, failed, died, or partial where tests were not run",
+        help="write a badge: conformant, failed, died, or partial if some tests were not run",
     )
     conformance.add_argument(
         "--certificate",
         metavar="FOLDER",
-        help="write all four there, as conformance.json, .md, .html and .svg",
+        help="write all four files there: conformance.json, .md, .html and .svg",
     )
     conformance.add_argument(
         "--from",
@@ -166,14 +168,14 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATH",
-        help="do not run: report an earlier certificate (repeatable; they are merged)",
+        help="do not run: report an earlier certificate (repeatable; certificates are merged)",
     )
     conformance.add_argument(
         "--compare",
         nargs=2,
         metavar=("OLD", "NEW"),
-        help="do not run: tell what is better and what is worse in the second certificate; exit "
-        "status 1 if anything is worse",
+        help="do not run: list the improvements and the regressions from OLD to NEW; the exit "
+        "status is 1 if anything got worse",
     )
     conformance.add_argument(
         "pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --"
@@ -182,20 +184,20 @@ def _parser() -> argparse.ArgumentParser:
 
     breaks = commands.add_parser(
         "breaks",
-        help="run a script and tell on which lines a gradient is lost",
-        description="Run a script as Python does, then list each line on which a gradient is "
-        "lost, and the leaves that reached no loss, with the reason. Its exit "
-        "status is that of the script.",
+        help="run a script and report the lines on which a gradient is lost",
+        description="Run a script as Python does, then list each line on which a gradient is lost, "
+        "and each leaf that no backward pass reached, with the reason. The exit status is that of "
+        "the script.",
     )
     _takes_script(breaks)
     breaks.set_defaults(run=_breaks)
 
     profile = commands.add_parser(
         "profile",
-        help="run a script and write a page that tells where its time and memory went",
-        description="Run a script as Python does, under the profiler, and write one HTML page "
-        "that needs nothing else: time by operation, a flame chart, memory over "
-        "time with what holds it, the graph. The exit status is that of the script.",
+        help="run a script and write a page about its time and memory",
+        description="Run a script as Python does, under the profiler, and write one self-contained "
+        "HTML page: time by operation, a flame chart, memory over time with the arrays that "
+        "hold it, the graph. The exit status is that of the script.",
     )
     profile.add_argument(
         "--output",
@@ -208,27 +210,27 @@ def _parser() -> argparse.ArgumentParser:
 
     new = commands.add_parser(
         "new",
-        help="write the folder of a new plugin, with tests that pass as they are written",
-        description="Write the folder multigrad-NAME into the current one: a plugin that "
-        "installs, and whose tests pass.",
+        help="write the folder of a new plugin, with tests that pass from the start",
+        description="Write the folder multigrad-NAME into the current directory: a plugin that "
+        "can be installed, with tests that pass.",
     )
     kinds = new.add_subparsers(title="plugins", required=True, metavar="PLUGIN")
     backend = kinds.add_parser(
         "backend",
         help="another array library",
-        description="Write a plugin with a backend of that name. What its arrays can do is "
-        "found by trying.",
+        description="Write a plugin with a backend NAME. multigrad tries the arrays of the "
+        "library to find out their capabilities.",
     )
     backend.add_argument(
         "name",
         metavar="NAME",
-        help="of the backend: multigrad-NAME is the distribution, multigrad_NAME the package",
+        help="name of the backend: the distribution is multigrad-NAME, the package multigrad_NAME",
     )
     backend.add_argument(
         "--module",
         default="",
         metavar="M",
-        help="the library's Array API namespace; default: array_api_strict, as a stand-in",
+        help="the library's Array API namespace; default: array_api_strict, as a placeholder",
     )
     backend.set_defaults(run=_new, kind="backend")
     rules = kinds.add_parser(
@@ -237,7 +239,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Write a plugin with two operations, mg.NAME.softplus and mg.NAME.energy, "
         "their rules and samples.",
     )
-    rules.add_argument("name", metavar="NAME", help="under which the operations are: mg.NAME")
+    rules.add_argument("name", metavar="NAME", help="the operations are named mg.NAME.<operation>")
     rules.set_defaults(run=_new, kind="rules", module="")
     return parser
 
@@ -250,7 +252,7 @@ def _takes_script(command: argparse.ArgumentParser) -> None:
         metavar="ARGUMENT",
         help="what the script gets as sys.argv[1:]",
     )
-    arguments.required = False  # so that messages about a missing script do not ask for arguments
+    arguments.required = False  # an error about a missing script should not name the arguments
 
 
 def _backends(options: argparse.Namespace) -> int:
@@ -306,22 +308,22 @@ def _ops(options: argparse.Namespace) -> int:
         wanted = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
         print(
-            f"--grep takes a regular expression, and {options.grep!r} is none: {error}",
+            f"--grep takes a regular expression, not {options.grep!r}: {error}",
             file=sys.stderr,
         )
         return 2
-    found = [
+    ops = [
         op
         for op in registry.OPS.values()
         if options.pattern in op.name
         and options.chapter in ("", op.chapter)
         and (wanted(op.name) or wanted(op.doc))
     ]
-    if not found:
+    if not ops:
         known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
         print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
         return 1
-    found.sort(key=lambda op: (op.chapter, op.name))
+    ops.sort(key=lambda op: (op.chapter, op.name))
     usable = _usable_backends()
     rows = [
         (
@@ -333,7 +335,7 @@ def _ops(options: argparse.Namespace) -> int:
             _own(op, usable),
             _declared_in(op),
         )
-        for op in found
+        for op in ops
     ]
     print(
         fitted(
@@ -354,23 +356,19 @@ def _ops(options: argparse.Namespace) -> int:
 
 
 def _width() -> int | None:
-    """How many columns a line may have: those of the terminal; None where the output is a file or a
-    pipe.
-    """
+    """Return the width of the terminal in columns, or None if stdout is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _keeps(op: Any) -> str:
-    """The arguments that a gradient can be taken by, and which arrays each keeps until the backward
-    pass.
-    """
+    """List the differentiable arguments, each with the arrays saved for its gradient."""
     if op.kind == "composite":
         return ", ".join(op.arrays)
     return "; ".join(f"{a}: {', '.join(op.kept(a)) or '-'}" for a in op.differentiable)
 
 
 def _modes(op: Any) -> str:
-    """What it can be transformed by: a composite by whatever its parts can."""
+    """List the modes of an operation; a composite has the modes of its parts."""
     if op.kind == "composite":
         return "by its parts"
     jvp = op.jvp is not None or op.kind in ("elementwise", "linear", "multilinear")
@@ -382,7 +380,7 @@ def _modes(op: Any) -> str:
 
 
 def _own(op: Any, usable: Sequence[Any]) -> str:
-    """The backends that carry it out, or differentiate it, in a way of their own."""
+    """List the backends with an implementation or a derivative rule of their own."""
     forms = op.forward if isinstance(op.forward, dict) else {}
     return " ".join(
         b.name for b in usable if op.name in b.functions or op.name in b.rules or b.name in forms
@@ -390,7 +388,7 @@ def _own(op: Any, usable: Sequence[Any]) -> str:
 
 
 def _declared_in(op: Any) -> str:
-    """The module of a declaration, and of the one whose place it took."""
+    """Return the declaring module, and the module whose declaration it replaces, if any."""
     from .registry import OVERRIDDEN
 
     first = OVERRIDDEN.get(op.name, op.module)
@@ -398,24 +396,24 @@ def _declared_in(op: Any) -> str:
 
 
 def _usable_backends() -> list[Any]:
-    """The backends whose libraries are here and work."""
+    """Return the backends whose libraries are installed and work."""
     from .backends import discovery
     from .errors import BackendError
 
-    found = []
+    backends = []
     for line in sorted(discovery.listing(), key=lambda b: b.name):
         if line.state in ("available", "loaded"):
             try:
-                found.append(discovery.get(line.name))
+                backends.append(discovery.get(line.name))
             except BackendError as error:
                 print(f"{line.name}: {error}", file=sys.stderr)
-    return found
+    return backends
 
 
 def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
         print(
-            "the conformance suite is a distribution of its own: pip install multigrad-conformance",
+            "the conformance suite is a separate package: pip install multigrad-conformance",
             file=sys.stderr,
         )
         return 2
@@ -446,7 +444,7 @@ def _profile(options: argparse.Namespace) -> int:
     from . import script
     from .tools.report.run import Run
 
-    output = Path(options.output).absolute()  # the script may go elsewhere
+    output = Path(options.output).absolute()  # the script may change the working directory
     if output.is_dir() or not output.parent.is_dir():
         print(f"cannot write there: {output}", file=sys.stderr)
         return 2
@@ -486,7 +484,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns; no line ends in spaces."""
+    """Align columns, without trailing spaces."""
     lines = [head, ["-" * len(h) for h in head], *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
@@ -496,12 +494,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 LEFT_OUT_FIRST = (6, 5, 2, 0)
-"""The columns of the operations in the order in which a narrow terminal does without them."""
+"""The columns of the operations, in the order in which a narrow terminal drops them."""
 
 
 def fitted(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """The table in lines of at most `width` characters: without some columns, which the last line
-    names, and with long cells cut.
+    """Return the table in lines of at most `width` characters.
+
+    If the table is too wide, columns are dropped, which the last line names, and long cells are
+    cut.
     """
     columns = list(range(len(head)))
     left_out: list[str] = []
@@ -536,7 +536,7 @@ def _total(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence
 def _longest(
     head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], width: int
 ) -> int:
-    """How long a cell may be, so that lines fit."""
+    """Return the greatest width of a cell with which the lines fit."""
     widths = _widths(head, rows, columns)
     room = width - 2 * (len(columns) - 1)
     return next((n for n in range(max(widths), 8, -1) if sum(min(w, n) for w in widths) <= room), 8)
@@ -547,7 +547,7 @@ def _cut(cell: str, most: int | None) -> str:
 
 
 class _Version(argparse.Action):
-    """Print versions, and end."""
+    """Print the versions, then exit."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import multigrad

@@ -1,12 +1,12 @@
-"""How far a library gets as a backend with nothing but its name, its namespace and its array type:
-the table of docs/backends.md.
+"""Measure how well a library works as a backend with a minimal plugin: docs/backends.md's table.
 
-    python tools/backends.py [library ...] [--packages FOLDER] [--minutes 5] [--write
-    docs/backends.md]
+    python tools/backends.py [library ...] [--packages FOLDER] [--minutes 5]
+                             [--write docs/backends.md]
 
-Each library is installed with pip into a folder of its own below `--packages`, unless it is there.
-Its plugin is written beside it, the fewest lines that there are, and the short level of the
-conformance suite runs on it in a process of its own, without the special functions.
+A minimal plugin gives only the name, the namespace and the array type. Each library is installed
+with pip into its own folder below `--packages`, unless it is there. Its plugin is written beside
+it, and the short level of the conformance suite runs on it in a subprocess, without the special
+functions.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Library(NamedTuple):
     more: str = ""  # arguments of Backend
 
 
-# Its functions take no `device`, and its sums no `dtype`: without these lines none of its arrays
-# could be made.
+# Its creation functions take no `device`, and its sums no `dtype`. Without these wrappers, none of
+# its arrays could be made.
 MLX = """\
 import mlx.core as xp
 types = (xp.array,)
@@ -94,8 +94,8 @@ def make():
     return mg.Backend({name!r}, xp, types{more})
 """
 
-# Runs in the process of the library: every test, for at most so many seconds, then the outcomes as
-# one line of JSON.
+# Runs in the subprocess of the library: every test within the time limit, then the outcomes as one
+# line of JSON.
 RUN = """
 import json, signal, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -124,7 +124,7 @@ print("\\n@" + json.dumps({"tests": len(chosen), "outcomes": outcomes}))
 
 
 def plugin(name: str) -> str:
-    """The text of the plugin."""
+    """Return the source of the plugin."""
     library = LIBRARIES[name]
     body = "\n".join(f"    {line}" for line in library.lines.splitlines())
     return PLUGIN.format(
@@ -133,7 +133,7 @@ def plugin(name: str) -> str:
 
 
 def installed(name: str, packages: Path) -> Path:
-    """The folder that the library is in."""
+    """Return the folder in which the library is installed; install it if necessary."""
     folder = packages / name
     if not folder.is_dir():
         subprocess.run(
@@ -159,7 +159,7 @@ def version(name: str, folder: Path) -> str:
 
 
 def measured(name: str, packages: Path, minutes: float) -> dict[str, Any]:
-    """The outcome of each test."""
+    """Return the outcome of each test."""
     folder = installed(name, packages)
     with tempfile.TemporaryDirectory() as made:
         site = Path(made)
@@ -170,7 +170,7 @@ def measured(name: str, packages: Path, minutes: float) -> dict[str, Any]:
             f"Metadata-Version: 2.1\nName: multigrad-trial-{name}\nVersion: 1.0\n"
         )
         (info / "entry_points.txt").write_text(f"[multigrad]\n{name} = multigrad_trial_{name}\n")
-        # The environment's own NumPy comes before one that pip put beside the library.
+        # The environment's own NumPy precedes one that pip installed beside the library.
         path = os.pathsep.join(
             [
                 made,
@@ -221,7 +221,7 @@ CAUSES = (
 
 
 def causes(outcomes: dict[str, str]) -> Counter[str]:
-    """How many tests fail for what."""
+    """Return the number of failed tests by cause."""
     failed = filter(None, outcomes.values())
     return Counter(
         next(
@@ -232,7 +232,7 @@ def causes(outcomes: dict[str, str]) -> Counter[str]:
 
 
 def row(name: str, result: dict[str, Any]) -> str:
-    """A row of the table."""
+    """Return the row of a library in the table."""
     lines = len([line for line in plugin(name).splitlines() if line.strip()])
     if "error" in result:
         return f"| {name} | {result['version']} | {lines} | | | none ran: {result['error'][:120]} |"

@@ -1,12 +1,12 @@
-"""Run other libraries' own tests over multigrad. `make test-clients` does.
+"""Run other libraries' own tests over multigrad, for `make test-clients`.
 
     python tools/clients.py [--failed FOLDER] [PART...]
 
-Each part is a run of pytest that loads a plugin of tools/clients. What is expected to fail stands
-in tools/clients/<part>.txt, each test with its reason: all else must pass, and one of these that
-passes is told as well. `scipy` runs SciPy's tests of array libraries, which SciPy installs with
-itself; SHARDS are the rooms of it that have such tests. `--failed` writes the failures of each
-shard into a folder, in the form of those lists.
+Each part is a run of pytest that loads a plugin of tools/clients. tools/clients/<part>.txt lists
+the expected failures, each with its reason. All other tests must pass, and an expected failure that
+passes is reported. `scipy` runs SciPy's tests of array libraries, which are installed with SciPy;
+SHARDS are the modules that have such tests. `--failed` writes the failures of each shard into a
+folder, in the form of those lists.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ SHARDS = (
 
 
 def scipy(failed: Path | None) -> dict[str, int]:
-    """The exit status of each shard of SciPy's tests; those that SciPy itself calls slow are left
-    out.
-    """
+    """Return the exit status of each shard of SciPy's tests, without SciPy's slow tests."""
     import scipy as installed
 
     if installed.__version__ != PINNED:
@@ -87,7 +85,7 @@ def scipy(failed: Path | None) -> dict[str, int]:
         if failed is not None:
             command += ["--failed", str(failed / f"scipy.{shard}.txt")]
         print(f"== scipy.{shard}: {shlex.join(command[1:])}", flush=True)
-        # whose folder has no configuration of pytest above it
+        # an empty directory, so that pytest finds no configuration above it
         with tempfile.TemporaryDirectory() as empty:
             codes[f"scipy.{shard}"] = subprocess.run(
                 command, cwd=empty, env=os.environ | settings, check=False
@@ -96,7 +94,7 @@ def scipy(failed: Path | None) -> dict[str, int]:
 
 
 def path_with(*folders: Path) -> str:
-    """PYTHONPATH with folders before it."""
+    """Return PYTHONPATH with folders before it."""
     return os.pathsep.join(
         [
             *(str(folder.resolve()) for folder in folders),

@@ -1,12 +1,11 @@
-"""Write constraints/: the exact version of each package that `make demo` and `make test` install,
-one file per Python version.
+"""Write constraints/: the exact versions of all packages that `make demo` and `make test` install.
 
     make constraints
 
-runs this in an environment that has packaging and uv, which resolves for Python versions that this
-machine lacks. Each file holds for every platform. `oldest` among the names is the file of `make
+There is one file per Python version. The command needs packaging and uv; uv resolves for Python
+versions that this machine lacks. Each file holds for every platform. The file `oldest` is for `make
 test-oldest`: on the first Python version, each package that a pyproject.toml names is at its lower
-bound, and the others are at the newest version that goes with these.
+bound, and the others are at the newest version that fits.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "constraints"
-EXTRAS = "jax,test,backends,docs"  # those that the Makefile installs
-# the builds of PyTorch differ by index; the Makefile names its version
+EXTRAS = "jax,test,backends,docs"  # the extras that the Makefile installs
+# the builds of PyTorch differ by index; the Makefile gives its version
 ELSEWHERE = ("multigrad-torch",)
-# hatchling asks for it while it makes an editable installation, which is what the Makefile makes
+# hatchling requires it for an editable installation, which the Makefile makes
 EDITABLES = "editables>=0.5"
 HEADER = "# Written by `make constraints`.\n"
 PIN = re.compile(r"([a-z0-9-]+)==([^ ;]+)( ; .*)?")
@@ -42,7 +41,7 @@ def project(folder: Path) -> dict[str, Any]:
 
 
 def folders() -> list[Path]:
-    """Those of the distributions in this repository, that of the core first."""
+    """Return the folders of the distributions in this repository, the core first."""
     return [
         ROOT,
         *sorted(
@@ -56,16 +55,16 @@ def folders() -> list[Path]:
 
 
 def versions() -> list[str]:
-    """The Python versions that the core says it runs on."""
-    found = (
+    """Return the Python versions that the core declares."""
+    matches = (
         re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", c)
         for c in project(ROOT)["project"]["classifiers"]
     )
-    return [match[1] for match in found if match]
+    return [match[1] for match in matches if match]
 
 
 def names() -> dict[str, tuple[str, bool]]:
-    """The name of each file, with its Python version and whether it takes lower bounds."""
+    """Return the name of each file, with its Python version and whether it takes lower bounds."""
     every = versions()
     return {version: (version, False) for version in every} | {
         f"{every[0]}-oldest": (every[0], True)
@@ -73,7 +72,7 @@ def names() -> dict[str, tuple[str, bool]]:
 
 
 def requirements() -> str:
-    """What is installed, and what builds it."""
+    """Return the requirements of everything that is installed, and of the builds."""
     editable = [
         f"-e {ROOT}[{EXTRAS}]",
         *(f"-e {folder}" for folder in folders()[1:] if folder.name not in ELSEWHERE),
@@ -83,17 +82,18 @@ def requirements() -> str:
 
 
 def pins(compiled: str, version: str) -> list[str]:
-    """`name==version` of each line for that Python on any platform; a constraint on a package that
-    is not installed is idle.
+    """Return `name==version` of each line for that Python version on any platform.
+
+    A constraint on a package that is not installed has no effect.
     """
-    found: dict[str, str] = {}
+    pinned: dict[str, str] = {}
     for line in compiled.splitlines():
         if line.startswith("-e ") or not line.strip():
             continue
         match = PIN.fullmatch(line)
         if match is None:
-            sys.exit(f"uv wrote a line that is no name==version: {line}")
-        marker = Requirement(line).marker  # uv resolves for later versions of Python, too
+            sys.exit(f"uv wrote a line that is not name==version: {line}")
+        marker = Requirement(line).marker  # uv resolves for later versions of Python as well
         if marker and not any(
             marker.evaluate(
                 {"python_version": version, "python_full_version": f"{version}.0", **where}
@@ -101,16 +101,16 @@ def pins(compiled: str, version: str) -> list[str]:
             for where in PLATFORMS
         ):
             continue
-        if found.setdefault(match[1], match[2]) != match[2]:
+        if pinned.setdefault(match[1], match[2]) != match[2]:
             sys.exit(
-                f"{match[1]} has two versions on Python {version}, {found[match[1]]} and "
+                f"{match[1]} has two versions on Python {version}, {pinned[match[1]]} and "
                 f"{match[2]}: no one file is right on every platform."
             )
-    return [f"{name}=={number}" for name, number in sorted(found.items())]
+    return [f"{name}=={number}" for name, number in sorted(pinned.items())]
 
 
 def resolve(version: str, lowest: bool) -> str:
-    """The text of the file for one Python version."""
+    """Return the text of the file for one Python version."""
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder, "requirements.in")
         wanted.write_text(requirements())
@@ -141,7 +141,7 @@ def resolve(version: str, lowest: bool) -> str:
 
 
 def main() -> None:
-    # all of them before one is written
+    # resolve all of them before one is written
     texts = {name: resolve(*how) for name, how in names().items()}
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.txt"):

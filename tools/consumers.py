@@ -1,15 +1,15 @@
 """Write docs/consumers.md from the tables in tests/consumers.
 
-`make consumers` does, after it has tried every call.
+`make consumers` first tries every call.
 
-    python tools/consumers.py                    write the page from the outcomes that are recorded
-    python tools/consumers.py --check            say whether the page is the one that they make
+    python tools/consumers.py                    write the page from the recorded outcomes
+    python tools/consumers.py --check            check that the page matches these outcomes
     python tools/consumers.py --update [STEM...] first try the calls of these tables, or of all, and
-    record what they do
+                                                 record the outcomes
 
-What the tables do not say stands in tools/consumers/page.template, where a line `<!-- totals -->`,
-`<!-- reasons -->` or `<!-- calls: LIBRARY -->` is the place of a table. A call whose value or
-gradient is wrong, or whose error has words that no reason has, is never recorded.
+tools/consumers/page.template has the other text; its lines `<!-- totals -->`, `<!-- reasons -->`
+and `<!-- calls: LIBRARY -->` are replaced by tables. A call whose value or gradient is wrong, or
+whose error matches no known reason, is never recorded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def stems() -> list[str]:
 
 
 def load(stem: str) -> Any:
-    """The table of a file."""
+    """Return the table of a file."""
     path = CALLS / f"test_calls_{stem}.py"
     spec = importlib.util.spec_from_file_location(f"consumer_calls_{stem}", path)
     assert spec is not None and spec.loader is not None
@@ -55,12 +55,13 @@ def load(stem: str) -> Any:
     return module.TABLE
 
 
-# ----- trying -----
+# ----- running the calls -----
 
 
 def tried(names: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """The outcomes of the calls of some tables that this process can try, by stem, call and
-    setting; and what is wrong.
+    """Try the calls of some tables in this process.
+
+    Returns their outcomes, by stem, call and setting, and a list of errors.
     """
     outcomes: dict[str, Any] = {}
     wrong = []
@@ -81,10 +82,10 @@ def tried(names: list[str]) -> tuple[dict[str, Any], list[str]]:
 
 
 def update(names: list[str]) -> list[str]:
-    """Try the calls with SciPy's switch off and on, and record what they do."""
+    """Try the calls with SciPy's switch off and on, and record the outcomes."""
     outcomes: dict[str, Any] = {stem: {} for stem in names}
     wrong = []
-    # to SciPy, "0" is on as well
+    # SciPy treats even "0" as on
     unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
     for environment in (unswitched, unswitched | {"SCIPY_ARRAY_API": "1"}):
         command = [sys.executable, "-W", "ignore", __file__, "--try", *names]
@@ -119,7 +120,7 @@ def update(names: list[str]) -> list[str]:
 
 
 class Library:
-    """The tables of one library, in the order of their parts, with what their calls do."""
+    """The tables of one library, in the order of their parts, with the outcomes of their calls."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -133,11 +134,11 @@ class Library:
                 yield call, recorded.get(call.name, {})
 
     def count(self, what: Any) -> int:
-        """How many calls do it in some setting."""
+        """Return the number of calls with that property in some setting."""
         return sum(any(what(outcome) for outcome in row.values()) for _, row in self.rows())
 
     def in_setting(self, key: str) -> tuple[int, int]:
-        """How many gradients are checked in a setting, of how many calls that were tried."""
+        """Return how many gradients are checked in a setting, and how many calls were tried."""
         outcomes = [row[key] for _, row in self.rows() if key in row]
         return sum(o.checked for o in outcomes), len(outcomes)
 
@@ -163,8 +164,9 @@ class Library:
         }
 
     def why(self) -> dict[str, int]:
-        """How many calls refuse, by the reason in the setting that is tried last (SciPy's: dispatch
-        on).
+        """Return the number of refused calls by reason, in the setting that is tried last.
+
+        For SciPy that is the setting with dispatch on.
         """
         counted: dict[str, int] = {}
         for _, row in self.rows():
@@ -245,7 +247,7 @@ def reasons(libraries: dict[str, Library]) -> list[str]:
 
 
 def shown(outcome: Any) -> str:
-    """An outcome in a cell of the table."""
+    """Return the text of an outcome in a cell of the table."""
     if outcome.checked or outcome.gradient == "none":
         return outcome.gradient
     said = "refused" if outcome.gradient != "warned" else "lost"
@@ -254,7 +256,7 @@ def shown(outcome: Any) -> str:
 
 
 def calls(library: Library) -> list[str]:
-    """The calls of each part, those with the same outcomes in one row."""
+    """Return the lines for the calls of each part; calls with equal outcomes share a row."""
     lines: list[str] = []
     for table in library.tables:
         recorded = library.outcomes[table.stem]
@@ -284,7 +286,7 @@ def calls(library: Library) -> list[str]:
 
 
 def render(libraries: dict[str, Library] | None = None) -> str:
-    """The page."""
+    """Return the page."""
     libraries = read() if libraries is None else libraries
     lines: list[str] = []
     placed = set()

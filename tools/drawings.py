@@ -1,6 +1,6 @@
 """Write the drawings of docs/ as SVG: `python tools/drawings.py`.
 
-`--check` writes no file and ends with status 1 if one differs.
+`--check` writes no file, and exits with status 1 if one differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARROW = (
 
 
 class Drawing:
-    """A picture that grows by boxes, lines and words."""
+    """A picture built from boxes, lines and words."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self.width, self.height, self.title = width, height, title
@@ -293,7 +293,7 @@ def classes() -> Drawing:
 
 
 def multiply() -> Drawing:
-    """Lines of the function that multigrad generates, and what each part of them does."""
+    """Draw lines of the function that multigrad generates, with explanations."""
     import multigrad as mg
 
     text = {line.strip() for line in linecache.getlines(mg.multiply.__code__.co_filename)}
@@ -377,7 +377,7 @@ def multiply() -> Drawing:
 
 
 def split(text: str, width: int) -> list[str]:
-    """Lines of at most `width` characters."""
+    """Split a text into lines of at most `width` characters."""
     lines = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
@@ -387,12 +387,12 @@ def split(text: str, width: int) -> list[str]:
 
 
 def clock() -> Drawing:
-    """The readings are those of this program, counted from its first line."""
+    """Draw the clock. The readings come from running the program, counted from its first line."""
     import multigrad as mg
     from multigrad.core import graph
 
     x = mg.asarray([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    for warm in (True, False):  # the first time, an operation may take other ways
+    for warm in (True, False):  # the first run of an operation takes other paths
         start = graph.tick()
         y = x * 1.0
         row = y[0, :]
@@ -442,7 +442,7 @@ def clock() -> Drawing:
 
 
 def observers() -> Drawing:
-    """Which observer is told of which event: what their classes say."""
+    """Draw which observer receives which events, according to their classes."""
     events = (
         "operation",
         "write",

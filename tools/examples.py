@@ -1,9 +1,9 @@
-"""Run the examples of docstrings and write them with their results, rounded to four digits, into
-multigrad/ops/examples.py and multigrad-special.
+"""Run the examples of docstrings, and write them with rounded results into the examples files.
 
     make stubs
 
-An elementwise operation is shown at two points; others by the calls below.
+The files are multigrad/ops/examples.py and that of multigrad-special; results are rounded to four
+digits. An elementwise operation is shown at two points, the others by the calls below.
 tests/ops/test_docstrings.py runs them all again.
 """
 
@@ -179,7 +179,7 @@ CALLS = {
     "fft.hfft": "mg.fft.hfft(mg.asarray([3.0 + 0j, -1.0]))",
     "fft.irfftn": "mg.fft.irfftn(mg.asarray([3.0 + 0j, -1.0]))",
 }
-"""The calls that are not made by a pattern."""
+"""The calls that follow no pattern."""
 
 SPECIAL = {
     **dict.fromkeys(
@@ -222,13 +222,12 @@ SPECIAL = {
     "psi": f"mg.asarray({X})",
     **dict.fromkeys(("sindg", "cosdg", "tandg", "cotdg"), "mg.asarray([30.0, 45.0])"),
 }
-"""The arguments of special functions that are not shown at the two points of elementwise
-operations.
+"""The arguments of special functions for which the two points of elementwise operations do not fit.
 """
 
 
 def call(op: Op) -> str:
-    """The call that shows an operation, "" where there is none."""
+    """Return the call that shows an operation, "" if there is none."""
     if op.name in CALLS:
         return CALLS[op.name]
     if (name := op.name.removeprefix("special.")) in SPECIAL and name != op.name:
@@ -255,7 +254,7 @@ def call(op: Op) -> str:
 
 
 def shown(x: Any) -> str:
-    """A result as docstrings show it: the values, rounded."""
+    """Return a result as docstrings show it: the rounded values."""
     if isinstance(x, mg.Tensor):
         return repr(_rounded(x.tolist()))
     if isinstance(x, (tuple, list)):
@@ -273,7 +272,7 @@ def _rounded(x: Any) -> Any:
 
 
 def text(package: str) -> str:
-    """What the file of a package should say."""
+    """Return the expected text of a package's file."""
     mg.extend.load_plugins()
     mg.zeros(1)
     lines = []

@@ -1,24 +1,24 @@
-"""HIPS autograd's own examples, through HIPS autograd and through multigrad-autograd: do both print
-the same, and how long do they take?
+"""Compare HIPS autograd's own examples on HIPS autograd and on multigrad-autograd.
+
+The comparison covers what both print, and how long they take.
 
     export AUTOGRAD_EXAMPLES=<checkout of HIPS/autograd>
-    python tools/hips_examples.py                   what both print, compared
+    python tools/hips_examples.py                   compare the printed output
     python tools/hips_examples.py --time            the ratios of their times, as a table
     python tools/hips_examples.py --time --write    the same, into the README of multigrad-autograd
     python tools/hips_examples.py gmm lstm          these examples alone
 
-HIPS autograd must be installed. Its examples are read from the checkout and run as they are, but
-for this, which is the same for both:
+HIPS autograd must be installed. Its examples are read from the checkout and run unchanged, except
+for these changes, which are the same for both:
 
 - long optimizations get fewer iterations (`PATCHES`), and random numbers are seeded
-- what is downloaded (MNIST) is a seeded stand-in of the same shape, smaller
+- downloaded data (MNIST) is replaced by seeded data of the same shape, but smaller
 - figures are drawn by matplotlib's Agg backend, without windows and pauses
-- matplotlib's functions do nothing while times are taken
+- matplotlib's functions do nothing while times are measured
 
-Each run is a process of its own. The two libraries take turns, and the median of their runs counts.
-A time is the processor time that a program takes once all modules are imported. A program of less
-than two seconds is repeated for two seconds. Its time is the mean of all repetitions, and the first
-one counts.
+Each run is a separate process. The two libraries take turns, and the median of their runs counts. A
+time is the processor time of a program after all modules are imported. A program of less than two
+seconds is repeated for two seconds; its time is the mean of all repetitions, including the first.
 """
 
 from __future__ import annotations
@@ -85,17 +85,13 @@ PATCHES: dict[str, list[tuple[str, str]]] = {
 }
 EXEMPT = {"print_trace": "prints what HIPS autograd is made of inside"}
 TOLERANCE: dict[str, float] = {}
-"""How far numbers may be apart, relatively, where an iteration makes rounding grow; elsewhere
-1e-6.
-"""
+"""Relative tolerances for examples whose iteration amplifies rounding; otherwise 1e-6."""
 
-# -- one run, in a process of its own
+# -- one run, in a subprocess
 
 
 class Nothing:
-    """What matplotlib is while times are taken: every name, call and part of it is nothing
-    again.
-    """
+    """A replacement for matplotlib while times are measured: all of its calls do nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -131,8 +127,9 @@ def without_figures() -> None:
 
 
 def mnist() -> tuple[Any, Any, Any, Any]:
-    """Ten blurred patterns under noise, as uint8 images of 28 by 28 with their labels: 2048 to
-    train, 512 to test.
+    """Return ten blurred patterns under noise, as uint8 images of 28 by 28 with labels.
+
+    2048 are for training, 512 for testing.
     """
     import numpy as np
 
@@ -147,8 +144,9 @@ def mnist() -> tuple[Any, Any, Any, Any]:
 
 
 def run(name: str, library: str, examples: Path, timing: bool) -> None:
-    """Run one example with one library; its output and then, in a line of its own, the seconds that
-    it took.
+    """Run one example with one library, and print its output.
+
+    A line with the seconds that it took follows.
     """
     if library == "multigrad":
         importlib.import_module("multigrad_autograd").install()
@@ -201,11 +199,11 @@ def patched(name: str, source: str) -> str:
     return source
 
 
-# -- both runs, compared
+# -- comparison
 
 
 def started(name: str, library: str, examples: Path, timing: bool) -> dict[str, Any]:
-    """The result of a run: seconds and output, or an error."""
+    """Return the result of a run: seconds and output, or an error."""
     command = [
         sys.executable,
         str(Path(__file__).resolve()),
@@ -235,14 +233,12 @@ def started(name: str, library: str, examples: Path, timing: bool) -> dict[str, 
     return result
 
 
-SCALAR = re.compile(r"(?:np\.float64|array)\(([^][(),]*)\)")  # a number, or an array without axes
+SCALAR = re.compile(r"(?:np\.float64|array)\(([^][(),]*)\)")  # a number or a 0-d array
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
 
 
 def same(ours: str, theirs: str, tolerance: float) -> str:
-    """What is the first difference of two outputs whose numbers may be a little apart, or
-    nothing.
-    """
+    """Return the first difference of two outputs, or "" if their numbers agree within tolerance."""
     ours, theirs = (
         SCALAR.sub(r"\1", re.sub(r"node_\d+", _numbered(), text)) for text in (ours, theirs)
     )
@@ -265,13 +261,13 @@ def same(ours: str, theirs: str, tolerance: float) -> str:
 
 
 def _numbered() -> Any:
-    """Names that are made of addresses, by the order in which they turn up."""
+    """Return a function that replaces addresses in names by numbers, in order of appearance."""
     known: dict[str, int] = {}
-    return lambda found: f"node_{known.setdefault(found[0], len(known))}"
+    return lambda match: f"node_{known.setdefault(match[0], len(known))}"
 
 
 def compare(names: list[str], examples: Path) -> bool:
-    """Print what each example does with both libraries. Whether enough of them do the same."""
+    """Print the results of each example with both libraries. Return whether enough agree."""
     equal = 0
     for name in names:
         results = {library: started(name, library, examples, False) for library in LIBRARIES}
@@ -290,7 +286,7 @@ def compare(names: list[str], examples: Path) -> bool:
 
 
 def measure(names: list[str], examples: Path, rounds: int) -> list[tuple[str, float, float]]:
-    """(name, HIPS's seconds, ours) of each example that runs with both."""
+    """Return (name, HIPS's seconds, multigrad's) of each example that runs with both."""
     rows = []
     for name in names:
         taken: dict[str, list[float]] = {library: [] for library in LIBRARIES}

@@ -1,14 +1,13 @@
-"""Run HIPS autograd's own tests on multigrad-autograd, which stands in autograd's place.
-
-`make test-clients` does.
+"""Run HIPS autograd's own tests on multigrad-autograd, for `make test-clients`.
 
     export AUTOGRAD=<checkout of HIPS/autograd>
     python tools/hips_tests.py
     python tools/hips_tests.py --write    also write the numbers into the README of the plugin
 
-The checkout is not changed. Without one nothing is run, which is said, and is no failure. What is
-expected to fail stands in tools/clients/hips_autograd.txt, each with its reason; all else must
-pass, and at least ENOUGH in all. `--check` runs nothing: it compares the README with that list.
+The checkout is not changed. Without a checkout no test runs; a message says so, and the status is
+0. tools/clients/hips_autograd.txt lists the expected failures, each with its reason. All other
+tests must pass, and at least ENOUGH in total. `--check` runs no test: it compares the README with
+that list.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ To run them:
 
 
 def run(checkout: Path, report: Path) -> int:
-    """Run the tests, with their results in `report`. Returns pytest's status."""
+    """Run the tests, with their results in `report`. Return pytest's status."""
     command = [
         sys.executable,
         "-m",
@@ -93,7 +92,7 @@ def run(checkout: Path, report: Path) -> int:
 
 
 def counted(report: Path) -> tuple[Counter[str], Counter[str]]:
-    """How many tests there are by file, and how many of them pass."""
+    """Return the number of tests by file, and the number of passed tests."""
     total: Counter[str] = Counter()
     passed: Counter[str] = Counter()
     for case in ElementTree.parse(report).iter("testcase"):
@@ -104,7 +103,7 @@ def counted(report: Path) -> tuple[Counter[str], Counter[str]]:
 
 
 def failing() -> str:
-    """The table of the tests that fail."""
+    """Return the table of the expected failures."""
     lines = [
         "| test | why it fails here |",
         "|---|---|",
@@ -129,8 +128,8 @@ def main() -> int:
     )
     options = parser.parse_args()
     if options.check:
-        found = TABLE.search(README.read_text())
-        if found is None or not found.group().endswith(failing()):
+        match = TABLE.search(README.read_text())
+        if match is None or not match.group().endswith(failing()):
             print(
                 f"{README}: its table of failures is not that of {EXPECTED}. Run "
                 "tools/hips_tests.py --write."
@@ -143,7 +142,7 @@ def main() -> int:
         return 0
     checkout = Path(place).expanduser().resolve()
     if not (checkout / "tests" / "test_systematic.py").is_file():
-        print(f"{checkout} is no checkout of HIPS autograd")
+        print(f"{checkout} is not a checkout of HIPS autograd")
         return 1
     report = ROOT / ".venv" / "hips-tests.xml"
     report.parent.mkdir(exist_ok=True)

@@ -1,9 +1,8 @@
-"""Print the path of one Python interpreter for each minor version that multigrad supports; say on
-stderr which are absent.
+"""Print the path of a Python interpreter for each minor version that multigrad supports.
 
-Looked for: `python3.N` on PATH, and the versions that pyenv and uv have installed. A name may be a
-shim that does not run, and a system's Python may lack venv, so each candidate is tried. `--oldest`
-asks for the oldest of these versions only.
+Missing versions are reported on stderr. The candidates are `python3.N` on PATH, and the versions
+that pyenv and uv have installed. A name may be a shim that does not run, and a system's Python may
+lack venv, so each candidate is tried. `--oldest` restricts the list to the oldest version.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ TRIAL = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
 
 def candidates(version: str) -> Iterator[str]:
-    """Where an interpreter of that version may be, best first."""
+    """Yield the possible paths of an interpreter of that version, best first."""
     on_path = shutil.which(f"python{version}")
     if on_path:
         yield on_path
@@ -35,7 +34,7 @@ def candidates(version: str) -> Iterator[str]:
 
 
 def runs(path: str, version: str) -> bool:
-    """Whether this is an interpreter of that version that can make virtual environments."""
+    """Return whether this interpreter has that version and can make virtual environments."""
     try:
         trial = subprocess.run([path, "-c", TRIAL], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -44,15 +43,15 @@ def runs(path: str, version: str) -> bool:
 
 
 def main() -> int:
-    found = 0
+    printed = 0
     for version in VERSIONS[:1] if sys.argv[1:] == ["--oldest"] else VERSIONS:
         path = next((p for p in candidates(version) if runs(p, version)), None)
         if path is None:
             print(f"NOT TESTED: Python {version} is not on this machine", file=sys.stderr)
         else:
             print(path)
-            found += 1
-    return 0 if found else 1
+            printed += 1
+    return 0 if printed else 1
 
 
 if __name__ == "__main__":

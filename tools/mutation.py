@@ -1,17 +1,17 @@
-"""Mutants of multigrad's own derivative rules, and which of them the short level of the conformance
-suite lets live.
+"""Mutation test: mutants of multigrad's rules, and which survive the short conformance level.
 
-    make test-mutation      (python tools/mutation.py [--count 300] [--seed 17] [--jobs 2] [--only
-                            TEXT] [--json PATH])
+    make test-mutation      (python tools/mutation.py [--count 300] [--seed 17] [--jobs 2]
+                            [--only TEXT] [--json PATH])
 
-A mutant is one small mistake in one rule: a sign, a conjugate or a real part that is left out, a
-dropped term, a wrong axis, swapped arguments, a comparison of another strictness, another constant.
-A seeded sample of them is tried, each in a process of its own on NumPy, by the short cells of the
-operations whose rules contain the line, or call a kernel that does, until one fails. Which mutants
-are in the sample depends on each alone, so that it stays the same, but for a few, when rules change
-elsewhere. Equivalent ones, which give the same derivative, are listed with a reason in
-tools/mutation_equivalent.txt: `key | reason`, where the key is what this prints of a survivor.
-Exits with 1 if less than 95 % of the others are killed, or if a mutant of the list is killed.
+A mutant is one small mistake in one rule: a wrong sign, a missing conjugate or real part, a dropped
+term, a wrong axis, swapped arguments, a comparison of another strictness, another constant. A
+seeded sample is tried, each mutant in its own process on NumPy. The tests are the short cells of
+the operations whose rules contain the line, or call a kernel that does, until one fails. Each
+mutant's membership in the sample depends on that mutant alone, so the sample hardly changes when
+rules change elsewhere. Equivalent mutants, which give the same derivative, are listed with a reason
+in tools/mutation_equivalent.txt: `key | reason`, with the key that this command prints for a
+survivor. The exit status is 1 if less than 95 % of the others are killed, or if a listed mutant is
+killed.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ Lines = set[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: where, of what kind, the text before and after, the operations that it touches,
-    and the source with it.
-    """
+    """One mistake: place, kind, text before and after, affected operations, and mutated source."""
 
     key: str
     path: str
@@ -71,7 +69,7 @@ class Mutant:
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The kinds of mistakes that can be made at a node, with what stands there then."""
+    """Yield the kinds of mistakes at a node, with the replaced node."""
     if isinstance(node, ast.BinOp):
         yield from _in_sum(node)
         if isinstance(node.op, ast.Sub | ast.Div | ast.MatMult | ast.Pow):
@@ -160,8 +158,10 @@ def _in_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _skipped(node: ast.AST) -> bool:
-    """What is no part of a rule's meaning: messages, annotations, assertions, and the length that
-    is not told, which NumPy takes any negative for.
+    """Return whether a node has no effect on the meaning of a rule.
+
+    Examples are messages, annotations, assertions, and an inferred length, for which NumPy takes
+    any negative number.
     """
     return isinstance(
         node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom
@@ -169,11 +169,11 @@ def _skipped(node: ast.AST) -> bool:
 
 
 def _walk(node: ast.AST, inside: str = "") -> Iterator[tuple[ast.AST, str]]:
-    """The expressions of a module, each with the function or the declaration that it stands in."""
+    """Yield the expressions of a module, each with the function or declaration that contains it."""
     if _skipped(node):
         return
     if isinstance(node, ast.FunctionDef):
-        inside = f"{node.name}()"  # which is no name of an operation
+        inside = f"{node.name}()"  # this is never the name of an operation
         children: Iterable[ast.AST] = node.body
     elif isinstance(node, ast.AnnAssign):
         children = [node.value] if node.value else []
@@ -198,7 +198,7 @@ def _walk(node: ast.AST, inside: str = "") -> Iterator[tuple[ast.AST, str]]:
 
 
 def mutants(operations_at: Callable[[str, int, str], tuple[str, ...]]) -> Iterator[Mutant]:
-    """All mutants of the rules, in the order of the text."""
+    """Yield all mutants of the rules, in the order of the text."""
     for path in sorted(OPS.rglob("*.py")):
         text = path.read_text()
         lines = text.encode().splitlines(keepends=True)
@@ -232,12 +232,13 @@ def mutants(operations_at: Callable[[str, int, str], tuple[str, ...]]) -> Iterat
                 yield Mutant(key, name, node.lineno, kind, before, after, touched, source)  # type: ignore[attr-defined]
 
 
-# ----- which operations a line belongs to -----
+# ----- the operations of a line -----
 
 
 def lines_of_rules() -> dict[str, Lines]:
-    """By operation, the lines of its derivative rules and of all functions of multigrad that these
-    call; nearest first is not kept.
+    """Return for each operation the lines of its derivative rules and of the functions they call.
+
+    The functions are those of multigrad. The lines have no particular order.
     """
     from multigrad import extend
     from multigrad.namespace import load
@@ -246,20 +247,20 @@ def lines_of_rules() -> dict[str, Lines]:
 
     load()
     kernels = {op.name: _forms(op.forward) for op in TABLE.values() if op.chapter == "kernels"}
-    elsewhere = set(extend.backend("numpy").functions)  # NumPy's own are compared with these forms
+    elsewhere = set(extend.backend("numpy").functions)  # the suite compares them with these forms
     called = {name: forms for name, forms in kernels.items() if name not in elsewhere}
-    found: dict[str, Lines] = {}
+    lines: dict[str, Lines] = {}
     for op in TABLE.values():
         rules = [op.vjp] if isinstance(op.vjp, Rule) else list(op.vjp.values())
         rules += [op.jvp] if op.jvp is not None else []
         rules += [r for rule in rules for r in rule.residuals.values()]
         functions = [rule.fn for rule in rules if callable(rule.fn)]
-        found[op.name] = _lines([*functions, *kernels.get(op.name, ())], called)
-    return found
+        lines[op.name] = _lines([*functions, *kernels.get(op.name, ())], called)
+    return lines
 
 
 def _forms(forward: Any) -> list[Any]:
-    """The functions that carry a kernel out."""
+    """Return the functions that carry a kernel out."""
     form = forward.get("*") if isinstance(forward, dict) else forward
     return [resolve_name(form) if isinstance(form, str) else form]
 
@@ -296,8 +297,11 @@ def _lines(functions: Iterable[Any], kernels: dict[str, list[Any]]) -> Lines:
 
 
 def _take(code: CodeType, lines: Lines) -> set[tuple[str, str]]:
-    """Note the lines of a code object and of those in it; the global names that they use, and xp,
-    each with the attribute that is taken of it, or ""."""
+    """Record the lines of a code object and of the code objects inside it.
+
+    Returns the global names that they use, and xp, each with the attribute that is read from it, or
+    "".
+    """
     lines |= {(code.co_filename, line) for _, _, line in code.co_lines() if line is not None}
     steps = [
         step
@@ -313,8 +317,9 @@ def _take(code: CodeType, lines: Lines) -> set[tuple[str, str]]:
 
 
 def touching() -> Callable[[str, int, str], tuple[str, ...]]:
-    """A function that tells the operations that a line of a file is part of, those of the fewest
-    lines first.
+    """Return a function from a line of a file to the operations that it is part of.
+
+    The operations with the fewest lines come first.
     """
     rules = lines_of_rules()
     by_line: dict[tuple[str, int], list[str]] = {}
@@ -332,8 +337,9 @@ def touching() -> Callable[[str, int, str], tuple[str, ...]]:
 
 @functools.cache
 def _declares(path: str, inside: str) -> bool:
-    """Whether the file declares an operation of that name, so that what stands there outside of
-    functions is part of it.
+    """Return whether the file declares an operation of that name.
+
+    Code outside functions is then part of that operation.
     """
     return (
         re.search(rf'^\w+\("{inside.replace("_", "[._]")}\(', Path(path).read_text(), re.MULTILINE)
@@ -341,7 +347,7 @@ def _declares(path: str, inside: str) -> bool:
     )
 
 
-# ----- trying one -----
+# ----- running a mutant -----
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -352,7 +358,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    """Gives one module another source."""
+    """An import finder that gives one module another source."""
 
     def __init__(self, module: str, source: str) -> None:
         self.module, self.source = module, source
@@ -373,7 +379,7 @@ class _Finder:
 
 
 def worker(full: bool) -> None:
-    """Read mutants, one per line, and answer each with the test that killed it, or nothing.
+    """Read mutants, one per line, and answer each with the test that killed it, or "".
 
     Each is tried in a fork, which imports multigrad anew.
     """
@@ -398,8 +404,9 @@ def worker(full: bool) -> None:
 
 
 def _verdict(mutant: dict[str, Any], full: bool) -> str:
-    """The test that kills a mutant, "" if none does at the short level; with `full`, FULL and the
-    one of the full level.
+    """Return the test that kills a mutant, "" if none does at the short level.
+
+    With `full`, the result for a survivor is FULL and the test of the full level that kills it.
     """
     import warnings
 
@@ -433,7 +440,7 @@ def _killer(chosen: Iterable[Any]) -> str:
 
 
 def attempt(sample: Sequence[Mutant], jobs: int, full: bool) -> list[str]:
-    """What killed each mutant, "" for a survivor."""
+    """Return what killed each mutant, "" for a survivor."""
     paths = [str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(paths),
@@ -473,7 +480,7 @@ def attempt(sample: Sequence[Mutant], jobs: int, full: bool) -> list[str]:
 
 
 def equivalents() -> dict[str, str]:
-    """The mutants that give the same derivative, with the reason."""
+    """Return the mutants that give the same derivative, with the reasons."""
     lines = (
         [
             line
@@ -520,18 +527,18 @@ def main() -> int:
     known = equivalents()
     verdicts = attempt(sample, options.jobs, options.full)
     if options.json:
-        found = [
+        outcomes = [
             {"key": m.key, "kind": m.kind, "line": m.line, "operations": m.operations, "by": v}
             for m, v in zip(sample, verdicts, strict=True)
         ]
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+        Path(options.json).write_text(json.dumps(outcomes, indent=1) + "\n")
     return _report(sample, verdicts, known, len(everything))
 
 
 def _report(
     sample: Sequence[Mutant], verdicts: Sequence[str], known: dict[str, str], total: int
 ) -> int:
-    """Print what survived, and what is wrong in the list of equivalent mutants."""
+    """Print the survivors, and errors in the list of equivalent mutants."""
     later = {
         m.key: verdict
         for m, verdict in zip(sample, verdicts, strict=True)

@@ -1,8 +1,8 @@
-"""Run the Python examples of a Markdown page, and show what each of them prints, returns and draws.
+"""Run the Python examples of a Markdown page, with everything that they print, return and draw.
 
-`make docs` shows the outputs on the site; tests/project/test_pages.py runs every page without
-writing any. All blocks of a page share one namespace, as the cells of a notebook do. A page that
-needs a library which multigrad does not depend on says so in a comment:
+`make docs` shows the outputs on the site; tests/project/test_pages.py runs every page and writes none. All
+blocks of a page share one namespace, like the cells of a notebook. A page that needs a library on
+which multigrad does not depend names it in a comment:
 
     <!-- needs: jax, multigrad_dask -->
 """
@@ -29,9 +29,7 @@ NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 
 @dataclass
 class Output:
-    """What one block showed: text that it printed, the repr of its last expression, pictures as
-    SVG, and HTML.
-    """
+    """The output of one block: printed text, the repr of its last expression, SVG and HTML."""
 
     text: str = ""
     pictures: list[str] = field(default_factory=list)
@@ -42,14 +40,12 @@ def blocks(text: str) -> list[str]:
 
 
 def needs(text: str) -> list[str]:
-    """The modules that the page's comment names."""
+    """Return the modules that the page's comment names."""
     return [name.strip() for line in NEEDS.findall(text) for name in line.split(",")]
 
 
 def run_block(source: str, name: str, scope: dict[str, Any]) -> Output:
-    """Run one block. If its last statement is an expression, its value is shown as in a
-    notebook.
-    """
+    """Run one block. The value of a final expression is shown, as in a notebook."""
     tree = ast.parse(source, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -63,13 +59,13 @@ def run_block(source: str, name: str, scope: dict[str, Any]) -> Output:
 
 
 def is_drawn(value: Any) -> bool:
-    """Whether the value is of matplotlib, whose figures are shown as pictures."""
+    """Return whether the value is from matplotlib, whose figures are shown as pictures."""
     first = value[0] if isinstance(value, (list, tuple)) and value else value
     return type(first).__module__.startswith(("matplotlib", "mpl_toolkits"))
 
 
 def figures() -> list[str]:
-    """The open figures of matplotlib as SVG. They are closed."""
+    """Return the open figures of matplotlib as SVG, and close them."""
     if "matplotlib.pyplot" not in sys.modules:
         return []
     plt = sys.modules["matplotlib.pyplot"]
@@ -85,16 +81,17 @@ def figures() -> list[str]:
 
 
 def run(text: str, name: str, warned: str = "") -> list[Output]:
-    """Run all blocks of a page in one namespace, in an empty folder of their own; a warning is an
-    error, unless its text begins with `warned`.
+    """Run all blocks of a page in one namespace, in an empty folder.
+
+    A warning is an error, unless its text begins with `warned`.
     """
     module = types.ModuleType("__page__")
     before, registered = Path.cwd(), dict(sys.modules)
-    sys.modules["__page__"] = module  # where pickle and dataclasses look for what the page defines
+    sys.modules["__page__"] = module  # pickle and dataclasses look up the page's definitions there
     os.environ.setdefault("MPLBACKEND", "agg")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")
-        # what a library says of others is theirs to mend
+        # deprecation warnings between other libraries are not errors of the page
         for deprecated in (DeprecationWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", deprecated)
             warnings.filterwarnings("error", category=deprecated, module="__page__")
@@ -113,7 +110,7 @@ def run(text: str, name: str, warned: str = "") -> list[Output]:
 
 
 def shown(text: str, name: str) -> str:
-    """The page with the output of each block behind it."""
+    """Return the page, with the output of each block after it."""
     missing = [module for module in needs(text) if not importable(module)]
     if missing:
         raise RuntimeError(f"{name} cannot be run: {', '.join(missing)} is not installed")
@@ -130,7 +127,7 @@ def importable(module: str) -> bool:
 
 
 def html(output: Output) -> str:
-    """What stands behind a block: its text as a block of another colour, and its pictures."""
+    """Return the output of a block as HTML: text in another colour, and pictures."""
     parts = []
     if output.text:
         parts.append(f'\n\n``` {{.text .output title="Output"}}\n{output.text.rstrip()}\n```')

@@ -1,23 +1,24 @@
-"""Write docs/parity.md: what torch.autograd promises, and the test that shows it of multigrad, or
-the reason why it has no meaning here.
+"""Write docs/parity.md: the promises of torch.autograd, and the tests that show them of multigrad.
+
+If a promise has no meaning here, the row gives the reason.
 
     python tools/parity.py --write      write the table from the files in tools/parity/
-    python tools/parity.py --check      exit with 1 if the table is not what they say, a row is
-                                        wrong, or PyTorch has names that they lack
+    python tools/parity.py --check      exit with 1 if the table does not match the files, a row is
+                                        wrong, or the files lack names of PyTorch
 
-features.toml has a row for each numbered feature of the documents of torch.autograd, names_*.toml
-one for each public name and parameter of its modules: `key = [texts]`, where a text is the path of
-a test below tests/ (`test_backward.py::TestGrad::test_unused`), or one of these:
+features.toml has a row for each numbered feature of the documents of torch.autograd, and
+names_*.toml a row for each public name and parameter of its modules: `key = [texts]`. A text is the
+path of a test below tests/ (`test_backward.py::TestGrad::test_unused`), or one of these:
 
-    open: transformations    waits for batching; tests beside it show what is there already
+    open: transformations    waits for batching; tests beside it show the parts that exist
     none: <reason>           has no meaning here
     see: <module>.<name>     the same object under another name
 
-A parameter is written as in a call: `backward(inputs=None)`, `gradcheck(*, eps=1e-06)`. Public is
-what PyTorch's modules name in `__all__` or define or import from PyTorch itself without an
-underscore; of a class, what it does not inherit from another one in the table. The constructors and
-members of the profiler's classes are compared by its own tests. Where PyTorch is installed, --check
-compares.
+A parameter is written as in a call: `backward(inputs=None)`, `gradcheck(*, eps=1e-06)`. A name is
+public if PyTorch's modules list it in `__all__`, or define it or import it from PyTorch without an
+underscore. Of a class, members inherited from another class in the table are left out. Separate
+tests compare the constructors and members of the profiler's classes. Where PyTorch is installed,
+--check compares the names.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ DATA = ROOT / "tools" / "parity"
 TABLE = ROOT / "docs" / "parity.md"
 TESTS = ROOT / "tests"
 
-VERSION = "2.13"  # of PyTorch, whose names these are
+VERSION = "2.13"  # the version of PyTorch with these names
 OPEN = {"transformations": "batching, which is to come (the transformations issue)"}
 PROFILER = ("autograd.profiler", "autograd.profiler_util")
 MODULES = (
@@ -61,9 +62,7 @@ MODULES = (
 
 @dataclass
 class Row:
-    """key: of the feature or name; says: the feature in a few words; the rest as described
-    above.
-    """
+    """A row. key: the feature or name; says: the feature in a few words; the rest as above."""
 
     key: str
     says: str = ""
@@ -87,8 +86,11 @@ class Row:
 
 @dataclass
 class Data:
-    """features: by the letter of the section, its title and rows; names: rows by module; more: our
-    own parameters; unlike: names whose signature cannot be compared. Both with the reason."""
+    """The contents of the files.
+
+    features: title and rows by the letter of the section; names: rows by module; more: multigrad's
+    own parameters, with reasons; unlike: names whose signature cannot be compared, with reasons.
+    """
 
     features: dict[str, tuple[str, list[Row]]]
     names: dict[str, list[Row]]
@@ -102,7 +104,7 @@ class Data:
             yield from rows
 
     def named(self) -> dict[str, Row]:
-        """The rows of names by their whole path."""
+        """Return the rows of names by their full path."""
         return {f"{module}.{row.key}": row for module, rows in self.names.items() for row in rows}
 
 
@@ -135,17 +137,15 @@ def read() -> Data:
     )
 
 
-# -- what may be wrong with a row
+# -- errors in rows
 
 
 @cache
 def tests_of(path: Path) -> dict[str, str]:
-    """The tests of a file, `test_x` or `TestY::test_x`, each with the comment behind its first
-    line.
-    """
+    """Return the tests of a file, `test_x` or `TestY::test_x`, with their first lines' comments."""
     source = path.read_text()
     lines = source.splitlines()
-    found: dict[str, str] = {}
+    tests: dict[str, str] = {}
 
     def collect(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
@@ -154,10 +154,10 @@ def tests_of(path: Path) -> dict[str, str]:
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith(
                 "test_"
             ):
-                found[prefix + node.name] = lines[node.lineno - 1].partition("  # ")[2]
+                tests[prefix + node.name] = lines[node.lineno - 1].partition("  # ")[2]
 
     collect(ast.parse(source).body, "")
-    return found
+    return tests
 
 
 def exists(test: str) -> bool:
@@ -167,49 +167,49 @@ def exists(test: str) -> bool:
 
 
 def problems(data: Data) -> list[str]:
-    """What is wrong with the rows themselves."""
-    found = []
+    """Return the errors in the rows themselves."""
+    errors = []
     named = data.named()
     for r in data.rows():
         if not (r.tests or r.open or r.none or r.see):
-            found.append(f"{r.key}: an empty row")
-        found += [f"{r.key}: there is no test {test}" for test in r.tests if not exists(test)]
-        found += [
-            f"{r.key}: {kind!r} is no open issue; there are {', '.join(OPEN)}"
+            errors.append(f"{r.key}: an empty row")
+        errors += [f"{r.key}: there is no test {test}" for test in r.tests if not exists(test)]
+        errors += [
+            f"{r.key}: {kind!r} is not an open issue; there are {', '.join(OPEN)}"
             for kind in r.open
             if kind not in OPEN
         ]
-        found += [
+        errors += [
             f"{r.key}: a reason of a few words is wanted, not {reason!r}"
             for reason in r.none
             if len(reason.split()) < 3
         ]
-        found += [
+        errors += [
             f"{r.key}: {other} has no test"
             for other in r.see
             if other not in named or not named[other].tests
         ]
         if r.none and (r.here or r.open):
-            found.append(f"{r.key}: what has no meaning here has no test and waits for nothing")
+            errors.append(f"{r.key}: what has no meaning here has no test and waits for nothing")
     for key in (*data.more, *data.unlike):
         if key.partition("(")[0] not in named:
-            found.append(f"{key}: a parameter of an unknown name")
-    return found
+            errors.append(f"{key}: a parameter of an unknown name")
+    return errors
 
 
-# -- what PyTorch has
+# -- the names of PyTorch
 
 
 def torch_names() -> dict[str, list[str]]:
-    """The public names and parameters of PyTorch's modules, as the keys of the data."""
+    """Return the public names and parameters of PyTorch's modules, as the keys of the data."""
     modules = {name: importlib.import_module(f"torch.{name}") for name in MODULES}
     importlib.import_module("torch.autograd.profiler_legacy")
     objects = {name: _public(module) for name, module in modules.items()}
     homes = {f"torch.{name}" for name in MODULES}
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     seen: set[int] = set()
     for name, module in modules.items():
-        keys = found[name] = []
+        keys = names[name] = []
         listed: list[type] = []
         for key, obj in objects[name].items():
             home = getattr(obj, "__module__", None)
@@ -230,19 +230,19 @@ def torch_names() -> dict[str, list[str]]:
                 listed.append(obj)
             elif inspect.isfunction(obj) and home == f"torch.{name}":
                 keys += _parameters(key, obj)
-    return found
+    return names
 
 
 def _public(module: Any) -> dict[str, Any]:
-    """What a module names in `__all__`, in that order, and then what else it has of PyTorch's."""
-    found = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
+    """Return the names in a module's `__all__`, in that order, and then its other PyTorch names."""
+    public = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
     for name in sorted(dir(module)):
         obj = getattr(module, name)
-        if name.startswith("_") or name in found or getattr(typing, name, None) is obj:
+        if name.startswith("_") or name in public or getattr(typing, name, None) is obj:
             continue
         if isinstance(obj, types.ModuleType):
             if obj.__name__ == f"{module.__name__}.{name}":
-                found[name] = obj
+                public[name] = obj
         elif isinstance(obj, typing.TypeVar):
             continue
         elif (
@@ -251,20 +251,21 @@ def _public(module: Any) -> dict[str, Any]:
             == "torch"
             or _of_torch(obj)
         ):
-            found[name] = obj
-    return found
+            public[name] = obj
+    return public
 
 
 def _of_torch(obj: Any) -> bool:
-    """Whether this is a function of PyTorch's C++ part."""
+    """Return whether this is a function of PyTorch's C++ part."""
     if not isinstance(obj, types.BuiltinFunctionType):
         return False
     return str(getattr(obj.__self__, "__name__", obj.__self__)).startswith(("torch", "PyCapsule"))
 
 
 def _members(name: str, cls: type, listed: list[type]) -> list[str]:
-    """The public members of a class that it has neither from Python nor from a class listed before,
-    with the parameters of its methods.
+    """Return the public members of a class, with the parameters of its methods.
+
+    Members of Python's classes, and of a class in `listed`, are left out.
     """
     keys = []
     for member in sorted(dir(cls)):
@@ -287,20 +288,21 @@ def _members(name: str, cls: type, listed: list[type]) -> list[str]:
 def _parameters(name: str, obj: Any, bound: bool = True) -> list[str]:
     try:
         parameters = list(inspect.signature(obj).parameters.values())
-    except (TypeError, ValueError):  # of C++, or of the metaclass's own making
+    except (TypeError, ValueError):  # written in C++, or made by the metaclass
         return []
     return [f"{name}({shown(p)})" for p in parameters[0 if bound else 1 :]]
 
 
 def shown(p: inspect.Parameter) -> str:
-    """A parameter as it is written in a key."""
+    """Return a parameter as it is written in a key."""
     star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**", p.KEYWORD_ONLY: "*, "}.get(p.kind, "")
     return f"{star}{p.name}" + ("" if p.default is p.empty else f"={p.default!r}")
 
 
 def compare(data: Data) -> list[str]:
-    """What PyTorch has and the data lack, and the other way round; nothing where that version is
-    not installed.
+    """Return the differences between PyTorch's names and the data.
+
+    The list is empty if that version of PyTorch is not installed.
     """
     try:
         if not importlib.import_module("torch").__version__.startswith(VERSION):
@@ -308,13 +310,13 @@ def compare(data: Data) -> list[str]:
     except ImportError:
         return []
     theirs = torch_names()
-    found = []
+    differences = []
     for module, keys in theirs.items():
         ours = [r.key for r in data.names.get(module, [])]
-        found += [
+        differences += [
             f"{module}: PyTorch has {key}, which the table lacks" for key in keys if key not in ours
         ]
-        found += [
+        differences += [
             f"{module}: the table has {key}, which PyTorch lacks" for key in ours if key not in keys
         ]
         for name in dict.fromkeys(key.partition("(")[0] for key in keys):
@@ -323,8 +325,8 @@ def compare(data: Data) -> list[str]:
                 for some in (ours, keys)
             )
             if sorted(mine) == sorted(its) and mine != its:
-                found.append(f"{module}: the parameters of {name} are in another order")
-    return found
+                differences.append(f"{module}: the parameters of {name} are in another order")
+    return differences
 
 
 # -- the table

@@ -1,6 +1,6 @@
-"""The pages of the API reference, written from signatures, docstrings and the table of operations.
+"""Generate the pages of the API reference from signatures, docstrings and the operations table.
 
-`make docs` puts them into the site.
+`make docs` adds them to the site.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from multigrad import cli, extend
 from multigrad.registry import OPS, Op
 
 DEFINED = re.compile(r"([*\w][\w., *]*?)(?:  +|: )(\S.*)")  # a name and its explanation
-COLUMNS = re.compile(r"\s|[-*] |.*\S   +\S")  # a line that is shown as it stands
+COLUMNS = re.compile(r"\s|[-*] |.*\S   +\S")  # a preformatted line
 CHAPTERS = {
     "elementwise": "Elementwise functions",
     "statistical": "Statistical functions",
@@ -68,7 +68,7 @@ MODULES = {
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by its address in the site."""
+    """Return the text of each page by its address in the site."""
     mg.zeros(1)  # loads the plugins that registered operations
     extend.load_plugins()
     texts = {f"reference/{name}.md": module_page(*about) for name, about in MODULES.items()}
@@ -126,7 +126,7 @@ def chapter_page(chapter: str) -> str:
 
 
 def operation(name: str) -> Any:
-    """The public function of an operation, or None for a kernel, which only rules call."""
+    """Return the public function of an operation, or None for a kernel, which only rules call."""
     value: Any = mg
     for part in name.split("."):
         value = getattr(value, part, None)
@@ -165,7 +165,7 @@ def module_page(name: str, about: str) -> str:
 
 
 def methods(cls: type) -> list[tuple[str, Any]]:
-    """What the class itself defines, with a docstring."""
+    """Return the methods that the class itself defines, with a docstring."""
     kinds = (property, classmethod, staticmethod)
     named = sorted(
         (name, value)
@@ -207,7 +207,7 @@ def tensor_page() -> str:
 
 
 def command_page() -> str:
-    """What each command of `python -m multigrad` says with --help."""
+    """Return the page with the --help text of each command of `python -m multigrad`."""
     parts = ["# The command line"]
     waiting = [("multigrad", cli._parser())]
     while waiting:
@@ -220,7 +220,7 @@ def command_page() -> str:
 
 
 def entry(name: str, value: Any, doc: str, signature: str = "", level: int = 2) -> str:
-    """One name: its heading, its signature, its docstring."""
+    """Return the entry of one name: its heading, its signature, its docstring."""
     text = inspect.getdoc(value) if callable(value) else doc
     head = f"{'#' * level} `{name}`"
     call = signature or parameters(value)
@@ -239,7 +239,7 @@ def parameters(value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     plain = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)  # annotations are strings
-    return "" if " at 0x" in plain else plain  # a default without a name of its own
+    return "" if " at 0x" in plain else plain  # the repr of a default contains an address
 
 
 def first_paragraph(module: Any) -> str:
@@ -247,10 +247,9 @@ def first_paragraph(module: Any) -> str:
 
 
 def prose(doc: str) -> str:
-    """A docstring as HTML.
+    """Convert a docstring to HTML.
 
-    Names with an explanation become a list of definitions; examples and other columns are shown as
-    they stand.
+    Names with an explanation become a definition list; examples and other columns are preformatted.
     """
     parts = []
     for paragraph in re.split(r"\n\s*\n", doc.strip("\n")):
@@ -276,8 +275,9 @@ def prose(doc: str) -> str:
 
 
 def definitions(lines: list[str]) -> list[tuple[str, str]]:
-    """The names and explanations of a paragraph that has nothing else: `name   text`, or `name:
-    text`, and lines that go on.
+    """Return the names and explanations of a paragraph that consists of them, otherwise [].
+
+    An entry is `name   text` or `name: text`, with continuation lines.
     """
     lines = inspect.cleandoc("\n".join(["", *lines])).splitlines()
     entries: list[tuple[str, str]] = []
@@ -292,5 +292,5 @@ def definitions(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def marked(text: str) -> str:
-    """Text as HTML, with what stands between backquotes as code."""
+    """Convert text to HTML, with text between backquotes as code."""
     return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", html.escape(text))

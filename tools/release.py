@@ -1,9 +1,9 @@
-"""Write what release.toml says into every file that repeats it: `python tools/release.py`.
+"""Write the contents of release.toml into every file that repeats them: `python tools/release.py`.
 
-These are the version of each distribution, what the plugins and the conformance suite need of the
-core, and, as soon as release.toml has one, the address of the repository. Every distribution of the
-repository has the same version. `--check` writes no file, names the files that differ and ends with
-status 1 if there is one.
+They are the version of each distribution, the required version of the core for plugins and the
+conformance suite, and the address of the repository if release.toml has one. Every distribution of
+the repository has the same version. `--check` writes no file: it names the files that differ, and
+exits with status 1 if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPECIAL = r'"multigrad-special(>=[^"]*)"'
 CITATION = r'^version: "(.*)"$'
 MODULE = r'^__version__ = "(.*)"$'
 
-# What each file repeats; the group of a pattern is the part that a release changes.
+# The repeated texts of each file; the group of a pattern is the part that a release changes.
 PLACES: dict[str, tuple[str, ...]] = {
     "pyproject.toml": (VERSION,),
     "conformance/pyproject.toml": (VERSION, SERIES),
@@ -44,15 +44,16 @@ AFTER_URLS = "[tool.hatch.build.targets.wheel]\n"
 
 
 def series(version: str) -> str:
-    """The releases that keep the promises of this one: those with its first number, or with its
-    first two while that is 0.
+    """Return the version range that is compatible with this version.
+
+    It is the series of the first number, or of the first two numbers while the first is 0.
     """
     major, minor, _ = map(int, version.split("."))
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
 
 
 def replaced(text: str, pattern: str, value: str, name: str) -> str:
-    """The text with the value in place of the pattern's group, which must be found once."""
+    """Return the text with `value` in place of the pattern's group, which must match once."""
     matches = list(re.finditer(pattern, text, re.M))
     if len(matches) != 1:
         sys.exit(
@@ -64,7 +65,7 @@ def replaced(text: str, pattern: str, value: str, name: str) -> str:
 
 
 def rewritten(root: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each file, its text, and the text that it should have."""
+    """Yield each file, its text, and its expected text."""
     release = tomllib.loads((root / "release.toml").read_text())
     version, repository = release["version"], release["repository"]
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
@@ -85,7 +86,7 @@ def rewritten(root: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def changes(root: Path) -> dict[Path, str]:
-    """The files that do not say what release.toml says, with the text that they should have."""
+    """Return the files that differ from release.toml, with their expected text."""
     return {path: text for path, before, text in rewritten(root) if text != before}
 
 

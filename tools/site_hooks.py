@@ -1,7 +1,7 @@
-"""What MkDocs calls while it builds the site: mkdocs.yml names this file.
+"""Hooks that MkDocs calls while it builds the site; mkdocs.yml names this file.
 
-It adds the generated reference. It brings what lies outside of docs/ (READMEs of plugins,
-ARCHITECTURE.md) into the site. It runs the pages that show their outputs.
+They add the generated reference, bring files outside docs/ (READMEs of plugins, ARCHITECTURE.md)
+into the site, and run the pages that show their outputs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,14 @@ from mkdocs.structure.files import File
 from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = "repository"  # where the site has what lies outside of docs/
+FOLDER = "repository"  # the site's folder for files outside docs/
 LINK = re.compile(r"(!?\[[^\]\[]*\])\(([^)\s]+)\)")
 CODE = re.compile(r"(^ *```.*?^ *```$|^(?: {4}[^\n]*\n)+)", re.M | re.S)
-HOME = "README.md"  # the first page of the repository is that of the site
+HOME = "README.md"  # the first page of the repository is also that of the site
 
 
 def on_config(config: Any) -> Any:
-    """The anchors of headings are those that code hosts make, so that a link holds in both
-    places.
-    """
+    """Use the anchors of code hosts for headings, so that a link works in both places."""
     config["mdx_configs"].setdefault("toc", {})["slugify"] = slugify(case="lower")
     config["repo_url"] = tomllib.loads((ROOT / "release.toml").read_text())["repository"] or None
     return config
@@ -50,7 +48,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def named(nav: Any) -> list[str]:
-    """The addresses in the navigation."""
+    """Return the addresses in the navigation."""
     if isinstance(nav, str):
         return [nav]
     return [
@@ -62,8 +60,9 @@ def named(nav: Any) -> list[str]:
 
 @lru_cache
 def brought(addresses: tuple[str, ...]) -> list[str]:
-    """The files outside of docs/ that the navigation names or that a page links to, directly or by
-    way of others.
+    """Return the files outside docs/ that the navigation names or that pages link to.
+
+    A link may be indirect, by way of other pages.
     """
     waiting = [
         f"docs/{p.relative_to(ROOT / 'docs').as_posix()}" for p in (ROOT / "docs").rglob("*.md")
@@ -83,7 +82,7 @@ def brought(addresses: tuple[str, ...]) -> list[str]:
 
 
 def file_of(page: str, link: str) -> str | None:
-    """The file of the repository that a link in `page` leads to: of a folder, its README."""
+    """Return the file of the repository that a link in `page` leads to; of a folder, its README."""
     if re.match(r"[a-z]+:|#", link):
         return None
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link.partition("#")[0]))
@@ -93,14 +92,14 @@ def file_of(page: str, link: str) -> str | None:
 
 
 def address(path: str) -> str:
-    """Where the site has a file of the repository."""
+    """Return the site's address of a file of the repository."""
     if path == HOME:
         return "index.md"
     return path.removeprefix("docs/") if path.startswith("docs/") else f"{FOLDER}/{path}"
 
 
 def source(place: str) -> str:
-    """The file of the repository that stands at an address."""
+    """Return the file of the repository at an address of the site."""
     if place == address(HOME):
         return HOME
     return place.removeprefix(f"{FOLDER}/") if place.startswith(f"{FOLDER}/") else f"docs/{place}"
@@ -110,7 +109,7 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
     place = page.file.src_uri
     if place.startswith("reference/"):
         return text
-    parts = CODE.split(text)  # code stands at the odd places
+    parts = CODE.split(text)  # odd positions are code
     parts[::2] = [LINK.sub(lambda match: moved(match, place), part) for part in parts[::2]]
     text = "".join(parts)
     if any(fnmatch.fnmatch(place, pattern) for pattern in config["extra"]["run"]):
@@ -119,9 +118,9 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
 
 
 def moved(match: re.Match[str], place: str) -> str:
-    """The link as it is written in the site.
+    """Return a link as it is written in the site.
 
-    Text stays where it leads to a folder without a page.
+    A link to a folder without a page becomes plain text.
     """
     words, link = match.groups()
     if re.match(r"[a-z]+:|#", link):
@@ -131,7 +130,7 @@ def moved(match: re.Match[str], place: str) -> str:
         folder = ROOT / posixpath.normpath(
             posixpath.join(posixpath.dirname(source(place)), link.partition("#")[0])
         )
-        # MkDocs says what is wrong with it
+        # MkDocs reports what is wrong with the link
         return words[1:-1] if folder.is_dir() else match.group()
     relative = posixpath.relpath(address(target), posixpath.dirname(place) or ".")
     return f"{words}({relative}{'#' + anchor if anchor and target.endswith('.md') else ''})"

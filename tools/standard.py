@@ -1,13 +1,13 @@
 """Run data-apis/array-api-tests, the standard's own test suite, on the namespaces of multigrad.
 
-`make test-standard` does.
+`make test-standard` runs this command.
 
     python tools/standard.py [--examples N] [--bare] [numpy strict jax]
 
-The suite is no package: the environment variable ARRAY_API_TESTS names a checkout of it. Without
-one nothing is run, which is said, and is no failure. What is expected to fail stands in
-tools/standard/<backend>.txt, each with its reason; all else must pass. --bare runs the libraries
-themselves, to see what they fail without us.
+The suite is not a package: the environment variable ARRAY_API_TESTS names a checkout of it. Without
+a checkout no test runs; a message says so, and the status is 0. tools/standard/<backend>.txt lists
+the expected failures, each with its reason; all other tests must pass. --bare runs the libraries
+themselves, to show which tests they fail without multigrad.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ checkout of them. To run them:
 
 
 def missing(checkout: Path) -> str:
-    """What the checkout or the environment lacks, or an empty string."""
+    """Return what the checkout or the environment lacks, or an empty string."""
     if not (checkout / "array_api_tests" / "__init__.py").is_file():
-        return f"{checkout} is no checkout of array-api-tests"
+        return f"{checkout} is not a checkout of array-api-tests"
     if not (checkout / "array-api" / "src").is_dir():
         return f"{checkout} lacks the specification: git -C {checkout} submodule update --init"
     absent = [

@@ -1,11 +1,11 @@
-"""Write the stubs of what is made from the table of operations: the module's functions, Tensor's
-members, the namespaces.
+"""Write the stubs of everything generated from the table of operations.
 
     make stubs
 
-Names, parameters, defaults and outputs are those of the table. This file adds what the table leaves
-open, the types of plain parameters: by name, and where one name means several things by operation.
-A plain parameter that neither says the type of is an error. tests/typing/test_stubs.py compares.
+These are the module's functions, Tensor's members, and the namespaces. Names, parameters, defaults
+and outputs come from the table. This file adds the types of plain parameters: by name, and by
+operation if a name has several meanings. A plain parameter without a type is an error.
+tests/typing/test_stubs.py compares the files.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ PARAMETERS = {
 }
 """The types of plain parameters.
 
-One that is not among them has the type of its default: a bool, an int, a float.
+A parameter that is missing here has the type of its default: a bool, an int, a float.
 """
 
 OF_OPERATION = {
@@ -165,7 +165,7 @@ OF_OPERATION = {
     "repeat.repeats": "Array | int",
     "interp.xp": "ArrayLike",
 }
-"""The types of parameters of one operation."""
+"""The types of parameters of single operations."""
 
 RESULTS = {
     "broadcast_shapes": "tuple[int, ...]",
@@ -179,9 +179,9 @@ RESULTS = {
     "atleast_2d": "Any",
     "gradient": "Any",
 }
-"""What operations return that return no Tensor, or not always.
+"""The results of operations that return something other than one Tensor.
 
-The last of several cases is given by `OVERLOADS`.
+If there are several cases, this is the last one; `OVERLOADS` has the others.
 """
 
 SEVERAL = {
@@ -194,21 +194,17 @@ SEVERAL = {
         ("x1: ArrayLike, x2: ArrayLike, /, *arrays: ArrayLike", "tuple[Tensor, ...]"),
     ),
 }
-"""Operations whose result is of another type for other arguments: the parameters and the result of
-each case.
-"""
+"""Operations whose result type depends on the arguments: parameters and result of each case."""
 
 FLAGS = {"average": "returned", "logsumexp": "return_sign"}
-"""Operations that return a pair of Tensors where a flag is true."""
+"""Operations that return a pair of Tensors if a flag is true."""
 
 NUMPY = {"std": {"ddof": "float"}, "var": {"ddof": "float"}, "round": {"decimals": "int"}}
-"""The keywords of NumPy that functions of that name take besides."""
+"""Additional keywords of NumPy that functions of that name take."""
 
 
 def own() -> dict[str, Op]:
-    """The operations of multigrad and of multigrad-special, whatever else is declared where this
-    runs.
-    """
+    """Return the operations of multigrad and multigrad-special, without those of other plugins."""
     return {
         name: op
         for name, op in OPS.items()
@@ -217,7 +213,7 @@ def own() -> dict[str, Op]:
 
 
 def listed(prefix: str = "") -> list[Op]:
-    """The operations of a prefix that users call."""
+    """Return the operations of a prefix that users call."""
     return sorted(
         (op for op in own().values() if op.name.rpartition(".")[0] == prefix and op.public),
         key=lambda op: op.name,
@@ -228,7 +224,7 @@ def listed(prefix: str = "") -> list[Op]:
 
 
 def type_of(op: Op, name: str, default: Any) -> str:
-    """The type of a parameter."""
+    """Return the type of a parameter."""
     role = op.roles.get(name, "plain")
     known = OF_OPERATION.get(f"{op.name}.{name}")
     if known is None and role != "plain":
@@ -254,12 +250,12 @@ def type_of(op: Op, name: str, default: Any) -> str:
 
 
 def _takes_scalars(op: Op, name: str) -> bool:
-    """Whether a Python scalar may stand for an array: beside others, of which one is an array."""
+    """Return whether a Python scalar may replace an array, if another operand is an array."""
     return len(op.arrays) > 1 or op.chapter == "creation"
 
 
 def parameters(op: Op, text: str, types: dict[str, str] | None = None) -> list[str]:
-    """The parameters of a function that takes `text`, with types and defaults."""
+    """Return the parameters of a function that takes `text`, with types and defaults."""
     tree = ast.parse(f"def f({text}): ...").body[0]
     assert isinstance(tree, ast.FunctionDef)
     args = tree.args
@@ -292,7 +288,7 @@ def parameters(op: Op, text: str, types: dict[str, str] | None = None) -> list[s
 
 
 def function_text(op: Op, name: str, first: str = "", method: bool = False) -> Iterator[str]:
-    """The declaration of the function of an operation, or of its method."""
+    """Yield the declaration of the function of an operation, or of its method."""
     makes = op.chapter == "creation" and {"dtype", "device"} <= set(op.signature.parameters)
     text = parameters_text(op, False, method)
     if op.name == "asarray":
@@ -309,7 +305,7 @@ def function_text(op: Op, name: str, first: str = "", method: bool = False) -> I
 
 
 def cases(op: Op, given: list[str]) -> Iterator[tuple[bool, list[str], str]]:
-    """The parameters and the result of each case of an operation, and whether there are several."""
+    """Yield the parameters and the result of each case, and whether there are several cases."""
     if op.name in SEVERAL:
         for taken, result in SEVERAL[op.name]:
             yield True, taken.split(", "), result
@@ -323,7 +319,7 @@ def cases(op: Op, given: list[str]) -> Iterator[tuple[bool, list[str], str]]:
 
 
 def _with_flag(given: list[str], flag: str) -> Iterator[tuple[bool, list[str], str]]:
-    """A pair of Tensors where the flag is true, by its name, else a Tensor."""
+    """Yield two cases: a pair of Tensors if the flag is true, given by its name, else a Tensor."""
     i = next(i for i, text in enumerate(given) if text.startswith(f"{flag}:"))
     yield True, [*given[:i], f"{flag}: Literal[False] = False", *given[i + 1 :]], "Tensor"
     star = [] if "*" in given[:i] else ["*"]
@@ -362,7 +358,7 @@ def declaration(
     doc: str = "",
     ignore: str = "",
 ) -> Iterator[str]:
-    """The lines of a function's declaration."""
+    """Yield the lines of a function's declaration."""
     if overload:
         yield "@overload"
     given = list(given)
@@ -384,7 +380,7 @@ from typing import Any, {typing}
 
 
 def namespaces() -> Iterator[str]:
-    """The Protocols of the namespace of a backend, and the results with several outputs."""
+    """Yield the Protocols of a backend's namespace, and the classes of multiple results."""
     yield from IMPORTS.format(typing="Literal, NamedTuple, Protocol, overload").splitlines()
     yield ""
     yield "from ..core.tensor import Tensor"
@@ -426,7 +422,7 @@ DTYPES = (*element.DTYPES, *element.MORE_DTYPES)
 
 
 def functions() -> Iterator[str]:
-    """The functions of the module."""
+    """Yield the functions of the module."""
     yield from IMPORTS.format(typing="Literal, overload").splitlines()
     yield ""
     yield "from ..core.tensor import Tensor"
@@ -442,11 +438,11 @@ def functions() -> Iterator[str]:
 
 
 OWN = ("asarray",)
-"""The operations for which the module has a function of its own."""
+"""The operations for which the module has a handwritten function."""
 
 
 def of_plugin(prefix: str) -> Iterator[str]:
-    """The functions of a plugin's prefix."""
+    """Yield the functions of a plugin's prefix."""
     yield from (
         "",
         "from typing import Literal",
@@ -461,7 +457,7 @@ def of_plugin(prefix: str) -> Iterator[str]:
 
 
 def members() -> Iterator[str]:
-    """The operators, methods and attributes that methods.py gives all layers."""
+    """Yield the operators, methods and attributes that methods.py gives to all layers."""
     yield from IMPORTS.format(typing="Literal, overload").splitlines()
     yield from ("", "from numpy.typing import NDArray", "")
     yield "from ..typing import Array, ArrayLike, Axes, Device, DType, Key, Shape"
@@ -525,11 +521,11 @@ WRITTEN = {
     "copy_.other": "ArrayLike",
     "to_device.device": "Device",
 }
-"""The types of parameters of members that methods.py writes, whose values it hands on."""
+"""The types of parameters of members that methods.py writes, which pass their values on."""
 
 
 def written() -> Iterator[str]:
-    """The members that methods.py writes itself."""
+    """Yield the members that methods.py writes itself."""
     for name, member in methods._METHODS.items():
         if isinstance(member, property):
             yield from ("@property", f"def {name}(self) -> Tensor: ...")
@@ -555,7 +551,7 @@ TEXTS = {
 
 
 def texts() -> dict[str, str]:
-    """What each file should say."""
+    """Return the expected text of each file."""
     extend.load_plugins()
     mg.zeros(1)
     return {

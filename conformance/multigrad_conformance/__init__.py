@@ -1,15 +1,13 @@
-"""The conformance suite of multigrad: `pytest --pyargs multigrad_conformance --multigrad-backend
-NAME`.
+"""The conformance suite: `pytest --pyargs multigrad_conformance --multigrad-backend NAME`.
 
-Tests of one's own functions and operations, on every array library (docs/testing.md):
+It also tests your own functions and operations on every array library (docs/testing.md):
 
     from multigrad_conformance import check_function
 
     def test_softplus():
         check_function(softplus, np.linspace(-2.0, 2.0, 5))
 
-An operation that a plugin registers is enrolled by its samples, which the hook `multigrad_samples`
-names:
+The suite tests an operation of a plugin on the samples that the hook `multigrad_samples` returns:
 
     @mg.hookimpl
     def multigrad_samples():
@@ -43,16 +41,17 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when they are asked for: pytest imports this package in every run,
-    for its plugin.
+    """Import a public name at its first access.
+
+    pytest imports this package in every run, for its plugin, so the import must be cheap.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(
+    value = getattr(
         import_module(".testing" if name.startswith("check_") else ".sample", __name__), name
     )
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""A badge: the verdict of a certificate as a small picture."""
+"""Badges: the verdict of a certificate as a small picture."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ COLOURS = {
     "failed": "#b3261e",
     "died": "#b3261e",
 }
-"""White text on each of them has a contrast of more than 4.5."""
+"""White text on each of these colours has a contrast above 4.5."""
 WORST = ("died", "failed", "untested", "partial", "conformant")
 
 
 def message(results: Results) -> tuple[str, str]:
-    """The word of the worst backend, and what the badge says.
+    """Return the verdict of the worst backend, and the text of the badge.
 
-    Only a run of every test of its level, of every backend in it, is conformant.
+    The verdict is conformant only if every test of the level ran on every backend.
     """
     words = {name: verdict(results, name)[0] for name in results["backends"]}
     if not words:
@@ -50,7 +50,7 @@ def write(results: Results, path: Path) -> None:
 
 
 def svg(results: Results) -> str:
-    """The picture; it needs no font and nothing from outside."""
+    """Return the badge as SVG without fonts or other external resources."""
     word, told = message(results)
     left, right = _width(LABEL), _width(told)
     title = html(f"{LABEL}: {told}")

@@ -1,7 +1,7 @@
 """The checks of vmap.
 
-What it computes of a batch is what a loop over the examples computes, and nothing is computed one
-by one.
+The result for a batch must equal the result of a loop over the examples, and no operation may fall
+back to such a loop.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ SIZE = 3
 
 
 def applies(problem: Problem) -> bool:
-    """Whether there is an array among the arguments that may differ between examples."""
+    """Return whether an argument is an array that may differ between examples."""
     return bool(_may_differ(problem))
 
 
 def vmap(case: Case) -> None:
-    """All arrays batched at once: against a loop."""
+    """Batch all arrays at once, and compare with a loop."""
     with _nothing_slow(case.op), np.errstate(all="ignore"):
         _assert_looped(case, _batch(case.problem, SIZE), _may_differ(case.problem), 0, 0)
 
 
 def vmap_each(case: Case) -> None:
-    """Each array batched by itself, and one example alone, along other axes."""
+    """Batch each array by itself, and one example alone, along other axes."""
     batch = _batch(case.problem, SIZE)
     everything = _may_differ(case.problem)
     with _nothing_slow(case.op), np.errstate(all="ignore"):
@@ -53,9 +53,7 @@ def vmap_each(case: Case) -> None:
 def _assert_looped(
     case: Case, batch: Sequence[Any], own: Sequence[int], in_axis: int, out_axis: int
 ) -> None:
-    """Compute with the arrays `own` batched along `in_axis`, and the first example of the
-    others.
-    """
+    """Batch the arrays `own` along `in_axis`, with the first example of the others; compare."""
     target, op, sample = case
     problem = case.problem
     told: list[Any] = []
@@ -68,14 +66,14 @@ def _assert_looped(
         out = problem.finished(target.bound, call(op, target.function(op), values))
         if all(extend.level_of(y) for y in checks._tuple(out)):
             return tuple(checks._tuple(out))
-        told.append(out)  # a dtype, say, which is the same for all examples
+        told.append(out)  # for example a dtype, which is the same for all examples
         return ()
 
     size = len(batch[own[0]])
     stacked = [target.raw(np.moveaxis(batch[i], 0, in_axis)) for i in own]
     mapped = mg.func.vmap(function, in_axes=in_axis, out_axes=out_axis)
-    found = _unless_refused(case, lambda: mapped(*stacked), batch, own)
-    if found is None:
+    results = _unless_refused(case, lambda: mapped(*stacked), batch, own)
+    if results is None:
         return
     checks._assert_unchanged(
         target, [(x, np.moveaxis(batch[i], 0, in_axis)) for x, i in zip(stacked, own, strict=True)]
@@ -83,13 +81,13 @@ def _assert_looped(
     expected = [function(*(target.raw(batch[i][k]) for i in own)) for k in range(size)]
     names = ", ".join(_arrays(problem)[i][0] for i in own)
     _assert_rows(
-        target, found, expected, f"{names} batched", sample.tolerance, sample.values, out_axis
+        target, results, expected, f"{names} batched", sample.tolerance, sample.values, out_axis
     )
     assert all(x == told[0] for x in told), f"{told[0]} inside vmap, but {told[-1]} of one example"
 
 
 def vmap_vjp(case: Case) -> None:
-    """The gradients of each example, arguments of other dtypes batched too: against a loop."""
+    """Compute the gradients of each example, with integer arguments batched too; compare."""
     target, _, sample = case
     problem = case.problem
     arrays, cotangents = _batch(problem, SIZE), [_examples(g, SIZE, "") for g in problem.cotangents]
@@ -101,31 +99,31 @@ def vmap_vjp(case: Case) -> None:
         return mg.func.vjp(function, *xs)[1](tuple(gs))
 
     with _nothing_slow(case.op), np.errstate(all="ignore"):
-        found = _unless_refused(case, lambda: mg.func.vmap(gradients)(*given), arrays, own)
-        if found is not None:
+        results = _unless_refused(case, lambda: mg.func.vmap(gradients)(*given), arrays, own)
+        if results is not None:
             expected = [
                 gradients(
                     [target.raw(arrays[i][k]) for i in own], [target.raw(g[k]) for g in cotangents]
                 )
                 for k in range(SIZE)
             ]
-            _assert_rows(target, found, expected, "gradient of each example", sample.tolerance)
+            _assert_rows(target, results, expected, "gradient of each example", sample.tolerance)
 
 
 def vmap_pullback(case: Case) -> None:
-    """The pullback of one example, over a batch of cotangents."""
+    """Apply the pullback of one example to a batch of cotangents."""
     target, _, sample = case
     problem = case.problem
     cotangents = [_examples(g, SIZE, "") for g in problem.cotangents]
     with _nothing_slow(case.op), np.errstate(all="ignore"):
         pull = mg.func.vjp(checks._function(case), *(target.raw(x) for x in problem.leaves()))[1]
-        found = mg.func.vmap(pull)(tuple(target.raw(g) for g in cotangents))
+        results = mg.func.vmap(pull)(tuple(target.raw(g) for g in cotangents))
         expected = [pull(tuple(target.raw(g[k]) for g in cotangents)) for k in range(SIZE)]
-        _assert_rows(target, found, expected, "gradient", sample.tolerance)
+        _assert_rows(target, results, expected, "gradient", sample.tolerance)
 
 
 def vmap_jvp(case: Case) -> None:
-    """The tangents of each example, and those of the batch as a whole."""
+    """Compute the tangents of each example, and those of the batch as a whole."""
     target, _, sample = case
     problem = case.problem
     arrays, tangents = _batch(problem, SIZE), [_examples(t, SIZE, "") for t in problem.tangents]
@@ -136,7 +134,7 @@ def vmap_jvp(case: Case) -> None:
         return mg.func.jvp(function, tuple(xs), tuple(ts))[1]
 
     with _nothing_slow(case.op), np.errstate(all="ignore"):
-        found = _unless_refused(
+        results = _unless_refused(
             case,
             lambda: mg.func.vmap(moved)(
                 [target.raw(arrays[i]) for i in own], [target.raw(t) for t in tangents]
@@ -144,13 +142,13 @@ def vmap_jvp(case: Case) -> None:
             arrays,
             own,
         )
-        if found is None:
+        if results is None:
             return
         expected = [
             moved([target.raw(arrays[i][k]) for i in own], [target.raw(t[k]) for t in tangents])
             for k in range(SIZE)
         ]
-        _assert_rows(target, found, expected, "tangent of each example", sample.tolerance)
+        _assert_rows(target, results, expected, "tangent of each example", sample.tolerance)
         function = checks._function(case)
         primals = [_examples(x, SIZE, "") for x in problem.leaves()]
         rows = [
@@ -167,8 +165,8 @@ def vmap_jvp(case: Case) -> None:
 
 
 def nested(case: Case) -> None:
-    """Forward mode over the gradients, against differences of these; and of a batch of them."""
-    found = checks.nested(case)
+    """Apply forward mode to the gradients, also to a batch of them; compare with differences."""
+    derivatives = checks.nested(case)
     target, _, sample = case
     problem = case.problem
     xs, ts = ([[x, x] for x in problem.leaves()], [[t, -2 * t] for t in problem.tangents])
@@ -188,7 +186,7 @@ def nested(case: Case) -> None:
             _picked(problem, _filled(problem, lambda i, _: i, _AsIs())),
         )
     for i, (s, one) in enumerate(
-        zip(both[1], map(target.numpy, found), strict=True) if both else ()
+        zip(both[1], map(target.numpy, derivatives), strict=True) if both else ()
     ):
         assert_close(
             target.numpy(s),
@@ -203,7 +201,7 @@ def nested(case: Case) -> None:
 
 
 def _arrays(problem: Problem) -> list[tuple[str, Any]]:
-    """The arrays among the arguments, each with the name of its parameter."""
+    """Return the arrays among the arguments with the names of their parameters."""
     return [
         (name, x)
         for name, value in zip(problem.op.roles, problem.values, strict=True)
@@ -213,8 +211,9 @@ def _arrays(problem: Problem) -> list[tuple[str, Any]]:
 
 
 def _may_differ(problem: Problem) -> list[int]:
-    """The numbers of the arrays that may differ between examples: array arguments and integers in
-    keys, but no masks there.
+    """Return the indices of the arrays that may differ between examples.
+
+    They are array arguments, and integers in indexing keys; masks in keys are excluded.
     """
     roles = problem.op.roles
     return [
@@ -225,7 +224,7 @@ def _may_differ(problem: Problem) -> list[int]:
 
 
 def _filled(problem: Problem, array: Callable[[int, Any], Any], target: Any) -> list[Any]:
-    """The arguments, with others for the arrays among them, by their numbers."""
+    """Return the arguments, with each array replaced by `array(number, value)`."""
     count = iter(range(len(_arrays(problem))))
 
     def fill(value: Any) -> Any:
@@ -237,14 +236,14 @@ def _filled(problem: Problem, array: Callable[[int, Any], Any], target: Any) -> 
 
 
 def _picked(problem: Problem, values: Sequence[Any]) -> list[Any]:
-    """Of the arguments those to differentiate by."""
+    """Return the arguments to differentiate with respect to."""
     return [values[i] if j is None else values[i][j] for i, j in problem.places]
 
 
 def _batch(problem: Problem, size: int) -> list[Any]:
-    """Examples of each array, the first of them that of the sample.
+    """Return a batch for each array; the first example is that of the sample.
 
-    Factors near 1 leave no domain, keep an order and a symmetry.
+    The other examples are scaled by factors near 1, which preserve domain, order and symmetry.
     """
     return [_examples(x, size, name) for name, x in _arrays(problem)]
 
@@ -258,8 +257,9 @@ def _examples(x: Any, size: int, name: str) -> Any:
 
 
 def _differentiated(case: Case, given: dict[int, Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """The operation as a function of the arrays to differentiate by, and these; with other arrays
-    in place of some arguments.
+    """Return the operation as a function of the arrays to differentiate, and these arrays.
+
+    `given` replaces some of the arguments.
     """
     target, op, _ = case
     problem = case.problem
@@ -274,18 +274,19 @@ def _differentiated(case: Case, given: dict[int, Any]) -> tuple[Callable[..., An
     return function, _picked(problem, values)
 
 
-# ----- what must hold -----
+# ----- comparison -----
 
 
 def _unless_refused(
     case: Case, compute: Callable[[], Any], batch: Sequence[Any], own: Sequence[int]
 ) -> Any:
-    """The result of a batch; None where vmap refuses it because its shape depends on values, as it
-    must.
+    """Return the result of a batch, or None if vmap refuses it.
+
+    vmap must refuse it if the shape of the result depends on values.
     """
     must = _must_refuse(case, batch, own)
     try:
-        found = compute()
+        results = compute()
     except BatchingError as error:
         if must is False:
             raise
@@ -294,12 +295,13 @@ def _unless_refused(
         )
         return None
     assert not must, "the shape of the result depends on values, yet vmap has computed it"
-    return found
+    return results
 
 
 def _must_refuse(case: Case, batch: Sequence[Any], own: Sequence[int]) -> bool | None:
-    """Whether the shape of the result depends on the values of these arrays; None where they are
-    too small to tell.
+    """Return whether the shape of the result depends on the values of these arrays.
+
+    None if the arrays are too small to decide it.
     """
     if case.sample.needs not in ("data_dependent", "boolean_indexing"):
         return False
@@ -318,14 +320,14 @@ def _must_refuse(case: Case, batch: Sequence[Any], own: Sequence[int]) -> bool |
 
 
 class _AsIs:
-    """A target that leaves NumPy's values as they are."""
+    """A target that leaves NumPy's values unchanged."""
 
     raw = staticmethod(lambda value: value)
 
 
 def _assert_rows(
     target: Target,
-    found: Any,
+    results: Any,
     expected: Sequence[Any],
     what: str,
     tolerance: float,
@@ -333,7 +335,7 @@ def _assert_rows(
     axis: int = 0,
 ) -> None:
     """Compare the results of a batch with those of its examples."""
-    for j, y in enumerate(found):
+    for j, y in enumerate(results):
         assert target.is_raw(y), f"{what}: output {j} is of {type(y).__name__}"
         rows = [target.numpy(e[j]) for e in expected]
         dtype = getattr(expected[0][j], "dtype", None)
@@ -353,10 +355,11 @@ def _assert_rows(
 
 @contextmanager
 def _nothing_slow(op: Op) -> Iterator[None]:
-    """No operation of the standard may be computed one by one, `op` or what it calls; a third
-    party's, if it has no batching rule.
+    """Context in which no operation may fall back to a loop over the examples.
 
-    multigrad warns of each once, so of `op` its declaration is asked.
+    This holds for `op` and for the operations of the standard that it calls. Another package's
+    operation may loop if it has no batching rule. multigrad warns only once per operation, so for
+    `op` itself the declaration is checked.
     """
     assert (
         op.batching is not None

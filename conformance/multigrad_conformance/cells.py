@@ -1,9 +1,8 @@
-"""Every test there is for a backend: operation x check x sample x precision or variant, each with a
-stable id.
+"""All tests of a backend: operation x check x sample x precision or variant, with stable ids.
 
-An id reads `operation/check/sample`, followed by `@float32` for single precision or `@<variant>`
-for a variant of the backend. The set of ids depends on the table of operations and on what the
-backend's record says, never on the level.
+An id is `operation/check/sample`, followed by `@float32` for single precision or `@<variant>` for a
+variant of the backend. The set of ids depends on the table of operations and on the backend's
+record, but not on the level.
 """
 
 from __future__ import annotations
@@ -30,12 +29,17 @@ from .target import Target
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
 RANDOM = "random"
 RULES = ("jvp", "override")
-"""At the short level of every sample on NumPy: one direction costs four evaluations, and with the
-adjoint it tries both rules, which are the same on every library, as the kernels' forms are. Of our
-own operations, whose samples are small."""
+"""Checks that the short level runs for every sample on NumPy, for operations of multigrad.
+
+They test the rules, and the kernels' own forms, which are the same on every library. One direction
+costs four evaluations, so the samples are small.
+"""
 FIRST_ONLY = ("vmap", "vmap_vjp", "dual")
-"""At the short level of the first sample alone, and of those that are for nothing else: a library
-that compiles takes long over each shape. (`dual` is all that there is of a composite.)"""
+"""Checks that the short level runs for the first sample only.
+
+A compiling library takes long for each shape. (A composite has no other check than `dual`, so
+`dual` runs for all of its samples.)
+"""
 
 BACKWARDS = frozenset({"negative_steps"})
 
@@ -44,7 +48,7 @@ UNARY_OPERATORS = ("neg", "pos", "abs", "invert")
 
 @dataclass(eq=False, slots=True)
 class Cell:
-    """One test of one backend. There are tens of thousands, so that making one has to be cheap."""
+    """One test of one backend. There are tens of thousands, so creating one must be cheap."""
 
     backend: str
     operation: str
@@ -62,22 +66,23 @@ class Cell:
         return f"{self.operation}/{self.check}/{self.label}{suffix}".replace(" ", "-")
 
     def execute(self) -> None:
-        """Run the test; raises where something is wrong."""
+        """Run the test. Raises an exception if it fails."""
         backend = extend.backend(self.backend)
         if self.variant and self.operation in OPS:
-            # found as usual, not as a variant's flags would have it
+            # the function is looked up outside the variant, whose flags could change it
             Target(self.backend).raw_function(OPS[self.operation])
         with self._in_variant(backend) as device:
             self.run(Target(self.backend, device, self.single))
 
     def missing(self) -> str:
-        """Why the library cannot do what the test needs, "" if it can: what it or its backend says
-        of this kind of test, or of this one.
+        """The reason why the library lacks what the test needs, "" if it lacks nothing.
+
+        The reason comes from the library or its backend, for this test or for tests of this kind.
         """
         backend = extend.backend(self.backend)
         reason = ""
         if self.needs:
-            with self._in_variant(backend):  # whose flags may take something away
+            with self._in_variant(backend):  # the flags of a variant may disable a capability
                 lacks = backend.lacks()
             reason = ", ".join(text for need, text in lacks.items() if need in self.needs)
         declared = backend.capabilities.missing.items()
@@ -90,34 +95,35 @@ class Cell:
 
 
 def missing_pattern(name: str) -> str:
-    """The pattern of test ids that a key of `Capabilities.missing` stands for: all tests of an
-    operation, or those named.
+    """Return the pattern of test ids for a key of `Capabilities.missing`.
+
+    The key names an operation, with all its tests, or some tests.
     """
     return name if "/" in name else f"{name}/*"
 
 
 @cache
 def everything(name: str) -> tuple[Cell, ...]:
-    """All cells of a backend, of both precisions and all levels and variants."""
+    """Return all cells of a backend, of both precisions and of all levels and variants."""
     backend = extend.backend(name)
-    Target(name)  # fills the table of operations
+    Target(name)  # loads the table of operations
     return (*_given(name), *_random(backend, 0))
 
 
 @cache
 def _given(name: str) -> tuple[Cell, ...]:
-    """Those of the short and the full level."""
+    """Return the cells of the short and the full level."""
     backend = extend.backend(name)
-    found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
+    of_operations = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
     of_kernels = (
         Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k))
         for k, check in kernels.checks_of(backend)
     )
-    return (*found, *of_kernels)
+    return (*of_operations, *of_kernels)
 
 
 def _random(backend: Backend, seed: int) -> Iterator[Cell]:
-    """The cells of the random level: hypothesis draws what they are tried on."""
+    """Yield the cells of the random level, in which hypothesis draws the arguments."""
     for op in list(OPS.values()):
         for sample in randomly.sampled(op):
             needs = frozenset({"complex"} if sample.complex else ())
@@ -133,8 +139,9 @@ def _random(backend: Backend, seed: int) -> Iterator[Cell]:
 
 
 def selected(name: str, level: str, operations: Sequence[str] = (), seed: int = 0) -> list[Cell]:
-    """The cells to run now: of that level, at the precisions that there are, of all operations or
-    of those. `seed` is that of the random level.
+    """Return the cells to run: of that level, in the available precisions.
+
+    `operations` restricts them; `seed` is the seed of the random level.
     """
     target = Target(name)
     if level == RANDOM:
@@ -148,8 +155,10 @@ def selected(name: str, level: str, operations: Sequence[str] = (), seed: int = 
 
 
 def _at_precision(cell: Cell, has_double: bool) -> bool:
-    """In single precision everything runs where there is no other, else the basic checks of the
-    first sample.
+    """Return whether a cell runs in its precision.
+
+    In single precision all cells run if the library has no other, otherwise only the basic checks
+    of the first sample.
     """
     if cell.variant or cell.check in ("kernel", "conversion"):
         return True
@@ -167,14 +176,14 @@ def _first(operation: str) -> str:
 
 
 def unsampled(op: Op) -> bool:
-    """Whether an operation has no samples, so that nothing about it would be tested."""
+    """Return whether an operation has no samples, so that it would not be tested."""
     return not samples_of(op.name)
 
 
 def _of_operation(
     backend: Backend, op: Op, samples: tuple[Sample, ...] | None = None
 ) -> Iterator[Cell]:
-    """The tests of an operation, on the samples that are registered or on others."""
+    """Yield the tests of an operation, on its registered samples or on the given ones."""
     samples = samples_of(op.name) if samples is None else samples
     chosen = [
         (check, sample, run, _short(op, check, sample is samples[0] or sample.checks == (check,)))
@@ -197,8 +206,8 @@ def _of_operation(
 
 
 def _short(op: Op, check: str, first: bool) -> bool:
-    """Whether a check of a short sample is made at the short level."""
-    # made of others of that kind, which have `vmap`
+    """Return whether the short level runs a check of a short sample."""
+    # the gradient of an elementwise operation consists of such operations, which `vmap` covers
     elementwise = check == "vmap_vjp" and op.batching == "elementwise"
     return (
         check not in FULL_ONLY
@@ -239,7 +248,7 @@ def _differentiable(op: Op, sample: Sample) -> bool:
 
 
 def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any]]:
-    """The checks that apply to a sample."""
+    """Yield the checks that apply to a sample."""
     if isinstance(sample, Kink):
         yield "kink", checks.kink
         return
@@ -273,7 +282,7 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
     )
 
 
-# ----- samples made from the first one of an operation -----
+# ----- samples derived from the first one of an operation -----
 
 FULL, ROW, COLUMN, FIRST_ROW, ZERO_D, NUMBER = (
     lambda x: x,
@@ -300,15 +309,13 @@ EMPTIES = {"0-d": ZERO_D, "no rows": lambda x: x[:0]}
 
 
 def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
-    """Checks of an operation's way with shapes, layouts, dtypes and raw operands, on values of its
-    first sample.
-    """
+    """Yield checks of shapes, layouts, dtypes and raw operands, with values of the first sample."""
     if isinstance(sample, Kink) or sample.checks:
         return
     problem = Problem.of(op, sample)
     arrays = [v for v in leaves(problem.values) if isinstance(v, np.ndarray)]
     if problem.places:
-        # "repeated" has fewer rows, which arrays that are not differentiated would not go with
+        # "repeated" reduces the rows, so the constant arrays would no longer fit
         for name in checks.LAYOUTS:
             if name != "repeated" or (
                 op.batching == "elementwise" and len(problem.places) == len(arrays)
@@ -364,7 +371,7 @@ def _raw(case: checks.Case, sample: Sample, side: str) -> None:
 
 
 def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bool) -> Sample:
-    """A sample with its first array cut to one form and the others to another."""
+    """Return a sample with its first array cut to one form, and the others to another."""
     problem = Problem.of(op, sample)
     values = dict(zip(op.roles, problem.values, strict=True))
     form = first

@@ -1,6 +1,6 @@
-"""A certificate: what a run of the suite found, as JSON.
+"""Certificates: the results of a run of the suite, as JSON.
 
-Tables, pages, badges and comparisons are views of it.
+Tables, pages, badges and comparisons present a certificate.
 
     {"format": 2, "multigrad": version, "samples": level, "operations": {name: {"chapter", "kind"}},
      "left out": {backend: why it was not tested},
@@ -8,13 +8,13 @@ Tables, pages, badges and comparisons are views of it.
                                            backend
      "backends": {name: {
          "tests": {id: [state] or [state, reason]},
-         "not run": [id],                  tests of that level that have no result
+         "not run": [id],                  tests of that level without a result
          "runs": [{"date", "multigrad", "library", "python", "platform", "device", ...}],
          "dtypes": {operation: {label: dtype}},
          "lacks": {capability: reason},
          "died": how its process ended before the tests did}}}
 
-States are "passed", "failed", "exempt", "missing", and whatever a later suite adds.
+The states are "passed", "failed", "exempt", "missing", and any that a later suite adds.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from typing import Any
 
 FORMAT = 2
 STATES = ("failed", "missing", "exempt", "passed")
-"""The known states, in the order in which reports tell them."""
+"""The known states, in the order of the reports."""
 
 Results = dict[str, Any]
 
 
 class CertificateError(Exception):
-    """A file is no certificate, or one of a later format."""
+    """A file is not a certificate, or has a later format."""
 
 
 def read(path: Path) -> Results:
-    """The certificate in a file.
+    """Read the certificate in a file.
 
-    Raises CertificateError where there is none that this version can read.
+    Raises CertificateError if the file is not a certificate that this version can read.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        results = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CertificateError(
             f"no such file: {path}"
@@ -49,23 +49,23 @@ def read(path: Path) -> Results:
             else f"cannot read {path}: {error}"
         ) from error
     except ValueError as error:
-        raise CertificateError(f"{path} is no certificate: it is not JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise CertificateError(f"{path} is no certificate: it holds no JSON object")
-    number = found.get("format", 1)
+        raise CertificateError(f"{path} is not a certificate: it is not JSON ({error})") from error
+    if not isinstance(results, dict):
+        raise CertificateError(f"{path} is not a certificate: it holds no JSON object")
+    number = results.get("format", 1)
     if type(number) is not int or number > FORMAT:
         raise CertificateError(
             f"{path} is a certificate of format {number!r}, and this version reads up to {FORMAT}: "
             "pip install --upgrade multigrad-conformance"
         )
-    wrong = _wrong(found)
+    wrong = _wrong(results)
     if wrong:
-        raise CertificateError(f"{path} is no certificate: {wrong}")
-    return found
+        raise CertificateError(f"{path} is not a certificate: {wrong}")
+    return results
 
 
-def _wrong(found: Results) -> str:
-    """What keeps a JSON object from being a certificate, "" if nothing does."""
+def _wrong(results: Results) -> str:
+    """Return the reason why a JSON object is not a certificate, or ""."""
     for key, kind in (
         ("multigrad", str),
         ("samples", str),
@@ -73,12 +73,14 @@ def _wrong(found: Results) -> str:
         ("left out", dict),
         ("backends", dict),
     ):
-        if not isinstance(found.get(key), kind):
-            return f"{key!r} is missing" if key not in found else f"{key!r} is no {kind.__name__}"
-    for operation, record in found["operations"].items():
+        if not isinstance(results.get(key), kind):
+            return (
+                f"{key!r} is missing" if key not in results else f"{key!r} is not a {kind.__name__}"
+            )
+    for operation, record in results["operations"].items():
         if not isinstance(record, dict) or not isinstance(record.get("chapter"), str):
             return f"the operation {operation!r} has no chapter"
-    for name, backend in found["backends"].items():
+    for name, backend in results["backends"].items():
         if not isinstance(backend, dict) or not isinstance(backend.get("tests"), dict):
             return f"the backend {name!r} has no tests"
         for test_id, state in backend["tests"].items():
@@ -96,7 +98,7 @@ def _wrong(found: Results) -> str:
 
 
 def write(results: Results, path: Path) -> None:
-    """Write the JSON: the same tests in the same order give the same text, but for what changed."""
+    """Write the JSON in a fixed order of tests, so that equal results give equal text."""
     path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -104,29 +106,30 @@ def write(results: Results, path: Path) -> None:
 
 
 def merged(certificates: Iterable[Results]) -> Results:
-    """Several certificates as one.
+    """Merge several certificates.
 
-    Of a backend that is in two of them: the tests of both, the later one's where both have one.
+    If two contain the same backend, the result has the tests of both; for a test in both, the later
+    result counts.
     """
     total: Results = {}
-    for found in certificates:
+    for results in certificates:
         if not total:
             total = {
-                **found,
+                **results,
                 "format": FORMAT,
-                "problems": dict(found.get("problems", {})),
-                "backends": dict(found["backends"]),
+                "problems": dict(results.get("problems", {})),
+                "backends": dict(results["backends"]),
             }
             continue
-        total["operations"] = total["operations"] | found["operations"]
-        total["problems"] |= found.get("problems", {})
-        total["left out"] = found["left out"] | total["left out"]
-        for name, backend in found["backends"].items():
+        total["operations"] = total["operations"] | results["operations"]
+        total["problems"] |= results.get("problems", {})
+        total["left out"] = results["left out"] | total["left out"]
+        for name, backend in results["backends"].items():
             total["backends"][name] = (
                 _joined(total["backends"][name], backend) if name in total["backends"] else backend
             )
-        if found["samples"] not in total["samples"].split(", "):
-            total["samples"] += f", {found['samples']}"
+        if results["samples"] not in total["samples"].split(", "):
+            total["samples"] += f", {results['samples']}"
     tested = total.get("backends", {})
     total["left out"] = {
         name: why for name, why in total.get("left out", {}).items() if name not in tested
@@ -151,22 +154,21 @@ def _joined(old: Results, new: Results) -> Results:
     return both
 
 
-# ----- what it says -----
+# ----- evaluation -----
 
 
 def counts(tests: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """How many tests are in each state, in the order of STATES; states that are not known come
-    first.
-    """
-    found: dict[str, int] = {}
+    """Return the number of tests in each state, in the order of STATES, after unknown states."""
+    numbers: dict[str, int] = {}
     for state, *_ in tests.values():
-        found[state] = found.get(state, 0) + 1
-    return {s: found[s] for s in (*sorted(set(found) - set(STATES)), *STATES) if s in found}
+        numbers[state] = numbers.get(state, 0) + 1
+    return {s: numbers[s] for s in (*sorted(set(numbers) - set(STATES)), *STATES) if s in numbers}
 
 
 def verdict(results: Results, name: str) -> tuple[str, str]:
-    """One word for a backend, and why: conformant, failed, died, partial (some tests have no
-    result) or untested.
+    """Return the verdict on a backend and the reason.
+
+    The verdict is conformant, failed, died, partial (some tests have no result) or untested.
     """
     backend = results["backends"][name]
     states = counts(backend["tests"])
@@ -191,20 +193,18 @@ def verdict(results: Results, name: str) -> tuple[str, str]:
 
 
 def failed(results: Results) -> bool:
-    """Whether something is wrong: a test failed, a backend died, or the suite itself has a
-    problem.
-    """
+    """Return whether a test failed, a backend died, or the suite itself has a problem."""
     return any(verdict(results, name)[0] in ("failed", "died") for name in results["backends"])
 
 
 def lacking(backend: Results) -> dict[str, str]:
-    """The capabilities that a backend does not have, with what it says about them."""
+    """Return the capabilities that a backend lacks, with the reasons."""
     lacks = backend.get("lacks", {})
     return dict(lacks) if isinstance(lacks, Mapping) else dict.fromkeys(lacks, "")
 
 
 def dtype_of(backend: Results, test_id: str) -> str:
-    """The dtype that a test is about, "" where that is not told."""
+    """Return the dtype that a test is about, "" if it is unknown."""
     operation, _, label = _parts(test_id)
     told: str = backend.get("dtypes", {}).get(operation, {}).get(label, "")
     return told

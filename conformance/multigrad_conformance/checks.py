@@ -1,4 +1,4 @@
-"""The checks. Each takes a target and a case, and raises where something is wrong."""
+"""The checks. Each takes a case, and raises an exception if it fails."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class Case(NamedTuple):
 
 
 def forward(case: Case) -> None:
-    """Values, shape and dtype are those of the standard; what takes no gradient says so; no
-    argument changes.
+    """Check values, shape and dtype against the standard.
+
+    Results without a derivative must not require grad, and no argument may change.
     """
     target, op, sample = case
     problem, check = case.problem, op.kind == "nondifferentiable"
@@ -73,7 +74,7 @@ def forward(case: Case) -> None:
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
         _assert_outputs(target, out, problem, sample, dtype)
-        if raws:  # raw arrays are taken as well
+        if raws:  # the function accepts raw arrays as well
             plain = _on_device(target, op, problem, [target.raw(v) for v in problem.values])
             _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
     if check:
@@ -85,9 +86,7 @@ def forward(case: Case) -> None:
 
 
 def _transformed(target: Target, op: Op, problem: Problem) -> Any:
-    """The raw outputs of an operation within the transformation of functions that the variant
-    gives.
-    """
+    """Return the raw outputs of an operation inside the function transformation of the variant."""
     values = [target.raw(v) for v in problem.values]
     arrays = [v for v in leaves(values) if target.is_raw(v)]
 
@@ -124,7 +123,7 @@ def _mapped_raw(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _on_device(target: Target, op: Op, problem: Problem, values: list[Any]) -> list[Any]:
-    """Where no argument says on which device an array is to be made, the variant does."""
+    """Pass the variant's device to a function that has no array argument."""
     if (
         target.device is None
         or "device" not in op.roles
@@ -136,7 +135,7 @@ def _on_device(target: Target, op: Op, problem: Problem, values: list[Any]) -> l
 
 
 def _default_dtype(target: Target, op: Op, problem: Problem) -> str:
-    """The dtype of what is made of no array: the library chooses its own default."""
+    """Return the default dtype of a creation function, which the library chooses."""
     if any(isinstance(v, np.ndarray) for v in leaves(problem.values)) or not isinstance(
         problem.forward(), (np.ndarray, np.generic)
     ):
@@ -208,17 +207,18 @@ def _assert_unchanged(target: Target, raws: Sequence[tuple[Any, Any]]) -> None:
 
 
 def vjp(case: Case) -> None:
-    """The gradients are those of finite differences, and those that NumPy gives in float64; nothing
-    that the rule is given changes.
+    """Compare the gradients with finite differences and with NumPy's in float64.
+
+    The rule must not change its arguments.
     """
     target, _, sample = case
     problem = case.problem
     raws = [target.raw(x) for x in problem.leaves()]
     with np.errstate(all="ignore"):
-        found = unwritten_gradients(target, problem)
+        grads = unwritten_gradients(target, problem)
     wide = problem.wide
-    other = target.name != "numpy" or target.single  # else it is the same again
-    for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
+    other = target.name != "numpy" or target.single  # otherwise it would compare NumPy with itself
+    for i, (g, raw) in enumerate(zip(grads, raws, strict=True)):
         what = f"gradient {_name(problem, i)}"
         assert_gradient(target, g, raw, what)
         assert_close(
@@ -240,9 +240,7 @@ def vjp(case: Case) -> None:
 
 
 def each_output(case: Case) -> None:
-    """Each output may be the only one that is used: the gradients are those of finite
-    differences.
-    """
+    """Differentiate each output alone, and compare with finite differences."""
     with np.errstate(all="ignore"):
         assert_each_output(
             case.target, case.problem, case.sample.tolerance, _narrowest(case.problem)
@@ -256,7 +254,7 @@ def _name(problem: Problem, i: int) -> str:
 
 
 def _narrowest(problem: Problem) -> str:
-    """The precision that digits can be expected in: that of the narrowest array that takes part."""
+    """Return the precision of the expected digits: that of the narrowest array involved."""
     narrow = ("float32", "complex64")
     return (
         "float32"
@@ -270,8 +268,9 @@ def _narrowest(problem: Problem) -> str:
 
 
 def jvp(case: Case) -> None:
-    """The tangents are those of finite differences, and the adjoint of the gradients under the real
-    inner product; nothing given changes.
+    """Compare the tangents with finite differences.
+
+    They must be the adjoint of the gradients under the real inner product. No argument may change.
     """
     target, op, sample = case
     problem = case.problem
@@ -299,14 +298,14 @@ def jvp(case: Case) -> None:
         assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
             f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
         )
-    found = [target.numpy(m) for m, _ in outs]
+    tangents_out = [target.numpy(m) for m, _ in outs]
     if problem.finish is not None:
-        found = along(
+        tangents_out = along(
             lambda ys: floating_of(problem.finished(bare(), tuple(ys))),
             [widened(target.numpy(y)) for _, y in outs],
-            found,
+            tangents_out,
         )
-    for i, tangent in enumerate(found):
+    for i, tangent in enumerate(tangents_out):
         assert_close(
             tangent,
             problem.wide.difference_tangents[i],
@@ -324,7 +323,7 @@ def jvp(case: Case) -> None:
             [target.raw(g) for g in problem.cotangents],
         )
     ]
-    left, right = inner(problem.cotangents, found), inner(problem.tangents, gradients)
+    left, right = inner(problem.cotangents, tangents_out), inner(problem.tangents, gradients)
     scale = 1 + sum(float(np.sum(np.abs(g))) for g in gradients)
     tolerance = 1e-10 if _narrowest(problem) == "float64" else 1e-5
     assert abs(left - right) <= tolerance * scale * sample.tolerance, (
@@ -333,8 +332,9 @@ def jvp(case: Case) -> None:
 
 
 def dual(case: Case) -> None:
-    """Duals carry the tangents of finite differences through the operation, as the function that
-    users call, composite ones too.
+    """Carry tangents through the public function by Duals, and compare with finite differences.
+
+    This applies to composites as well.
     """
     target, _, sample = case
     problem = case.problem
@@ -365,7 +365,7 @@ def dual(case: Case) -> None:
 
 
 def nested(case: Case) -> Any:
-    """Forward mode over the gradients, against differences of these. Returns what it has found."""
+    """Apply forward mode to the gradients, compare with differences, and return the result."""
     target, _, sample = case
     problem = case.problem
     raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
@@ -375,22 +375,20 @@ def nested(case: Case) -> Any:
         return mg.func.vjp(_function(case), *xs)[1](cotangents)
 
     with np.errstate(all="ignore"):
-        _, found = mg.func.jvp(gradients, tuple(raws), tuple(tangents))
+        _, derivatives = mg.func.jvp(gradients, tuple(raws), tuple(tangents))
     for i, (s, raw, expected) in enumerate(
-        zip(found, raws, problem.wide.difference_second, strict=True)
+        zip(derivatives, raws, problem.wide.difference_second, strict=True)
     ):
         what = f"the derivative of gradient {_name(problem, i)}"
         assert_gradient(target, s, raw, what)
         assert_close(
             target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
         )
-    return found
+    return derivatives
 
 
 def _function(case: Case) -> Callable[..., Any]:
-    """The operation as a function of the arrays to differentiate by, that returns its floating
-    outputs.
-    """
+    """Return the operation as a function of the arrays to differentiate, with floating outputs."""
     target, op, _ = case
     values = [target.raw(v) for v in case.problem.values]
 
@@ -404,8 +402,9 @@ def _function(case: Case) -> Callable[..., Any]:
 
 
 def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = None) -> list[Any]:
-    """One tangent per parameter: an array, a tuple of these for a list of arrays, None for what is
-    not to be moved.
+    """Return one tangent per parameter.
+
+    It is an array, a tuple of arrays for a list of arrays, or None for a constant parameter.
     """
     flat = {
         place: target.raw(t)
@@ -423,8 +422,9 @@ def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = No
 
 
 def second(case: Case) -> None:
-    """Differentiated again, by the arguments and by the cotangents: against differences of the
-    gradients and of the outputs.
+    """Differentiate the gradients with respect to the arguments and to the cotangents.
+
+    The results are compared with differences of the gradients and of the outputs.
     """
     target, op, sample = case
     problem = case.problem
@@ -443,22 +443,22 @@ def second(case: Case) -> None:
             for f, v in zip(first, problem.tangents, strict=True)
             if f.requires_grad
         ]
-        found: Sequence[Any] = [None] * (len(xs) + len(gs))
+        seconds: Sequence[Any] = [None] * (len(xs) + len(gs))
         if kept:
-            found = mg.autograd.grad(
+            seconds = mg.autograd.grad(
                 [f for f, _ in kept],
                 [*xs, *gs],
                 grad_outputs=[v for _, v in kept],
                 allow_unused=True,
             )
     expected = [*problem.wide.difference_second, *problem.wide.difference_tangents]
-    for i, (s, leaf, e) in enumerate(zip(found, [*xs, *gs], expected, strict=True)):
+    for i, (s, leaf, e) in enumerate(zip(seconds, [*xs, *gs], expected, strict=True)):
         what = (
             f"second derivative by {_name(problem, i)}"
             if i < len(xs)
             else f"derivative by cotangent {i - len(xs)}"
         )
-        if s is None:  # unused is zero
+        if s is None:  # an unused argument has gradient 0
             assert_close(np.zeros_like(e), e, what, DIFFERENCE)
             continue
         assert_gradient(target, s.array, leaf.array, what)
@@ -468,7 +468,7 @@ def second(case: Case) -> None:
 
 
 def kink(case: Case) -> None:
-    """At a kink or a singular point the gradients are the stated ones."""
+    """At a kink or a singular point, check the stated gradients."""
     target, op, sample = case
     assert isinstance(sample, Kink)
     problem = case.problem
@@ -477,17 +477,17 @@ def kink(case: Case) -> None:
     with np.errstate(all="ignore"):
         outs = tensors_of(call(op, target.function(op), problem.replaced(xs, values)))
         ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
-        found = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
-    _assert_stated(case, found, sample.gradients, "gradient")
+        grads = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
+    _assert_stated(case, grads, sample.gradients, "gradient")
     if op.kind != "composite":
-        _assert_adjoint(case, values, [target.numpy(g) for g in found])
+        _assert_adjoint(case, values, [target.numpy(g) for g in grads])
     if sample.second:
-        _assert_stated(case, _again(target, found, xs), sample.second, "second derivative")
+        _assert_stated(case, _again(target, grads, xs), sample.second, "second derivative")
 
 
-def _again(target: Target, found: Any, xs: list[Any]) -> list[Any]:
-    """The gradients of the sum of `found`; zero where these depend on no argument."""
-    recorded = [g for g in found if g.requires_grad]
+def _again(target: Target, grads: Any, xs: list[Any]) -> list[Any]:
+    """Return the gradients of the sum of `grads`, zero where these depend on no argument."""
+    recorded = [g for g in grads if g.requires_grad]
     if not recorded:
         return [mg.zeros_like(x) for x in xs]
     with np.errstate(all="ignore"):
@@ -500,8 +500,9 @@ def _again(target: Target, found: Any, xs: list[Any]) -> list[Any]:
 
 
 def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None:
-    """Where both are finite, the tangent along ones is what the gradients say: the two modes choose
-    the same at a kink.
+    """Check that the tangent along ones agrees with the gradients, where both are finite.
+
+    Both modes must choose the same subgradient at a kink.
     """
     target, op, problem = case.target, case.op, case.problem
     ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in problem.leaves()]
@@ -526,9 +527,9 @@ def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None
         )
 
 
-def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> None:
+def _assert_stated(case: Case, grads: Sequence[Any], stated: Any, what: str) -> None:
     problem = case.problem
-    for i, g in enumerate(found):
+    for i, g in enumerate(grads):
         value = stated.get(_name(problem, i))
         if value is not None:
             expected = np.asarray(value, dtype=problem.wide.leaves()[i].dtype)
@@ -536,8 +537,9 @@ def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> 
 
 
 def refused(case: Case) -> None:
-    """A gradient that would be wrong is refused, by the error that is stated; where values are not
-    known, it is nan.
+    """Check that a gradient that would be wrong raises the stated error.
+
+    Where values are unknown, the gradient must be nan.
     """
     target, op, sample = case
     assert isinstance(sample, Refused)
@@ -553,7 +555,7 @@ def refused(case: Case) -> None:
             ),
         )
         try:
-            found = mg.autograd.grad(
+            grads = mg.autograd.grad(
                 tensors_of(outs),
                 xs,
                 grad_outputs=[mg.asarray(target.raw(g)) for g in problem.cotangents],
@@ -563,14 +565,14 @@ def refused(case: Case) -> None:
                 f"the gradient is refused, but not because {sample.message!r}: {error}"
             )
             return
-    for i, g in enumerate(found):
+    for i, g in enumerate(grads):
         assert np.all(np.isnan(target.numpy(g))), (
             f"gradient {_name(problem, i)} should be refused: {sample.message}"
         )
 
 
 def derived(case: Case) -> None:
-    """Forward, gradients and tangents of a sample made from another one."""
+    """Check forward, gradients and tangents of a sample derived from another one."""
     forward(case)
     if case.problem.places:
         vjp(case)
@@ -580,14 +582,14 @@ def derived(case: Case) -> None:
 
 
 def empty(case: Case) -> None:
-    """Arrays without elements, and without axes: everything, the second derivative included."""
+    """Run all checks, up to the second derivative, on arrays without elements or without axes."""
     derived(case)
     if case.problem.places:
         second(case)
 
 
 LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
-    # how to store an array, and how to take it out again, so that its memory is not contiguous
+    # how to store an array, and how to read it back, so that its memory is not contiguous
     "transposed": (lambda x: x.T, lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim))))),
     "reversed": (
         lambda x: np.flip(x),
@@ -599,11 +601,11 @@ LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
 
 
 def layout(case: Case, name: str) -> None:
-    """Arrays that are not contiguous in memory give the gradients of contiguous ones."""
+    """Arrays that are not contiguous in memory must give the gradients of contiguous ones."""
     target, _, sample = case
     store, view = LAYOUTS[name]
     problem = case.problem
-    if name == "repeated":  # only two equal rows can be stored once
+    if name == "repeated":  # only equal rows can share memory
         problem = problem.at(
             problem.replaced(
                 [np.repeat(x[:1], 2, axis=0) if x.ndim else x for x in problem.leaves()]
@@ -615,8 +617,8 @@ def layout(case: Case, name: str) -> None:
     ]
     for raw, x in zip(raws, problem.leaves(), strict=True):
         assert_close(target.numpy(raw), x, "the view itself")
-    found = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
-    for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
+    grads = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
+    for i, (g, raw) in enumerate(zip(grads, raws, strict=True)):
         assert_gradient(target, g, raw, _name(problem, i))
         assert_close(
             target.numpy(g),
@@ -629,8 +631,9 @@ def layout(case: Case, name: str) -> None:
 
 
 def raw_operand(case: Case, side: str) -> None:
-    """A raw array on one side of an operator makes a Tensor; where the library's arrays do not
-    defer, a TypeError.
+    """A raw array on one side of an operator must give a Tensor.
+
+    If the library's arrays do not defer, it must raise a TypeError.
     """
     target, op, _ = case
     problem = case.problem
@@ -661,8 +664,9 @@ def raw_operand(case: Case, side: str) -> None:
 
 
 def override(case: Case) -> None:
-    """The backend's own form of a kernel gives what its default, made of the standard alone, gives
-    on the same arrays.
+    """Compare the backend's own form of a kernel with the default, on the same arrays.
+
+    The default uses only functions of the standard.
     """
     target, op, sample = case
     backend = target.backend
@@ -693,7 +697,7 @@ def override(case: Case) -> None:
 
 
 def conversion(case: Case) -> None:
-    """To NumPy and back: the values survive, and the gradient comes back to this library."""
+    """Convert to NumPy and back: the values survive, and the gradient returns to this library."""
     target = case.target
     (x,) = (target.raw(v) for v in case.problem.values[:1])
     t = mg.asarray(x, requires_grad=True)
@@ -703,7 +707,7 @@ def conversion(case: Case) -> None:
     )
     assert_close(np.asarray(other.array), target.numpy(x), "values")
     back = (other * 2.0).to_backend(target.name)
-    assert target.is_raw(back.array), "back again, it is no array of this library"
+    assert target.is_raw(back.array), "after the way back, it is not an array of this library"
     (g,) = mg.autograd.grad(back.sum(), t)
     assert_gradient(target, g.array, x, "gradient")
     assert_close(target.numpy(g), np.full(x.shape, 2.0), "gradient")

@@ -1,4 +1,4 @@
-"""What `python -m multigrad conformance` does with its options."""
+"""The command `python -m multigrad conformance`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ FORMS: dict[str, Writer] = {
     "html": page.write,
     "badge": badge.write,
 }
-"""The options that write a file, and what writes it."""
+"""The options that write a file, and the functions that write it."""
 NAMES = {
     "json": "conformance.json",
     "report": "conformance.md",
     "html": "conformance.html",
     "badge": "conformance.svg",
 }
-"""What each is called in the folder of --certificate."""
+"""The file names in the folder of --certificate."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the suite, or read earlier certificates, and write what was asked for.
+    """Run the suite, or read earlier certificates, and write the requested files.
 
     Returns the exit status.
     """
@@ -51,8 +51,9 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _results(options: argparse.Namespace) -> tuple[int, Results]:
-    """The exit status of the run, 0 where there is none, and the certificate, empty where there was
-    nothing to run.
+    """Return the exit status and the certificate.
+
+    Without a run the status is 0; if there was nothing to run, the certificate is empty.
     """
     if options.earlier:
         return 0, certificate.merged(certificate.read(Path(p)) for p in options.earlier)
@@ -66,7 +67,7 @@ def _results(options: argparse.Namespace) -> tuple[int, Results]:
 
 
 def _outputs(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
-    """The forms to write, each with its path."""
+    """Yield the requested output formats with their paths."""
     if options.certificate:
         folder = Path(options.certificate)
         if folder.parent.is_dir() and not folder.exists():

@@ -1,4 +1,4 @@
-"""Comparing what a backend gives with what NumPy and differences say."""
+"""Comparison of a backend's results with those of NumPy and of finite differences."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import multigrad as mg
 from .target import NARROW, NARROW_INTEGERS, Target, shape_of
 
 EXACT = {"float64": (1e-9, 1e-11), "float32": (1e-4, 2e-5)}
-"""Relative and absolute tolerance of the same computation done elsewhere, by precision.
+"""Relative and absolute tolerance for the same computation on another library, by precision.
 
-Samples have values of order 1; single precision has to hold for a product of several functions,
-each off by some 1e-7 times its condition."""
+Samples have values of order 1. In single precision, a product of several functions must pass, each
+of which has an error of about 1e-7 times its condition number.
+"""
 
 DIFFERENCE = {"float64": (1e-7, 1e-8), "float32": (1e-3, 1e-4)}
-"""The same for finite differences, see problem.py."""
+"""The tolerances for finite differences, see problem.py."""
 
 
 def precision_of(dtype: Any) -> str:
@@ -32,9 +33,9 @@ def assert_close(
     factor: float = 1.0,
     precision: str = "",
 ) -> None:
-    """Compare values of NumPy arrays; inf and nan must agree.
+    """Compare the values of NumPy arrays; inf and nan must agree.
 
-    The tolerance is that of the narrower of the two.
+    The tolerance is that of the narrower array.
     """
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, (
@@ -65,20 +66,20 @@ def assert_same(
 ) -> None:
     """Compare one output of an operation: kind, shape, dtype and values.
 
-    `exact` is NumPy's output at the same precision, which says what dtype is right; `wide` has the
+    `exact` is NumPy's output in the same precision and has the expected dtype; `wide` has the
     digits.
     """
     if not isinstance(exact, (np.ndarray, np.generic)):
         _assert_same_object(target, actual, exact, what)
         return
     if raw:
-        assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
+        assert target.is_raw(actual), f"{what}: {type(actual)} is not an array of {target.name!r}"
     else:
         assert isinstance(actual, mg.Tensor), (
-            f"{what}: a {type(actual).__name__} came out, no Tensor"
+            f"{what}: a {type(actual).__name__} came out, not a Tensor"
         )
         assert target.is_raw(actual.array), (
-            f"{what}: wraps {type(actual.array)}, which is no array of {target.name!r}"
+            f"{what}: wraps {type(actual.array)}, which is not an array of {target.name!r}"
         )
     name = target.dtype_name(actual.dtype)
     expected = expected_dtype or available(target, exact.dtype.name)
@@ -91,7 +92,7 @@ def assert_same(
 
 
 def available(target: Target, name: str) -> str:
-    """The dtype that takes this one's place where a device lacks it."""
+    """Return the dtype that a device without this dtype uses instead."""
     if not target.has_double:
         name = NARROW.get(name, name)
     return name if target.has_long else NARROW_INTEGERS.get(name, name)
@@ -116,8 +117,8 @@ def _assert_same_object(target: Target, actual: Any, exact: Any, what: str) -> N
 
 
 def assert_gradient(target: Target, actual: Any, leaf: Any, what: str) -> None:
-    """A gradient is an array of its argument's library, dtype, shape and device, always."""
-    assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
+    """A gradient must have the library, dtype, shape and device of its argument."""
+    assert target.is_raw(actual), f"{what}: {type(actual)} is not an array of {target.name!r}"
     assert actual.dtype == leaf.dtype, (
         f"{what}: dtype {actual.dtype}, but that of the argument is {leaf.dtype}"
     )

@@ -1,4 +1,4 @@
-"""What got better and what got worse between two certificates."""
+"""Comparison of two certificates: improvements and regressions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .plain import clean
 
 NOT_RUN = "not run"
 RANK = {"passed": 3, "exempt": 2, "missing": 2, NOT_RUN: 0, "failed": 0}
-"""A test is worse in a state of lower rank. States that are not known rank between."""
+"""A test with a state of lower rank is worse. Unknown states rank in the middle."""
 
 
 @dataclass
 class Comparison:
     """The differences of two certificates, line by line.
 
-    What was added, removed or only changed is neither better nor worse.
+    Added, removed and merely changed tests are neither better nor worse.
     """
 
     better: list[str] = field(default_factory=list)
@@ -30,9 +30,9 @@ class Comparison:
     def text(self) -> str:
         lines = []
         for title in ("worse", "better", "changed", "added", "removed"):
-            found = getattr(self, title)
-            if found:
-                lines += [f"{title}:", *(f"  {line}" for line in found), ""]
+            entries = getattr(self, title)
+            if entries:
+                lines += [f"{title}:", *(f"  {line}" for line in entries), ""]
         lines += [f"note: {n}" for n in self.notes]
         return "\n".join(
             [*lines, "worse" if self.worse else "better" if self.better else "no better, no worse"]
@@ -40,10 +40,10 @@ class Comparison:
 
 
 def compare(old: Results, new: Results) -> Comparison:
-    """Compare test by test.
+    """Compare two certificates test by test.
 
-    What NEW has not run although OLD has a result is worse, and so is a backend that NEW lacks, or
-    that died in it.
+    It is worse if NEW lacks a test that has a result in OLD, lacks a backend, or has a backend that
+    died.
     """
     out = Comparison()
     if old["samples"] != new["samples"]:
@@ -74,7 +74,7 @@ def compare(old: Results, new: Results) -> Comparison:
 
 
 def _failures(name: str, new: Results, out: Comparison) -> None:
-    """What is wrong with a backend that was not there before."""
+    """Record the new failures of a backend."""
     if new.get("died"):
         out.worse.append(clean(f"{name}: died {new['died']}"))
     _tell(name, {i: ("", s[0]) for i, s in new["tests"].items() if s[0] == "failed"}, out.worse)
@@ -107,7 +107,7 @@ def _rank(state: str) -> int:
 
 
 def _tell(name: str, moved: Mapping[str, Sequence[str]], lines: list[str]) -> None:
-    """One line for each operation, check and change of state."""
+    """Append a line for each operation, check and change of state."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for test_id, (before, after) in moved.items():
         operation, check, label = test_id.split("/", 2)

@@ -1,5 +1,6 @@
-"""Declarations of a backend that hide what its library can do, where no test of an operation would
-tell at every level.
+"""Checks of declarations that hide a capability of a library.
+
+At no level would a test of an operation detect them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from .target import Target
 
 
 def hidden(target: Target) -> Iterator[str]:
-    """What the backend says of its library by Capabilities, yet is not so, with how that was
-    seen.
-    """
+    """Yield each wrong declaration in Capabilities, with the observation that refutes it."""
     c = target.capabilities
     for declared, said, test, seen in (
         (
@@ -37,7 +36,7 @@ def hidden(target: Target) -> Iterator[str]:
 
 
 def is_written(target: Target) -> bool:
-    """Whether a write is seen by a view of the array."""
+    """Return whether a write to an array is visible in a view of it."""
     x = target.raw(np.asarray([1.0, 2.0]))
     view = x[:1]
     x[0] = 5.0
@@ -50,12 +49,12 @@ def goes_backwards(target: Target) -> bool:
 
 
 def looks_at_values(target: Target) -> bool:
-    """Whether what only the values of an array tell is an error before anything asks for values."""
+    """Return whether an error that depends on values is raised before values are requested."""
     x, inside, outside = (target.raw(np.asarray(a)) for a in ([1.0, 2.0], [0, 1], [0, 7]))
     target.xp.take(x, inside, axis=0)
     try:
         target.xp.take(x, outside, axis=0)
-    except Exception:  # whatever the library raises
+    except Exception:  # libraries raise different errors
         return True
     return False
 
@@ -63,5 +62,5 @@ def looks_at_values(target: Target) -> bool:
 def _holds(test: Callable[[Target], bool], target: Target) -> Any:
     try:
         return test(target)
-    except Exception:  # what a library cannot do, it says by whatever error it likes
+    except Exception:  # libraries raise different errors for what they do not support
         return False

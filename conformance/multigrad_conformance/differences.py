@@ -1,9 +1,8 @@
-"""Finite differences of a user's function, at a point of any scale: steps that fit, and what is
-wrong where none does.
+"""Finite differences of a user's function, with steps that suit the scale of the point.
 
-The differences are those of problem.py. Where they disagree with a derivative, other steps are
-tried before the derivative is called wrong: a function may vary fast, or be defined on one side of
-a near point only. A wrong derivative agrees with none of them.
+The differences are those of problem.py. If they disagree with a derivative, other steps are tried
+before the derivative is called wrong: a function may vary fast, or be defined only on one side of a
+nearby point. A wrong derivative agrees with no step.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ from .problem import STEP, along
 from .tolerance import over
 
 STEPS = (1.0, 1 / 30, 1e-3, 3e-5)
-"""The steps to try, in units of STEP and of the size of what is moved."""
+"""The steps to try, in units of STEP times the size of the varied element."""
 
 MANY = 64
-"""Of an array with more elements, the differences are taken by so many of them, drawn with a fixed
-seed.
-"""
+"""Of a larger array, this many elements are varied, drawn with a fixed seed."""
 
 Arrays = Sequence[Any]
 Function = Callable[[Arrays], list[Any]]
@@ -33,23 +30,22 @@ ADVICE = (
 
 
 def slopes(function: Function, leaves: Arrays, direction: Arrays, step: float = 1.0) -> list[Any]:
-    """The derivative of each result along a direction, with that step."""
+    """Return the derivative of each result along a direction, with that step."""
     with np.errstate(all="ignore"):
         return [d / step for d in along(function, leaves, [step * t for t in direction])]
 
 
 def size_of(x: Any) -> Any:
-    """The size of each element of an array, 1 for zero and what is not finite: a step moves it by a
-    part of that.
+    """Return the magnitude of each element, and 1 for elements that are 0 or not finite.
+
+    A step is proportional to it.
     """
     magnitude = np.abs(x)
     return np.where(np.isfinite(magnitude) & (magnitude > 0), magnitude, 1.0)
 
 
 def chosen(x: Any) -> list[tuple[int, ...]]:
-    """The indices of the elements of an array that are moved one by one: all, or a sample of
-    many.
-    """
+    """Return the indices of the elements to vary: all, or a sample of a large array."""
     numbers = (
         range(x.size)
         if x.size <= MANY
@@ -59,8 +55,9 @@ def chosen(x: Any) -> list[tuple[int, ...]]:
 
 
 class Partial:
-    """The derivatives of one real result by single elements of one of its arrays: dL/da + i dL/db
-    for z = a + ib.
+    """Derivatives of one real result with respect to single elements of one array.
+
+    For z = a + ib they are dL/da + i dL/db.
     """
 
     def __init__(self, loss: Callable[[Arrays], Any], leaves: Arrays, which: int) -> None:
@@ -75,14 +72,16 @@ class Partial:
         return result
 
     def steps(self, at: tuple[int, ...]) -> tuple[float, ...]:
-        """The steps to try for one element: first those of a function that varies over a length of
-        1, which have more digits.
+        """Return the steps to try for one element.
+
+        Steps for a function that varies over a length of 1 come first, because they give more
+        digits.
         """
         longest = float(max(1.0, self.size[at]) / self.size[at])
         return (*(longest * step for step in STEPS), *STEPS)
 
     def at(self, at: tuple[int, ...], step: float) -> Any:
-        """The derivative by one element, as an array without axes."""
+        """Return the derivative with respect to one element, as a 0-d array."""
         units = (1, 1j) if self.leaves[self.which].dtype.kind == "c" else (1,)
         return np.asarray(
             sum(
@@ -97,8 +96,9 @@ class Partial:
 def settled(
     estimate: Callable[[float], Any], steps: Sequence[float], first: Any, actual: Any, limits: Any
 ) -> Any:
-    """The differences that agree with `actual`, element by element, at whatever step; where none
-    does, the first ones, those of the first step.
+    """Return for each element the difference, at any step, that agrees with `actual`.
+
+    If none agrees, it is the difference with the first step.
     """
     best = np.array(first)
     wrong = over(actual, best, limits) > 1
@@ -115,8 +115,9 @@ def settled(
 def trouble(
     function: Function, leaves: Arrays, direction: Arrays, result: int, at: tuple[int, ...]
 ) -> str:
-    """Why the differences of one element of a result, along a direction, may not be its derivative;
-    "" where they must be.
+    """Explain why the differences of an element along a direction may not be its derivative.
+
+    Returns "" if they must be.
     """
 
     def value(s: float) -> Any:
@@ -138,10 +139,10 @@ def trouble(
             f" The function is not smooth at this point: its slope is {_short(nearer_left)} on "
             f"one side and {_short(nearer_right)} on the other.{ADVICE}"
         )
-    found = [slopes(function, leaves, direction, step)[result][at] for step in STEPS[:3]]
-    if max(abs(a - b) for a in found for b in found) > 1e-3 * max(map(abs, found)):
+    estimates = [slopes(function, leaves, direction, step)[result][at] for step in STEPS[:3]]
+    if max(abs(a - b) for a in estimates for b in estimates) > 1e-3 * max(map(abs, estimates)):
         return (
-            f" The differences depend on their step ({', '.join(map(_short, found))}): the "
+            f" The differences depend on their step ({', '.join(map(_short, estimates))}): the "
             f"function has a kink or a jump near this point, or varies fast.{ADVICE}"
         )
     return ""

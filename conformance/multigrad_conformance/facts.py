@@ -1,6 +1,4 @@
-"""What a certificate says before there are results: which tests there are to be, and where, when
-and of what it is made.
-"""
+"""The initial certificate, before any result: the planned tests and the facts about the run."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ from .target import DTYPES, Target
 def document(
     backends: Sequence[str], level: str, left_out: dict[str, str], arguments: Sequence[str] = ()
 ) -> Results:
-    """The certificate of a run that is about to begin.
+    """Return the certificate of a run that is about to begin.
 
-    `arguments` are those that selected tests; they are told in it.
+    `arguments` are pytest's arguments; it contains those that selected tests.
     """
     extend.load_plugins()
-    found = {name: _backend(name, level, arguments) for name in backends}
+    by_name = {name: _backend(name, level, arguments) for name in backends}
     return {
         "format": FORMAT,
         "multigrad": multigrad.__version__,
@@ -40,7 +38,7 @@ def document(
         "operations": {name: {"chapter": op.chapter, "kind": op.kind} for name, op in OPS.items()},
         "left out": left_out,
         "problems": {},
-        "backends": found,
+        "backends": by_name,
     }
 
 
@@ -56,13 +54,13 @@ def _backend(name: str, level: str, arguments: Sequence[str]) -> Results:
 
 
 def _lacks(name: str) -> dict[str, str]:
-    """What a library cannot do, with the reason, by capability, operation or test."""
+    """Return what a library cannot do, with the reasons, by capability, operation or test."""
     backend = extend.backend(name)
     return backend.lacks() | dict(backend.capabilities.missing)
 
 
 def _run(name: str, level: str) -> dict[str, Any]:
-    """The versions, the machine and the moment."""
+    """Return the versions, the machine and the time."""
     listed = next(b for b in multigrad.backends() if b.name == name)
     target = Target(name)
     devices = _each(lambda: target.kernel("devices")(target.backend.namespace))
@@ -82,8 +80,8 @@ def _run(name: str, level: str) -> dict[str, Any]:
 
 
 def _default(target: Target) -> str:
-    """The default device, "" where the library does not tell."""
-    with contextlib.suppress(Exception):  # whatever a library raises that has no inspection
+    """Return the default device, "" if the library does not report it."""
+    with contextlib.suppress(Exception):  # libraries without inspection raise different errors
         device = target.xp.__array_namespace_info__().default_device()
         return "" if device is None else str(device)
     return ""
@@ -99,22 +97,23 @@ def _each(ask: Any) -> list[str]:
 
 
 def _dtypes(target: Target, planned: Sequence[cells.Cell]) -> dict[str, dict[str, str]]:
-    """{operation: {label: dtype}}, where the label of a test is the part of its id that follows the
-    check.
+    """Return {operation: {label: dtype}}.
+
+    The label of a test is the part of its id after the check.
     """
     samples = {
         name: {s.label: s for s in samples_of(name)}
         for name in {cell.operation for cell in planned} & set(OPS)
     }
     wide = {
-        name: {label: _dtype(name, s) for label, s in found.items()}
-        for name, found in samples.items()
+        name: {label: _dtype(name, s) for label, s in labelled.items()}
+        for name, labelled in samples.items()
     }
     narrow = Target(target.name, single=True)
     table: dict[str, dict[str, str]] = {}
     for cell in planned:
         of_samples = wide.get(cell.operation)
-        if of_samples:  # what is made of the first sample, such as a layout, has its dtype
+        if of_samples:  # a derived sample, such as a layout, has the dtype of the first sample
             dtype = of_samples.get(cell.label, next(iter(of_samples.values())))
             label = cell.id.split("/", 2)[2]
             table.setdefault(cell.operation, {})[label] = (
@@ -124,19 +123,20 @@ def _dtypes(target: Target, planned: Sequence[cells.Cell]) -> dict[str, dict[str
 
 
 def _dtype(name: str, sample: Any) -> str:
-    """The last of the dtypes of a sample's arrays in the order of the standard: complex128 before
-    float64 before int64 before bool.
+    """Return the last dtype of a sample's arrays in the order of the standard.
+
+    The order is complex128 before float64 before int64 before bool.
     """
-    found = {
+    dtypes = {
         v.dtype.name
         for v in leaves(Problem.of(OPS[name], sample).values)
         if isinstance(v, (np.ndarray, np.generic))
     }
-    return max(found, key=DTYPES.index, default="") if found <= set(DTYPES) else ""
+    return max(dtypes, key=DTYPES.index, default="") if dtypes <= set(DTYPES) else ""
 
 
 def selection(arguments: Sequence[str]) -> Iterator[str]:
-    """Those of pytest's arguments that are about which tests are run."""
+    """Yield those of pytest's arguments that select tests."""
     takes = ("-k", "-m", "--deselect", "--maxfail", "--ignore")
     for before, argument in zip(("", *arguments), arguments, strict=False):
         if (

@@ -1,6 +1,7 @@
-"""The fixtures for tests of one's own code, which plugin.py brings along.
+"""The pytest fixtures for tests of your own code. plugin.py registers them.
 
-Imported in every run of pytest, so it imports multigrad only once a test asks for one of them.
+Every run of pytest imports this module, so it imports multigrad only when a test requests a
+fixture.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let a test that asks for a backend run on each: those of the option, else of the ini file,
-    else all that are installed.
+    """Run a test that requests a backend once per backend.
+
+    The backends are those of the option, else of the ini file, else all installed ones.
     """
     if BACKEND in metafunc.fixturenames:
         names = asked(metafunc.config) or chosen(metafunc.config)
@@ -34,14 +36,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def asked(config: pytest.Config) -> list[str]:
-    """The backends of the option, which plugin.py has tried."""
+    """Return the backends of the option, which plugin.py has tried."""
     return list(dict.fromkeys(config.getoption("--multigrad-backend")))
 
 
 def chosen(config: pytest.Config) -> list[str]:
-    """The backends that the project names in its ini file, else the installed ones.
+    """Return the backends that the project's ini file names, else the installed ones.
 
-    Raises UsageError for a name that there is none of.
+    Raises UsageError for an unknown name.
     """
     from .testing import installed, known
 
@@ -49,7 +51,7 @@ def chosen(config: pytest.Config) -> list[str]:
     for name in named:
         if name not in known():
             raise pytest.UsageError(
-                f"multigrad_backends names {name!r}, which is no backend; there are "
+                f"multigrad_backends names {name!r}, which is not a backend; there are "
                 f"{', '.join(known())}"
             )
     return named or installed()
@@ -59,7 +61,7 @@ def chosen(config: pytest.Config) -> list[str]:
 def multigrad_backend(request: pytest.FixtureRequest) -> str:
     """The name of each installed backend in turn.
 
-    A test is skipped, with the reason, where one cannot be used here.
+    The test is skipped, with the reason, if the backend cannot be used.
     """
     from multigrad import extend
     from multigrad.errors import BackendError
@@ -74,8 +76,9 @@ def multigrad_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def xp(multigrad_backend: str) -> Any:
-    """The differentiable Array API namespace of each installed backend in turn, as
-    `multigrad.namespace(name)` gives it.
+    """The differentiable Array API namespace of each installed backend in turn.
+
+    It is `multigrad.namespace(name)`.
     """
     import multigrad
 
@@ -84,7 +87,7 @@ def xp(multigrad_backend: str) -> Any:
 
 @pytest.fixture(scope="session")
 def check_function(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """multigrad_conformance.check_function, on the backends that this run of pytest is for."""
+    """multigrad_conformance.check_function, on the backends of this run of pytest."""
     from . import testing
 
     return partial(testing.check_function, backends=_usable(request.config))
@@ -92,15 +95,16 @@ def check_function(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def check_rule(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """multigrad_conformance.check_rule, on the backends that this run of pytest is for."""
+    """multigrad_conformance.check_rule, on the backends of this run of pytest."""
     from . import testing
 
     return partial(testing.check_rule, backends=_usable(request.config))
 
 
 def _usable(config: pytest.Config) -> list[str] | None:
-    """The backends that are named by the option, or those of the ini file that work here; None
-    where none is named.
+    """Return the backends of the option, or those of the ini file that can be used.
+
+    None if neither names any.
     """
     if asked(config) or not config.getini("multigrad_backends"):
         return asked(config) or None

@@ -1,8 +1,7 @@
 """The checks of a user's function.
 
-Each takes a trial, and raises AssertionError where something is wrong.
-
-The messages are the product, so pytest is to add nothing to them: PYTEST_DONT_REWRITE
+Each takes a trial, and raises AssertionError if it fails. pytest must not rewrite these assertions,
+because their messages are complete: PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .tolerance import greatest, narrowest, over, worst
 from .trial import Trial, backward, gradients, is_array_of, second_gradients, tensors, to_numpy
 
 EXAMPLES = 3
-"""How many examples a batch has."""
+"""The number of examples in a batch."""
 
 RANDOM = (
     "the function is random, or keeps something between calls. Draw random numbers "
@@ -32,7 +31,7 @@ RANDOM = (
 
 
 def pure(trial: Trial) -> None:
-    """The same arguments give the same result, and none of them is changed."""
+    """Two calls with the same arguments must agree, and change no argument."""
     target, subject = trial.target, trial.subject
     given, constants = (
         tensors(target, subject.arrays),
@@ -77,9 +76,7 @@ def pure(trial: Trial) -> None:
 
 
 def values(trial: Trial) -> None:
-    """Structure, shapes, dtypes and values are those of NumPy, and all arrays are of the
-    backend.
-    """
+    """Structure, shapes, dtypes and values must be NumPy's, and all arrays the backend's."""
     target, expected = trial.target, trial.reference.outputs
     assert any(is_floating(y) or isinstance(y, np.ndarray) for _, y in expected), (
         "the function returns no array, but "
@@ -106,9 +103,9 @@ def values(trial: Trial) -> None:
             "library of its arguments. Make arrays by xp = x.__array_namespace__(), and call "
             "the functions of xp"
         )
-        found = target.dtype_name(raw.dtype)
-        assert found == available(target, dtype.name), (
-            f"{name} has dtype {found}, on numpy {dtype.name}. Where an array is made, say "
+        dtype_name = target.dtype_name(raw.dtype)
+        assert dtype_name == available(target, dtype.name), (
+            f"{name} has dtype {dtype_name}, on numpy {dtype.name}. Where an array is made, say "
             "dtype=x.dtype, device=x.device"
         )
         actual = target.numpy(raw)
@@ -123,13 +120,14 @@ def values(trial: Trial) -> None:
 
 
 def gradient(trial: Trial) -> None:
-    """Each gradient has the library, dtype, shape and device of its argument, and the values of
-    NumPy's in float64.
+    """Each gradient must have its argument's library, dtype, shape and device, and NumPy's values.
+
+    The values are those of NumPy in float64.
     """
     target = trial.target
 
-    def attributes(found: Sequence[Any], leaves: Sequence[Any]) -> None:
-        for name, g, x in zip(trial.names, found, leaves, strict=True):
+    def attributes(grads: Sequence[Any], leaves: Sequence[Any]) -> None:
+        for name, g, x in zip(trial.names, grads, leaves, strict=True):
             assert_gradient(target, g.array, x.array, f"the gradient of {name}")
 
     trial.gradients = gradients(
@@ -149,7 +147,7 @@ def gradient(trial: Trial) -> None:
 
 
 def finite_differences(trial: Trial) -> None:
-    """The gradients are those of finite differences, element by element."""
+    """Compare the gradients with finite differences, element by element."""
     reference = trial.reference
     for name, y in reference.outputs if trial.names else ():
         if is_floating(y) and not np.all(np.isfinite(y)):
@@ -176,9 +174,7 @@ def finite_differences(trial: Trial) -> None:
 
 
 def _excess(trial: Trial, which: int, at: tuple[int, ...], limit: Any) -> float:
-    """How far an element of a gradient is from the differences, at the step that suits, in units of
-    the limit.
-    """
+    """Return the error of a gradient's element in units of its limit, with the best step."""
     element, first, actual = (
         trial.reference.partial(which),
         trial.reference.element(which, at),
@@ -191,7 +187,7 @@ def _excess(trial: Trial, which: int, at: tuple[int, ...], limit: Any) -> float:
 
 
 def lost(trial: Trial) -> str:
-    """Where the function loses gradients, for the message of one that is wrong."""
+    """Return the lines on which the function loses gradients, for an error message."""
     with mg.autograd.detect_breaks() as report:
         trial.subject.call(trial.target, tensors(trial.target, trial.subject.arrays, True))
     return "".join(f"\n  a gradient is lost at {place}" for place in report)
@@ -199,21 +195,22 @@ def lost(trial: Trial) -> str:
 
 def _along(
     trial: Trial,
-    found: Sequence[Any],
+    results: Sequence[Any],
     expected: Sequence[Any],
     names: Sequence[str],
     function: Any,
     factor: float = 1.0,
 ) -> None:
-    """Compare with the differences of a function along the tangents, `expected` those of the first
-    step.
+    """Compare with the differences of a function along the tangents.
+
+    `expected` are the differences with the first step.
     """
     arrays, tangents = trial.reference.wide.arrays, trial.reference.tangents
 
     def estimate(step: float, j: int) -> Any:
         return slopes(function, arrays, tangents, step)[j]
 
-    for j, (what, y, first) in enumerate(zip(names, found, expected, strict=True)):
+    for j, (what, y, first) in enumerate(zip(names, results, expected, strict=True)):
         assert y.shape == first.shape, f"{what} has shape {y.shape}, expected {first.shape}"
         limits = (
             trial.tolerance.limits(
@@ -232,8 +229,9 @@ def _along(
 
 
 def jvp(trial: Trial) -> None:
-    """Forward mode: tangents are those of differences, and the adjoint of the gradients; they have
-    the dtype and shape of their output.
+    """Compare the tangents of forward mode with differences, and with the gradients as adjoint.
+
+    Each must have the dtype and shape of its output.
     """
     target, reference = trial.target, trial.reference
     if not trial.names or not reference.smooth:
@@ -249,21 +247,21 @@ def jvp(trial: Trial) -> None:
         assert m.dtype == y.dtype, (
             f"{what} has dtype {m.dtype}, but that of the result is {y.dtype}"
         )
-    found = [target.numpy(m) for m in moved]
-    for what, m, y in zip(names, found, map(target.numpy, outs), strict=True):
+    tangents = [target.numpy(m) for m in moved]
+    for what, m, y in zip(names, tangents, map(target.numpy, outs), strict=True):
         assert m.shape == y.shape, (
             f"{what} has shape {m.shape}, but that of the result is {y.shape}"
         )
     if trial.with_differences:
-        _along(trial, found, reference.slopes, names, reference.results)
+        _along(trial, tangents, reference.slopes, names, reference.results)
     products = [
         np.real(np.conj(a) * b)
         for a, b in zip(
-            [*reference.cotangents, *trial.gradients], [*found, *reference.tangents], strict=True
+            [*reference.cotangents, *trial.gradients], [*tangents, *reference.tangents], strict=True
         )
     ]
     sums = [float(np.sum(p)) for p in products]
-    left, right = sum(sums[: len(found)]), sum(sums[len(found) :])
+    left, right = sum(sums[: len(tangents)]), sum(sums[len(tangents) :])
     size = sum(float(np.sum(np.abs(p))) for p in products)
     trial.tolerance.assert_near(
         np.asarray(left),
@@ -277,8 +275,9 @@ def jvp(trial: Trial) -> None:
 
 
 def second(trial: Trial) -> None:
-    """Second derivatives, by reverse mode twice and by forward mode over it: those of NumPy, and of
-    differences of its gradients.
+    """Compare second derivatives with NumPy's, and with differences of NumPy's gradients.
+
+    They are computed by reverse mode twice, and by forward mode over reverse mode.
     """
     target, reference, subject = trial.target, trial.reference, trial.subject
     if not trial.names or not reference.smooth:
@@ -290,13 +289,13 @@ def second(trial: Trial) -> None:
         trial.pullback(), tuple(trial.raws(subject.arrays)), tuple(trial.cast(reference.tangents))
     )[1]
     scale = max(trial.scale, greatest(reference.second))
-    for mode, found in (
+    for mode, seconds in (
         ("reverse mode twice", twice),
         ("forward over reverse mode", [target.numpy(s) for s in mixed]),
     ):
         names = [f"the second derivative of {name}, {mode}" for name in trial.names]
         for what, s, x, expected in zip(
-            names, found, subject.arrays, reference.second, strict=True
+            names, seconds, subject.arrays, reference.second, strict=True
         ):
             assert s.dtype == x.dtype, (
                 f"{what}, has dtype {s.dtype}, but that of the argument is {x.dtype}"
@@ -311,13 +310,13 @@ def second(trial: Trial) -> None:
                 scale=scale,
             )
         if trial.with_differences:
-            _along(trial, found, reference.bends, names, reference.first, 10)
+            _along(trial, seconds, reference.bends, names, reference.first, 10)
 
 
 def vmap(trial: Trial) -> None:
-    """What vmap computes of a batch, and the gradients of its examples, are what a loop computes.
+    """Compare the results and gradients of vmap with those of a loop.
 
-    What is differentiated is batched.
+    The differentiated arguments are batched.
     """
     if not trial.names:
         return
@@ -336,9 +335,9 @@ def _assert_looped(
     trial: Trial, function: Callable[..., Any], batches: Sequence[Any], names: Sequence[str]
 ) -> None:
     target = trial.target
-    found = mg.func.vmap(function)(*trial.raws(batches))
+    results = mg.func.vmap(function)(*trial.raws(batches))
     expected = [function(*trial.raws([b[k] for b in batches])) for k in range(EXAMPLES)]
-    for j, (what, y) in enumerate(zip(names, found, strict=True)):
+    for j, (what, y) in enumerate(zip(names, results, strict=True)):
         rows = np.stack([target.numpy(e[j]) for e in expected])
         assert y.dtype == expected[0][j].dtype, (
             f"{what} of a batch has dtype {y.dtype}, that of one example {expected[0][j].dtype}"
@@ -354,9 +353,7 @@ def _assert_looped(
 
 
 def jit(trial: Trial) -> None:
-    """Compiled, where the backend has a compiler, values and gradients are what they are
-    without.
-    """
+    """Compare compiled values and gradients with uncompiled ones, if the backend has a compiler."""
     for label, enter in trial.target.backend.variants.items():
         with enter() as compiler:
             if callable(compiler):
@@ -365,7 +362,7 @@ def jit(trial: Trial) -> None:
 
 def _assert_compiled(trial: Trial, label: str, compiler: Callable[..., Any]) -> None:
     target, subject, reference = trial.target, trial.subject, trial.reference
-    constants = subject.constants(target)  # known while the function is traced
+    constants = subject.constants(target)  # they are known during tracing
 
     def compute(arrays: Sequence[Any]) -> Any:
         leaves = [mg.asarray(x, requires_grad=True) for x in arrays]
@@ -411,7 +408,7 @@ CHECKS: dict[str, Callable[[Trial], None]] = {
     "vmap": vmap,
     "jit": jit,
 }
-"""By name, in the order in which they run."""
+"""The checks by name, in the order in which they run."""
 
 
 # ----- words -----
@@ -427,7 +424,7 @@ def _told(x: Any) -> str:
 
 
 def _assert_object(trial: Trial, y: Any, expected: Any, name: str) -> None:
-    """Compare what is no array: numbers within the tolerance."""
+    """Compare a value that is not an array; numbers agree within the tolerance."""
     if isinstance(expected, (bool, int, float, complex)) and isinstance(
         y, (bool, int, float, complex)
     ):

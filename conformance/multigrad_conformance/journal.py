@@ -1,9 +1,8 @@
-"""The results of a run as they come, so that a process that ends before its time still tells what
-it had found, and where it was.
+"""The journal of a run: results as they come, so that a process that dies still leaves them.
 
-The journal lies beside the certificate, as `PATH.part`, one JSON value to a line: first the
-certificate without results, then the name of each test as it begins and its result. It is removed
-when the certificate is written.
+The journal is the file `PATH.part` beside the certificate, with one JSON value per line: first the
+certificate without results, then the name of each test as it begins, and its result. Writing the
+certificate removes it.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ Tests = dict[str, dict[str, Sequence[str]]]
 
 
 def beside(certificate: Path) -> Path:
-    """Where the journal of a certificate lies."""
+    """Return the path of the journal of a certificate."""
     return certificate.with_name(certificate.name + ".part")
 
 
 class Journal:
-    """Written line by line; each line is with the operating system before the next test begins."""
+    """A file that is written line by line, and flushed before the next test begins."""
 
     def __init__(self, certificate: Path) -> None:
         self.path = beside(certificate)
         self.file: IO[str] = self.path.open("w", encoding="utf-8")
 
     def begin(self, document: Results) -> None:
-        """What the certificate says before there is a result."""
+        """Write the certificate without results."""
         self._line({"document": document})
 
     def started(self, test: str) -> None:
@@ -44,7 +43,7 @@ class Journal:
         self._line({"problem": [test, reason]})
 
     def close(self) -> None:
-        """The certificate is written, or there will be none."""
+        """Remove the journal, after the certificate was written or given up."""
         self.file.close()
         self.path.unlink(missing_ok=True)
 
@@ -54,9 +53,9 @@ class Journal:
 
 
 def recovered(path: Path, ending: str) -> Results | None:
-    """The certificate of a run that ended before its time, in the way that `ending` tells.
+    """Return the certificate of a run that died; `ending` says how.
 
-    None where it had not begun.
+    None if the run had not begun.
     """
     document: Results | None = None
     tests: Tests = {}
@@ -64,7 +63,7 @@ def recovered(path: Path, ending: str) -> Results | None:
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             value = json.loads(line)
-        except ValueError:  # the last line, cut short
+        except ValueError:  # the last line is incomplete
             break
         document = value.get("document", document)
         last = value.get("started", last)
@@ -83,7 +82,7 @@ def recovered(path: Path, ending: str) -> Results | None:
 
 
 def with_results(document: Results, tests: Tests) -> Results:
-    """A certificate with the results of its tests: {backend: {id: (state, reason)}}."""
+    """Return a certificate with the results of its tests: {backend: {id: (state, reason)}}."""
     backends = {}
     for name, record in document["backends"].items():
         of_backend = {

@@ -1,5 +1,6 @@
-"""The engine's kernels that a backend overrides, each against the default that uses only the
-standard.
+"""Checks of the kernels that a backend overrides, each compared with its default.
+
+The defaults use only functions of the standard.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ VALUES = (X, X.T, X[:, ::-2], X[0, 0], X[:0], X > 0, X.astype(np.int8), X * 1j)
 
 
 def take_ownership(target: Target) -> None:
-    """Equal values, in memory that nobody else can write to."""
+    """The result has equal values, in memory that no other array can write to."""
     for like in (target.raw(X), target.xp.permute_dims(target.raw(X.T), (1, 0)), None):
         g = target.xp.broadcast_to(target.raw(X[:1]), (2, 3))
         held = g
@@ -54,30 +55,30 @@ def constant(target: Target) -> None:
     for value in (0.0, -0.0, 2, True, 1, 1.0, -1.5, float("inf")):
         for name in ("float32", "float64" if target.has_double else "float32"):
             dtype = getattr(target.xp, name)
-            found = target.kernel("constant")(target.xp, value, dtype, target.own_device())
+            result = target.kernel("constant")(target.xp, value, dtype, target.own_device())
             expected = KERNELS["constant"](target.xp, value, dtype, target.own_device())
-            assert found.dtype == expected.dtype == dtype and tuple(found.shape) == ()
+            assert result.dtype == expected.dtype == dtype and tuple(result.shape) == ()
             assert np.array_equal(
-                np.signbit(target.numpy(found)), np.signbit(target.numpy(expected))
+                np.signbit(target.numpy(result)), np.signbit(target.numpy(expected))
             )
-            assert_close(target.numpy(found), target.numpy(expected), f"constant {value!r}")
+            assert_close(target.numpy(result), target.numpy(expected), f"constant {value!r}")
 
 
 def device(target: Target) -> None:
-    """It is what makes a constant meet the array."""
+    """A constant made on the reported device can be combined with the array."""
     x = target.raw(X)
-    found = target.kernel("device")(target.xp, x)
-    ones = target.xp.ones((3,), dtype=x.dtype, device=found)
+    reported = target.kernel("device")(target.xp, x)
+    ones = target.xp.ones((3,), dtype=x.dtype, device=reported)
     assert_close(target.numpy(x + ones), X + 1, "an array made on the device that was told")
 
 
 def devices(target: Target) -> None:
-    found = target.kernel("devices")(target.backend.namespace)
-    assert isinstance(found, tuple) and found, f"devices gave {found!r}"
+    reported = target.kernel("devices")(target.backend.namespace)
+    assert isinstance(reported, tuple) and reported, f"devices gave {reported!r}"
 
 
 def exportable(target: Target) -> None:
-    """Memory that runs backwards is not said to be for everybody."""
+    """An array whose memory runs backwards must not be reported as exportable."""
     forwards = target.raw(X)
     backwards = (
         ()
@@ -89,40 +90,40 @@ def exportable(target: Target) -> None:
             try:
                 strides = np.from_dlpack(x).strides
             except (BufferError, RuntimeError, TypeError, AttributeError):
-                # memory that NumPy cannot look at
+                # NumPy cannot inspect this memory
                 continue
             assert min(strides) > 0, f"strides {strides}, yet exportable"
 
 
 def to_numpy(target: Target) -> None:
-    """Arrays of NumPy itself, of the same dtype, as the default makes them."""
+    """The results are NumPy arrays of the same dtype, equal to those of the default."""
     for value in _values(target):
         x = target.raw(value)
-        for found in (target.kernel("to_numpy")(target.xp, x), KERNELS["to_numpy"](target.xp, x)):
-            assert type(found) is np.ndarray, (
-                f"to_numpy gave {type(found).__name__}, no array of NumPy"
+        for result in (target.kernel("to_numpy")(target.xp, x), KERNELS["to_numpy"](target.xp, x)):
+            assert type(result) is np.ndarray, (
+                f"to_numpy gave {type(result).__name__}, no array of NumPy"
             )
-            got, expected = (found.shape, found.dtype), (value.shape, value.dtype)
+            got, expected = (result.shape, result.dtype), (value.shape, value.dtype)
             assert got == expected, f"to_numpy gave {got} for {expected}"
-            assert_close(found, value, "to_numpy")
+            assert_close(result, value, "to_numpy")
 
 
 def from_numpy(target: Target) -> None:
-    """Arrays of the library, of the dtype of that name, as the default makes them."""
+    """The results are arrays of the library with the named dtype, equal to those of the default."""
     for value in _values(target):
-        for found in (
+        for result in (
             target.kernel("from_numpy")(target.xp, value.copy()),
             KERNELS["from_numpy"](target.xp, value.copy()),
         ):
-            assert target.is_raw(found), (
-                f"from_numpy gave {type(found).__name__}, no array of the library"
+            assert target.is_raw(result), (
+                f"from_numpy gave {type(result).__name__}, no array of the library"
             )
             got, expected = (
-                (tuple(found.shape), target.dtype_name(found.dtype)),
+                (tuple(result.shape), target.dtype_name(result.dtype)),
                 (value.shape, value.dtype.name),
             )
             assert got == expected, f"from_numpy gave {got} for {expected}"
-            assert_close(target.numpy(found), value, "from_numpy")
+            assert_close(target.numpy(result), value, "from_numpy")
 
 
 def _values(target: Target) -> list[Any]:
@@ -134,7 +135,7 @@ def _values(target: Target) -> list[Any]:
 
 
 def write(target: Target) -> None:
-    """What comes back has the new values; where arrays are mutable, it is the same array."""
+    """The result has the new values; if arrays are mutable, it is the same array."""
     x = target.raw(X)
     result = target.kernel("write")(target.xp, x, target.raw(2 * X))
     assert_close(target.numpy(result), 2 * X, "write")
@@ -144,8 +145,9 @@ def write(target: Target) -> None:
 
 
 def storage(target: Target) -> None:
-    """All on one memory have one holder, with the bytes of it; where a shape is all there is to
-    tell, as many as the default says.
+    """Arrays on one memory must have one holder, with the bytes of that memory.
+
+    If only the shape is known, the bytes are those of the default.
     """
     x = target.raw(X)
     find = target.kernel("storage")
@@ -156,7 +158,7 @@ def storage(target: Target) -> None:
 
 
 def mark(target: Target) -> None:
-    """Time goes on; None where there is no telling."""
+    """The elapsed time must be positive, or None if the library cannot measure it."""
     kernel, x = target.kernel, target.raw(X)
     moments = [kernel("mark")(target.xp, x) for _ in range(2)]
     if None not in moments:
@@ -164,21 +166,21 @@ def mark(target: Target) -> None:
 
 
 def annotation(target: Target) -> None:
-    found = target.kernel("annotation")(target.xp, "conformance")
-    if found is not None:
-        with found:
+    context = target.kernel("annotation")(target.xp, "conformance")
+    if context is not None:
+        with context:
             target.raw(X) + 1
 
 
 def concrete_bool(target: Target) -> None:
     for value in (True, False):
-        found = target.kernel("concrete_bool")(target.xp, target.raw(np.asarray(value)))
-        if found is None:
+        truth = target.kernel("concrete_bool")(target.xp, target.raw(np.asarray(value)))
+        if truth is None:
             raise LookupError(
-                "the kernel `concrete_bool` does not know. If arrays are plans of what is to be "
-                "computed, say so: Backend(capabilities=Capabilities(lazy=True))"
+                "the kernel `concrete_bool` does not know. If the arrays are lazy, declare it: "
+                "Backend(capabilities=Capabilities(lazy=True))"
             )
-        assert found is value, f"the truth of {value} is {found}"
+        assert truth is value, f"the truth of {value} is {truth}"
 
 
 def synchronize(target: Target) -> None:
@@ -186,9 +188,7 @@ def synchronize(target: Target) -> None:
 
 
 def function(target: Target) -> None:
-    """The function that comes back gives the operation's what it is given, and returns what that
-    does.
-    """
+    """The returned function must pass its arguments to the operation's, and return its result."""
     given = target.raw(X), target.raw(2 * X)
     seen: list[Any] = []
 
@@ -196,16 +196,17 @@ def function(target: Target) -> None:
         seen.append((x1, x2))
         return x1 + x2
 
-    found = target.kernel("function")(target.xp, "add", add)(*given)
+    result = target.kernel("function")(target.xp, "add", add)(*given)
     assert all(a is b for a, b in zip(seen[-1], given, strict=True)), (
-        "the function of add was given something else than it was called with"
+        "the function of add was called with other arguments"
     )
-    assert_close(target.numpy(found), 3 * X, "what the function of an operation computes")
+    assert_close(target.numpy(result), 3 * X, "what the function of an operation computes")
 
 
 def rule(target: Target) -> None:
-    """The rule that comes back gives the rule itself what it is given, and returns what that does,
-    one gradient or several.
+    """The returned rule must pass its arguments to the original, and return its result.
+
+    The result is one gradient or several.
     """
     given = target.raw(X), target.raw(2 * X), (2, 3)
     seen: list[Any] = []
@@ -216,41 +217,41 @@ def rule(target: Target) -> None:
 
     for name, saved in (("multiply", given[1:]), ("linalg.eigh", given[1:2])):
         made = target.kernel("rule")(target.xp, name, vjp)
-        for _ in range(2):  # it may find out more when it first runs
-            found = made(target.xp, given[0], *saved)
+        for _ in range(2):  # the first call may specialize the rule
+            result = made(target.xp, given[0], *saved)
             assert len(seen[-1]) == 2 + len(saved) and all(
                 a is b for a, b in zip(seen[-1], (target.xp, given[0], *saved), strict=True)
             ), f"the rule of {name} was given something else than it was called with"
             if name == "multiply":
-                assert_close(target.numpy(found), 2 * X * X, "the gradient of a rule")
+                assert_close(target.numpy(result), 2 * X * X, "the gradient of a rule")
             else:
-                assert isinstance(found, tuple) and found[0] is given[0] and found[1] is None, (
-                    f"of (gradient, None), {found!r} came back"
+                assert isinstance(result, tuple) and result[0] is given[0] and result[1] is None, (
+                    f"of (gradient, None), {result!r} came back"
                 )
 
 
 def admit(target: Target) -> None:
-    """The library's ordinary arrays are admitted."""
+    """The kernel must admit the library's ordinary arrays."""
     for value in _values(target):
         target.kernel("admit")(target.xp, target.raw(value))
 
 
 def eagerly(target: Target) -> None:
     x = target.raw(X)
-    found = target.kernel("eagerly")(target.xp, x, lambda: x + x)
-    assert target.is_raw(found), f"at_once gave {type(found).__name__}, no array of the library"
-    assert_close(target.numpy(found), 2 * X, "eagerly")
+    result = target.kernel("eagerly")(target.xp, x, lambda: x + x)
+    assert target.is_raw(result), f"eagerly gave {type(result).__name__}, no array of the library"
+    assert_close(target.numpy(result), 2 * X, "eagerly")
 
 
 def fresh(target: Target) -> None:
     x = target.raw(X)
-    found = target.kernel("fresh")(target.xp, x)
-    assert target.is_raw(found) and found.dtype == x.dtype, f"afresh gave {type(found).__name__}"
-    assert_close(target.numpy(found), X, "fresh")
+    result = target.kernel("fresh")(target.xp, x)
+    assert target.is_raw(result) and result.dtype == x.dtype, f"fresh gave {type(result).__name__}"
+    assert_close(target.numpy(result), X, "fresh")
 
 
 def assign(target: Target) -> None:
-    """Written where the key says, into the memory of the array."""
+    """An assignment must write where the key says, into the memory of the array."""
     if not target.capabilities.mutable:
         return
     for key in ((0, ...), (slice(None), 1), (slice(1, 2), slice(None, None, 2)), ...):
@@ -262,12 +263,12 @@ def assign(target: Target) -> None:
 
 
 def order(target: Target) -> None:
-    """What is told of the memory is so, where NumPy can look at it."""
+    """The reported memory order must be correct, where NumPy can inspect it."""
     for x, strides in _with_strides(target):
-        found = target.kernel("order")(target.xp, x)
-        assert found in ("C", "F", None), f"order gave {found!r}"
-        assert found is None or (strides[-1] <= strides[-2]) == (found == "C"), (
-            f"strides {strides}, yet order {found!r}"
+        reported = target.kernel("order")(target.xp, x)
+        assert reported in ("C", "F", None), f"order gave {reported!r}"
+        assert reported is None or (strides[-1] <= strides[-2]) == (reported == "C"), (
+            f"strides {strides}, yet order {reported!r}"
         )
 
 
@@ -277,11 +278,11 @@ def is_c_contiguous(target: Target) -> None:
         assert not target.kernel("is_c_contiguous")(target.xp, x) or strides == (
             size * x.shape[1],
             size,
-        ), f"strides {strides}, yet dense"
+        ), f"strides {strides}, yet C-contiguous"
 
 
 def shares_memory(target: Target) -> None:
-    """Only what lies in the memory of another is said to."""
+    """Only arrays in the memory of another array may be reported as sharing it."""
     x = target.raw(X)
     assert not target.kernel("shares_memory")(target.xp, x + 1, x) and not target.kernel(
         "shares_memory"
@@ -289,9 +290,7 @@ def shares_memory(target: Target) -> None:
 
 
 def _with_strides(target: Target) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """Arrays by rows and by columns, and with gaps, with the strides that they have, where these
-    can be seen.
-    """
+    """Yield arrays by rows, by columns and with gaps, with their strides where visible."""
     x = target.raw(X)
     for y in (
         x,
@@ -305,8 +304,8 @@ def _with_strides(target: Target) -> Iterator[tuple[Any, tuple[int, ...]]]:
 
 
 def accelerator(target: Target) -> None:
-    found = target.kernel("accelerator")(target.xp, target.raw(X))
-    assert found is None or isinstance(found, str), f"accelerator gave {found!r}"
+    reported = target.kernel("accelerator")(target.xp, target.raw(X))
+    assert reported is None or isinstance(reported, str), f"accelerator gave {reported!r}"
 
 
 BACKWARDS = (slice(None, None, -1), ...), (..., slice(None, None, -1))
@@ -343,10 +342,10 @@ CHECKS: dict[str, Callable[[Target], None]] = {
 
 
 def needs(kernel: str) -> frozenset[str]:
-    """The capability that the check of a kernel is about."""
+    """Return the capability that the check of a kernel needs."""
     return frozenset({"concrete_bool"} if kernel == "concrete_bool" else ())
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:
-    """The check of each kernel: defaults, too, have to work on this library."""
+    """Yield the check of each kernel. The defaults, too, must work on this library."""
     yield from ((name, CHECKS[name]) for name in KERNELS if name in CHECKS)

@@ -1,6 +1,6 @@
-"""A certificate as one HTML page that needs nothing else.
+"""A certificate as one self-contained HTML page.
 
-Everything stands in it as text; the script only hides what a filter leaves out.
+The page contains everything as text; the script only hides rows that a filter excludes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def write(results: Results, path: Path) -> None:
 
 
 def html_of(results: Results) -> str:
-    """The page."""
+    """Return the page."""
     backends = results["backends"]
     title = f"multigrad conformance: {', '.join(backends)}"
     parts = [
@@ -103,7 +103,7 @@ def html_of(results: Results) -> str:
 
 
 def _overview(results: Results) -> Iterator[str]:
-    """One row for each backend: its verdict and its counts."""
+    """Yield one row per backend: its verdict and its counts."""
     states = list(
         counts(
             {
@@ -116,10 +116,10 @@ def _overview(results: Results) -> Iterator[str]:
     rows = []
     for number, (name, backend) in enumerate(results["backends"].items()):
         word, why = verdict(results, name)
-        found = counts(backend["tests"])
+        numbers = counts(backend["tests"])
         cells = "".join(
             f"<td>{n}</td>"
-            for n in (*(found.get(s, 0) for s in states), len(backend.get("not run", ())))
+            for n in (*(numbers.get(s, 0) for s in states), len(backend.get("not run", ())))
         )
         rows.append(
             f'<tr><th scope="row"><a href="#b{number}">{html(name)}</a></th><td class="{word}">{word}</td>'
@@ -147,7 +147,7 @@ def _overview(results: Results) -> Iterator[str]:
 
 
 def _form(results: Results) -> Iterator[str]:
-    """The filters; hidden until the script runs."""
+    """Yield the filters; they are hidden until the script runs."""
     tests = [(b, i, s) for b in results["backends"].values() for i, s in b["tests"].items()]
     choices = {
         "state": list(counts({str(n): s for n, (_, _, s) in enumerate(tests)})),
@@ -171,7 +171,7 @@ def _form(results: Results) -> Iterator[str]:
 
 
 def _section(results: Results, name: str, number: int) -> Iterator[str]:
-    """Everything about one backend."""
+    """Yield everything about one backend."""
     backend = results["backends"][name]
     word, why = verdict(results, name)
     yield f'<section data-backend="{html(name)}" id="b{number}" aria-labelledby="h{number}">'
@@ -224,7 +224,7 @@ def _test(name: str, backend: Results, test_id: str, state: Sequence[str]) -> st
 
 
 def _grid(results: Results, name: str) -> Iterator[str]:
-    """A row for each operation and dtype, a column for each check."""
+    """Yield a table with a row for each operation and dtype, and a column for each check."""
     backend = results["backends"][name]
     cells: dict[tuple[str, str, str], dict[str, dict[str, Sequence[str]]]] = {}
     for test_id, state in backend["tests"].items():
@@ -262,7 +262,7 @@ def _grid(results: Results, name: str) -> Iterator[str]:
 
 
 def _counted(tests: dict[str, Sequence[str]]) -> str:
-    """What a cell says: a number alone is that of the tests that passed."""
+    """Return the text of a cell: a number alone counts the tests that passed."""
     return ", ".join(
         str(n) if s == "passed" else f'<span class="{_class(s)}">{n} {html(s)}</span>'
         for s, n in counts(tests).items()
@@ -274,7 +274,7 @@ def _class(state: str) -> str:
 
 
 def _data(backend: str, states: Sequence[str], checks: Sequence[str], dtype: str) -> str:
-    """What the filters look at."""
+    """Return the attributes of a row that the filters read."""
     return (
         f'data-backend="{html(backend)}" data-state="{html(" ".join(states))}" '
         f'data-check="{html(" ".join(checks))}" data-dtype="{html(dtype)}"'

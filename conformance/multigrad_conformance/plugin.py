@@ -1,9 +1,9 @@
-"""The pytest plugin: `pytest --pyargs multigrad_conformance --multigrad-backend NAME
---multigrad-samples short|full`.
+"""The pytest plugin, with the options --multigrad-backend and --multigrad-samples.
 
-It is loaded in every run of pytest where it is installed, so it does nothing, and imports neither
-multigrad nor NumPy, until the tests of this package are collected, or a test asks for one of the
-fixtures (fixtures.py).
+    pytest --pyargs multigrad_conformance --multigrad-backend NAME --multigrad-samples short|full
+
+pytest loads it in every run where it is installed. It imports multigrad and NumPy only if the tests
+of this package are collected, or a test requests one of the fixtures (fixtures.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .journal import Journal, with_results
 MODULE = "multigrad_conformance.test_conformance"
 PROPERTY = "multigrad_conformance"
 OPERATION = "test_operation["
-"""How the name of a test begins that is one of an operation on a backend."""
+"""The prefix of the name of a test of an operation on a backend."""
 
 _backends = pytest.StashKey[list[str]]()
 _parameters = pytest.StashKey[dict[str, Any]]()
@@ -40,12 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="array library to test (repeatable); default: every installed one that works here",
+        help="array library to test (repeatable); default: every installed one that works",
     )
     group.addoption(
         "--multigrad-usable",
         action="store_true",
-        help="leave out the backends that do not work here, also those asked for, with the reason",
+        help="leave out backends that do not work, even requested ones, and report the reason",
     )
     group.addoption(
         "--multigrad-samples",
@@ -59,14 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="what the random level draws is the same for the same number",
+        help="seed of the random level",
     )
     group.addoption(
         "--multigrad-json",
         metavar="PATH",
         help="write the results of each test as JSON, for the report and for comparing "
-        "versions. Write =PATH: where it exists, pytest would look for its root there, "
-        "since it does not know yet what belongs to an option",
+        "versions. Write --multigrad-json=PATH: as two words, an existing PATH would "
+        "become pytest's root directory",
     )
 
 
@@ -81,39 +81,42 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(NEEDED)
     path = config.getoption("--multigrad-json")
     if path and not hasattr(config, "workerinput"):
-        # before the first import of a library, which may end the process
+        # open it before the first import of a library, which may end the process
         _journals[:] = [Journal(Path(path))]
     if config.getoption("--multigrad-backend"):
         config.stash[_backends] = _find(config)
 
 
 def backends_of(config: pytest.Config) -> list[str]:
-    """The backends to test."""
+    """Return the backends to test."""
     if _backends not in config.stash:
         config.stash[_backends] = _find(config)
     return config.stash[_backends]
 
 
 def _find(config: pytest.Config) -> list[str]:
-    """A backend that was asked for by name must work; of the others, those that do not are told."""
+    """Return the usable backends.
+
+    A backend that was requested by name must work; any other unusable backend is only reported.
+    """
     import multigrad
     from multigrad import extend
     from multigrad.errors import BackendError
 
     asked = list(dict.fromkeys(config.getoption("--multigrad-backend")))
-    extend.load_plugins()  # whose operations are tested, too
-    found = []
+    extend.load_plugins()  # their operations are tested, too
+    usable = []
     for name in asked or sorted(b.name for b in multigrad.backends() if b.state != "operations"):
         try:
             extend.backend(name)
-            found.append(name)
+            usable.append(name)
         except BackendError as error:
             if asked and not config.getoption("--multigrad-usable"):
                 for journal in _journals:
                     journal.close()
                 raise pytest.UsageError(str(error)) from error
             config.stash[_left_out][name] = str(error)
-    return found
+    return usable
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -136,7 +139,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """At singular points libraries warn about what the tests are there to look at."""
+    """Ignore warnings of libraries at singular points, which the tests cover on purpose."""
     if getattr(getattr(item, "module", None), "__name__", "") != MODULE:
         yield
         return
@@ -153,7 +156,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.when == "call" and hasattr(cell, "backend"):
         report = outcome.get_result()
         error = call.excinfo.value if call.excinfo else None
-        # all that the tests skip is what a library lacks
+        # in these tests, a skip always means a missing capability of the library
         if report.skipped and not hasattr(report, "wasxfail"):
             state, reason = "missing", str(error).removeprefix("missing: ")
         else:
@@ -165,7 +168,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _told(error: BaseException) -> str:
-    """The first lines of an error, as one."""
+    """Return the first lines of an error as one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {' '.join(lines)[:200]}"
 
@@ -177,7 +180,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def document(config: pytest.Config) -> Results:
-    """The certificate before there are results."""
+    """Return the certificate without results."""
     from . import facts
 
     names = backends_of(config)
@@ -195,10 +198,10 @@ def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # User properties, not the stash, since under xdist the tests run in other processes.
+    # User properties replace the stash, since under xdist the tests run in other processes.
     properties: list[tuple[str, Any]] = report.user_properties
     results = [value for name, value in properties if name == PROPERTY and report.when == "call"]
-    # a worker of xdist that ended, what is around the test
+    # a worker of xdist that died, or an error in setup or teardown
     if report.failed and not results and _test_of(report.nodeid).startswith(OPERATION):
         backend, _, test_id = (
             _test_of(report.nodeid).removeprefix(OPERATION).removesuffix("]").partition(":")
@@ -208,7 +211,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _collected.setdefault(backend, {})[test_id] = (state, reason)
         for journal in _journals:
             journal.result(backend, test_id, state, reason)
-    if report.failed and not results:  # a test of the suite itself, or what is around a test
+    if report.failed and not results:  # a test of the suite itself, or setup or teardown of a test
         _problems[_test_of(report.nodeid)] = reason = _told_by(report)
         for journal in _journals:
             journal.problem(_test_of(report.nodeid), reason)
@@ -219,7 +222,7 @@ def _test_of(nodeid: str) -> str:
 
 
 def _told_by(report: pytest.TestReport) -> str:
-    """The error of a report, as one line."""
+    """Return the error of a report as one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return " ".join((crash.message if crash else report.longreprtext or "it failed").split())[:300]
 

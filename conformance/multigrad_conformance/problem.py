@@ -1,9 +1,8 @@
-"""A sample made ready for one operation: which arrays to differentiate by, and what NumPy and
-differences say about it.
+"""A sample prepared for one operation, with the reference results of NumPy and of differences.
 
-Differences are central ones of fourth order with a step of 1e-3: for values of order 1 both their
-error terms (h**4 and eps / h) are some 1e-12, so tolerances can be tight. Everything here is
-computed in float64 or complex128.
+Differences are central and of fourth order, with a step of 1e-3. For values of order 1 both error
+terms (h**4 and eps / h) are about 1e-12, so tolerances can be tight. Everything here is computed in
+float64 or complex128.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Problem:
 
     @classmethod
     def of(cls, op: Op, sample: Sample, cast: Callable[[Any], Any] = lambda v: v) -> Problem:
-        """The problem that a sample poses, its arguments cast to another precision."""
+        """Return the problem of a sample, with its arguments cast to another precision."""
         bound = op.signature.bind(*sample.args, **sample.kwargs)
         bound.apply_defaults()
         values = [mapped(cast, v) for v in bound.arguments.values()]
@@ -86,11 +85,11 @@ class Problem:
                 yield index[name], None
 
     def leaves(self) -> list[Any]:
-        """The arrays to differentiate by."""
+        """The arrays to differentiate with respect to."""
         return [self.values[i] if j is None else self.values[i][j] for i, j in self.places]
 
     def replaced(self, arrays: Sequence[Any], values: Sequence[Any] | None = None) -> list[Any]:
-        """The values of all parameters, with other arrays in place of those to differentiate by."""
+        """Return the values of all parameters, with `arrays` in place of the leaves."""
         result = list(self.values if values is None else values)
         for (i, j), a in zip(self.places, arrays, strict=True):
             result[i] = (
@@ -99,13 +98,13 @@ class Problem:
         return result
 
     def at(self, values: Sequence[Any]) -> Problem:
-        """The same problem with other values."""
+        """Return the same problem with other values."""
         return Problem(
             self.op, values, self.names, self.label, self.project, self.finish, self.reference
         )
 
     def projected(self, arrays: Sequence[Any]) -> list[Any]:
-        """Arrays to differentiate by, brought to where the function is meant."""
+        """Return the leaves after the sample's projection onto the function's domain."""
         names = list(self.op.roles)
         return [
             self.project[names[i]](a) if names[i] in self.project else a
@@ -114,13 +113,13 @@ class Problem:
 
     @cached_property
     def wide(self) -> Problem:
-        """The same values in float64 and complex128."""
+        """The same problem in float64 and complex128."""
         return self.at([mapped(widened, v) for v in self.values])
 
-    # ----- what NumPy says -----
+    # ----- NumPy -----
 
     def forward(self, arrays: Sequence[Any] | None = None) -> Any:
-        """The outputs in NumPy, a tuple for several."""
+        """Return NumPy's outputs, as a tuple if there are several."""
         values = self.values if arrays is None else self.replaced(self.projected(arrays))
         with np.errstate(all="ignore"):
             out = self._function(mapped(_numpy_value, tuple(values)))
@@ -128,7 +127,7 @@ class Problem:
 
     @cached_property
     def _function(self) -> Callable[[Sequence[Any]], Any]:
-        """What carries the operation out in NumPy."""
+        """Return the function that carries the operation out in NumPy."""
         if self.reference is not None:
             return partial(_applied, self.reference)
         if self.op.beyond and hasattr(np, self.op.name):
@@ -136,19 +135,19 @@ class Problem:
         return partial(call, self.op, _bare_function(self.op))
 
     def finished(self, xp: Any, out: Any) -> Any:
-        """What of the outputs has a definite value."""
+        """Return the well-defined part of the outputs, by the sample's `finish`."""
         if self.finish is None:
             return out
         return self.finish(xp, *(out if isinstance(out, (tuple, list)) else (out,)))
 
     def results(self, arrays: Sequence[Any] | None = None) -> list[Any]:
-        """What is differentiated, in NumPy: the floating outputs, finished."""
+        """Return what is differentiated, in NumPy: the floating outputs after `finish`."""
         with np.errstate(all="ignore"):
             return floating_of(self.finished(bare(), self.forward(arrays)))
 
     @cached_property
     def outputs(self) -> list[Any]:
-        """The floating outputs in NumPy: those that carry gradients."""
+        """The floating outputs in NumPy, which carry gradients."""
         return self.results()
 
     @cached_property
@@ -159,17 +158,18 @@ class Problem:
     def tangents(self) -> list[Any]:
         return [random_like(x, 201 + i) for i, x in enumerate(self.leaves())]
 
-    # ----- what differences say -----
+    # ----- finite differences -----
 
     @cached_property
     def difference_gradients(self) -> list[Any]:
-        """The gradient of Re<cotangents, outputs> by each leaf, element by element. dL/da + i dL/db
-        for z = a + ib.
+        """Return the gradient of Re<cotangents, outputs> for each leaf, element by element.
+
+        For z = a + ib it is dL/da + i dL/db.
         """
         return self._difference_gradients(slice(None))
 
     def gradients_of_output(self, i: int) -> list[Any]:
-        """The same of one output alone."""
+        """Return the same for one output alone."""
         return self._difference_gradients(slice(i, i + 1))
 
     def _difference_gradients(self, part: slice) -> list[Any]:
@@ -194,8 +194,9 @@ class Problem:
         ]
 
     def _elements_apart(self) -> bool:
-        """Whether each element of the outputs depends on one element of each leaf, so that all can
-        be moved at once.
+        """Return whether each output element depends on only one element of each leaf.
+
+        All elements can then be varied at once.
         """
         shapes = {np.shape(x) for x in (*self.leaves(), *self.outputs)}
         return (
@@ -210,7 +211,7 @@ class Problem:
         """The derivative of the outputs along the tangents."""
         return along(self.results, self.leaves(), self.tangents)
 
-    # ----- what the engine says on NumPy -----
+    # ----- the engine on NumPy -----
 
     @cached_property
     def numpy_gradients(self) -> list[Any]:
@@ -218,8 +219,9 @@ class Problem:
 
     @cached_property
     def difference_second(self) -> list[Any]:
-        """The gradient of Re<tangents, gradients> by each leaf: by symmetry the derivative of the
-        gradients along the tangents.
+        """Return the gradient of Re<tangents, gradients> for each leaf.
+
+        By symmetry it is the derivative of the gradients along the tangents.
         """
 
         def first(arrays: Sequence[Any]) -> list[Any]:
@@ -242,8 +244,9 @@ def _bare_function(op: Op) -> Any:
 
 
 def _numpys_own(op: Op, values: Sequence[Any]) -> Any:
-    """What NumPy's function of that name gives, for an operation beyond the standard, which is not
-    made of it; it is told of no default.
+    """Return the result of NumPy's function of that name, for an operation beyond the standard.
+
+    It is called without arguments that have their default value.
     """
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -255,13 +258,13 @@ def _numpys_own(op: Op, values: Sequence[Any]) -> Any:
         elif value is not p.default:
             kwargs[p.name] = value
     out = getattr(np, op.name)(*args, **kwargs)
-    if op.name == "interp":  # in float64, whatever its arguments are
+    if op.name == "interp":  # NumPy returns float64 for any argument
         out = np.asarray(out, dtype=np.result_type(*(a.dtype for a in args if is_floating(a))))
     return out
 
 
 def _numpy_value(v: Any) -> Any:
-    """An argument for NumPy; arrays are copied, since what is under test may change them."""
+    """Return an argument for NumPy; arrays are copied, since the tested code may change them."""
     return (
         np.array(v)
         if is_array(v)
@@ -274,7 +277,7 @@ def _numpy_value(v: Any) -> Any:
 
 
 def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
-    """The array parameters that have a rule and a floating value here."""
+    """Return the array parameters that have a rule and a floating value."""
     if op.kind == "nondifferentiable":
         return ()
     ruled = op.arrays if op.kind == "composite" or isinstance(op.vjp, Rule) else tuple(op.vjp)
@@ -288,18 +291,19 @@ def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def gradients(target: Target, problem: Problem, cotangents: Sequence[Any]) -> list[Any]:
-    """The gradients of Re<cotangents, outputs> by the leaves of a problem, through Tensors of a
-    backend, as NumPy arrays.
+    """Return the gradients of Re<cotangents, outputs> for the leaves of a problem, as NumPy arrays.
+
+    They are computed through Tensors of a backend.
     """
     raws = [target.raw(x) for x in problem.leaves()]
-    found = raw_gradients(target, problem, raws, [target.raw(g) for g in cotangents])
-    return [target.numpy(g) for g in found]
+    grads = raw_gradients(target, problem, raws, [target.raw(g) for g in cotangents])
+    return [target.numpy(g) for g in grads]
 
 
 def raw_gradients(
     target: Target, problem: Problem, raws: Sequence[Any], cotangents: Sequence[Any]
 ) -> list[Any]:
-    """The same on raw arrays, as a function that a variant may transform."""
+    """Return the same as raw arrays, by a function that a variant may transform."""
     values = [target.raw(v) for v in problem.values]
     function = target.function(problem.op)
 
@@ -317,7 +321,7 @@ def raw_gradients(
 
 
 def tensors_of(out: Any) -> list[Any]:
-    """The floating outputs of a call on Tensors."""
+    """Return the floating outputs of a call on Tensors."""
     outs = out if isinstance(out, (tuple, list)) else [out]
     return [y for y in outs if isinstance(y, mg.Tensor) and y.requires_grad]
 
@@ -328,7 +332,7 @@ def along(
     tangents: Sequence[Any],
     step: float = STEP,
 ) -> list[Any]:
-    """The derivative of each result of `f` along the tangents."""
+    """Return the derivative of each result of `f` along the tangents."""
     total: list[Any] = []
     for offset, weight in STENCIL:
         parts = f(
@@ -353,7 +357,7 @@ def _gradient(f: Callable[[Any], float], x: Any) -> Any:
 
 
 def _gradient_apart(f: Callable[[Any], Any], x: Any) -> Any:
-    """The same where `f` gives what each element of `x` contributes, and no other does."""
+    """Return the same if `f` returns the separate contribution of each element of `x`."""
     parts = [
         unit * weight / STEP * f(x + offset * STEP * unit)
         for unit in ((1, 1j) if x.dtype.kind == "c" else (1,))
@@ -363,7 +367,7 @@ def _gradient_apart(f: Callable[[Any], Any], x: Any) -> Any:
 
 
 def inner(a: Sequence[Any], b: Sequence[Any]) -> float:
-    """The real inner product of lists of arrays: the sum of Re(conj(a) b)."""
+    """Return the real inner product of lists of arrays: the sum of Re(conj(a) b)."""
     return sum(float(np.real(np.vdot(u, v))) for u, v in zip(a, b, strict=True))
 
 
@@ -382,9 +386,7 @@ def widened(value: Any) -> Any:
 
 
 def random_like(x: Any, seed: int) -> Any:
-    """A random array of the shape and dtype of `x`; the same for both precisions, up to
-    rounding.
-    """
+    """Return a random array like `x`; both precisions get the same values, up to rounding."""
     random = np.random.default_rng([seed, *x.shape])
     y = random.uniform(-1, 1, x.shape)
     return np.asarray(y + 1j * random.uniform(-1, 1, x.shape) if x.dtype.kind == "c" else y).astype(
@@ -394,16 +396,14 @@ def random_like(x: Any, seed: int) -> Any:
 
 @cache
 def problem_of(name: str, sample: Sample, single: bool, has_long: bool) -> Problem:
-    """The problem of a sample, remembered: all backends and checks share what NumPy says about
-    it.
-    """
+    """Return the cached problem of a sample: all backends and checks share NumPy's results."""
     caster = Target.__new__(Target)
     caster.single, caster.has_long = single, has_long
     return Problem.of(OPS[name], sample, caster.cast)
 
 
 def _forget(op: Op) -> None:
-    """Drop what was computed of operations, after one was declared: it may replace another."""
+    """Clear the caches after an operation was declared, because it may replace another one."""
     problem_of.cache_clear()
     bare.cache_clear()
 

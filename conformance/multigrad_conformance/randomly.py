@@ -1,11 +1,10 @@
-"""The random level: hypothesis draws shapes and values, and forward, vjp and jvp are checked on
-them.
+"""The random level: hypothesis draws shapes and values, on which forward, vjp and jvp are checked.
 
-What is drawn keeps what a sample knows of its operation. Operands of elementwise operations have
-elements of the sample's, in any shape of up to three axes, broadcast in any way. Other operations
-keep the shapes of the sample, behind as many examples as are drawn where the leading axes are a
-batch. Floating values are scaled a little, but for whole numbers, which may be orders or degrees.
-Values next to a kink, where differences of two step sizes disagree, are left out.
+Drawn samples preserve what a sample knows of its operation. Operands of elementwise operations take
+elements of the sample, in any shape of up to three axes, broadcast in any way. Other operations
+keep the shapes of the sample; if the leading axes are a batch, the number of examples is drawn.
+Floating values are scaled a little, except for whole numbers, which may be orders or degrees.
+Values next to a kink are left out; there, differences with two step sizes disagree.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ NEEDED = (
 
 
 def sampled(op: Op) -> list[Sample]:
-    """The samples that others are drawn from: the first real and the first complex one."""
+    """Return the samples from which others are drawn: the first real and the first complex one."""
     usable = [
         s
         for s in samples_of(op.name)
@@ -42,7 +41,7 @@ def sampled(op: Op) -> list[Sample]:
 
 
 def check(sample: Sample, name: str, seed: int) -> Callable[[Target], None]:
-    """A test of an operation on what is drawn; the same seed draws the same."""
+    """Return a test of an operation on drawn samples; the same seed draws the same samples."""
 
     def run(target: Target) -> None:
         import hypothesis
@@ -54,7 +53,7 @@ def check(sample: Sample, name: str, seed: int) -> Callable[[Target], None]:
             deadline=None,
             database=None,
             suppress_health_check=list(hypothesis.HealthCheck),
-            # a simpler example may take minutes to find
+            # no shrinking: finding a simpler example may take minutes
             phases=(hypothesis.Phase.generate,),
         )
 
@@ -77,7 +76,7 @@ def check(sample: Sample, name: str, seed: int) -> Callable[[Target], None]:
 
 
 def _drawn(op: Op, sample: Sample, draw: Callable[[Any], Any], strategies: Any) -> Sample:
-    """A sample like that one, of other shapes and values."""
+    """Draw a sample like the given one, with other shapes and values."""
     problem = Problem.of(op, sample)
     arrays = [
         name
@@ -140,19 +139,19 @@ def _whole(x: Any) -> bool:
 def _operand(
     shape: tuple[int, ...], draw: Callable[[Any], Any], strategies: Any
 ) -> tuple[int, ...]:
-    """A shape that is broadcast to that one."""
+    """Draw a shape that broadcasts to the given one."""
     shown = shape[draw(strategies.integers(0, len(shape))) :]
     return tuple(1 if draw(strategies.booleans()) else n for n in shown)
 
 
 def _elements(x: Any, shape: tuple[int, ...], draw: Callable[[Any], Any], strategies: Any) -> Any:
-    """An array of that shape of elements of `x`."""
+    """Draw an array of that shape with elements of `x`."""
     random = np.random.default_rng(draw(strategies.integers(0, 2**16)))
     return np.asarray(random.choice(x.reshape(-1), shape))
 
 
 def _smooth(problem: Problem) -> bool:
-    """Whether differences of two step sizes agree: there is no kink nearby."""
+    """Return whether differences with two step sizes agree, so that no kink is near."""
     if not problem.places:
         return True
     tangents = problem.wide.tangents

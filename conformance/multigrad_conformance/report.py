@@ -1,6 +1,4 @@
-"""The report: a certificate as a table of operations by backends, for a terminal and in
-Markdown.
-"""
+"""The report of a certificate: a table of operations by backends, for terminals and Markdown."""
 
 from __future__ import annotations
 
@@ -25,17 +23,17 @@ RUN = (
     "selected by",
     "date",
 )
-"""What is told of each run, in this order."""
+"""The facts shown for each run, in this order."""
 
 
 # ----- the table -----
 
 
 def grid(results: Results) -> tuple[list[str], list[tuple[str, list[list[str]]]]]:
-    """The head, and for each chapter its rows: the operation, then a cell for each backend."""
+    """Return the head, and the rows of each chapter: the operation, then a cell per backend."""
     backends = list(results["backends"])
     counts = {name: _counts(results["backends"][name]["tests"]) for name in backends}
-    kernels = {o for found in counts.values() for o in found if o.startswith("kernels.")}
+    kernels = {o for of_name in counts.values() for o in of_name if o.startswith("kernels.")}
     operations = results["operations"] | {o: {"chapter": "kernels of the engine"} for o in kernels}
     chapters: dict[str, list[list[str]]] = {}
     for operation, record in sorted(operations.items()):
@@ -51,11 +49,11 @@ def _counts(tests: dict[str, list[str]]) -> dict[str, dict[str, int]]:
     by_operation: dict[str, dict[str, list[str]]] = {}
     for test_id, state in tests.items():
         by_operation.setdefault(test_id.partition("/")[0], {})[test_id] = state
-    return {operation: certificate.counts(found) for operation, found in by_operation.items()}
+    return {operation: certificate.counts(states) for operation, states in by_operation.items()}
 
 
 def _cell(counts: dict[str, int] | None) -> str:
-    """Failures first, then what passed, then what is not expected to."""
+    """Format the counts: failures first, then passes, then missing and exempt tests."""
     if not counts:
         return "none"
     words = {"failed": "FAIL", "passed": "ok"}
@@ -66,21 +64,21 @@ def _cell(counts: dict[str, int] | None) -> str:
 
 
 def by_check(results: Results) -> tuple[list[str], list[list[str]]]:
-    """The head, and for each check a row: how many tests of it each backend passes."""
+    """Return the head, and a row per check with the number of passed tests per backend."""
     backends = list(results["backends"])
     tests: dict[str, dict[str, dict[str, list[str]]]] = {}
     for name in backends:
         for test_id, state in results["backends"][name]["tests"].items():
             tests.setdefault(test_id.split("/")[1], {}).setdefault(name, {})[test_id] = state
     rows = [
-        [check, *(_cell(certificate.counts(found.get(name, {}))) for name in backends)]
-        for check, found in sorted(tests.items())
+        [check, *(_cell(certificate.counts(by_backend.get(name, {}))) for name in backends)]
+        for check, by_backend in sorted(tests.items())
     ]
     return ["check", *backends], rows
 
 
 def notes(results: Results) -> Iterator[str]:
-    """What explains every cell that is empty, exempt, missing or failed."""
+    """Yield explanations of every cell that is empty, exempt, missing or failed."""
     for test, reason in results.get("problems", {}).items():
         yield f"problem of the suite: {test}: {reason}"
     for name, backend in results["backends"].items():
@@ -111,9 +109,7 @@ def notes(results: Results) -> Iterator[str]:
 
 
 def summary(results: Results) -> str:
-    """One line for each backend, which ends with its verdict where that is another than
-    conformant.
-    """
+    """Return one line per backend, which ends with its verdict unless that is conformant."""
     lines = []
     for name, backend in results["backends"].items():
         counts = certificate.counts(backend["tests"])
@@ -130,28 +126,28 @@ def summary(results: Results) -> str:
 
 
 def runs(results: Results) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each run of a backend, with what is told of it."""
+    """Yield each run of a backend with its facts."""
     for name, backend in results["backends"].items():
         for run in backend.get("runs", []):
             yield name, {key: str(run[key]) for key in RUN if run.get(key)}
 
 
 def text(results: Results) -> str:
-    """The table for a terminal."""
+    """Return the table for a terminal."""
     head, chapters = grid(results)
     head, chapters = (
         [clean(h) for h in head],
         [(clean(chapter), [[clean(c) for c in row] for row in rows]) for chapter, rows in chapters],
     )
-    rows = [row for _, found in chapters for row in found]
+    rows = [row for _, of_chapter in chapters for row in of_chapter]
     widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
         return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
 
     lines = [line(head), line(["-" * w for w in widths])]
-    for chapter, found in chapters:
-        lines += [f"{chapter}:", *(line(r) for r in found)]
+    for chapter, of_chapter in chapters:
+        lines += [f"{chapter}:", *(line(r) for r in of_chapter)]
     explained = [f"- {clean(n)}" for n in notes(results)]
     return "\n".join(
         [
@@ -167,7 +163,7 @@ def text(results: Results) -> str:
 def _table(
     head: Sequence[str], rows: Sequence[Sequence[str]], first: Callable[[object], str] = code
 ) -> list[str]:
-    """A table in Markdown."""
+    """Return the lines of a table in Markdown."""
     lines = ["| " + " | ".join(plain.markdown(h) for h in head) + " |", "|" + "---|" * len(head)]
     return lines + [
         "| " + " | ".join([first(r[0]), *(plain.markdown(c) for c in r[1:])]) + " |" for r in rows
@@ -175,16 +171,16 @@ def _table(
 
 
 def markdown(results: Results) -> str:
-    """The table for a document."""
+    """Return the table for a document."""
     head, chapters = grid(results)
     told = plain.markdown(f"multigrad {results['multigrad']}, {results['samples']} samples")
     lines = [f"{told}; each cell counts the tests of one operation on one backend.", ""]
     lines += _table(head, [])
-    for chapter, found in chapters:
+    for chapter, of_chapter in chapters:
         lines.append(
             f"| **{plain.markdown(chapter.replace('_', ' '))}** |" + " |" * (len(head) - 1)
         )
-        lines += _table([], found)[2:]
+        lines += _table([], of_chapter)[2:]
     lines += ["", *_table(*by_check(results)), ""]
     rows = [(name, run) for name, run in runs(results)]
     columns = [key for key in RUN if any(key in run for _, run in rows)]
@@ -210,7 +206,7 @@ def markdown(results: Results) -> str:
 
 
 def write(results: Results, path: Path) -> None:
-    """Write the table to a file: between its markers where it has them, else as the whole of it."""
+    """Write the table to a file: between its markers if it has them, else as the whole file."""
     body = f"{BEGIN}\n\n{markdown(results)}\n\n{END}"
     before, begin, rest = (
         path.read_text(encoding="utf-8").partition(BEGIN) if path.is_file() else ("", "", "")

@@ -1,6 +1,4 @@
-"""How the engine calls rules: each output may be the only one that is used, and nothing that a rule
-is given may be changed by it.
-"""
+"""How the engine calls rules: outputs may be unused, and a rule must not change its arguments."""
 
 from __future__ import annotations
 
@@ -18,17 +16,14 @@ from .target import Target, call
 
 
 class Given:
-    """What rules were given, as it was: to be compared with what it is once they have run."""
+    """Records copies of the arguments of rules, to compare them after the rules have run."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.arrays: list[tuple[str, Any, Any]] = []
 
     def note(self, what: str, value: Any) -> Any:
-        """Remember the arrays in `value`, however they are nested, under that name.
-
-        Returns `value`.
-        """
+        """Record the arrays in `value`, nested or not, under that name. Returns `value`."""
         for x in leaves(value):
             raw = x.array if isinstance(x, mg.Tensor) else x
             if self.target.is_raw(raw):
@@ -36,17 +31,18 @@ class Given:
         return value
 
     def noting(self, what: str) -> Callable[[Any], None]:
-        """A hook that remembers the gradient it sees."""
+        """Return a hook that records the gradient that it receives."""
 
         def note(g: Any) -> None:
-            if g is not None:  # of an output that was not used
+            if g is not None:  # the gradient of an unused output is None
                 self.note(what, g)
 
         return note
 
     def assert_unchanged(self, mode: str) -> None:
-        """Raise if one of them is not what it was: its memory may be the caller's, or that of
-        another gradient.
+        """Raise AssertionError if a recorded array has changed.
+
+        Its memory may belong to the caller, or to another gradient.
         """
         for what, raw, before in self.arrays:
             now = self.target.numpy(raw)
@@ -58,12 +54,12 @@ class Given:
 
 
 def unwritten_gradients(target: Target, problem: Problem) -> list[Any]:
-    """The gradients, as raw arrays.
+    """Return the gradients, as raw arrays.
 
-    In a pass of these, and in a recorded one, the vjp leaves its cotangents, arguments and outputs
-    as they were.
+    In this pass, and in a recorded one, the vjp must not change its cotangents, arguments and
+    outputs.
     """
-    # values are traced there, or nothing can be written
+    # under a tracer, or with immutable arrays, a rule cannot write
     if target.wrap is not None or not target.capabilities.mutable:
         return raw_gradients(
             target,
@@ -71,7 +67,7 @@ def unwritten_gradients(target: Target, problem: Problem) -> list[Any]:
             [target.raw(x) for x in problem.leaves()],
             [target.raw(g) for g in problem.cotangents],
         )
-    found: list[Any] = []
+    grads: list[Any] = []
     for recorded in (False, True):
         given = Given(target)
         values = [
@@ -98,13 +94,14 @@ def unwritten_gradients(target: Target, problem: Problem) -> list[Any]:
             create_graph=recorded,
         )
         given.assert_unchanged("vjp" if not recorded else "vjp, in a pass that is recorded,")
-        found = found or [g.array for g in gradients]
-    return found
+        grads = grads or [g.array for g in gradients]
+    return grads
 
 
 def assert_each_output(target: Target, problem: Problem, tolerance: float, precision: str) -> None:
-    """Each output differentiated alone, the others unused: the gradients are those of finite
-    differences, in both kinds of passes.
+    """Differentiate each output alone, with the others unused; compare with finite differences.
+
+    This is done in passes with and without create_graph.
     """
     values = [target.raw(v) for v in problem.values]
     for i, cotangent in enumerate(problem.cotangents):
@@ -117,7 +114,7 @@ def assert_each_output(target: Target, problem: Problem, tolerance: float, preci
                     call(problem.op, target.function(problem.op), problem.replaced(xs, values)),
                 )
             )
-            found = mg.autograd.grad(
+            grads = mg.autograd.grad(
                 outs[i],
                 xs,
                 grad_outputs=target.raw(cotangent),
@@ -125,12 +122,12 @@ def assert_each_output(target: Target, problem: Problem, tolerance: float, preci
                 allow_unused=True,
                 materialize_grads=True,
             )
-            for g, x, e in zip(found, xs, expected, strict=True):
+            for g, x, e in zip(grads, xs, expected, strict=True):
                 what = f"gradient of output {i} alone{', recorded' * recorded}"
                 assert_gradient(target, g.array, x.array, what)
                 assert_close(target.numpy(g), e, what, DIFFERENCE, tolerance, precision)
 
 
 def several(problem: Problem) -> bool:
-    """Whether there is more than one output to differentiate."""
+    """Return whether there is more than one output to differentiate."""
     return problem.op.outputs != () and len(problem.outputs) > 1

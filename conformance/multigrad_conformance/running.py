@@ -1,5 +1,6 @@
-"""Run the suite: each backend in a process of its own, so that one that ends its process, or never
-ends, takes no other's results along.
+"""Run the suite with each backend in a subprocess.
+
+A backend that crashes or hangs then leaves the results of the others intact.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from . import certificate
 from .certificate import Results
 from .journal import beside, recovered
 
-NO_TESTS = 5  # pytest's exit status where nothing was selected
+NO_TESTS = 5  # pytest's exit status if nothing was selected
 LIMIT = 600.0
-"""The seconds that a backend has for each test, and for being imported.
+"""The time limit in seconds for each test of a backend, and for its import.
 
-One that compiles may take a minute.
+A test with a compiler may take a minute.
 """
 
 
 @dataclass
 class Outcome:
-    """What came of several backends.
+    """The result of a run on several backends.
 
-    `status` is 0, 1 where something failed, or pytest's where one could not be run as it was asked
-    for.
+    `status` is 0, or 1 if something failed, or pytest's status if a backend could not be run as
+    requested.
     """
 
     certificates: list[Results] = field(default_factory=list)
@@ -52,11 +53,10 @@ def run(
     folder: Path,
     limit: float = LIMIT,
 ) -> Outcome:
-    """Run the suite on the backends of these names, or on every one that works here.
+    """Run the suite on the named backends, or on every backend that works.
 
-    `arguments` are for pytest.
-
-    A backend of which nothing is heard for `limit` seconds is ended; 0 waits for ever.
+    `arguments` are passed to pytest. A backend without output for `limit` seconds is ended; 0 means
+    no limit.
     """
     outcome = Outcome()
     names = list(dict.fromkeys(backends))
@@ -112,17 +112,18 @@ def _run_one(
             recovered(beside(path), ending) or _stillborn(name, samples, ending)
         )
         outcome.statuses.append(1)
-    else:  # pytest did not get as far as results, and has said why
+    else:  # pytest ended before there were results, and has printed the reason
         outcome.statuses.append(status or 1)
 
 
 HUNG = -1000
-"""The status of a process that was ended at the limit; no signal has that number."""
+"""The status of a process that was ended at the limit; no signal has this number."""
 
 
 def _ended(command: Sequence[str], path: Path, limit: float) -> int:
-    """Run the process that writes the certificate, until it ends or its journal has not grown for
-    `limit` seconds. Returns its status, or HUNG.
+    """Run the process that writes the certificate. Returns its status, or HUNG.
+
+    The process is ended if its journal has not grown for `limit` seconds.
     """
     with subprocess.Popen(command, start_new_session=os.name == "posix") as process:
         heard, length = time.monotonic(), -1
@@ -146,12 +147,12 @@ def _ended(command: Sequence[str], path: Path, limit: float) -> int:
 def _length(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # not begun, or done
+    except FileNotFoundError:  # not yet begun, or already finished
         return -1
 
 
 def _end(process: subprocess.Popen[bytes], how: str = "SIGKILL") -> None:
-    """End a process and those that it has started, which share its session."""
+    """End a process and its children, which share its session."""
     if os.name == "posix":
         os.killpg(process.pid, getattr(signal, how))
     else:
@@ -159,7 +160,7 @@ def _end(process: subprocess.Popen[bytes], how: str = "SIGKILL") -> None:
 
 
 def _ending(status: int, limit: float) -> str:
-    """How a process ended that has written no certificate."""
+    """Describe how a process ended that wrote no certificate."""
     if status == HUNG:
         return f"at the limit of {limit:g} s for one test"
     if status < 0:
@@ -171,7 +172,7 @@ def _ending(status: int, limit: float) -> str:
 
 
 def _stillborn(name: str, samples: str, ending: str) -> Results:
-    """The certificate of a backend that ended its process when it was imported."""
+    """Return the certificate of a backend whose process died on import."""
     return {
         "format": certificate.FORMAT,
         "multigrad": multigrad.__version__,

@@ -1,6 +1,4 @@
-"""What an operation is tried on: its arguments as NumPy arrays, and what is known about the
-result.
-"""
+"""Samples of operations: arguments as NumPy arrays, and facts about the result."""
 
 from __future__ import annotations
 
@@ -15,15 +13,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class DType:
-    """A dtype among the arguments of a sample, by its name in the standard: each backend has its
-    own object for it.
+    """A dtype among the arguments of a sample, by its name in the standard.
+
+    Each backend replaces it by its own object.
     """
 
     name: str
 
 
 class _OwnDevice:
-    """Stands for the device that the backend under test is tried on."""
+    """A placeholder for the device on which the backend is tested."""
 
     def __repr__(self) -> str:
         return "OWN_DEVICE"
@@ -33,29 +32,30 @@ OWN_DEVICE: Any = _OwnDevice()
 
 
 class Sample:
-    """Arguments to try an operation on.
+    """Arguments on which an operation is tested.
 
-    label           names the sample in test ids: words, no slash
-    args, kwargs    NumPy arrays (float64 or complex128: the suite casts them for other precisions),
+    label           the name in test ids: words, without a slash
+    args, kwargs    NumPy arrays (float64 or complex128: the suite casts them to other precisions),
                     Python scalars, tuples and lists of these, `DType`
-    differentiable  the array parameters to differentiate by; None: those of floating dtype that
-                    have a rule
-    short           whether it belongs to the short level. None: yes for the first real and the
-                    first complex sample
+    differentiable  the array parameters to differentiate; None: those of floating dtype that have a
+                    rule
+    short           whether the sample belongs to the short level. None: the first real and the
+                    first complex sample do
     needs           the capability that the library must have: "data_dependent", "boolean_indexing",
-                    "truth" (a lazy library has none), or "" for none ("complex" and
-                    "negative_steps" are seen by themselves)
-    values          False where only shape and dtype are defined (empty)
+                    "truth" (a lazy library lacks it), or "" for none ("complex" and
+                    "negative_steps" are detected)
+    values          False if only shape and dtype are defined (empty)
     tolerance       a factor on the tolerances, for ill-conditioned values
-    checks          which checks to make; None: all that apply
-    project         {parameter: f}, where the function is meant of f(argument) only, as that of a
-                    Hermitian matrix of which a library reads one triangle; f takes and gives a
-                    NumPy array. The derivatives must be those of the function after f
-    finish          f(xp, *outputs), an array or a tuple: what of the outputs has a definite value,
-                    where they have a choice (the phases of eigenvectors). Values and derivatives
-                    are compared after it
-    reference       f(*arguments), in NumPy: the outputs, found another way. None: those of the
-                    operation's own form on NumPy
+    checks          the checks to run; None: all that apply
+    project         {parameter: f}, if the operation is meant as a function of f(argument). For
+                    example, a library reads only one triangle of a Hermitian matrix. f maps a NumPy
+                    array to a NumPy array, and the derivatives must be those of the operation after
+                    f
+    finish          f(xp, *outputs), an array or a tuple: the well-defined part of outputs that are
+                    not unique, such as the phases of eigenvectors. Values and derivatives are
+                    compared after it
+    reference       f(*arguments), in NumPy: the outputs, computed in another way. None: those of
+                    the operation itself on NumPy
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Sample:
 
     @cached_property
     def complex(self) -> bool:
-        """Whether there is a complex array among the arguments, or a complex dtype."""
+        """Whether the arguments contain a complex array or a complex dtype."""
         return any(
             a.dtype.kind == "c" if is_array(a) else a.name.startswith("complex")
             for a in leaves((self.args, tuple(self.kwargs.values())))
@@ -98,7 +98,7 @@ class Sample:
 
     @cached_property
     def backwards(self) -> bool:
-        """Whether there is a slice with a negative step among the arguments."""
+        """Whether the arguments contain a slice with a negative step."""
         return any(
             isinstance(a, slice) and (a.step or 1) < 0
             for a in leaves((self.args, tuple(self.kwargs.values())))
@@ -106,7 +106,7 @@ class Sample:
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the library must have for it."""
+        """The capabilities that the library needs for the sample."""
         seen = {
             "complex": self.complex,
             "negative_steps": self.backwards,
@@ -121,8 +121,8 @@ class Sample:
 class Kink(Sample):
     """A sample at a kink or a singular point, with the stated gradient of the sum of the result.
 
-    gradients  by parameter; nan means nan, None where it is not stated
-    second     the gradient of the sum of the gradients, by parameter, where it is stated
+    gradients  by parameter; nan means nan, None means unspecified
+    second     the gradient of the sum of the gradients, by parameter, if it is specified
     reasons    why it deviates from PyTorch, if it does
     """
 
@@ -144,10 +144,11 @@ class Kink(Sample):
 
 
 class Refused(Sample):
-    """A sample whose gradient would be wrong, so that it is refused: a GradientError, or nan where
-    values are not known.
+    """A sample whose gradient would be wrong, so multigrad refuses to compute it.
 
-    message  what the error says, or a part of it
+    It raises GradientError, or gives nan if values are unknown.
+
+    message  the text of the error, or a part of it
     """
 
     def __init__(self, label: str, /, *args: Any, message: str, **kwargs: Any) -> None:
@@ -156,36 +157,36 @@ class Refused(Sample):
 
 
 class Draw:
-    """Deterministic arrays for the samples of one operation: the same in every run, on every
-    machine.
-    """
+    """Deterministic arrays for the samples of one operation, the same on every machine."""
 
     def __init__(self, name: str) -> None:
         self._random = np.random.default_rng(zlib.crc32(name.encode()))
 
     def real(self, *shape: int, low: float = -2.0, high: float = 2.0) -> Any:
-        """Uniform in [low, high]."""
+        """Draw uniformly from [low, high]."""
         return np.asarray(self._random.uniform(low, high, shape))
 
     def positive(self, *shape: int) -> Any:
-        """Uniform in [0.5, 2]."""
+        """Draw uniformly from [0.5, 2]."""
         return self.real(*shape, low=0.5, high=2.0)
 
     def nonzero(self, *shape: int) -> Any:
-        """Of either sign, at least 0.4 away from 0."""
+        """Draw numbers of either sign, with magnitude at least 0.4."""
         return np.asarray(
             self.real(*shape, low=0.4, high=2.0) * self._random.choice([-1.0, 1.0], shape)
         )
 
     def complex(self, *shape: int) -> Any:
-        """In all four quadrants, with real and imaginary part at least 0.4 away from 0, where most
-        branch cuts are.
+        """Draw from all four quadrants, with real and imaginary part at least 0.4 away from 0.
+
+        Most branch cuts are at 0.
         """
         return np.asarray(self.nonzero(*shape) + 1j * self.nonzero(*shape))
 
     def apart(self, *shape: int) -> Any:
-        """Distinct values, at least 0.2 from each other and 0.1 from 0: no ties, no kinks, for
-        finite differences.
+        """Draw distinct values, at least 0.2 from each other and 0.1 from 0.
+
+        Finite differences then meet no ties and no kinks.
         """
         n = int(np.prod(shape))
         return np.asarray(
@@ -193,11 +194,11 @@ class Draw:
         )
 
     def integers(self, *shape: int, low: int = -5, high: int = 6) -> Any:
-        """Integers in [low, high), int64."""
+        """Draw integers from [low, high), as int64."""
         return np.asarray(self._random.integers(low, high, shape))
 
     def booleans(self, *shape: int) -> Any:
-        """Both values occur where there is room for both."""
+        """Draw booleans; both values occur if there are at least two elements."""
         x = self._random.integers(0, 2, shape).astype(bool)
         if x.size > 1:
             x.flat[0], x.flat[-1] = True, False
@@ -212,16 +213,14 @@ def is_array(x: Any) -> bool:
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:
-    """Apply `f` to everything in an argument that stands for something of a library: arrays,
-    dtypes, devices.
-    """
+    """Apply `f` to each array, dtype and device in an argument."""
     if type(value) in (tuple, list):
         return type(value)(mapped(f, v) for v in value)
     return f(value) if is_array(value) or isinstance(value, (DType, _OwnDevice)) else value
 
 
 def leaves(value: Any) -> list[Any]:
-    """All values in nested tuples and lists."""
+    """Return all values in nested tuples and lists."""
     if type(value) in (tuple, list):
         return [leaf for v in value for leaf in leaves(v)]
     return [value]

@@ -1,5 +1,6 @@
-"""What the backward pass keeps, read from the table of operations: it must be what PyTorch keeps
-(what may be modified later).
+"""Limits on what rules save for the backward pass: no more than PyTorch's.
+
+Everything that is not saved may be modified later.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ STATED = {
 
 
 def allowed(op: Op, argument: str) -> set[str] | None:
-    """What may be kept, where it is stated."""
+    """Return what a rule may save, if it is specified."""
     arrays = set(op.arrays)
     stated = STATED.get((op.name, argument))
     if stated is not None:
@@ -93,14 +94,14 @@ def allowed(op: Op, argument: str) -> set[str] | None:
     if op.name in OTHER:
         return arrays - {argument}
     ruled = arrays if isinstance(op.vjp, Rule) else set(op.vjp)
-    # a linear operation needs no argument that it is linear in, nor its own result
+    # the derivative of a linear operation needs neither its argument nor its result
     if op.kind == "linear":
         return arrays - ruled
     return None
 
 
 def plans() -> Iterator[tuple[str, str]]:
-    """The operations and arguments whose plan is stated."""
+    """Yield the operations and arguments with a specified limit."""
     for op in OPS.values():
         for argument in op.arrays if isinstance(op.vjp, Rule) else op.vjp:
             if allowed(op, argument) is not None:

@@ -1,5 +1,6 @@
-"""A function of the user's own with its arguments, as it is called on any backend: what is
-differentiated, what is constant, what comes out.
+"""A user's function with its arguments, callable on any backend.
+
+It knows the differentiated arrays, the constants and the results.
 """
 
 from __future__ import annotations
@@ -22,14 +23,13 @@ PRECISIONS = {
     "float64": {"f": "float64", "c": "complex128"},
     "float32": {"f": "float32", "c": "complex64"},
 }
-"""The dtypes of floating arrays, real and complex, by the name that stands for them in messages and
-in `dtypes`.
-"""
+"""The dtypes of real and complex floating arrays, by their name in messages and in `dtypes`."""
 
 
 class Leaf(NamedTuple):
-    """One leaf of the arguments: where it stands, as a NumPy array where it is an array, and
-    whether it is differentiated by.
+    """One leaf of the arguments: its name, its value, and whether it is differentiated.
+
+    An array is a NumPy array.
     """
 
     name: str
@@ -38,14 +38,12 @@ class Leaf(NamedTuple):
 
 
 Outputs = list[tuple[str, Any]]
-"""The leaves of a result, each with where it stands."""
+"""The leaves of a result, each with its name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A function, its arguments with their leaves taken out, and whether it asks for the namespace
-    as `xp`.
-    """
+    """A function, its arguments split into leaves, and whether it has a parameter `xp`."""
 
     function: Callable[..., Any]
     name: str
@@ -62,8 +60,10 @@ class Subject:
         kwargs: Mapping[str, Any],
         constants: Iterable[str | int],
     ) -> Subject:
-        """Raises TypeError where the function cannot be called with these arguments, or an argument
-        is no array that can be differentiated.
+        """Build a subject from a call.
+
+        Raises TypeError if the function cannot be called with these arguments, or if an argument is
+        an array that cannot be differentiated.
         """
         if not callable(function):
             raise TypeError(
@@ -85,7 +85,7 @@ class Subject:
         return cls(function, name, args, kwargs, leaves, takes_xp)
 
     def at(self, precision: str) -> Subject:
-        """The same with all floating arrays cast to a precision."""
+        """Return the same subject with all floating arrays cast to a precision."""
         names = PRECISIONS[precision]
         return replace(
             self,
@@ -103,7 +103,7 @@ class Subject:
 
     @property
     def arrays(self) -> list[Any]:
-        """The NumPy arrays to differentiate by."""
+        """The NumPy arrays to differentiate with respect to."""
         return [leaf.value for leaf in self.leaves if leaf.differentiated]
 
     @property
@@ -111,10 +111,7 @@ class Subject:
         return any(is_array(leaf.value) and leaf.value.dtype.kind == "c" for leaf in self.leaves)
 
     def constants(self, target: Target) -> list[Any]:
-        """The other leaves, arrays and dtypes as the library's own, the rest as it is.
-
-        Arrays are copied.
-        """
+        """Return the other leaves, with copied arrays and the library's dtypes."""
         return [
             target.raw(target.cast(leaf.value)) for leaf in self.leaves if not leaf.differentiated
         ]
@@ -122,8 +119,9 @@ class Subject:
     def call(
         self, target: Target, given: Sequence[Any], constants: Sequence[Any] | None = None
     ) -> Outputs:
-        """Call the function with `given` in the place of what is differentiated, and with constant
-        Tensors of the other arrays.
+        """Call the function with `given` as the differentiated arrays.
+
+        The other arrays become constant Tensors.
         """
         moved, others = (
             iter(given),
@@ -147,12 +145,10 @@ class Subject:
 def _named(
     function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[list[tuple[str, Any]], bool]:
-    """The arguments by the names of their parameters, and whether the function has a parameter `xp`
-    that is not among them.
-    """
+    """Return the arguments by parameter, and whether a parameter `xp` is missing among them."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions that are written in C have none
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return [*((f"args[{i}]", value) for i, value in enumerate(args)), *kwargs.items()], False
     parameter = signature.parameters.get("xp")
     by_name = parameter is not None and parameter.kind in (
@@ -173,7 +169,7 @@ def _named(
 def _spread(
     signature: inspect.Signature, arguments: Mapping[str, Any], count: int
 ) -> Iterator[str]:
-    """The names of the positional arguments; those of `*args` are numbered."""
+    """Return the names of the positional arguments; those of `*args` are numbered."""
     left = count
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -187,7 +183,7 @@ def _spread(
 def _chosen(
     constants: Iterable[str | int], named: Sequence[tuple[str, Any]], count: int
 ) -> Iterator[str]:
-    """The names of the arguments that are not to be differentiated by."""
+    """Return the names of the constant arguments."""
     names = [name for name, _ in named]
     for c in (constants,) if isinstance(constants, (str, int)) else constants:
         if isinstance(c, int) and -count <= c < count:
@@ -196,13 +192,13 @@ def _chosen(
             yield str(c)
         else:
             raise ValueError(
-                f"check_function: constants names {c!r}, which is no argument of this call: "
+                f"check_function: constants names {c!r}, which is not an argument of this call: "
                 f"there are {', '.join(names) or 'none'}"
             )
 
 
 def _leaf(name: str, value: Any, may_move: bool) -> Leaf:
-    """A leaf of the arguments; arrays of any library, and Tensors, become NumPy arrays."""
+    """Return a leaf of the arguments; arrays of any library, and Tensors, become NumPy arrays."""
     if not (extend.is_array(value) or isinstance(value, np.ndarray)) or type(value) in (
         bool,
         int,
@@ -216,7 +212,7 @@ def _leaf(name: str, value: Any, may_move: bool) -> Leaf:
             f"check_function: the argument {name} is an array of dtype {value.dtype}, which the "
             "standard does not have"
         )
-    tensor = mg.asarray(value)  # which refuses masked arrays and their kin
+    tensor = mg.asarray(value)  # it refuses masked arrays and similar subclasses
     array = np.array(mg.asarray(tensor.detach(), backend="numpy").array)
     return Leaf(name, array, may_move and is_floating(array))
 

@@ -1,4 +1,4 @@
-"""A backend under test: the one place where NumPy arrays become its arrays and come back."""
+"""A backend under test: converts NumPy arrays to its arrays and back."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ DTYPES = (
 
 
 class Target:
-    """One backend, in one variant (a device, a set of flags), in one precision.
+    """One backend, in one variant (a device, a set of flags) and one precision.
 
-    `device` is None for the default one. `wrap` is what a variant may give instead of a device: a
-    transformation of functions on raw arrays, such as a compiler, which the backend promises not to
-    change their results.
+    `device` is None for the default device. `wrap` is the alternative to a device: a transformation
+    of functions on raw arrays, such as a compiler. The backend promises that it does not change
+    results.
     """
 
     def __init__(self, name: str, device: Any = None, single: bool = False) -> None:
@@ -56,8 +56,9 @@ class Target:
         self.single = single or not self.has_double
 
     def _makes(self, name: str, numpy_dtype: Any) -> bool:
-        """Whether an array of that dtype really comes out when one is asked for (JAX quietly
-        narrows it).
+        """Return whether the library really creates arrays of that dtype.
+
+        JAX, for example, silently narrows it.
         """
         if not hasattr(self.xp, name):
             return False
@@ -65,20 +66,20 @@ class Target:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 x = self.xp.asarray(1, dtype=getattr(self.xp, name), device=self.device)
-        except Exception:  # a device without this dtype raises whatever its library likes
+        except Exception:  # a library without this dtype on the device may raise any error
             return False
         return bool(x.dtype == getattr(self.xp, name))
 
-    # ----- what goes in -----
+    # ----- inputs -----
 
     def narrowed(self, name: str) -> str:
-        """The dtype that stands for this one at this precision."""
+        """Return the dtype that replaces this one in this precision."""
         if self.single:
             name = NARROW.get(name, name)
         return name if self.has_long else NARROW_INTEGERS.get(name, name)
 
     def cast(self, value: Any) -> Any:
-        """An argument of a sample at this precision, still in NumPy."""
+        """Return an argument of a sample in this precision, still in NumPy."""
         if isinstance(value, DType):
             return DType(self.narrowed(value.name))
         return (
@@ -88,9 +89,7 @@ class Target:
         )
 
     def raw(self, value: Any) -> Any:
-        """An argument with its arrays, dtypes and devices replaced by the library's own; arrays are
-        copied.
-        """
+        """Return an argument with the library's own dtypes, devices and copies of arrays."""
         return mapped(self._raw, value)
 
     def _raw(self, value: Any) -> Any:
@@ -101,15 +100,15 @@ class Target:
         return mg.asarray(np.array(value), backend=self.name, device=self.device).array
 
     def own_device(self) -> Any:
-        """The device under test, by name, also where it is the default."""
+        """Return the tested device by name, even if it is the default."""
         if self.device is not None:
             return self.device
         return self.kernel("device")(self.xp, self.xp.asarray(0.0))
 
-    # ----- what comes out -----
+    # ----- outputs -----
 
     def numpy(self, x: Any) -> Any:
-        """A Tensor or raw array as a NumPy array; other values as they are."""
+        """Return a Tensor or raw array as a NumPy array, and other values unchanged."""
         if isinstance(x, mg.Tensor):
             x = x.detach().array
         if not self.is_raw(x):
@@ -119,7 +118,7 @@ class Target:
         return np.asarray(mg.asarray(x, backend="numpy").array)
 
     def _to_default(self, x: Any) -> Any:
-        """An array on the library's default device, from which it can be exported."""
+        """Move an array to the library's default device, from which it can be exported."""
         from array_api_compat import to_device
 
         return to_device(x, self.backend.namespace.__array_namespace_info__().default_device())
@@ -128,29 +127,28 @@ class Target:
         return isinstance(x, self.backend.array_types)
 
     def dtype_name(self, dtype: Any) -> str:
-        """The name that the standard has for one of the library's dtypes."""
+        """Return the standard's name of one of the library's dtypes."""
         return next(
             (n for n in DTYPES if hasattr(self.xp, n) and getattr(self.xp, n) == dtype), str(dtype)
         )
 
-    # ----- what runs -----
+    # ----- functions -----
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """What multigrad needs of the library beyond the standard, by name: the backend's own, or
-        the default.
-        """
+        """Return a kernel of the backend by name, or its default."""
         return self.backend.kernel(name)
 
     def function(self, op: Op) -> Callable[..., Any]:
-        """The differentiable function of an operation, from the bound namespace, or from multigrad
-        where that hides it.
+        """Return the differentiable function of an operation.
+
+        It comes from the bound namespace, or from multigrad if the namespace hides it.
         """
         hidden = op.beyond and self.capabilities.strict
         function: Callable[..., Any] = _attribute(mg if hidden else self.bound, op.name)
         return function
 
     def raw_function(self, op: Op) -> Callable[..., Any]:
-        """The library's function for an operation, or the kernel that stands for it."""
+        """Return the library's function for an operation, or the kernel that implements it."""
         function: Callable[..., Any] = _attribute(self.xp, op.name)
         return function
 
@@ -159,8 +157,9 @@ class Target:
 
 
 def shape_of(target: Target, x: Any) -> tuple[Any, ...]:
-    """The shape of a Tensor or a raw array; where a lazy library does not know it yet (None, or
-    nan), that of the values.
+    """Return the shape of a Tensor or a raw array.
+
+    If a lazy library does not know the shape yet (None or nan), the values are computed.
     """
     shape = tuple(x.shape)
     return shape if all(isinstance(n, int) for n in shape) else np.shape(target.numpy(x))

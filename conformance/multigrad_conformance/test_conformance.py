@@ -1,6 +1,8 @@
-"""The tests. Their parameters come from plugin.py: one test per cell of each backend that was asked
-for. Their names are those of no fixture of a project, whose conftest.py pytest may take for one of
-this package, too."""
+"""The tests. plugin.py gives the parameters: one test per cell of each requested backend.
+
+Their parameters have unusual names, because pytest may apply the conftest.py of a project, with its
+fixtures, to this package.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ MISSING = "missing: "
 
 
 def exemption_of(backend: str, test_id: str) -> str | None:
-    """The reason why a backend need not pass a test, None if it must."""
+    """Return the reason why a backend may fail a test, None if it must pass."""
     table = extend.backend(backend).exemptions
     return table.get(test_id) or next(
         (reason for pattern, reason in table.items() if fnmatchcase(test_id, pattern)), None
@@ -29,10 +31,11 @@ def exemption_of(backend: str, test_id: str) -> str | None:
 
 
 def test_operation(conformance_cell: cells.Cell) -> None:
-    """A cell of the table of operations by backends.
+    """Run a cell of the table of operations by backends.
 
-    One of what is missing must raise; an exempted one must fail, unless its reason says
-    `flickering:`."""
+    A missing cell must raise. An exempted cell must fail, unless its reason begins with
+    `flickering:`.
+    """
     cell = conformance_cell
     reason = exemption_of(cell.backend, cell.id)
     if reason is None:
@@ -54,9 +57,9 @@ def test_operation(conformance_cell: cells.Cell) -> None:
 
 
 def _must_be_missing(cell: cells.Cell, reason: str) -> None:
-    """The library raises there, as its backend or itself says.
+    """The library must raise, as it or its backend declares.
 
-    What it computes is neither hidden nor wrong.
+    This neither hides a capability nor hides wrong results.
     """
     try:
         cell.execute()
@@ -68,7 +71,7 @@ def _must_be_missing(cell: cells.Cell, reason: str) -> None:
                 f"Backend(exemptions={{{cell.id!r}: reason}}). {error}"
             )
         pytest.skip(f"{MISSING}{reason}")
-    # which vmap refuses, whoever could do it
+    # vmap refuses such operations even if the library supports them
     if not (cell.check.startswith("vmap") and cell.needs & {"data_dependent", "boolean_indexing"}):
         pytest.fail(
             f"{cell.id} passes, yet the backend {cell.backend!r} says {reason!r}: it hides what "
@@ -77,7 +80,7 @@ def _must_be_missing(cell: cells.Cell, reason: str) -> None:
 
 
 def _is_wrong(error: Exception) -> bool:
-    """Whether it is the suite that raised, because of a result, and not the library."""
+    """Return whether the suite raised because of a result, rather than the library."""
     if not isinstance(error, AssertionError) or error.__traceback__ is None:
         return False
     *_, (frame, _) = walk_tb(error.__traceback__)
@@ -85,9 +88,7 @@ def _is_wrong(error: Exception) -> bool:
 
 
 def test_declarations(conformance_backend: str) -> None:
-    """What is declared as missing stands for tests that exist, at some level and precision, and
-    nothing is that the library can do.
-    """
+    """Declarations of missing tests must match existing tests, and hide no capability."""
     backend = conformance_backend
     for text in declared.hidden(Target(backend)):
         raise AssertionError(
@@ -104,7 +105,7 @@ def test_declarations(conformance_backend: str) -> None:
 
 
 def test_exemptions(conformance_backend: str) -> None:
-    """Each exemption stands for a test that exists, at some level and precision."""
+    """Each exemption must match an existing test, at some level and precision."""
     backend = conformance_backend
     for pattern in extend.backend(backend).exemptions:
         assert any(fnmatchcase(cell.id, pattern) for cell in cells.everything(backend)), (
@@ -113,7 +114,7 @@ def test_exemptions(conformance_backend: str) -> None:
 
 
 def test_samples(conformance_operation: str) -> None:
-    """Every operation has samples: a plugin brings its own through the hook multigrad_samples."""
+    """Every operation must have samples; a plugin's come from the hook multigrad_samples."""
     operation = conformance_operation
     assert not cells.unsampled(OPS[operation]), (
         f"the operation {operation!r} of {OPS[operation].module} has no samples: return them "
@@ -122,21 +123,19 @@ def test_samples(conformance_operation: str) -> None:
 
 
 def test_saves(conformance_plan: tuple[str, str]) -> None:
-    """The backward pass keeps no more than PyTorch's, so that everything else may be modified in
-    place.
-    """
+    """The backward pass must save no more than PyTorch's, so that other arrays may be modified."""
     plan = conformance_plan
     op = OPS[plan[0]]
-    found, stated = set(op.kept(plan[1])), saves.allowed(op, plan[1])
-    assert stated is not None and found <= stated, (
-        f"the gradient of {plan[0]} by {plan[1]} keeps {found - (stated or set())}"
+    kept, stated = set(op.kept(plan[1])), saves.allowed(op, plan[1])
+    assert stated is not None and kept <= stated, (
+        f"the gradient of {plan[0]} by {plan[1]} keeps {kept - (stated or set())}"
     )
 
 
 def parameters(
     backends: list[str], level: str, seed: int = 0
 ) -> dict[str, tuple[list[Any], list[str]]]:
-    """Arguments and ids for the tests above, by the name of their argument."""
+    """Return arguments and ids for the tests above, by the name of their argument."""
     chosen = [cell for name in backends for cell in cells.selected(name, level, seed=seed)]
     plans = list(saves.plans())
     return {

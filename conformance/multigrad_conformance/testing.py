@@ -1,6 +1,4 @@
-"""Tests of one's own functions and operations, on every array library that is installed:
-check_function, check_rule.
-"""
+"""Tests of your own functions and operations on every array library: check_function, check_rule."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ from .trial import Reference, Trial
 
 Names = str | Iterable[str]
 SHOWN = 10
-"""How many failures a message lists besides the first."""
+"""The number of further failures that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -58,36 +56,35 @@ def check_function(
     constants: Any = (),
     **kwargs: Any,
 ) -> None:
-    """Check that `function` computes the same, and has the right derivatives, on every array
-    library.
+    """Check the values and derivatives of `function` on every array library.
 
-    function   array-agnostic: it calls functions of `x.__array_namespace__()`, of multigrad, and
-               operators. Where it has a parameter `xp` that is not given here, it gets the bound
-               namespace of the backend as that
-    args, kwargs  its arguments: NumPy arrays, anything else, or nested structures of these. Arrays
-                  arrive as Tensors of the backend, those of
-               floating dtype are differentiated. Python numbers and all else arrive as they are,
-               and are not
-    backends   names of backends; default: every installed one that works here
-    dtypes     "float64", "float32" or both, the default: what floating arrays are cast to, complex
-               ones to complex128 and complex64. A backend without float64 does float32 alone
-    rtol, atol  tolerances of values and derivatives; a number is meant of float64, and loosens
-                float32 with it, a dictionary says each
-    checks     names of the checks to make; default: all. See below
+    function   an array-agnostic function: it uses the functions of `x.__array_namespace__()` or of
+               multigrad, and operators. If it has a parameter `xp` that is not given, it receives
+               the backend's bound namespace
+    args, kwargs  its arguments: NumPy arrays, other objects, or nested structures of them. Arrays
+               arrive as Tensors of the backend; those of floating dtype are differentiated. Python
+               numbers and other objects arrive unchanged and are constants
+    backends   names of backends; default: every installed one that works
+    dtypes     "float64", "float32" or both (the default). Floating arrays are cast to it, complex
+               arrays to complex128 and complex64. A backend without float64 runs float32 alone
+    rtol, atol  tolerances of values and derivatives. A number applies to float64 and also loosens
+               float32; a dictionary gives each
+    checks     names of the checks to run (see below); default: all
     leave_out  names of checks to leave out
-    constants  names or numbers of arguments with floating arrays that are not to be differentiated
-               by
+    constants  names or numbers of arguments with floating arrays that are constants
 
-    The checks, in order: `pure` (two calls agree, no argument changes), `values` (structure,
-    shapes, dtypes and values are those of NumPy), `gradient` (those of NumPy in float64),
-    `differences` (gradients are those of finite differences; without it, jvp and second are not
-    compared with differences either), `jvp`, `second` (derivatives of gradients, in both modes),
-    `vmap` (of function and gradient, against a loop), `jit` (where a backend has a compiler).
+    The checks, in order: `pure` (two calls agree, and no argument changes), `values` (structure,
+    shapes, dtypes and values are those of NumPy), `gradient` (the gradients are those of NumPy in
+    float64), `differences` (the gradients are those of finite differences; without it, jvp and
+    second are not compared with differences either), `jvp`, `second` (derivatives of gradients, in
+    both modes), `vmap` (of function and gradient, against a loop), `jit` (if a backend has a
+    compiler).
 
-    Returns None. Raises AssertionError that names the function, and for each failure backend,
-    dtype, check, argument, and the worst element with both numbers; BackendError where a backend is
-    named that cannot be used, TypeError where the function cannot be called so, ValueError for an
-    unknown name, RuntimeError under `python -O`. Complex gradients are PyTorch's: dL/da + i dL/db.
+    Returns None. Raises AssertionError with the name of the function, and for each failure the
+    backend, dtype, check, argument, and the worst element with both numbers. Raises BackendError if
+    a named backend cannot be used, TypeError if the function cannot be called with the arguments,
+    ValueError for an unknown name, and RuntimeError under `python -O`. Complex gradients follow
+    PyTorch: dL/da + i dL/db.
     """
     __tracebackhide__ = True
     _assert_asserts("check_function")
@@ -128,9 +125,9 @@ def check_function(
 
 
 def _run(trial: Trial, chosen: Sequence[str], first: bool) -> Iterator[Failure]:
-    """The failures of a function on one backend in one precision.
+    """Yield the failures of a function on one backend in one precision.
 
-    Derivatives of what has the wrong values are not looked at.
+    If the values are wrong, the derivatives are not checked.
     """
     for check in chosen:
         if check == "jit" and not first:
@@ -154,7 +151,7 @@ def _run(trial: Trial, chosen: Sequence[str], first: bool) -> Iterator[Failure]:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether a check has raised because of a result, and not the user's function."""
+    """Return whether a check raised because of a result, rather than the user's function."""
     traceback = error.__traceback__
     if not isinstance(error, AssertionError) or traceback is None:
         return False
@@ -182,7 +179,7 @@ EXPLAINED: tuple[tuple[type[Exception], str], ...] = (
 
 
 def _explained(error: Exception, check: str) -> str:
-    """What a user may do about an error."""
+    """Return advice about an error."""
     text = next((text for kind, text in EXPLAINED if isinstance(error, kind)), "")
     message = str(error)
     if isinstance(error, GradientError) and "Can't call" in message:
@@ -211,22 +208,24 @@ def check_rule(
     checks: Names | None = None,
     leave_out: Names = (),
 ) -> None:
-    """Run the conformance checks of one operation on every array library: values, gradients, both
-    modes, second derivatives, vmap, layouts.
+    """Run the conformance checks of one operation on every array library.
+
+    They cover values, gradients, both modes, second derivatives, vmap and layouts.
 
     op        the name of an operation, or its declaration in `multigrad.registry.OPS`
-    samples   what to try it on: `Sample` and `Kink` objects, tuples of arguments, or a function of
-              a `Draw` that gives these; default: those that are registered by the hook
+    samples   arguments to test with: `Sample` and `Kink` objects, tuples of arguments, or a
+              function of a `Draw` that yields them; default: the samples registered by the hook
               multigrad_samples
-    backends  names of backends; default: every installed one that works here
+    backends  names of backends; default: every installed one that works
     level     "full", the default, or "short": a few samples
-    checks    names of the checks to make, as they stand in the ids of tests ("vjp", "second",
-              "vmap", ...); default: all
+    checks    names of the checks to run, as in the ids of tests ("vjp", "second", "vmap", ...);
+              default: all
     leave_out  names of checks to leave out
 
-    What a backend exempts, or says to be missing, is left out. Returns None. Raises AssertionError
-    that names the operation, and for each failure the backend and the id of the test; ValueError
-    for an operation, a level or a check that there is none of, and where there are no samples.
+    Tests that a backend exempts, or declares as missing, are left out. Returns None. Raises
+    AssertionError with the name of the operation, and for each failure the backend and the id of
+    the test. Raises ValueError for an unknown operation, level or check, and if there are no
+    samples.
     """
     __tracebackhide__ = True
     _assert_asserts("check_rule")
@@ -240,8 +239,8 @@ def check_rule(
             f"check_rule: the operation {declared.name!r} has no samples: pass "
             "samples=[(argument, ...)], or return them from the hook multigrad_samples"
         )
-    found = [cell for name in names for cell in _cells(name, declared, given, level)]
-    known = {cell.check for cell in found}
+    cells_ = [cell for name in names for cell in _cells(name, declared, given, level)]
+    known = {cell.check for cell in cells_}
     chosen = known if checks is None else set(_listed(checks))
     for name in (*chosen, *_listed(leave_out)):
         if name not in known:
@@ -250,7 +249,7 @@ def check_rule(
                 f"{', '.join(sorted(known))}"
             )
     failures: list[Failure] = []
-    for cell in found:
+    for cell in cells_:
         if cell.check in chosen and cell.check not in _listed(leave_out):
             failures += _execute(cell)
     if failures:
@@ -294,11 +293,12 @@ def _operation(op: str | Op) -> Op:
 
 
 def _samples(op: Op, given: Any) -> tuple[Sample, ...]:
-    """Samples, as they are or made of tuples of arguments; all belong to the short level, unless
-    they say otherwise.
+    """Return samples, built from tuples of arguments if necessary.
+
+    All belong to the short level, unless they say otherwise.
     """
     listed = given(Draw(op.name)) if callable(given) else given
-    found = []
+    collected = []
     for i, sample in enumerate(listed):
         if not isinstance(sample, (Sample, tuple)):
             raise TypeError(
@@ -307,15 +307,16 @@ def _samples(op: Op, given: Any) -> tuple[Sample, ...]:
             )
         made = Sample(f"sample-{i}", *sample) if isinstance(sample, tuple) else sample
         made.short = True if made.short is None else made.short
-        found.append(made)
-    return tuple(found)
+        collected.append(made)
+    return tuple(collected)
 
 
 def _cells(
     name: str, op: Op, samples: tuple[Sample, ...] | None, level: str
 ) -> Iterator[cells.Cell]:
-    """The tests of an operation on a backend: all in its widest precision, values and gradients in
-    the other one.
+    """Return the tests of an operation on a backend.
+
+    All run in its widest precision; values and gradients run in the other one as well.
     """
     has_double = Target(name).has_double
     for cell in cells._of_operation(extend.backend(name), op, samples):
@@ -326,17 +327,17 @@ def _cells(
             yield cell
 
 
-# ----- what both share -----
+# ----- shared by check_function and check_rule -----
 
 
 def _backends(given: Names | None) -> list[str]:
-    """The backends to try, numpy first.
+    """Return the backends to test, with numpy first.
 
-    One that is named must work; of the others, those that do not are left out.
+    A named backend must work; of the others, those that do not work are left out.
     """
     names = installed() if given is None else _listed(given)
     if not names:
-        raise ValueError("backends names none")
+        raise ValueError("backends is empty; name at least one backend")
     if given is None:
         return sorted(filter(works, names), key=lambda name: (name != "numpy", name))
     for name in names:
@@ -345,23 +346,23 @@ def _backends(given: Names | None) -> list[str]:
 
 
 def known() -> list[str]:
-    """The names of all backends, of libraries that are not installed too."""
+    """Return the names of all backends, including those of libraries that are not installed."""
     return sorted(b.name for b in _listing())
 
 
 def installed() -> list[str]:
-    """The names of the backends whose library is installed, importing none of these."""
+    """Return the names of the backends whose library is installed, without importing them."""
     return sorted(b.name for b in _listing() if b.state not in ("not installed", "blocked"))
 
 
 def _listing() -> list[Any]:
     if any(b.state == "deferred" for b in mg.backends()):
-        extend.load_plugins()  # which says what backends there are
+        extend.load_plugins()  # they register backends
     return [b for b in mg.backends() if b.state != "operations"]
 
 
 def works(name: str) -> bool:
-    """Whether a backend can be used here."""
+    """Return whether a backend can be used on this machine."""
     try:
         extend.backend(name)
     except BackendError:
@@ -400,14 +401,15 @@ def _precisions(dtypes: Names | None) -> list[str]:
 
 
 def _cause(failures: Sequence[Failure]) -> Exception | None:
-    """What traceback to show: that of an error in the user's code; of a result that is wrong the
-    message says all.
+    """Return the exception whose traceback helps: an error in the user's code, else None.
+
+    The message says everything about a wrong result.
     """
     return None if _is_ours(failures[0].error) else failures[0].error
 
 
 def _assert_asserts(name: str) -> None:
-    """With `python -O` nothing would ever fail."""
+    """Raise RuntimeError under `python -O`, in which assertions never fail."""
     if not __debug__:
         raise RuntimeError(
             f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: "
@@ -416,7 +418,7 @@ def _assert_asserts(name: str) -> None:
 
 
 def _message(title: str, failures: Sequence[Failure]) -> str:
-    """The first failure whole, the others by a line each."""
+    """Return the first failure in full, and one line for each of the others."""
     first, *others = failures
     lines = [f"{title}: {first.where}: {first.text}"]
     lines += [f"also {f.where}: {f.text.partition(chr(10))[0][:200]}" for f in others[:SHOWN]]

@@ -1,6 +1,6 @@
-"""How close the numbers of a user's function have to be, and where they are the furthest apart.
+"""Tolerances for the numbers of a user's function, and the location of the largest error.
 
-Messages are to stand as they are: PYTEST_DONT_REWRITE
+pytest must not rewrite these assertions, because their messages are complete: PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from .compare import DIFFERENCE, EXACT, precision_of
 from .subject import PRECISIONS
 
 NOISE = {precision: 100 * float(np.finfo(precision).eps) for precision in PRECISIONS}
-"""How far rounding may take a gradient that is zero, relative to the greatest number beside it."""
+"""The rounding error of a gradient that is zero, relative to the largest number beside it."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Tolerances by precision: the user's, else those of the suite (compare.py), the absolute ones
-    scaled with what is compared.
+    """Tolerances by precision: the user's, else those of the suite (compare.py).
 
-    rtol, atol  the user's, by precision; where there is none, the suite's hold
-    least       what the absolute tolerance is at least, where the user has said none of this
+    The suite's absolute tolerances are scaled with the compared numbers.
+
+    rtol, atol  the user's tolerances, by precision; a missing one is the suite's
+    least       a lower bound of the absolute tolerance, if the user has given none in this
                 precision
     """
 
@@ -34,9 +35,10 @@ class Tolerance:
 
     @classmethod
     def of(cls, rtol: Any, atol: Any) -> Tolerance:
-        """One number loosens or tightens float64, and loosens float32; a dictionary says each.
+        """Build tolerances from the user's arguments.
 
-        Raises ValueError for anything else.
+        One number loosens or tightens float64, and loosens float32; a dictionary gives each
+        precision. Raises ValueError for anything else.
         """
         tables = [_by_precision(given, name) for given, name in ((rtol, "rtol"), (atol, "atol"))]
         if tables[0] and not isinstance(rtol, Mapping):
@@ -56,10 +58,10 @@ class Tolerance:
         scale: float = 0.0,
         factor: float = 1.0,
     ) -> Any:
-        """The greatest distance from each element.
+        """Return the greatest allowed error of each element.
 
-        differences  whether `expected` is made of differences, which have fewer digits
-        scale        the greatest number beside these, whose rounding they may have
+        differences  whether `expected` consists of finite differences, which have fewer digits
+        scale        the greatest number beside these, whose rounding error they may have
         """
         exact, rough = EXACT[precision], DIFFERENCE[precision]
         rtol = self.rtol.get(precision, exact[0])
@@ -81,7 +83,8 @@ class Tolerance:
         limits: Any = None,
         **how: Any,
     ) -> None:
-        """Raise AssertionError, with the worst element and both numbers, where NumPy arrays differ.
+        """Raise AssertionError if NumPy arrays differ, with the worst element and both numbers.
+
         inf and nan must agree.
         """
         actual, expected = np.asarray(actual), np.asarray(expected)
@@ -111,9 +114,9 @@ class Tolerance:
 
 
 def over(actual: Any, expected: Any, limits: Any) -> Any:
-    """The distance of each element in units of its limit: up to 1 is near.
+    """Return the error of each element in units of its limit: up to 1 is accepted.
 
-    What is not finite is near to the same only.
+    A value that is not finite must be equal.
     """
     with np.errstate(all="ignore"):
         distance = np.abs(actual - expected)
@@ -123,19 +126,19 @@ def over(actual: Any, expected: Any, limits: Any) -> Any:
 
 
 def worst(excess: Any) -> tuple[int, ...]:
-    """The index of the greatest."""
+    """Return the index of the greatest element."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
 
 
 def greatest(arrays: Iterable[Any]) -> float:
-    """The greatest finite magnitude there is, 0 if there is none."""
+    """Return the greatest finite magnitude, or 0 without any."""
     return max(
         (float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in arrays), default=0.0
     )
 
 
 def narrowest(arrays: Iterable[Any], precision: str) -> str:
-    """The precision that digits can be expected in: that of the narrowest array that takes part."""
+    """Return the precision of the expected digits: that of the narrowest array involved."""
     return (
         "float32"
         if any(precision_of(x.dtype) == "float32" for x in arrays if x.dtype.kind in "fc")

@@ -1,9 +1,9 @@
-"""A user's function on one backend in one precision, and what NumPy says about it.
+"""A user's function on one backend in one precision, and its reference on NumPy.
 
-Checks of it are in function_checks.py.
+function_checks.py has the checks.
 
-NumPy in float64 is the reference: its values, and the differences of these, depend on no rule of a
-derivative.
+The reference is NumPy in float64: its values, and finite differences of them, depend on no
+derivative rule.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from .tolerance import Tolerance, greatest, narrowest
 
 
 class Reference:
-    """What NumPy says of a function, at arguments of one precision: values and derivatives in
-    float64, dtypes as they are.
+    """NumPy's results for a function, at arguments of one precision.
+
+    Values and derivatives are in float64; dtypes are those of the precision.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -36,21 +37,19 @@ class Reference:
 
     @cached_property
     def dtypes(self) -> list[Any]:
-        """The dtype of each output at this precision, None of what is no array."""
-        found = self.exact.call(numpy_target(), tensors(numpy_target(), self.exact.arrays))
-        return [getattr(y, "dtype", None) for y in to_numpy(numpy_target(), found)]
+        """The dtype of each output in this precision, None for an output that is not an array."""
+        out = self.exact.call(numpy_target(), tensors(numpy_target(), self.exact.arrays))
+        return [getattr(y, "dtype", None) for y in to_numpy(numpy_target(), out)]
 
     @cached_property
     def outputs(self) -> Outputs:
         """The leaves of the result."""
-        found = self.wide.call(numpy_target(), tensors(numpy_target(), self.wide.arrays))
-        return [
-            (name, y) for (name, _), y in zip(found, to_numpy(numpy_target(), found), strict=True)
-        ]
+        out = self.wide.call(numpy_target(), tensors(numpy_target(), self.wide.arrays))
+        return [(name, y) for (name, _), y in zip(out, to_numpy(numpy_target(), out), strict=True)]
 
     @cached_property
     def smooth(self) -> list[Any]:
-        """The floating outputs: those that carry gradients."""
+        """The floating outputs, which carry gradients."""
         return [y for _, y in self.outputs if is_floating(y)]
 
     @cached_property
@@ -62,7 +61,7 @@ class Reference:
         return [random_like(x, 201 + i) * size_of(x) for i, x in enumerate(self.wide.arrays)]
 
     def results(self, arrays: Sequence[Any]) -> list[Any]:
-        """The floating outputs elsewhere."""
+        """Return the floating outputs at other arguments."""
         return [
             y
             for y in to_numpy(
@@ -72,13 +71,14 @@ class Reference:
         ]
 
     def loss(self, arrays: Sequence[Any]) -> Any:
-        """What is differentiated element by element: the real inner product of the floating outputs
-        with the cotangents.
+        """Return the real inner product of the floating outputs with the cotangents.
+
+        It is differentiated element by element.
         """
         return inner(self.cotangents, self.results(arrays))
 
     def first(self, arrays: Sequence[Any]) -> list[Any]:
-        """The gradients elsewhere, by the engine."""
+        """Return the gradients at other arguments, by the engine."""
         return gradients(self.wide, numpy_target(), arrays, self.cotangents)
 
     @cached_property
@@ -93,7 +93,7 @@ class Reference:
 
     @cached_property
     def noise(self) -> float:
-        """How far rounding may take the differences of the loss."""
+        """The rounding error of the differences of the loss."""
         terms = sum(y.size for y in self.smooth)
         return float(16 * np.finfo(np.float64).eps * np.sqrt(terms) * greatest(self.smooth) / STEP)
 
@@ -101,7 +101,7 @@ class Reference:
         return Partial(self.loss, self.wide.arrays, which)
 
     def element(self, which: int, at: tuple[int, ...]) -> Any:
-        """The difference of the loss by one element, with the first step."""
+        """Return the difference of the loss with respect to one element, with the first step."""
         if (which, at) not in self._elements:
             partial = self.partial(which)
             self._elements[which, at] = partial.at(at, partial.steps(at)[0])
@@ -122,7 +122,7 @@ class Reference:
 class Trial:
     """A function on one backend in one precision.
 
-    with_differences  whether derivatives are compared with differences, besides each other
+    with_differences  whether derivatives are also compared with differences
     """
 
     subject: Subject
@@ -138,7 +138,7 @@ class Trial:
 
     @cached_property
     def digits(self) -> str:
-        """The precision that derivatives can be expected in."""
+        """The precision of the digits that derivatives can have."""
         return narrowest(
             [
                 *self.subject.arrays,
@@ -153,14 +153,14 @@ class Trial:
 
     @property
     def scale(self) -> float:
-        """The greatest number that stands beside a gradient."""
+        """The greatest number beside a gradient."""
         return greatest([*self.reference.gradients, *self.reference.smooth])
 
     def raws(self, arrays: Sequence[Any]) -> list[Any]:
         return [self.target.raw(x) for x in arrays]
 
     def cast(self, arrays: Sequence[Any]) -> list[Any]:
-        """NumPy arrays at this precision, as the library's own."""
+        """Return NumPy arrays in this precision, as arrays of the library."""
         return [self.target.raw(self.target.cast(x)) for x in arrays]
 
     @property
@@ -170,8 +170,9 @@ class Trial:
     def function(
         self, constants: Sequence[Any] | None = None, smooth: bool = True
     ) -> Callable[..., Any]:
-        """The function of the arrays to differentiate by; it returns its floating outputs, or all
-        that are arrays, as a tuple.
+        """Return the function of the arrays to differentiate.
+
+        It returns as a tuple its floating outputs, or all outputs that are arrays.
         """
         kept = is_floating_of if smooth else is_array_of
 
@@ -188,7 +189,7 @@ class Trial:
         return call
 
     def pullback(self) -> Callable[..., Any]:
-        """The gradients of the function as a function of the arrays to differentiate by."""
+        """Return the gradients as a function of the arrays to differentiate."""
         smooth = [y for y in self.outputs if is_floating_of(self.target, y[1])]
         cotangents = tuple(
             like(self.target, g, y)
@@ -227,14 +228,15 @@ def gradients(
     cotangents: Sequence[Any],
     check: Any = None,
 ) -> list[Any]:
-    """The gradients of Re<cotangents, outputs> by each array, as NumPy arrays; zeros where there is
-    no way to it.
+    """Return the gradients of Re<cotangents, outputs> for each array, as NumPy arrays.
+
+    An array without a path to the outputs has gradient 0.
     """
     leaves = tensors(target, arrays, True)
-    found = backward(subject.call(target, leaves), target, leaves, cotangents)
+    grads = backward(subject.call(target, leaves), target, leaves, cotangents)
     if check is not None:
-        check(found, leaves)
-    return [target.numpy(g) for g in found]
+        check(grads, leaves)
+    return [target.numpy(g) for g in grads]
 
 
 def backward(
@@ -266,7 +268,7 @@ def backward(
 
 
 def like(target: Target, g: Any, y: Any) -> Any:
-    """A cotangent as an array of the library, with the dtype of the output."""
+    """Return a cotangent as an array of the library, with the dtype of the output."""
     return target.raw(g.astype(target.dtype_name(y.dtype)))
 
 
@@ -277,8 +279,9 @@ def second_gradients(
     cotangents: Sequence[Any],
     tangents: Sequence[Any],
 ) -> list[Any]:
-    """The gradients of Re<tangents, gradients>: by symmetry the derivative of the gradients along
-    the tangents. Reverse mode, twice.
+    """Return the gradients of Re<tangents, gradients>, by reverse mode twice.
+
+    By symmetry they are the derivative of the gradients along the tangents.
     """
     leaves = tensors(target, arrays, True)
     first = backward(subject.call(target, leaves), target, leaves, cotangents, recorded=True)
@@ -287,11 +290,11 @@ def second_gradients(
     ]
     if not kept:
         return [np.zeros(x.shape, x.dtype) for x in arrays]
-    found = mg.autograd.grad(
+    seconds = mg.autograd.grad(
         [f for f, _ in kept],
         leaves,
         grad_outputs=[t for _, t in kept],
         allow_unused=True,
         materialize_grads=True,
     )
-    return [target.numpy(s) for s in found]
+    return [target.numpy(s) for s in seconds]

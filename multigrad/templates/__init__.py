@@ -35,7 +35,7 @@ OURS = (
     "strict",
     "torch",
 )
-"""The distributions of this project, `multigrad-<name>`, installed or not."""
+"""The distributions of this project are `multigrad-<name>`, whether installed or not."""
 STAND_IN = "array_api_strict"
 STAND_IN_ONLY = ("tests/conftest.py",)
 STAND_IN_NOTE = """
@@ -107,8 +107,8 @@ def _names(kind: str, name: str) -> dict[str, str]:
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise TemplateError(
-            f"{name!r} is no name for a plugin: write lower-case letters, digits and single "
-            "underscores between them, and begin with a letter, as in my_arrays. Its "
+            f"{name!r} is not a valid name for a plugin: write lower-case letters, digits and "
+            "single underscores between them, and begin with a letter, as in my_arrays. Its "
             "distribution is then multigrad-my-arrays, its package multigrad_my_arrays."
         )
     if keyword.iskeyword(name):
@@ -116,7 +116,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
     if name in sys.stdlib_module_names:
         raise TemplateError(
             f"{name!r} is a module of Python's standard library: multigrad would take the "
-            "plugin for that of this module. Choose another name."
+            "plugin for that module. Choose another name."
         )
     distribution, package = f"multigrad-{name.replace('_', '-')}", f"multigrad_{name}"
     if name in OURS or _installed(distribution):
@@ -170,7 +170,9 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
     to another backend.
     """
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in module.split(".")):
-        raise TemplateError(f"{module!r} is no name of a module, such as mylib or mylib.array_api.")
+        raise TemplateError(
+            f"{module!r} is not the name of a module, such as mylib or mylib.array_api."
+        )
     seen = _looked_at(module)
     if owned and seen["owner"]:
         raise TemplateError(
@@ -214,7 +216,7 @@ def _looked_at(module: str) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    # the library may print, too
+    # the library may print lines as well
     lines = [
         line.removeprefix(FOUND) for line in done.stdout.splitlines() if line.startswith(FOUND)
     ]

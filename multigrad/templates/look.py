@@ -31,7 +31,7 @@ def look(name: str) -> dict[str, Any]:
     """
     try:
         xp = importlib.import_module(name)
-    except Exception as error:  # whatever the import of a library raises
+    except Exception as error:  # an import may raise anything
         return {
             "error": f"the module {name!r} cannot be imported here: {type(error).__name__}: "
             f"{error}. Install the library first."
@@ -41,7 +41,7 @@ def look(name: str) -> dict[str, Any]:
         total = xp.sum(x)
     except Exception as error:
         return {
-            "error": f"the module {name!r} is no namespace of the Array API standard: "
+            "error": f"the module {name!r} is not a namespace of the Array API standard: "
             f"xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises {type(error).__name__}: "
             f"{error}. Name the module that has these functions."
         }

@@ -1,5 +1,4 @@
-"""What looks at a program: the profiler, pictures of graphs, the report of breaks, the page about a
-run.
+"""Tools that inspect a program: profiler, pictures of graphs, break detection, run report.
 
-The public names are those of multigrad.autograd, which imports a tool when it is first asked for.
+Their public names are those of multigrad.autograd, which imports a tool at the first access.
 """

@@ -156,15 +156,15 @@ def test_a_badge_of_several_backends_is_that_of_the_worst() -> None:
     ("text", "message"),
     [
         (None, "no such file: "),
-        ("{", "is no certificate: it is not JSON"),
-        ("[]", "is no certificate: it holds no JSON object"),
+        ("{", "is not a certificate: it is not JSON"),
+        ("[]", "is not a certificate: it holds no JSON object"),
         (
             json.dumps(GOOD | {"format": 3}),
             r"is a certificate of format 3, and this version reads up to 2: pip install "
             r"--upgrade multigrad-conformance",
         ),
-        (json.dumps(GOOD | {"backends": []}), "is no certificate: 'backends' is no dict"),
-        ("{}", "is no certificate: 'multigrad' is missing"),
+        (json.dumps(GOOD | {"backends": []}), "is not a certificate: 'backends' is not a dict"),
+        ("{}", "is not a certificate: 'multigrad' is missing"),
         (json.dumps(GOOD | {"operations": {"sin": 1}}), "the operation 'sin' has no chapter"),
         (json.dumps(changed(tests=None)), "the backend 'one' has no tests"),
         (

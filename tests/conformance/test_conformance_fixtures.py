@@ -122,7 +122,7 @@ def test_backends_are_chosen_in_the_ini_file(tmp_path: Path) -> None:
     project(tmp_path, USES, ini="multigrad_backends = nunpy")
     done = run_pytest(tmp_path)
     assert (
-        "multigrad_backends names 'nunpy', which is no backend; there are "
+        "multigrad_backends names 'nunpy', which is not a backend; there are "
         in done.stdout + done.stderr
         and done.returncode
     )

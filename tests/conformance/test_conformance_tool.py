@@ -714,7 +714,7 @@ def test_backends_and_dtypes_are_chosen_by_name():
 
     with pytest.raises(BackendError, match="nosuch"):
         check_function(softplus, X, backends="nosuch")
-    with pytest.raises(ValueError, match="backends names none"):
+    with pytest.raises(ValueError, match="backends is empty; name at least one backend"):
         check_function(softplus, X, backends=[])
     with pytest.raises(ValueError, match="dtypes are 'float64' and 'float32' .* not 'int8'"):
         check_function(softplus, X, dtypes="int8")
@@ -755,7 +755,7 @@ def test_arguments_that_do_not_fit():
     ):
         check_function(softplus, np.asarray([1, None]))
     with pytest.raises(
-        ValueError, match="constants names 'y', which is no argument of this call: there are x"
+        ValueError, match="constants names 'y', which is not an argument of this call: there are x"
     ):
         check_function(softplus, X, constants="y")
 

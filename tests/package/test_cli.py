@@ -131,7 +131,7 @@ def test_ops_by_a_regular_expression(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err.startswith("no operation of that name or chapter.")
     assert cli.main(["ops", "--grep", "["]) == 2
     assert capsys.readouterr().err.startswith(
-        "--grep takes a regular expression, and '[' is none: unterminated character set"
+        "--grep takes a regular expression, not '[': unterminated character set"
     )
 
 

@@ -156,7 +156,7 @@ def test_a_name_that_is_none(
     kind: str, name: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(capsys, kind, name) == (
-        f"{name!r} is no name for a plugin: write lower-case letters, digits and single "
+        f"{name!r} is not a valid name for a plugin: write lower-case letters, digits and single "
         "underscores between them, and begin with a letter, as in my_arrays. Its distribution "
         "is then multigrad-my-arrays, its package multigrad_my_arrays."
     )
@@ -170,7 +170,7 @@ def test_a_name_that_is_none(
             "rules",
             "json",
             "'json' is a module of Python's standard library: multigrad would take the plugin "
-            "for that of this module. Choose another name.",
+            "for that module. Choose another name.",
         ),
         (
             "backend",
@@ -235,7 +235,7 @@ def test_what_exists_is_not_overwritten(
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("no such", "'no such' is no name of a module, such as mylib or mylib.array_api."),
+        ("no such", "'no such' is not the name of a module, such as mylib or mylib.array_api."),
         (
             "nosuchmodule",
             "the module 'nosuchmodule' cannot be imported here: ModuleNotFoundError: No module "
@@ -243,7 +243,7 @@ def test_what_exists_is_not_overwritten(
         ),
         (
             "json",
-            "the module 'json' is no namespace of the Array API standard: "
+            "the module 'json' is not a namespace of the Array API standard: "
             "xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises AttributeError: module 'json' has no "
             "attribute 'asarray'. Name the module that has these functions.",
         ),

@@ -181,11 +181,11 @@ def test_of_versions_for_several_pythons_a_file_has_its_own() -> None:
         ),
         (
             "a @ https://example.org/a.whl\n",
-            "uv wrote a line that is no name==version: a @ https://example.org/a.whl",
+            "uv wrote a line that is not name==version: a @ https://example.org/a.whl",
         ),
         (
             "--index-url https://example.org/simple\n",
-            "uv wrote a line that is no name==version: --index-url",
+            "uv wrote a line that is not name==version: --index-url",
         ),
     ],
 )

@@ -88,7 +88,7 @@ WRONG = [
         ["core/test_tensor.py::test_detach"],
         "F001: there is no test core/test_tensor.py::test_detach",
     ),
-    (["open: sometime"], "F001: 'sometime' is no open issue"),
+    (["open: sometime"], "F001: 'sometime' is not an open issue"),
     (["none: no"], "F001: a reason of a few words is wanted"),
     (["see: autograd.nonesuch"], "F001: autograd.nonesuch has no test"),
     (

@@ -32,7 +32,7 @@ def test_without_the_suite() -> None:
 
 def test_what_is_no_checkout_is_a_failure(tmp_path: Path) -> None:
     done = run(str(tmp_path))
-    assert done.returncode == 1 and "is no checkout of array-api-tests" in done.stdout
+    assert done.returncode == 1 and "is not a checkout of array-api-tests" in done.stdout
     (tmp_path / "array_api_tests").mkdir()
     (tmp_path / "array_api_tests" / "__init__.py").touch()
     done = run(str(tmp_path))

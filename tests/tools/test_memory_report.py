@@ -137,9 +137,7 @@ def test_what_hooks_and_checkpoint_keep(xp: Any) -> None:
         y = xp.sin(xp.exp(w))
     report = memory_report(y)
     assert report.packed == 2 and report.total == 0 and not opened
-    assert "2 arrays in the hands of saved-tensor hooks or of checkpoint, not counted" in str(
-        report
-    )
+    assert "2 arrays held by saved-tensor hooks or by checkpoint, not counted" in str(report)
     z = mg.func.checkpoint(lambda t: xp.sum(xp.sin(xp.exp(t))))(w)
     report = memory_report(z)
     assert (report.intermediates, report.leaves, report.packed) == (0, 80, 0)

@@ -1,6 +1,4 @@
-"""The tests of another project that are expected to fail, each with its reason: what the pytest
-plugins of this folder share.
-"""
+"""The expected failures of another project's tests, with reasons; shared by the pytest plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ def add_option(parser: Any) -> None:
 
 
 def listed(path: Path) -> dict[str, str]:
-    """The reason by the name of the test: a line `# reason` holds for the names below it."""
+    """Return the reason by the name of the test: a line `# reason` holds for the names below it."""
     reasons: dict[str, str] = {}
     reason = ""
     for line in path.read_text().splitlines():
@@ -28,8 +26,9 @@ def listed(path: Path) -> dict[str, str]:
 
 
 def mark(config: Any, items: list[Any], key: Callable[[Any], str]) -> None:
-    """Mark the tests in the file of `--expected`: one that passes fails the run, as one does that
-    fails and is not listed.
+    """Mark the tests in the file of `--expected` as strict expected failures.
+
+    The run fails if one of them passes, or if a test that is not listed fails.
     """
     path = config.getoption("--expected")
     expected = listed(Path(path)) if path else {}

@@ -1,9 +1,9 @@
-"""A pytest plugin: HIPS autograd's own tests run with multigrad_autograd in autograd's place.
+"""A pytest plugin that runs HIPS autograd's own tests on multigrad_autograd.
 
     python -m pytest -p hips_autograd tests/test_numpy.py
 
-`--expected FILE` lists the tests that fail, each with the reason: one that passes fails the run, as
-one does that fails and is not listed.
+`--expected FILE` lists the expected failures, each with its reason. The run fails if one of them
+passes, or if a test that is not listed fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytest_addoption = expected.add_option
 
 
 def key(item: Any) -> str:
-    """The name of a test in its file."""
+    """Return the name of a test in its file."""
     return f"{Path(item.path).name}::{item.nodeid.partition('::')[2]}"
 
 

@@ -1,12 +1,11 @@
-"""A pytest plugin: SciPy's own tests of array libraries run with multigrad's namespace as the
-library, and with no other.
+"""A pytest plugin that runs SciPy's own tests of array libraries on multigrad's namespace alone.
 
     SCIPY_ARRAY_API=1 python -m pytest -p scipy_backend --pyargs scipy.stats -m array_api_backends
 
-SciPy's fixture `xp` is made for a fixed list of libraries when scipy.conftest is imported. This
-plugin imports it first, and puts the same fixture with another list in its place; SciPy's files
-stay as they are. `--expected FILE` lists the tests that fail, each with the reason: one that passes
-fails the run, as one does that fails and is not listed. `--failed FILE` collects the failures, in
+SciPy builds its fixture `xp` for a fixed list of libraries when scipy.conftest is imported. This
+plugin imports it first, and replaces the fixture by the same one with another list; SciPy's files
+are unchanged. `--expected FILE` lists the expected failures, each with its reason. The run fails if
+one of them passes, or if a test that is not listed fails. `--failed FILE` collects the failures, in
 the form of that list.
 """
 
@@ -30,7 +29,8 @@ theirs.xp_known_backends.add(XP.__name__)
 theirs.xp = pytest.fixture(
     params=[pytest.param(XP, id="multigrad", marks=pytest.mark.array_api_backends)]
 )(inspect.unwrap(theirs.xp))
-# Theirs adds a list to the devices, which since edition 2025.12 of the standard are a tuple.
+# SciPy's fixture adds a list to the devices, which are a tuple since edition 2025.12 of the
+# standard.
 theirs.devices = pytest.fixture(
     lambda xp: [*xp.__array_namespace_info__().devices(), None], name="devices"
 )
@@ -42,7 +42,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def key(item: Any) -> str:
-    """The name of a test, wherever SciPy is installed."""
+    """Return the name of a test, independent of SciPy's location."""
     return f"{Path(item.path).relative_to(HOME).as_posix()}::{item.nodeid.partition('::')[2]}"
 
 

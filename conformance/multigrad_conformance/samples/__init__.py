@@ -1,6 +1,4 @@
-"""The samples of every operation: those of the standard from here, the others from the plugins that
-registered them.
-"""
+"""The samples of every operation: the standard's from this package, the others from plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from . import (
 
 @cache
 def generators() -> dict[str, Any]:
-    """The generator of samples of each operation that has one."""
+    """Return the generator of samples of each operation that has one."""
     table: dict[str, Any] = {}
     for chapter in (
         elementwise,
@@ -52,20 +50,20 @@ def generators() -> dict[str, Any]:
 
 @cache
 def samples_of(name: str) -> tuple[Sample, ...]:
-    """The samples of an operation, whether each is short decided; none if there is no generator."""
+    """Return the samples of an operation with `short` decided; none without a generator."""
     target = generators().get(name)
     if target is None:
         return ()
-    found = tuple((resolve_name(target) if isinstance(target, str) else target)(Draw(name)))
-    labels = [s.label for s in found]
+    samples = tuple((resolve_name(target) if isinstance(target, str) else target)(Draw(name)))
+    labels = [s.label for s in samples]
     if len(set(labels)) != len(labels) or any("/" in label or "@" in label for label in labels):
         raise ValueError(
             f"the samples of {name!r} need labels that differ and have neither '/' nor '@': "
             f"{labels}"
         )
     seen: set[bool] = set()
-    for s in found:
+    for s in samples:
         if s.short is None:
             s.short = s.complex not in seen or hasattr(s, "gradients")
         seen.add(s.complex)
-    return found
+    return samples

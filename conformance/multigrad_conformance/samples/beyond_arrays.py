@@ -1,5 +1,6 @@
-"""Samples of NumPy's names for arrays beyond the standard: einsum, pad, gradient, interp, products,
-axes, joining and splitting, diagonals.
+"""Samples of NumPy's array functions beyond the standard.
+
+They are einsum, pad, gradient, interp, products, axes, joining and splitting, and diagonals.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def pad(draw: Draw) -> Iterator[Sample]:
 
 
 def gradient(draw: Draw) -> Iterator[Sample]:
-    """Of one axis, for which NumPy returns one array."""
+    """Yield samples of one axis, for which NumPy returns one array."""
     yield Sample("vector", draw.real(5))
     yield Sample("complex", draw.complex(2, 4), axis=1)
     yield Sample("spacing", draw.real(4), 0.5)
@@ -232,7 +233,7 @@ ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[s
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation."""
+    """Return the generators of this chapter, by operation."""
     table: dict[str, Any] = {
         f.__name__: f for f in (einsum, pad, gradient, interp, convolution, convolve, split)
     }

@@ -1,6 +1,4 @@
-"""Samples of statistics, the nan family, quantiles, softmax and activations: names beyond the
-standard.
-"""
+"""Samples beyond the standard: statistics, nan functions, quantiles, softmax and activations."""
 
 from __future__ import annotations
 
@@ -167,7 +165,7 @@ def corrcoef(draw: Draw) -> Iterator[Sample]:
 
 
 def holed(x: Any) -> Any:
-    """With a nan in every fourth place."""
+    """Return `x` with nan at every fourth element."""
     x.reshape(-1)[1::4] = NAN
     return x
 
@@ -403,7 +401,7 @@ MAKERS: dict[str, Any] = {
 
 
 def samples() -> dict[str, Any]:
-    """The generators of these names, by operation."""
+    """Return the generators of these names, by operation."""
     plain = (
         logsumexp,
         finite_peak,

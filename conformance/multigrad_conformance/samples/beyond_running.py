@@ -1,6 +1,4 @@
-"""Samples of what runs along an axis beyond the standard, cumsum, cumprod and windows, and of the
-cross product.
-"""
+"""Samples beyond the standard: cumsum, cumprod, windows and the cross product."""
 
 from __future__ import annotations
 
@@ -81,7 +79,7 @@ def cross(draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation."""
+    """Return the generators of this chapter, by operation."""
     return {
         "cumsum": scans,
         "cumprod": scans,

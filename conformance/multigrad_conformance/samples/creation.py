@@ -121,7 +121,7 @@ def result_type(draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of these chapters, by operation."""
+    """Return the generators of these chapters, by operation."""
     table: dict[str, Any] = {
         f.__name__: f
         for f in (

@@ -1,9 +1,10 @@
 """Samples of the decompositions of matrices.
 
-All are well conditioned, with values far from each other, for the sake of differences.
+All matrices are well conditioned, with values far from each other, so that finite differences are
+accurate.
 
-Vectors are compared and differentiated by what does not depend on their phases: the projection onto
-each, or the product of a pair.
+Vectors are unique only up to a phase. So the comparison and the derivatives use projections onto
+the vectors, or products of vector pairs.
 """
 
 from __future__ import annotations
@@ -36,25 +37,26 @@ PROJECT = {"x": hermitian}
 
 
 def with_eigenvalues(x: Any, low: float, high: float) -> Any:
-    """A Hermitian matrix with evenly spaced eigenvalues, whose eigenvectors depend on `x`."""
+    """Return a Hermitian matrix with evenly spaced eigenvalues, and eigenvectors from `x`."""
     v = orthonormal(x)
     return hermitian(v * np.linspace(low, high, x.shape[-1]) @ adjoint(v))
 
 
 def with_singular_values(x: Any) -> Any:
-    """A matrix of the shape of `x` with evenly spaced singular values, whose vectors depend on
-    `x`.
+    """Return a matrix of the shape of `x` with evenly spaced singular values.
+
+    Its vectors depend on `x`.
     """
     u, _, vh = np.linalg.svd(x, full_matrices=False)
     return u * np.linspace(2.0, 0.7, u.shape[-1]) @ vh
 
 
 def with_diagonal(x: Any) -> Any:
-    """A matrix with eigenvalues that are far from each other, near a diagonal."""
+    """Return a nearly diagonal matrix with eigenvalues far from each other."""
     return 0.2 * x + np.diag(np.linspace(-2.0, 2.0, x.shape[-1]))
 
 
-# ----- what is definite about vectors -----
+# ----- phase-independent functions of vectors -----
 
 
 def conj(xp: Any, x: Any) -> Any:
@@ -62,13 +64,13 @@ def conj(xp: Any, x: Any) -> Any:
 
 
 def projections(xp: Any, values: Any, vectors: Any) -> Any:
-    """The values, and the projection onto each vector."""
+    """Return the values, and the projection onto each vector."""
     rows = xp.matrix_transpose(vectors)
     return values, rows[..., :, :, None] * conj(xp, rows)[..., :, None, :]
 
 
 def pairs(xp: Any, u: Any, s: Any, vh: Any) -> Any:
-    """The singular values, and the product of each left vector with its right one."""
+    """Return the singular values, and the product of each left vector with its right one."""
     k = s.shape[-1]
     rows = xp.matrix_transpose(u[..., :, :k])
     return s, rows[..., :, :, None] * vh[..., :k, :][..., :, None, :]
@@ -83,7 +85,7 @@ def right(xp: Any, u: Any, s: Any, vh: Any) -> Any:
 
 
 def added(xp: Any, u: Any, s: Any, vh: Any) -> Any:
-    """The projection onto what full_matrices=True adds to the columns of U."""
+    """Return the projection onto the columns that full_matrices=True adds to U."""
     rest = u[..., :, s.shape[-1] :]
     return rest @ conj(xp, xp.matrix_transpose(rest))
 
@@ -317,7 +319,7 @@ def svdvals(draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of these operations, by name."""
+    """Return the generators of these operations, by name."""
     return {
         f"linalg.{f.__name__}": f
         for f in (cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals)

@@ -99,12 +99,12 @@ def inverse(name: str, draw: Draw) -> Iterator[Sample]:
 
 
 def special(name: str, draw: Draw) -> Iterator[Sample]:
-    """Questions about infinities and nans need some."""
+    """Yield samples with infinities and nans, for functions that test for them."""
     yield Sample("special values", np.asarray([0.0, -0.0, 1.5, INF, -INF, NAN]))
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation."""
+    """Return the generators of this chapter, by operation."""
     makers: dict[str, list[Any]] = {}
     for names, maker in (
         ({*UNARY, *COMPLEX_UNARY}, unary),

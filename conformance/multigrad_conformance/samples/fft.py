@@ -1,6 +1,7 @@
 """Samples of Fourier transforms.
 
-Where the standard wants complex values there are only these: not every library takes others.
+If the standard requires complex values, all samples are complex: some libraries accept nothing
+else.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ REAL = ("rfft", "ihfft", "rfftn")
 """The transforms of real values."""
 
 HALF = ("irfft", "hfft")
-"""Those of half a spectrum, or half a signal, to real values."""
+"""The transforms of half a spectrum, or half a signal, to real values."""
 
 
 def one_axis(name: str, draw: Draw) -> Iterator[Sample]:
     make = draw.real if name in REAL else draw.complex
-    padded, trimmed = (9, 3) if name in HALF else (6, 3)  # of the whole, of which half is given
+    padded, trimmed = (9, 3) if name in HALF else (6, 3)  # lengths of the whole signal
     yield Sample("even", make(4))
     yield Sample("odd", make(5), n=9 if name in HALF else None)
     yield Sample("batch", make(2, 3))
@@ -37,7 +38,7 @@ def one_axis(name: str, draw: Draw) -> Iterator[Sample]:
 
 def several_axes(name: str, draw: Draw) -> Iterator[Sample]:
     make = draw.real if name in REAL else draw.complex
-    odd = 3 if name == "irfftn" else 5  # of the output, whose half is given
+    odd = 3 if name == "irfftn" else 5  # the length of the output, half of which is the argument
     yield Sample("all", make(2, 3))
     yield Sample("axes", make(2, 3, 4), axes=(0, 2))
     yield Sample("one axis", make(3, 4), axes=(0,))
@@ -70,7 +71,7 @@ def frequencies(draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation."""
+    """Return the generators of this chapter, by operation."""
     table: dict[str, Any] = dict.fromkeys(("fft.fftshift", "fft.ifftshift"), shifted)
     table |= dict.fromkeys(("fft.fftfreq", "fft.rfftfreq"), frequencies)
     for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):

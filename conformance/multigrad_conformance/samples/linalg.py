@@ -1,8 +1,8 @@
-"""Samples of the linalg extension: products, diagonals, determinants, inverses, linear systems and
-norms.
+"""Samples of the linalg extension.
 
-Matrices are well conditioned, for the sake of differences. Determinants, which are polynomials, are
-tried on singular ones, too.
+They cover products, diagonals, determinants, inverses, linear systems and norms. Matrices are well
+conditioned, so that finite differences are accurate. Determinants are polynomials, so they have
+singular samples as well.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ def complex_regular(draw: Draw, *shape: int) -> Any:
 
 
 def with_values(x: Any, *values: float) -> Any:
-    """A matrix of the shape of `x` with these singular values."""
+    """Return a matrix of the shape of `x` with these singular values."""
     u, _, vh = np.linalg.svd(x, full_matrices=False)
     return u * np.asarray(values) @ vh
 
 
 def of_rank(rank: int, x: Any) -> Any:
-    """The nearest matrix of that rank."""
+    """Return the nearest matrix of that rank."""
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     return u[..., :rank] * s[..., None, :rank] @ vh[..., :rank, :]
 
 
 def square(draw: Draw) -> Iterator[Sample]:
-    """For operations on regular matrices."""
+    """Yield samples for operations on regular matrices."""
     yield Sample("real", regular(draw, 3, 3))
     yield Sample("complex", complex_regular(draw, 2, 2))
     yield Sample("batch", regular(draw, 2, 2, 2))
@@ -56,7 +56,7 @@ def square(draw: Draw) -> Iterator[Sample]:
 
 
 def polynomial(draw: Draw) -> Iterator[Sample]:
-    """For determinants, which singular matrices have as well."""
+    """Yield samples for determinants, which singular matrices have as well."""
     yield from square(draw)
     yield Sample("identity", np.eye(4))
     yield Sample("rank 2 of 3", with_values(draw.real(3, 3), 2.0, 1.0, 0.0))
@@ -248,7 +248,7 @@ def singular_factor(draw: Draw) -> Iterator[Sample]:
 
 
 def aliases(name: str, draw: Draw) -> Iterator[Sample]:
-    """The same samples as under the name without a prefix."""
+    """Yield the samples of the name without the prefix."""
     yield from statistical.samples()[name](draw)
 
 
@@ -369,9 +369,7 @@ def _with_kinks(make: Any, kinks: list[Kink], draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of this chapter, by operation, with those of the kernels that its rules
-    call.
-    """
+    """Return the generators of this chapter, and of the kernels in its rules, by operation."""
     table = {
         f"linalg.{name}": partial(_with_kinks, make, KINKS.get(name, []))
         for name, make in MAKERS.items()

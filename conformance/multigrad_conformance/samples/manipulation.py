@@ -1,6 +1,4 @@
-"""Samples of operations that arrange elements: manipulation, indexing, searching, sets, and the
-kernels of the rules.
-"""
+"""Samples of manipulation, indexing, searching and set functions, and of the rules' kernels."""
 
 from __future__ import annotations
 
@@ -19,9 +17,10 @@ NAN = np.nan
 def arranged(
     draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]
 ) -> Iterator[Sample]:
-    """For an operation on one array: each case is a label, a shape, further arguments.
+    """Yield samples of an operation on one array.
 
-    The first comes complex as well.
+    Each case is a label, a shape, and further arguments. The first case is repeated with complex
+    values.
     """
     for i, (label, shape, args, kwargs) in enumerate(cases):
         yield Sample(label, draw.real(*shape), *args, **kwargs)
@@ -159,7 +158,7 @@ def meshgrid(draw: Draw) -> Iterator[Sample]:
 
 # ----- indexing -----
 
-# Of the keys that NumPy knows, those that the standard defines.
+# The keys of NumPy that the standard defines.
 MASK = np.asarray([[False, True, False], [True, False, False]])
 ROWS = np.asarray([1, 0, 1])
 KEYS: dict[str, tuple[tuple[int, ...], Any]] = {
@@ -223,7 +222,7 @@ def unindex(draw: Draw) -> Iterator[Sample]:
 
 def setitem(draw: Draw) -> Iterator[Sample]:
     for label, (shape, key) in KEYS.items():
-        # of a repeated place, the last value counts
+        # at a repeated index, the last value counts
         if label in ("integer arrays", "array of arrays", "integer array"):
             continue
         yield Sample(
@@ -303,7 +302,7 @@ def difference_of_squares(draw: Draw) -> Iterator[Sample]:
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A number as `scaled` takes it: the nearest float, and how it is made of a 1."""
+    """A number as `scaled` takes it: the nearest float, and its exact construction from a 1."""
 
     value: float
     recipe: Any
@@ -366,7 +365,7 @@ def isin(draw: Draw) -> Iterator[Sample]:
 
 
 def samples() -> dict[str, Any]:
-    """The generators of these chapters, by operation."""
+    """Return the generators of these chapters, by operation."""
     table: dict[str, Any] = {
         f.__name__: f
         for f in (

@@ -190,7 +190,7 @@ MAKERS: dict[str, Any] = {
 
 
 def samples() -> dict[str, Any]:
-    """The generators of these chapters, by operation."""
+    """Return the generators of these chapters, by operation."""
     table: dict[str, Any] = {
         f.__name__: f for f in (diff, count_nonzero, matmul, tensordot, vecdot, matrix_transpose)
     }

@@ -1,5 +1,6 @@
-"""Samples of what writes through views record: reading and writing the part of an array that some
-steps lead to.
+"""Samples of reading and writing the part of an array at some view steps.
+
+Writes through views record these operations.
 """
 
 from __future__ import annotations
@@ -91,10 +92,10 @@ def _with_imaginary_part(x: Any, value: Any, part: Any) -> Any:
 
 
 def _parts(xp: Any, y: Any) -> Any:
-    """All that there is to see of complex numbers, the signs of zeros too."""
+    """Return all parts of complex numbers, with the signs of zeros."""
     return xp.real(y), xp.imag(y), xp.signbit(xp.real(y)), 1 / xp.imag(y)
 
 
 def samples() -> dict[str, Any]:
-    """The generators, by operation."""
+    """Return the generators, by operation."""
     return {"read_slices": read_slices, "copy_slices": copy_slices}

@@ -1,1 +1,1 @@
-"""Where a gradient is lost: multigrad.autograd.detect_breaks."""
+"""Break detection: the lines on which a gradient is lost. Public as autograd.detect_breaks."""

@@ -1,4 +1,4 @@
-"""Where gradients are lost: `detect_breaks`, and its report. The observer is in watch.py."""
+"""`detect_breaks` and its report: the lines on which gradients are lost. watch.py observes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHY = {
     "no_grad": "not recorded, in no_grad or inference_mode, though an operand requires grad "
     "(intended, if this is an evaluation or an update)",
 }
-"""What each kind of break means."""
+"""The explanation of each kind of break."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,9 +39,9 @@ class Break:
 
     kind   a key of WHY: "refused", "number", "raw", "detached", "cast", "index", "comparison",
            "zero", "no_grad"
-    what   what was called there: `float()`, `.detach()`, `astype to int64`, `argmax`
+    what   the call on that line: `float()`, `.detach()`, `astype to int64`, `argmax`
     site   file, line and function
-    count  how often it happened there
+    count  how often the gradient was lost there
     """
 
     kind: str
@@ -51,12 +51,12 @@ class Break:
 
     @property
     def why(self) -> str:
-        """What it means, in words."""
+        """The explanation of this kind of break, in words."""
         return WHY[self.kind]
 
     @property
     def source(self) -> str:
-        """The line of the program, as far as it can be read."""
+        """The source text of the line, "" if it cannot be read."""
         return linecache.getline(self.site.file, self.site.line).strip()
 
     def __str__(self) -> str:
@@ -68,14 +68,15 @@ class Break:
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """What is known of a leaf that requires grad.
+    """The record of a leaf that requires grad.
 
-    made     where it was, None if that was before
-    used     where it first was
-    reached  whether a pass could, or a transformation took the derivative by it
-    breaks   what lost its gradient
-    facts    what else happened to it, or to what was computed from it
-    stands   for which other leaves, if it is of a transformation
+    made     the line that made it, None if it existed before
+    used     the line that used it first
+    reached  whether a backward pass could reach it, or a transformation took the derivative with
+             respect to it
+    breaks   the breaks that lost its gradient
+    facts    other events of the leaf, or of values computed from it
+    stands   for a leaf of a transformation: the leaves that it replaces
     """
 
     shape: tuple[int, ...]
@@ -87,9 +88,7 @@ class Leaf:
     stands: frozenset[Leaf] = frozenset()
 
     def why(self) -> str:
-        """What happened to it instead of reaching the loss, as far as it was seen: the cause may be
-        any of these.
-        """
+        """Return the observed events instead of reaching the loss; any of them may be the cause."""
         facts = dict.fromkeys(
             [f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts)
         )
@@ -120,9 +119,7 @@ _VERB = {
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A parameter that did not reach the loss: what happened to it instead, in words, and the
-    breaks among that.
-    """
+    """A parameter that did not reach the loss, the explanation in words, and its breaks."""
 
     name: str
     why: str
@@ -133,12 +130,12 @@ class Unreached:
 
 
 class BreakReport:
-    """What `detect_breaks` found, in the order in which it happened.
+    """The result of `detect_breaks`, in order of the events.
 
-    Print it, go through it, or ask for `breaks`.
+    Print it, iterate over it, or read `breaks`.
 
-    passes  how many backward passes there were: of `backward` and `autograd.grad`, not those of
-            transformations
+    passes  the number of backward passes, of `backward` and `autograd.grad`; passes of
+            transformations do not count
     """
 
     def __init__(self) -> None:
@@ -152,7 +149,7 @@ class BreakReport:
 
     @property
     def breaks(self) -> list[Break]:
-        """Each line and what is lost there, once."""
+        """The lines on which a gradient is lost, each line and cause once."""
         with self._lock:
             return list(self._breaks.values())
 
@@ -163,7 +160,7 @@ class BreakReport:
         return len(self._breaks)
 
     def of(self, *kinds: str) -> list[Break]:
-        """The breaks of these kinds."""
+        """Return the breaks of the given kinds. Raises ValueError for an unknown kind."""
         unknown = set(kinds) - set(WHY)
         if unknown:
             raise ValueError(
@@ -172,10 +169,10 @@ class BreakReport:
         return [b for b in self.breaks if b.kind in kinds]
 
     def unreached(self, loss: Any, params: Any) -> list[Unreached]:
-        """Which of the parameters `loss` does not depend on, and why.
+        """Return the parameters on which `loss` does not depend, with the reasons.
 
-        loss    a Tensor, or a sequence of them
-        params  a dictionary of Tensors, nested or not, or a sequence of them
+        loss    a Tensor, or a sequence of Tensors
+        params  a dictionary of Tensors, nested or not, or a sequence of Tensors
         """
         roots = [loss] if isinstance(loss, Tensor) else list(loss)
         with self._lock:
@@ -200,9 +197,9 @@ class BreakReport:
 
     @property
     def unreached_leaves(self) -> list[Leaf]:
-        """The leaves made meanwhile that no backward pass could reach.
+        """The leaves made within the context that no backward pass could reach.
 
-        Empty if there was no pass.
+        The list is empty if there was no backward pass.
         """
         with self._lock:
             return [leaf for leaf in self._made if not leaf.reached] if self.passes else []
@@ -232,10 +229,10 @@ class BreakReport:
     def __repr__(self) -> str:
         return f"<BreakReport: {len(self)} places>"
 
-    # For the observer
+    # Interface for the observer
 
     def add(self, kind: str, what: str, where: Site, leaves: Iterable[Leaf]) -> None:
-        """Note one break, of a value that was made of these leaves."""
+        """Record one break of a value computed from these leaves."""
         with self._lock:
             place = self._breaks.setdefault((kind, what, where), Break(kind, what, where))
             place.count += 1
@@ -243,13 +240,13 @@ class BreakReport:
                 leaf.breaks.setdefault(place)
 
     def tell(self, leaves: Iterable[Leaf], fact: str) -> None:
-        """Note what else happened to a value that was made of these leaves."""
+        """Record another event of a value computed from these leaves."""
         with self._lock:
             for leaf in leaves:
                 leaf.facts.setdefault(fact)
 
     def leaf(self, node: AccumulateGrad) -> Leaf:
-        """What is known of a leaf."""
+        """Return the record of a leaf."""
         with self._lock:
             leaf = self._leaves.get(node)
             if leaf is None:
@@ -258,7 +255,7 @@ class BreakReport:
             return leaf
 
     def made(self, node: AccumulateGrad, where: Site | None) -> None:
-        """Note where a leaf was made."""
+        """Record the line that made a leaf."""
         leaf = self.leaf(node)
         with self._lock:
             if leaf.made is None:
@@ -266,19 +263,17 @@ class BreakReport:
                 self._made.append(leaf)
 
     def stands_for(self, node: AccumulateGrad, nodes: Iterable[Node | None]) -> None:
-        """Note that a transformation differentiates by this leaf, of its own, in the place of
-        others.
-        """
+        """Record that this leaf of a transformation replaces the leaves behind `nodes`."""
         with self._lock:
             self.leaf(node).stands = self.leaves(n for n in nodes if type(n) is AccumulateGrad)
 
     def given(self, ctx: Any, arrived: Sequence[bool]) -> None:
-        """Note to which of its operands a Function gave a gradient, when it ran in a pass."""
+        """Record to which operands a Function gave a gradient in a backward pass."""
         with self._lock:
             known = self._given.get(ctx)
             if known is None and all(arrived):
                 return
-            # the Function may stand between a node and the leaves that are behind it
+            # the Function may lie between a node and the cached leaves behind the node
             self._behind.clear()
             self._given[ctx] = tuple(a or b for a, b in zip(known or arrived, arrived, strict=True))
             for node, had in zip(ctx._next, arrived, strict=True):
@@ -286,20 +281,20 @@ class BreakReport:
                     self.tell(self.behind(node), f"given no gradient by {ctx.name()}")
 
     def passed(self, roots: Sequence[Node], counts: bool) -> None:
-        """Note a backward pass from these nodes. `counts`: it is none of a transformation."""
+        """Record a backward pass from these nodes. `counts`: it is not part of a transformation."""
         with self._lock:
             self.passes += counts
             for leaf in self.leaves(roots):
                 leaf.reached = True
 
     def leaves(self, nodes: Iterable[Node | None]) -> frozenset[Leaf]:
-        """The leaves that a gradient would arrive at from any of these."""
+        """Return the leaves that a gradient from any of these nodes would reach."""
         return frozenset().union(*(self.behind(n) for n in nodes if n is not None))
 
     def behind(self, node: Node) -> frozenset[Leaf]:
-        """The leaves that a gradient would arrive at from here.
+        """Return the leaves that a gradient from this node would reach.
 
-        What was asked about before is not gone through again.
+        Results are cached, so each part of the graph is walked once.
         """
         with self._lock:
             known = self._behind.get(node)
@@ -330,22 +325,22 @@ class BreakReport:
             result = frozenset(leaves)
             if not isinstance(
                 node, (OutputNode, MultiNode, AccumulateGrad)
-            ):  # an OutputNode may be made anew
+            ):  # an OutputNode may be a temporary object
                 self._behind[node] = result
             return result
 
 
 class detect_breaks:
-    """Within this context, note each line of the program on which a gradient is lost.
+    """Record each line of the program on which a gradient is lost, while the context is active.
 
-    `with detect_breaks() as report`.
+    Use `with detect_breaks() as report`.
 
-    It belongs to the thread and the asyncio task that enters it; tasks begun inside are looked at,
-    too, and threads that run in a copy of the context (`contextvars.copy_context().run`). What is
-    noted: conversions (np.asarray, which is refused, float, int, item, tolist, .array), detach,
-    .data, casts to integers, operations that have no derivative or whose derivative is 0 by rule,
-    Tensors that require grad used in no_grad; in transformations of multigrad.func, too. The
-    program does what it does without; its operations take about four times as long.
+    It observes the thread and the asyncio task that enter it, tasks started inside, and threads
+    that run in a copy of the context (`contextvars.copy_context().run`). It records: conversions
+    (np.asarray, which is refused, float, int, item, tolist, .array); detach and .data; casts to
+    integers; operations without a derivative, or with a derivative of 0 by rule; Tensors that
+    require grad used in no_grad. It records them in transformations of multigrad.func as well. The
+    results of the program do not change; its operations take about four times as long.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
-"""What operations lose: each is judged after it was called, and results without a history are
-followed until numbers are made of them.
+"""Gradient losses of operations: each operation is judged after its call.
 
-A composite operation is what it consists of. What happens inside of any other, of a write, or of a
-function with a derivative of its own is part of that, and not judged by itself.
+Results without a history are followed until numbers are made of them.
+
+A composite operation is judged by its parts. The operations inside any other operation, inside a
+write, or inside a function with a custom derivative belong to it, and are not judged separately.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from .sites import caller, levels_of, line, nodes_of, place, program
 
 
 class Facts(NamedTuple):
-    """What the declaration of an operation says about losses.
+    """Facts about gradient losses, from the declaration of an operation.
 
     arrays   the array parameters
-    starred  that of them which takes all positional arguments, if there is one
-    smooth   those with a derivative; None: there is none, so what is followed goes on through all
-    zero     those whose derivative is 0 wherever it is defined
-    simple   whether it takes its arrays one by one, by position, and returns one
-    safe     whether nothing is lost where the result has a history
+    starred  the array parameter that takes all positional arguments, if there is one
+    smooth   the parameters with a derivative; None: there are none, so following continues through
+             all of them
+    zero     the parameters whose derivative is 0 wherever it is defined
+    simple   whether the operation takes its arrays one by one, by position, and returns one
+    safe     whether nothing is lost if the result has a history
     """
 
     arrays: frozenset[str]
@@ -46,10 +48,10 @@ class Facts(NamedTuple):
 
 @per_operation
 def facts(op: Op) -> Facts:
-    """What is known of an operation before it is called."""
+    """Return the facts about an operation that are independent of its arguments."""
     rules = op.vjp if op.kind == "elementwise" and isinstance(op.vjp, Mapping) else {}
     zero = frozenset(name for name, rule in rules.items() if not callable(rule.fn) and rule.fn == 0)
-    if op.name == "sign":  # of complex numbers it has a derivative
+    if op.name == "sign":  # it has a derivative with respect to complex numbers
         zero = frozenset(op.arrays)
     parameters = op.signature.parameters
     simple = op.outputs == () and all(
@@ -69,11 +71,10 @@ def facts(op: Op) -> Facts:
 
 
 class Source(NamedTuple):
-    """What a value without a history was made by: a break as soon as it is used as a value.
+    """The origin of a value without a history. Using the value's numbers is then a break.
 
-    kind       "comparison", or "no_grad" for what is a part of something, and may be there to be
-               written to
-    parameter  whether it is part of a leaf that requires grad
+    kind       "comparison", or "no_grad" for a part of an array, which may exist to be written to
+    parameter  whether the value is part of a leaf that requires grad
     """
 
     kind: str
@@ -84,12 +85,12 @@ class Source(NamedTuple):
 
 
 class Operands:
-    """Arguments of a call, by their parameters, as they were at one moment.
+    """The arguments of a call by parameter, as they were at one moment.
 
-    tracked  the histories of those that have any, and the parameters of these
-    levels   at which any has one
-    sources  of those that have none
-    top      that of the highest level
+    tracked  the parameters of arguments with a history, and these histories
+    levels   the levels at which any argument has a history
+    sources  the sources of the arguments without a history
+    top      the argument of the highest level
     """
 
     __slots__ = ("levels", "sources", "top", "tracked")
@@ -119,12 +120,12 @@ class Operands:
 
     @property
     def nodes(self) -> list[Node | None]:
-        """All histories."""
+        """The histories of all arguments."""
         return [n for _, nodes in self.tracked for n in nodes]
 
 
 class Followed:
-    """Values without a history, each known weakly by its identity, and what it was made by."""
+    """Values without a history, held by weak references, and their sources."""
 
     __slots__ = ("_known",)
 
@@ -135,12 +136,12 @@ class Followed:
         return bool(self._known)
 
     def sources(self, x: Any) -> tuple[Source, ...]:
-        """What a value was made by, as far as that has not been told yet."""
+        """Return the sources of a value that have not been reported yet."""
         known = self._known.get(id(x))
         return known[1] if known is not None and known[0]() is x else ()
 
     def add(self, values: Iterable[Any], sources: Sequence[Source]) -> None:
-        """Remember what these values were made by, beside what is known already."""
+        """Add sources to these values."""
         for x in values if sources else ():
             key = id(x)
             together = tuple({id(s): s for s in (*self.sources(x), *sources)}.values())
@@ -154,31 +155,31 @@ class Followed:
 
 
 class Losses:
-    """Judges operations, writes and Functions, and notes in a report what they lose."""
+    """Judges operations, writes and Functions, and records their losses in a report."""
 
     def __init__(self, report: BreakReport) -> None:
         self.report = report
         self.followed = Followed()
         self._used: dict[int, weakref.ref[AccumulateGrad]] = {}
-        """The leaves of which it is known where they were used, by identity."""
+        """The leaves whose first use is known, by identity."""
 
     def forget(self) -> None:
-        """Know no values any more."""
+        """Forget all values."""
         self.followed = Followed()
         self._used = {}
 
     def note(self, kind: str, what: str, where: Site, nodes: Iterable[Node | None]) -> None:
-        """Note a break of a value with these histories."""
+        """Record a break of a value with these histories."""
         self.report.add(kind, what, where, self.report.leaves(nodes))
 
     def use(self, source: Source) -> None:
-        """Note that numbers were made of what has this source."""
+        """Record that numbers were made from a value with this source."""
         self.report.add(source.kind, source.what, source.where, source.leaves)
 
     # ----- Operations -----
 
     def operation(self, call: Call) -> None:
-        """Note what an operation has lost."""
+        """Record the losses of an operation."""
         result, op = call.result, call.op
         known = facts(op)
         if (
@@ -195,8 +196,9 @@ class Losses:
             self._look(op, operands, operands.top, result)
 
     def _is_kept(self, call: Call, known: Facts) -> bool:
-        """Whether nothing is lost at the only level that there is: nothing has a history, or the
-        result has that of its operands.
+        """Return whether nothing is lost, if there is only one level.
+
+        Either no operand has a history, or the result has the history of its operands.
         """
         constant, followed = True, self.followed
         for x in call.args:
@@ -214,7 +216,7 @@ class Losses:
         return constant or (known.safe and type(call.result._node) is Node)
 
     def _mark(self, leaf: AccumulateGrad) -> None:
-        """Note where a leaf was used first."""
+        """Record where a leaf was used first."""
         known = self._used.get(id(leaf))
         if known is not None and known() is leaf:
             return
@@ -225,9 +227,7 @@ class Losses:
             noted.used = line()
 
     def _mark_all(self, operands: Operands) -> None:
-        """Note which leaves were used, and which a transformation takes the derivative by,
-        forward.
-        """
+        """Record the first uses of leaves, and those that a forward-mode transformation reaches."""
         for _, nodes in operands.tracked:
             moves = False
             for n in nodes:
@@ -246,7 +246,7 @@ class Losses:
             for x in (result if isinstance(result, (tuple, list)) else (result,))
             if isinstance(x, Layer)
         ]
-        # these ask for shapes and dtypes
+        # operations on shapes and dtypes lose nothing
         if not outs or (op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable"):
             return
         floating = any(x._elem.floating for x in outs)
@@ -260,16 +260,16 @@ class Losses:
         if operands.tracked:
             kept = {k for x in outs for k in levels_of(x)}
             if written:
-                # its own history, to which nothing is added where nothing is recorded
+                # its own history, which a write under no_grad does not extend
                 kept.discard(top._level)
             self._judge(op, top, operands, outs, kept, part)
 
     def _judge(
         self, op: Op, top: Any, operands: Operands, outs: Sequence[Any], kept: set[int], part: bool
     ) -> None:
-        """Note what an operation on operands with gradients loses.
+        """Record the losses of an operation whose operands have gradients.
 
-        `kept`: the levels of its results; `part`: they are parts of an operand.
+        `kept`: the levels of its results; `part`: the results are parts of an operand.
         """
         what = op.name
         floating = any(x._elem.floating for x in outs)
@@ -307,8 +307,9 @@ class Losses:
     # ----- Writes -----
 
     def before_write(self, call: Call) -> tuple[Operands, bool]:
-        """The operands before they are written to, and whether it updates a parameter in no_grad,
-        which is no break.
+        """Return the operands before a write, and whether it updates a parameter in no_grad.
+
+        Such an update is not a break.
         """
         t = call.args[0]
         known = facts(call.op)
@@ -321,17 +322,17 @@ class Losses:
         return Operands(given if recording else given[1:], self.followed, known.smooth), updates
 
     def written(self, call: Call, operands: Operands, updates: bool) -> None:
-        """Note what a write has lost."""
+        """Record the losses of a write."""
         t = call.args[0]
         if updates:
             self._mark_all(operands)
         elif operands.tracked or operands.sources:
             self._look(call.op, operands, t, t, written=True)
 
-    # ----- Functions with derivatives of their own -----
+    # ----- Functions with custom derivatives -----
 
     def function(self, call: Call) -> None:
-        """Note what a Function has lost, such as what it marks to have no gradient."""
+        """Record the losses of a Function, such as outputs that it marks as non-differentiable."""
         operands = Operands((("", x) for x in call.args if isinstance(x, Layer)), self.followed)
         self._mark_all(operands)
         levels = {k for x in call.args for k in levels_of(x, tangents=False)}
@@ -356,7 +357,7 @@ class Losses:
 
 
 def _given(call: Call, known: Facts) -> Iterator[tuple[str, Any]]:
-    """The array parameters of a call, each with its argument."""
+    """Yield the array parameters of a call with their arguments."""
     if known.starred:
         yield known.starred, call.args
     else:
@@ -369,16 +370,16 @@ def _given(call: Call, known: Facts) -> Iterator[tuple[str, Any]]:
 
 
 def _shows(op: Op, outs: Sequence[Any]) -> bool:
-    """Whether the results are parts of an operand, which may be there to be written to, as in
-    `w[:2] -= 0.1`.
+    """Return whether the results are parts of an operand.
+
+    A part may exist to be written to, as in `w[:2] -= 0.1`.
     """
     return op.name == "getitem" or all(getattr(x, "_view", None) is not None for x in outs)
 
 
 def _applied(call: Call) -> str:
-    """The call of a Function, as the program writes it."""
-    # what applies the function, called by `Function.apply` or by `__call__` of a function with a
-    # rule
+    """Return the call of a Function as the program writes it."""
+    # the caller is what applies it: `Function.apply`, or `__call__` of a function with a rule
     frame = caller()
     applier = None if frame is None else frame.f_back
     by_apply = applier is not None and applier.f_code.co_name == "apply"
@@ -386,7 +387,7 @@ def _applied(call: Call) -> str:
 
 
 def _recorded(x: Any, levels: set[int]) -> bool:
-    """Whether what is done to a value is recorded at one of these levels."""
+    """Return whether operations on a value are recorded at one of these levels."""
     while isinstance(x, Layer):
         if isinstance(x, Tensor) and x._level in levels and recording_at(x):
             return True

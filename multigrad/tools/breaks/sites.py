@@ -1,6 +1,4 @@
-"""What break detection asks of a value and of the stack: which histories a value has, at which
-levels, and which line of the program this is.
-"""
+"""Queries of break detection: the histories and levels of a value, the line of the program."""
 
 from __future__ import annotations
 
@@ -18,18 +16,14 @@ from ...memory import saved
 from ..graphs.provenance import OWN, UNKNOWN, Site, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
-"""Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose
-derivative is written by hand.
-"""
+"""Modules that call the program's code themselves: hooks, rules, custom derivatives."""
 
 TELLING = frozenset(module.__file__ for module in (observe, conversions))
-"""Who tells observers, and so is called by what they are told of."""
+"""Modules that notify observers; the event's origin is their caller."""
 
 
 def nodes_of(x: Any) -> list[Node | None]:
-    """The histories of a value, on all levels, outermost first; None for a tangent, which has
-    none.
-    """
+    """Return the histories of a value on all levels, outermost first; None for a tangent."""
     nodes: list[Node | None] = []
     while isinstance(x, Layer):
         node = getattr(x, "_node", None)
@@ -42,7 +36,7 @@ def nodes_of(x: Any) -> list[Node | None]:
 
 
 def levels_of(x: Any, tangents: bool = True) -> set[int]:
-    """The levels at which a value has a history, or a tangent."""
+    """Return the levels at which a value has a history or a tangent."""
     levels = set()
     while isinstance(x, Layer):
         if getattr(x, "_node", None) is not None or (
@@ -54,14 +48,14 @@ def levels_of(x: Any, tangents: bool = True) -> set[int]:
 
 
 def line() -> Site:
-    """The innermost line of the program that is running, whoever called it."""
+    """Return the innermost line of the program that is running, without regard to its caller."""
     return site(sys._getframe(1), skipped()) or UNKNOWN
 
 
 def place(frame: FrameType | None = None) -> Site | None:
-    """The line of the program that is running.
+    """Return the line of the program that is running.
 
-    None in a backward pass, in hooks, and where a function with a derivative of its own calls it.
+    None in a backward pass, in hooks, and inside a function with a custom derivative.
     """
     frame = frame or sys._getframe(1)
     skip = skipped()
@@ -77,14 +71,14 @@ def place(frame: FrameType | None = None) -> Site | None:
 
 
 def program(frame: FrameType | None) -> FrameType | None:
-    """The innermost of these frames that is none of multigrad's."""
+    """Return the innermost of these frames outside multigrad."""
     while frame is not None and frame.f_code.co_filename.startswith(OWN):
         frame = frame.f_back
     return frame
 
 
 def caller() -> FrameType | None:
-    """The frame that called what observers are being told of."""
+    """Return the frame that caused the current event."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename not in TELLING:
         frame = frame.f_back

@@ -1,6 +1,6 @@
 """The observer of break detection.
 
-Here is what it does about conversions, leaves and passes; follow.py judges operations.
+This module handles conversions, leaves and passes; follow.py judges operations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOSES = {
     "__int__": ("int()", "number"),
     "__complex__": ("complex()", "number"),
 }
-"""Conversions by which a gradient is lost: how the program writes them, and the kind of break."""
+"""Conversions that lose a gradient: their spelling in a program, and the kind of break."""
 
 TOLD = {
     "__copy__": "copied by copy.copy()",
@@ -41,18 +41,18 @@ TOLD = {
     "__reduce_ex__": "pickled",
     "__bool__": "compared by bool()",
 }
-"""Others, which are told of a leaf that reached no loss."""
+"""Other calls, which are reported for a leaf that reached no loss."""
 
 MAKERS = (creation.__file__, copying.__file__, tensor.__file__, f"{OWN}namespace.py")
-"""Where leaves are made for the program. Transformations and gradcheck make some of their own."""
+"""Modules that make leaves for the program; transformations and gradcheck make their own."""
 
 SETTERS = tuple(f.__code__ for f in (tensor.Tensor._become_leaf, tensor.Tensor.requires_grad_))
-"""What makes a leaf of a Tensor. Who calls them is its maker."""
+"""The setters that make a Tensor a leaf. Their caller is the maker of the leaf."""
 
 _inside: ContextVar[ref[Call] | None] = ContextVar("multigrad.breaks", default=None)
 """The outermost write or Function that is running.
 
-It is known weakly: one that was interrupted is gone, whether or not its end was told.
+It is a weak reference, so an interrupted call disappears even if its end was never reported.
 """
 
 
@@ -62,7 +62,7 @@ def _outermost() -> Call | None:
 
 
 class BreakObserver(Observer):
-    """Notes in a report what loses a gradient in the contexts that it was entered in."""
+    """Records gradient losses in a report, in the contexts in which it is active."""
 
     events = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE})
     whole = True
@@ -77,7 +77,7 @@ class BreakObserver(Observer):
             outer = _outermost()
             if outer is None:
                 _inside.set(ref(call))
-            elif outer is not call:  # which it is where several reports are told
+            elif outer is not call:  # with several reports, each gets the same call
                 return None
             return self.losses.before_write(call) if kind is WRITE else ()
         if kind is CONVERSION and call.name in LOSES and _outermost() is None:
@@ -96,7 +96,9 @@ class BreakObserver(Observer):
         elif kind is STEP:
             if type(call.node) is CustomNode and type(call.result) is tuple:
                 self.report.given(call.node.ctx, [g is not None for g in call.result])
-        elif kind is PASS:  # by its end it is known what Functions gave no gradient to
+        elif (
+            kind is PASS
+        ):  # only after a pass is it known to which operands Functions gave no gradient
             self.report.passed([node for node, _ in call.args[0]], bool(call.name))
         elif isinstance(call.result, BaseException):
             pass
@@ -108,16 +110,16 @@ class BreakObserver(Observer):
             self.losses.written(call, *token)
 
     def close(self) -> None:
-        """Note nothing any more, in whatever context it is still in force."""
+        """Stop recording, in all contexts in which the observer is still active."""
         self.ended = True
         self.losses.forget()
 
     # ----- Conversions -----
 
     def _converting(self, call: Call) -> Site | None:
-        """Note that a value with a history leaves.
+        """Record the conversion of a value with a history.
 
-        Of one without, that is known to be made of such, return the line.
+        For a value without one that was computed from such values, return the line instead.
         """
         x = call.args[0]
         nodes = nodes_of(x)
@@ -138,9 +140,9 @@ class BreakObserver(Observer):
         return None
 
     def _converted(self, where: Site | None, call: Call) -> None:
-        """What has no history is followed, or used as a value.
+        """Follow the result of a conversion of a value without a history, or report its use.
 
-        Truth values may be there to decide by, as numbers do not.
+        Truth values may only control a branch; numbers are used as values.
         """
         if call.name in TOLD:
             self._tell(call)
@@ -152,7 +154,7 @@ class BreakObserver(Observer):
         if kind == "detached":
             self.losses.followed.add([call.result], sources)
             return
-        # float() makes a number of True
+        # float() turns True into a number
         read = kind == "number" and (not x._elem.bool or call.name.startswith("__"))
         for s in sources:
             if read or s.kind == "no_grad":
@@ -174,12 +176,12 @@ class BreakObserver(Observer):
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         if type(node) is not AccumulateGrad:
             return
-        frame = caller()  # what sets the flag
+        frame = caller()  # the code that sets requires_grad
         assert frame is not None
         while frame is not None and frame.f_code in SETTERS:
             frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename
-        # a transformation takes the derivative by it for what it was made of
+        # a leaf of a transformation replaces the values from which it was made
         if maker not in MAKERS and maker.startswith(OWN):
             base = None if result._view is None else result._view[0]
             self.report.stands_for(node, [*nodes_of(result._array), *nodes_of(base)])

@@ -1,3 +1,1 @@
-"""The graph as a picture, as text, and by the memory that it keeps: names of
-multigrad.autograd.graph.
-"""
+"""Graphs as pictures, as text and by memory. The public names are in multigrad.autograd.graph."""

@@ -1,4 +1,4 @@
-"""Pictures of graphs: `draw`, to DOT, SVG, PNG, or a page of its own."""
+"""Pictures of graphs: `draw`, with output as DOT, SVG, PNG or a web page."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ FILL = {"leaf": "#dbeafe", "operation": "#f3f4f6", "group": "#ede9fe", "output":
 STROKE = {"leaf": "#3b82f6", "operation": "#9ca3af", "group": "#8b5cf6", "output": "#22c55e"}
 CHANGED = "#dc2626"
 OPENED = 400
-"""A folded graph of at most so many operations is whole in its page, where its labels can be
-opened.
+"""The page of a folded graph with at most this many operations contains the whole graph.
+
+Its labels can then be opened in the page.
 """
 
 
@@ -36,20 +37,23 @@ def draw(
     fold: bool | None = None,
     max_nodes: int = 100,
 ) -> GraphPicture:
-    """Draw the graph of a Tensor, or of several: a picture that knows its `.dot` text, saves
-    itself, and shows itself in a notebook.
+    """Draw the graph of a Tensor, or of several Tensors, and return the picture.
 
     params     names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
-    path       save it there at once; `format` ("dot", "svg", "png" or "html") is that of the suffix
-               unless it is given
-    fold       draw what repeats once, and what belongs to one label or function as one box;
-               default: if there are more than `max_nodes` nodes
-    max_nodes  how many boxes a folded picture may have, about
+    path       save the picture to this file; `format` ("dot", "svg", "png" or "html") defaults to
+               the suffix
+    fold       draw repetitions once, and the operations of one label or function as one box; the
+               default folds if there are more than `max_nodes` nodes
+    max_nodes  approximate maximum number of boxes of a folded picture
 
-    Each box tells the operation, the shape and dtype of its output, the bytes that it keeps for the
-    backward pass, how often the memory of what it keeps was written, and, of a graph recorded
-    within `record_lines` or `detect_anomaly`, its line. What was modified after it had been saved
-    is red. Drawing runs no hook, and changes nothing.
+    The picture has its text as `.dot`, `save` writes it, and a notebook displays it.
+
+    A box shows the operation, the shape and dtype of its output, the bytes that it keeps for the
+    backward pass, and the number of writes to the saved memory. It also shows the source line if
+    the graph was recorded within `record_lines` or `detect_anomaly`. Operations whose saved arrays
+    were modified are red. Drawing runs no hook and changes nothing.
+
+    Raises TypeError or ValueError for an argument of the wrong kind.
     """
     if fold is not None and not isinstance(fold, bool):
         raise TypeError(f"draw: fold must be True, False or None, not {fold!r}")
@@ -64,19 +68,19 @@ def draw(
 
 
 class GraphPicture:
-    """The picture of a graph. `boxes` and `arrows` are what is drawn; `graph` has all vertices."""
+    """The picture of a graph. `boxes` and `arrows` are what is drawn; `graph` has every vertex."""
 
     def __init__(self, graph: Graph, fold_: bool | None, most: int) -> None:
         self.graph, self.most = graph, most
-        found: Folded = fold(graph, most, fold_)
-        self.boxes, self.arrows, self.folded = found.boxes, found.arrows, found.folded
+        folded: Folded = fold(graph, most, fold_)
+        self.boxes, self.arrows, self.folded = folded.boxes, folded.arrows, folded.folded
         for box in self.boxes:
             _describe(box)
         self.groups = grouping.grouped(self.boxes, self.arrows)
 
     @property
     def summary(self) -> str:
-        """How much there is of what."""
+        """Numbers of operations, leaves and boxes, and the saved bytes, as a line of text."""
         g = self.graph
         parts = [
             counted(len(g.operations), "operation"),
@@ -94,7 +98,7 @@ class GraphPicture:
 
     @cached_property
     def dot(self) -> str:
-        """The picture as a text in Graphviz's language."""
+        """The picture in Graphviz's DOT language."""
         lines = [
             "digraph autograd {",
             f'  graph [label="{_quoted(self.summary)}", labelloc=t, fontname="Helvetica", '
@@ -125,7 +129,7 @@ class GraphPicture:
 
     @cached_property
     def layout(self) -> layered.Layout:
-        """Where everything stands in the pictures that are laid out here."""
+        """Positions of all boxes and arrows, computed without Graphviz."""
         sizes = [
             (
                 max(len(titled(b)) * 7.7, *(len(r) * 6.2 for r in b.rows), 40.0) + 20,
@@ -189,21 +193,20 @@ class GraphPicture:
 
     @property
     def html(self) -> str:
-        """A page that needs nothing else: the picture, to be moved and zoomed, with all that is
-        known of each box.
-        """
+        """A self-contained page: the picture, which can be moved and zoomed, with box details."""
         shown = self.opened
         return page(self.summary, shown.elements, shown.data(self is not shown))
 
     @property
     def elements(self) -> str:
-        """What stands in the `<svg>` of a page; see viewer.py."""
+        """The content of the `<svg>` element of a page; see viewer.py."""
         return f'{STYLE}<g id="graph-all">\n{self.drawing}\n</g>'
 
     @property
     def opened(self) -> GraphPicture:
-        """The picture that pages show: this one, or one with what is folded by labels as groups,
-        which begin closed.
+        """The picture that pages show.
+
+        It is this picture, or one in which the folded labels are groups that start closed.
         """
         if (
             not self.folded
@@ -215,9 +218,9 @@ class GraphPicture:
         return whole if len(whole.groups.items) <= self.most else self
 
     def data(self, closed: bool = False) -> dict[str, Any]:
-        """What a page has to know of the picture besides its elements; see viewer.py.
+        """Return the data that a page needs besides the SVG elements; see viewer.py.
 
-        `closed`: whether groups begin closed.
+        `closed`: whether groups start closed.
         """
         lay = self.layout
         boxes = [
@@ -265,12 +268,11 @@ class GraphPicture:
         return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
     def save(self, path: Any, format: str | None = None) -> Path:
-        """Write the picture to a file, in the format of its suffix unless `format` says another.
+        """Write the picture to a file and return the path.
 
-        Returns the path.
-
-        "dot" and "html" need nothing. "svg" is laid out by Graphviz where its program is installed,
-        else here. "png" needs Graphviz.
+        The format is that of the suffix unless `format` is given. "dot" and "html" need no other
+        program. "svg" is laid out by Graphviz if its program is installed, otherwise by multigrad.
+        "png" needs Graphviz.
         """
         target = Path(path)
         kind = format or target.suffix.removeprefix(".").lower()
@@ -278,17 +280,17 @@ class GraphPicture:
         if kind in ("dot", "html"):
             target.write_text(self.dot if kind == "dot" else self.html, encoding="utf-8")
         elif kind == "svg":
-            found = rendered(self.dot, "svg")
-            target.write_bytes(self.svg.encode() if found is None else found)
+            image = rendered(self.dot, "svg")
+            target.write_bytes(self.svg.encode() if image is None else image)
         else:
-            found = rendered(self.dot, "png")
-            if found is None:
+            image = rendered(self.dot, "png")
+            if image is None:
                 raise RuntimeError(
                     "a PNG needs Graphviz: the package (pip install 'multigrad-array[viz]') and "
                     "its program `dot` (for example apt-get install graphviz). Without it, save "
                     "a .svg or a .html page."
                 )
-            target.write_bytes(found)
+            target.write_bytes(image)
         return target
 
     def _repr_svg_(self) -> str:
@@ -313,7 +315,7 @@ STYLE = (
 
 
 def _kind(box: Box) -> str:
-    """What the colour of a box tells in a page, one of KINDS."""
+    """Return the kind of a box, which decides its colour in a page: one of KINDS."""
     return (
         "group"
         if box.kind == "group"
@@ -324,7 +326,7 @@ def _kind(box: Box) -> str:
 
 
 def _frame(group: grouping.Group) -> str:
-    """A group in SVG."""
+    """Return a group as SVG."""
     return (
         f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" '
         f'y="{group.y:.1f}" width="{group.width:.1f}" height="{group.height:.1f}" rx="8" '
@@ -335,7 +337,7 @@ def _frame(group: grouping.Group) -> str:
 
 
 def _clusters(group: grouping.Group, indent: str) -> list[str]:
-    """The groups in a group, in Graphviz's language."""
+    """Return the groups inside a group, in Graphviz's DOT language."""
     lines = []
     for item in group.items:
         if isinstance(item, grouping.Group):
@@ -350,7 +352,7 @@ def _clusters(group: grouping.Group, indent: str) -> list[str]:
 
 
 def rendered(dot: str, kind: str) -> bytes | None:
-    """What Graphviz makes of a text, None where its package or its program is not here."""
+    """Render a DOT text by Graphviz; None if its Python package or its program is missing."""
     try:
         import graphviz
     except ImportError:
@@ -358,12 +360,12 @@ def rendered(dot: str, kind: str) -> bytes | None:
     import subprocess
 
     try:
-        found: bytes = graphviz.Source(dot).pipe(format=kind)
+        image: bytes = graphviz.Source(dot).pipe(format=kind)
     except graphviz.ExecutableNotFound:
         return None
     except subprocess.CalledProcessError as error:
         raise RuntimeError(f"Graphviz could not draw the graph: {error}") from error
-    return found
+    return image
 
 
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -378,34 +380,32 @@ def _check_format(kind: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    """As it stands between quotes in DOT."""
+    """Escape a text for use between quotes in DOT."""
     return readable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def readable(text: str) -> str:
-    """With U+FFFD in place of what neither XML nor UTF-8 can hold: control characters, lone
-    surrogates.
-    """
+    """Replace control characters and surrogates, which XML or UTF-8 cannot hold, by U+FFFD."""
     return _UNREADABLE.sub("\ufffd", text)
 
 
 def escape(text: str) -> str:
-    """As it stands in XML."""
+    """Escape a text for XML."""
     return _escape(readable(text))
 
 
 def titled(box: Box) -> str:
-    """The title of a box and how often it follows itself."""
+    """Return the title of a box, with the number of its repetitions."""
     return box.title + (f" × {box.times:,}" if box.times > 1 else "")
 
 
 def counted(n: int, one: str, many: str = "") -> str:
-    """`1 leaf`, `2,000 leaves`."""
+    """Format a number with its noun: `1 leaf`, `2,000 leaves`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def size(n: float) -> str:
-    """A number of bytes as people read it."""
+    """Format a number of bytes with a unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(n) < 1024 or unit == "GiB":
             return f"{n:,.1f}".removesuffix(".0") + f" {unit}"
@@ -414,7 +414,7 @@ def size(n: float) -> str:
 
 
 def _describe(box: Box) -> None:
-    """The rows that a box shows, and what it tells when it is pointed at."""
+    """Set the rows of a box and the text of its tooltip."""
     if not box.members:
         box.tip = [box.title, *box.rows]
         return
@@ -446,22 +446,22 @@ def _describe(box: Box) -> None:
 
 
 def _more(box: Box, v: Vertex) -> list[str]:
-    found = []
+    lines = []
     if box.kind == "operation":
         if v.site:
-            found.append(f"{v.site}, in {v.site.function}")
-        found += [_saved_line(s) for s in v.saved[:12]]
+            lines.append(f"{v.site}, in {v.site.function}")
+        lines += [_saved_line(s) for s in v.saved[:12]]
         if v.freed:
-            found.append("what it kept is freed")
+            lines.append("its saved arrays are freed")
     elif box.kind == "leaf" and box.times > 1:
-        found += [f"{m.param or 'leaf'} {described(m.outputs[0])}" for m in box.members[:12]]
-    return found
+        lines += [f"{m.param or 'leaf'} {described(m.outputs[0])}" for m in box.members[:12]]
+    return lines
 
 
 def _saved_line(s: Any) -> str:
     line = f"saved {s.name} ({s.origin}): "
     line += (
-        "in the hands of saved-tensor hooks"
+        "held by saved-tensor hooks"
         if s.packed and s.shape is None
         else f"{described(s)}, {size(s.nbytes)}"
     )
@@ -474,7 +474,7 @@ def _saved_line(s: Any) -> str:
 
 def _curve(way: Sequence[tuple[float, float]]) -> str:
     text = f"M{way[0][0]:.1f} {way[0][1]:.1f}"
-    # round the side, back to an earlier box
+    # the arrow leads around the side, back to an earlier box
     if len(way) == 3 and way[1][0] > max(way[0][0], way[2][0]):
         return (
             text + f" C{way[1][0]:.1f} {way[0][1]:.1f} {way[1][0]:.1f} {way[2][1]:.1f} "

@@ -1,9 +1,8 @@
-"""Making a large graph readable: what repeats is drawn once, what belongs to one label or function
-is one box.
+"""Folding of large graphs: repetitions, labels and functions each become one box.
 
-The operations stand in a row, oldest first, so parents come before children. What is folded
-together is always a stretch of that row, or the places of a pattern that follows itself; so boxes
-have no cycles but the arrows that lead back in a pattern.
+The operations form a row, oldest first, so parents precede children. A box contains either a
+stretch of that row, or the occurrences of one position in a pattern that repeats. Cycles between
+boxes arise only from the arrows that lead back within a pattern.
 """
 
 from __future__ import annotations
@@ -19,16 +18,17 @@ from typing import Any
 from .model import Graph, Vertex
 
 FAR = 200
-"""Patterns longer than this are not looked for."""
+"""The greatest length of a pattern."""
 
 
 @dataclass(slots=True)
 class Box:
-    """What is drawn as one.
+    """One box of the picture.
 
-    kind    "leaf", "operation", "group" (several operations, of a label or function or a mere
-            stretch), "output"
-    title   its name; `times`: how often it follows itself, in a pattern that is drawn once
+    kind    "leaf", "operation", "group" (several operations: of a label, of a function, or a
+            stretch of the row), "output"
+    title   its name
+    times   its repetitions, if it is part of a pattern that is drawn once
     """
 
     kind: str
@@ -46,9 +46,9 @@ class Box:
 
 @dataclass(slots=True)
 class Arrow:
-    """From one box to another.
+    """An arrow between two boxes.
 
-    `back`: to the next repetition of a pattern, which is drawn as the same box.
+    `back`: it leads to the next repetition of a pattern, which is drawn as the same box.
     """
 
     start: int
@@ -59,7 +59,7 @@ class Arrow:
 
 @dataclass(slots=True)
 class Folded:
-    """The boxes, in an order that has parents before children, and the arrows between them."""
+    """The boxes, ordered with parents before children, and the arrows between them."""
 
     boxes: list[Box]
     arrows: list[Arrow]
@@ -68,7 +68,7 @@ class Folded:
 
 @dataclass(slots=True)
 class Unit:
-    """A stretch of operations."""
+    """A stretch of operations that is drawn as one box."""
 
     members: list[Vertex]
     title: str
@@ -80,8 +80,9 @@ def _by_labels(operations: list[Vertex], depth: int) -> list[Unit]:
 
 
 def fold(graph: Graph, most: int, fold: bool | None) -> Folded:
-    """Boxes and arrows, not many more than `most` if the graph is to be folded: None says that this
-    is for its size to decide.
+    """Return boxes and arrows; a folded graph has about `most` boxes at most.
+
+    `fold`: True folds, False does not, None folds a graph with more than `most` vertices.
     """
     operations = graph.operations
     if fold is False or (fold is None and len(graph.vertices) <= most):
@@ -122,8 +123,9 @@ def fold(graph: Graph, most: int, fold: bool | None) -> Folded:
 def _stretches(
     operations: Sequence[Vertex], part: Callable[[Vertex], Any], name: Callable[[Any, int], str]
 ) -> list[Unit]:
-    """Operations that follow each other and belong together; those that belong to nothing stay
-    alone.
+    """Group consecutive operations that belong to the same part.
+
+    Operations that belong to no part become units of their own.
     """
     units: list[Unit] = []
     last: Any = None
@@ -161,8 +163,10 @@ def _function(where: Any, size: int) -> str:
 
 
 def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
-    """For each unit its place, the number of the unit that it is drawn as; for each place how often
-    it is repeated.
+    """Find repetitions in the row of units.
+
+    Returns for each unit the number of the unit that it is drawn as, and for each of those the
+    number of repetitions.
     """
     keys = _numbered(units, graph)
     places = list(range(len(units)))
@@ -182,34 +186,35 @@ def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
 
 
 def _numbered(units: list[Unit], graph: Graph) -> list[int]:
-    """A number for each unit; equal ones are alike, and take what units equally far before them
-    have made.
+    """Number the units, with equal numbers for units that are alike.
+
+    Units are alike if their keys are equal and their operands come from units at equal distances.
     """
     owner = {v.number: i for i, u in enumerate(units) for v in u.members}
     known: dict[Hashable, int] = {}
-    found = []
+    numbers = []
     for i, u in enumerate(units):
         before = {owner[p] for v in u.members for p, _ in v.parents if p in owner} - {i}
         key = (u.key, tuple(sorted(min(i - p, FAR) for p in before)))
-        found.append(known.setdefault(key, len(known)))
-    return found
+        numbers.append(known.setdefault(key, len(known)))
+    return numbers
 
 
 def _next_same(keys: list[int]) -> list[int]:
-    """For each place the next of the same key; itself, if there is none."""
-    found = list(range(len(keys)))
+    """Return for each position the next position with the same key, or itself without one."""
+    following = list(range(len(keys)))
     last: dict[int, int] = {}
     for i in range(len(keys) - 1, -1, -1):
-        found[i] = last.get(keys[i], i)
+        following[i] = last.get(keys[i], i)
         last[keys[i]] = i
-    return found
+    return following
 
 
 def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
-    """The length of the pattern that begins here and how often it follows itself: of several the
-    one that covers most, the shortest of these.
+    """Return the length and the repetitions of the pattern that starts at position `i`.
 
-    Two of a pattern are left alone unless they are long.
+    Of several patterns, the one that covers most units is taken, and of these the shortest. A short
+    pattern needs three repetitions, a long one two.
     """
     best = (1, 1)
     j = i
@@ -219,7 +224,7 @@ def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
         j = ahead[j]
         period = j - i
         if period % best[0] == 0 and best[1] > 1 and best[0] * best[1] >= 3 * period:
-            continue  # a multiple of a pattern that goes on
+            continue  # a multiple of a pattern that continues
         k = j
         while k < len(keys) and keys[k] == keys[k - period]:
             k += 1
@@ -236,7 +241,7 @@ def _drawn(
     graph: Graph, units: list[Unit], places: list[int], times: list[int], folded: bool
 ) -> Folded:
     boxes: dict[int, Box] = {}  # by place
-    at: dict[int, int] = {}  # vertex -> place
+    at: dict[int, int] = {}  # vertex -> position of its box
     for i, u in enumerate(units):
         p = places[i]
         if p not in boxes:
@@ -289,32 +294,34 @@ def _drawn(
 
 
 def _period(p: int, places: list[int], times: list[int]) -> int:
-    """The length of the pattern that the place `p` belongs to."""
+    """Return the length of the pattern to which the position `p` belongs."""
     return next(j for j in range(p + 1, len(places)) if places[j] == p) - p
 
 
 def _leaf_boxes(graph: Graph, at: dict[int, int], boxes: dict[int, Box], folded: bool) -> list[Box]:
-    """A box for each leaf; where the graph is folded, one for those alike that go into the same
-    repeated box, or in great number into any.
+    """Return the boxes of the leaves.
+
+    In a folded graph, leaves of equal shape and dtype that go into the same boxes share a box, if
+    one of these boxes repeats or is a group, or if there are more than 12 such leaves.
     """
     alike: dict[Hashable, list[Vertex]] = {}
     for v in graph.leaves:
         places = frozenset(at[c] for c in graph.children[v.number] if c in at)
         alike.setdefault((places, v.outputs[0]) if folded else v.number, []).append(v)
-    found = []
+    leaf_boxes = []
     for members in alike.values():
         users = [boxes[at[c]] for c in graph.children[members[0].number] if c in at]
         together = len(members) > 12 or any(box.times > 1 or box.kind == "group" for box in users)
         for part in [members] if together else [[v] for v in members]:
             first, last = (part[i].param or "leaf" for i in (0, -1))
-            found.append(
+            leaf_boxes.append(
                 Box("leaf", first if first == last else f"{first} … {last}", part, len(part))
             )
-    return found
+    return leaf_boxes
 
 
 def described(like: Any) -> str:
-    """`(3, 4) float64`, with a question mark for what is not known."""
+    """Format shape and dtype as `(3, 4) float64`, with question marks for unknown parts."""
     if like is None:
         return "?"
     if like.shape is None:

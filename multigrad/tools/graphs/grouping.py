@@ -1,10 +1,10 @@
-"""What a label holds, drawn within a frame: the tree of frames, and a layout in which a frame has
-only its own boxes inside.
+"""Frames around the boxes of each label: the tree of frames, and its layout.
 
-Each frame is laid out by itself, the innermost ones first, and is a box for the frame around it. An
-arrow between two frames is drawn in parts. A frame that the arrow leaves has a port at its lower
-edge, where the part inside ends. A frame that the arrow enters has a port at its upper edge, where
-the part inside begins. So each part goes around the boxes of its own frame.
+A frame contains only its own boxes. Each frame is laid out by itself, the innermost frames first,
+and is a box for the frame around it. An arrow between two frames is drawn in parts. A frame that
+the arrow leaves has a port at its lower edge, where the part inside ends. A frame that the arrow
+enters has a port at its upper edge, where the part inside begins. So each part goes around the
+boxes of its own frame.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import layered
 from .folding import Arrow, Box
 
 PAD, HEAD = 12.0, 26.0
-"""The room in a frame around its boxes, and above them, where its name stands."""
+"""The space in a frame around its boxes, and above them for its name."""
 PORT = (8.0, 0.0)
 
 Label = tuple[str, int]
@@ -25,8 +25,9 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class Group:
-    """A frame: the boxes (by their numbers) and frames in it, and, once it is laid out, its left
-    upper corner and its size.
+    """A frame: its boxes (by number), its inner frames, and after layout its position and size.
+
+    The position is that of the upper left corner.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Group:
     height: float = 0.0
 
     def inside(self) -> Iterator[int]:
-        """The boxes in it, at any depth."""
+        """Yield the boxes inside, at any depth."""
         for item in self.items:
             if isinstance(item, Group):
                 yield from item.inside()
@@ -47,7 +48,7 @@ class Group:
                 yield item
 
     def groups(self) -> Iterator[Group]:
-        """The frames in it, each before those inside of it."""
+        """Yield the frames inside, outer frames before inner ones."""
         for item in self.items:
             if isinstance(item, Group):
                 yield item
@@ -55,8 +56,9 @@ class Group:
 
 
 def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
-    """The frame around all, with a frame for each stretch of operations that one label holds; of a
-    single box there is none.
+    """Return the outermost frame, with a frame for each stretch of operations of one label.
+
+    A single box gets no frame.
     """
     top = Group("")
     path: list[tuple[Label, Group]] = []
@@ -92,9 +94,7 @@ def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
 
 
 def _labels(box: Box) -> tuple[Label, ...]:
-    """The labels around a box: those that all its members have, without the one that the box itself
-    stands for.
-    """
+    """Return the labels shared by all members of a box, without the one the box represents."""
     shared = box.members[0].labels
     for v in box.members[1:]:
         n = next(
@@ -110,7 +110,7 @@ def _labels(box: Box) -> tuple[Label, ...]:
 
 
 def _unwrap(group: Group, home: dict[int, Group]) -> None:
-    """Exchange frames around a single box for the box."""
+    """Replace frames with a single box by that box."""
     items: list[int | Group] = []
     for item in group.items:
         if isinstance(item, Group):
@@ -123,7 +123,7 @@ def _unwrap(group: Group, home: dict[int, Group]) -> None:
 
 
 def _around_all(groups: Sequence[Group], top: Group) -> Group:
-    """The innermost frame around all of these."""
+    """Return the innermost frame around all of these."""
     if not groups:
         return top
     shared = _path(groups[0])
@@ -133,31 +133,29 @@ def _around_all(groups: Sequence[Group], top: Group) -> Group:
 
 
 def _path(group: Group | None) -> list[Group]:
-    """The frames from the outermost one to this."""
-    found = []
+    """Return the frames from the outermost one to this one."""
+    frames = []
     while group is not None:
-        found.append(group)
+        frames.append(group)
         group = group.parent
-    return found[::-1]
+    return frames[::-1]
 
 
 def _first(item: int | Group) -> int:
     return min(item.inside()) if isinstance(item, Group) else item
 
 
-# ----- Where everything stands -----
+# ----- Layout -----
 
 
 @dataclass(slots=True)
 class _Level:
-    """How one frame is laid out: the number of each item and port in the layout; where its inside
-    begins on the picture.
-    """
+    """The layout of one frame: numbers of its items and ports, and the origin of its inside."""
 
     layout: layered.Layout
-    items: dict[int, int]  # of each box inside at any depth, the item that it is or is in
-    exits: dict[int, int]  # of each box whose arrows leave the frame
-    entries: dict[int, int]  # of each box outside whose arrows come in
+    items: dict[int, int]  # for each box inside at any depth: the item that is it or contains it
+    exits: dict[int, int]  # for each box whose arrows leave the frame: the port
+    entries: dict[int, int]  # for each box outside whose arrows enter: the port
     ways: dict[tuple[int, int], int]
     x: float = 0.0
     y: float = 0.0
@@ -172,7 +170,7 @@ def lay_out(
     arrows: Sequence[Arrow],
     sources: Sequence[bool],
 ) -> layered.Layout:
-    """Place boxes of these sizes, and the frames of `top`."""
+    """Place boxes of the given sizes, and the frames of `top`."""
     if not any(top.groups()):
         return layered.lay_out(sizes, [(a.start, a.end, a.back) for a in arrows], sources)
     levels: dict[int, _Level] = {}
@@ -203,7 +201,7 @@ def _measure(
     sources: Sequence[bool],
     levels: dict[int, _Level],
 ) -> None:
-    """Lay a frame out, after those inside of it."""
+    """Lay out a frame, after its inner frames."""
     own: list[tuple[float, float]] = []
     flags: list[bool] = []
     items: dict[int, int] = {}
@@ -245,7 +243,7 @@ def _measure(
 def _put(
     group: Group, x: float, y: float, levels: dict[int, _Level], cells: list[layered.Cell]
 ) -> None:
-    """Where the boxes and frames of a frame stand, whose inside begins at this point."""
+    """Set the positions of the boxes and frames in a frame whose inside begins at this point."""
     level = levels[id(group)]
     level.x, level.y = x, y
     for item, cell in zip(group.items, level.layout.cells, strict=False):
@@ -258,9 +256,7 @@ def _put(
 
 
 def _joined(arrow: Arrow, home: dict[int, Group], levels: dict[int, _Level]) -> list[Point]:
-    """The points of an arrow through all frames that it leaves, then through those that it
-    enters.
-    """
+    """Return the points of an arrow, through all frames that it leaves and then enters."""
     a, b = arrow.start, arrow.end
     left, entered = _path(home[a]), _path(home[b])
     depth = max(i for i, (p, q) in enumerate(zip(left, entered, strict=False)) if p is q)

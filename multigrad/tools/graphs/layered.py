@@ -1,10 +1,9 @@
-"""A layered drawing of boxes and arrows: who stands in which row, in which order, and where.
+"""Layered layout of boxes and arrows, for a few hundred boxes.
 
-Written for a few hundred boxes.
-
-Rows by the longest way from the top; the order within a row by the mean place of the neighbours, a
-few times down and up; then places as near to the neighbours as the order allows. An arrow over many
-rows is drawn past them, one over a few takes a place of its own in each.
+The row of a box is the length of the longest path from the top. The order within a row follows from
+the mean position of the neighbours, in a few sweeps down and up. Then each box moves as near to its
+neighbours as the order allows. An arrow over a few rows takes a place in each of them; an arrow
+over many rows is drawn past them.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 SPAN = 12
-"""Arrows over more rows than this take no place in them."""
+"""An arrow over more rows than this takes no place in them."""
 GAP_X, GAP_Y = 22.0, 38.0
 
 
 @dataclass(slots=True)
 class Cell:
-    """A box, or where an arrow passes a row. `x`, `y` is its middle."""
+    """A box, or the place where an arrow passes a row. `x` and `y` are its centre."""
 
     width: float
     height: float
@@ -32,7 +31,7 @@ class Cell:
 
 @dataclass(slots=True)
 class Layout:
-    """The cells of the boxes, the points of each arrow, and the size of it all."""
+    """The cells of the boxes, the points of each arrow, and the total size."""
 
     cells: list[Cell]
     ways: list[list[tuple[float, float]]]
@@ -46,12 +45,12 @@ def lay_out(
     sources: Sequence[bool],
     edges: Mapping[int, int] | None = None,
 ) -> Layout:
-    """Place boxes of these sizes.
+    """Place boxes of the given sizes.
 
-    Boxes are numbered so that arrows lead to higher numbers, unless they are marked to lead back.
+    Arrows lead to boxes with higher numbers, except for arrows marked as leading back.
 
-    sources  of each box, whether it is to stand just above what it leads to
-    edges    of boxes that stand in a row of their own: -1 above all others, 1 below
+    sources  for each box: whether it should be directly above the boxes that it leads to
+    edges    boxes with a row of their own: -1 above all others, 1 below
     """
     cells = [Cell(w, h) for w, h in sizes]
     forward = [(a, b) for a, b, back in arrows if not back]
@@ -139,7 +138,7 @@ def _place(
     below: dict[int, list[int]],
     sources: Sequence[bool],
 ) -> None:
-    def boxes(near: list[int]) -> list[int]:  # sources go where there is room beside the others
+    def boxes(near: list[int]) -> list[int]:  # sources are placed where there is space
         return [n for n in near if n >= len(sources) or not sources[n]] or near
 
     y = 0.0
@@ -147,7 +146,7 @@ def _place(
         tall = max(cells[i].height for i in row)
         for i in row:
             cells[i].y = y + tall / 2
-            cells[i].height = cells[i].height or tall  # an arrow passes a row straight
+            cells[i].height = cells[i].height or tall  # an arrow crosses a row vertically
         y += tall + (GAP_Y if tall else GAP_Y / 2)
         x = 0.0
         for i in row:
@@ -175,13 +174,14 @@ def _place(
 
 
 def _apart(wish: Sequence[float], widths: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The places nearest to those wished for, by weighted least squares, that keep the order and do
-    not overlap.
+    """Return the positions nearest to `wish` that keep the order and do not overlap.
+
+    Distances are weighted least squares.
     """
     offsets = [0.0]
     for a, b in pairwise(widths):
         offsets.append(offsets[-1] + (a + b) / 2 + GAP_X)
-    # the mean of what a block of places wishes for, its weight, its length
+    # of each block of positions: its mean wish, its weight, its length
     blocks: list[tuple[float, float, int]] = []
     for w, o, weight in zip(wish, offsets, weights, strict=True):
         mean, n = w - o, 1
@@ -189,8 +189,8 @@ def _apart(wish: Sequence[float], widths: Sequence[float], weights: Sequence[flo
             other, more, m = blocks.pop()
             mean, weight, n = (mean * weight + other * more) / (weight + more), weight + more, n + m
         blocks.append((mean, weight, n))
-    found = [mean for mean, _, n in blocks for _ in range(n)]
-    return [x + o for x, o in zip(found, offsets, strict=True)]
+    means = [mean for mean, _, n in blocks for _ in range(n)]
+    return [x + o for x, o in zip(means, offsets, strict=True)]
 
 
 def _way(cells: Sequence[Cell]) -> list[tuple[float, float]]:
@@ -200,8 +200,9 @@ def _way(cells: Sequence[Cell]) -> list[tuple[float, float]]:
 
 
 def around(start: Cell, end: Cell, x: float) -> list[tuple[float, float]]:
-    """From the right side of a box to that of an earlier one, with room for those that are drawn as
-    several.
+    """Return the points of an arrow from the right side of a box to that of an earlier one.
+
+    They leave space for boxes that are drawn as a stack.
     """
     return [
         (start.x + start.width / 2 + 6, start.y),

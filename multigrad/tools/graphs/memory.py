@@ -1,6 +1,4 @@
-"""What a graph keeps in memory for the backward pass, where, and what checkpointing would save:
-`memory_report`.
-"""
+"""Memory that a graph keeps for the backward pass, and checkpoint estimates: `memory_report`."""
 
 from __future__ import annotations
 
@@ -20,8 +18,10 @@ ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines(
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The bytes that operations of one name, or on one line, were the first to keep; `arrays` is
-    how many memories that are.
+    """The memory of all operations with one name, or on one source line.
+
+    It is the bytes that these operations were the first to keep; `arrays` is the number of
+    memories.
     """
 
     where: str
@@ -32,10 +32,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One memory that the graph keeps: by the array that was kept first, and all operations that
-    keep it or a part of it.
+    """One memory that the graph keeps, with the array saved first and all operations that keep it.
 
-    kind  "leaf" (the memory of a leaf of this graph, which is kept anyway), "constant" (an array
+    kind  "leaf" (the memory of a leaf of this graph, which exists anyway), "constant" (an array
           without a history: data, a mask, an index; the program may hold it, too) or "intermediate"
           (a result, kept for the backward pass only)
     """
@@ -52,12 +51,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """What would be kept if the graph were cut into `segments` of about equal bytes, each run under
-    func.checkpoint. An estimate.
+    """Estimated memory of the graph if it were cut into `segments`, each under func.checkpoint.
 
-    kept = between + largest. `between`: the results that one segment makes and a later one uses,
-    which stay; `largest`: what the segment that keeps most keeps, which is there while it is
-    computed again. The forward pass of each segment runs twice.
+    The segments have about equal bytes. kept = between + largest. `between`: the results that one
+    segment makes and a later one uses; they remain. `largest`: the memory of the segment that keeps
+    most; it exists while that segment is recomputed. The forward pass of each segment runs twice.
     """
 
     segments: int
@@ -75,34 +73,33 @@ class Checkpointing:
 
 
 def memory_report(tensor: Any, params: Any = None) -> MemoryReport:
-    """Tell what the graph of a Tensor, or of several, keeps in memory for the backward pass.
+    """Report the memory that the graph of a Tensor, or of several Tensors, keeps for backward.
 
     params  names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
 
-    Each memory is counted once, whoever keeps it, views of it included. Print the report for its
-    tables. Lines are known of what was recorded within `record_lines` or `detect_anomaly`. Looking
-    runs no hook, and changes nothing.
+    Each memory is counted once, even if several operations keep it or views of it. Print the report
+    for its tables. Source lines are known for operations recorded within `record_lines` or
+    `detect_anomaly`. The report runs no hook and changes nothing.
     """
     tensors = tensors_of(tensor, "memory_report")
     return MemoryReport(collect(tensors, params))
 
 
 class MemoryReport:
-    """See `memory_report`.
+    """The result of `memory_report`.
 
     total          bytes that the graph keeps: leaves + constants + intermediates
-    leaves         of these, those of its leaves, which are kept anyway
-    constants      those of arrays without a history, which the program may hold as well
-    intermediates  those of results, kept for the backward pass only
+    leaves         bytes in memories of its leaves, which exist anyway
+    constants      bytes of arrays without a history, which the program may hold as well
+    intermediates  bytes of results, kept for the backward pass only
     memories       all memories (Kept), the largest first
     by_operation   Shares by the name of the operation, the largest first; each memory belongs to
                    the operation that kept it first
     by_line        Shares by source line
     checkpointing  an estimate, see Checkpointing
-    packed         how many arrays are in the hands of saved-tensor hooks, which alone know what
-                   they keep
+    packed         the number of arrays packed by saved-tensor hooks; their memory is unknown
 
-    Of what a checkpoint computes again, the arguments that it keeps for that are counted.
+    For a checkpoint, the arguments that it keeps for recomputation are counted.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -110,20 +107,20 @@ class MemoryReport:
         self.freed = sum(v.freed for v in graph.vertices)
         self.packed = 0
         memories = _Memories()
-        own: dict[int, str | None] = {}  # of the memory of a leaf, its name
+        own: dict[int, str | None] = {}  # for the memory of a leaf: its name
         for v in graph.leaves:
             leaf: Any = v.node.variable  # type: ignore[attr-defined]
             for x in _raws(leaf) if leaf is not None else ():
                 own[memories.add(x)] = v.param or "leaf"
-        found: dict[int, list[tuple[Vertex, Saved]]] = {}
+        users_of: dict[int, list[tuple[Vertex, Saved]]] = {}
         for v in graph.operations:
             for s in v.saved:
                 self.packed += s.packed and not s.raw
                 for x in s.raw:
-                    found.setdefault(memories.add(x), []).append((v, s))
-        sizes = memories.settle(found, own)
+                    users_of.setdefault(memories.add(x), []).append((v, s))
+        sizes = memories.settle(users_of, own)
         merged: dict[int, list[tuple[Vertex, Saved]]] = {}
-        for key, users in found.items():
+        for key, users in users_of.items():
             merged.setdefault(memories.root(key), []).extend(users)
         named = {memories.root(key): name for key, name in own.items()}
         entries = [(_kept(users, sizes[key], named, key), users) for key, users in merged.items()]
@@ -142,7 +139,7 @@ class MemoryReport:
         )
 
     def largest(self, n: int = 10) -> list[Kept]:
-        """The memories that take most."""
+        """Return the `n` largest memories."""
         return self.memories[:n]
 
     def __str__(self) -> str:
@@ -160,7 +157,7 @@ class MemoryReport:
         ]
         if self.packed:
             lines.append(
-                f"  {counted(self.packed, 'array')} in the hands of saved-tensor hooks or of "
+                f"  {counted(self.packed, 'array')} held by saved-tensor hooks or by "
                 "checkpoint, not counted"
             )
         if self.freed:
@@ -262,30 +259,30 @@ def _kept(
 def _shares(
     entries: Sequence[tuple[Kept, list[tuple[Vertex, Saved]]]], name: Callable[[Vertex], str]
 ) -> list[Share]:
-    found: dict[str, list[tuple[int, int]]] = {}
+    counts: dict[str, list[tuple[int, int]]] = {}
     for kept, users in entries:
         v = users[0][0]
-        found.setdefault(name(v), []).append((kept.nbytes, v.number))
+        counts.setdefault(name(v), []).append((kept.nbytes, v.number))
     shares = [
         Share(where, sum(n for n, _ in kept), len(kept), len({number for _, number in kept}))
-        for where, kept in found.items()
+        for where, kept in counts.items()
     ]
     return sorted(shares, key=lambda s: (-s.nbytes, s.where))
 
 
 class _Memories:
-    """Which arrays lie in one memory: those on one base, and those whose addresses overlap."""
+    """The memories of arrays: arrays with one base, or with overlapping addresses, share one."""
 
     def __init__(self) -> None:
         self.keys: dict[Hashable, int] = {}
         self.bounds: list[tuple[int, int] | None] = []
         self.sizes: list[int] = []
-        self.alive: list[Any] = []  # as long as an id is to mean one array
+        self.alive: list[Any] = []  # keeps each array alive, so that its id stays unique
         self.parent: list[int] = []
         self.known: dict[int, int] = {}
 
     def add(self, x: Any) -> int:
-        """The number of the memory of an array."""
+        """Return the number of an array's memory."""
         seen = self.known.get(id(x))
         if seen is not None:
             return seen
@@ -306,7 +303,7 @@ class _Memories:
         return key
 
     def settle(self, *wanted: Iterable[int]) -> dict[int, int]:
-        """The bytes of each memory, after those whose addresses overlap were found to be one."""
+        """Merge memories whose addresses overlap, and return the bytes of each memory."""
         spans = sorted(
             (b[0], b[1], key) for key, b in enumerate(self.bounds) if b is not None and b[0] < b[1]
         )
@@ -331,7 +328,7 @@ class _Memories:
 
 
 def _base(x: Any) -> Any:
-    """The array that owns the memory of `x`, where the library tells."""
+    """Return the array that owns the memory of `x`, if the library reports it; otherwise `x`."""
     base = getattr(x, "base", None)
     while base is not None and hasattr(base, "shape") and hasattr(base, "dtype"):
         x, base = base, getattr(base, "base", None)
@@ -339,8 +336,9 @@ def _base(x: Any) -> Any:
 
 
 def _bounds(x: Any) -> tuple[int, int] | None:
-    """The addresses of the first byte and of that behind the last one, where the array lies in the
-    memory of this machine.
+    """Return the first address of an array and the address behind its last byte.
+
+    None if the array is not in the memory of this machine.
     """
     import numpy as np
 
@@ -348,12 +346,12 @@ def _bounds(x: Any) -> tuple[int, int] | None:
         a = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
         return tuple(map(int, np.lib.array_utils.byte_bounds(a)))  # type: ignore[return-value]
     except Exception:
-        # on another device, under a trace, of a dtype that NumPy does not know: an array of its own
+        # on another device, under a trace, or of a dtype unknown to NumPy: it has its own memory
         return None
 
 
 def _checkpointing(graph: Graph, intermediates: list[tuple[int, int]]) -> Checkpointing:
-    """`intermediates`: of each memory the operation that kept it first, and its bytes."""
+    """Estimate checkpointing from (operation that kept it first, bytes) of each memory."""
     operations = graph.operations
     now = sum(n for _, n in intermediates)
     segments = max(1, ceil(sqrt(len(operations))))
@@ -380,9 +378,7 @@ def _checkpointing(graph: Graph, intermediates: list[tuple[int, int]]) -> Checkp
 
 
 def _passing(v: Vertex, mean: int) -> int:
-    """The bytes of the outputs of an operation; the mean of what is saved where they are not
-    known.
-    """
+    """Return the bytes of an operation's outputs, with `mean` for an output of unknown shape."""
     return sum(
         mean
         if o is None or o.shape is None or None in o.shape

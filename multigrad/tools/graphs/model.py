@@ -1,8 +1,8 @@
-"""A graph as a list of vertices: what each operation is called, made of and keeps, without touching
-any of it.
+"""Model of a graph: a list of vertices with names, operands and saved arrays.
 
-Shapes that nobody noted (record_lines) are read off what the rules keep, as far as that tells them.
-Nothing here unpacks a saved array: hooks may compute, or read a file.
+Building the model leaves the graph unchanged. Shapes that `record_lines` did not record are
+inferred from the saved arrays as far as possible. Saved arrays are never unpacked, because their
+hooks may compute or read a file.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ from ...memory import saved as _saved
 from .provenance import Output, Site, dtype_name, note_of, output_of
 
 ARGUMENT = "argument of a checkpoint"
-"""The name of what is saved in the place of an array that a checkpoint computes again."""
+"""The name of a saved argument from which a checkpoint recomputes an array."""
 
 
 @dataclass(slots=True)
 class Saved:
-    """One array that a node keeps for the backward pass.
+    """One array that a node saves for the backward pass.
 
-    name      of the parameter or output that it is, of the operation
-    raw       the arrays of the library themselves: several if it is a value of a transformation,
-              none if hooks keep it elsewhere
-    origin    "input" (another node made it), "output" (this one did), "constant" (it has no
+    name      the parameter or output of the operation
+    raw       the raw arrays: several for a layer of a transformation, none if hooks hold them
+    origin    "input" (another node made it), "output" (this node made it), "constant" (it has no
               history), "index"
-    version   how often its memory was written, and `expected`: how often when it was saved. A pass
-              raises where they differ
-    packed    whether hooks have it (saved_tensors_hooks, checkpoint)
+    version   the number of writes to its memory; `expected`: that number when it was saved. A
+              backward pass raises if they differ
+    packed    whether hooks hold it (saved_tensors_hooks, checkpoint)
     """
 
     name: str
@@ -56,26 +55,24 @@ class Saved:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array itself, whoever else it shares its memory with."""
+        """Bytes of the array itself, even if it shares its memory."""
         return sum(map(nbytes, self.raw))
 
     @property
     def changed(self) -> bool:
-        """Whether it was modified in place since, so that a backward pass raises."""
+        """Whether it was modified in place after it was saved, so that a backward pass raises."""
         return self.version != self.expected
 
 
 @dataclass(slots=True)
 class Vertex:
-    """One node of the graph, by its number in the list; the oldest has number 0, and parents come
-    before their children.
-    """
+    """One node of the graph. Its number is its index; parents have lower numbers than children."""
 
     number: int
     node: Node
     name: str
     parents: tuple[tuple[int, int], ...]
-    """The number of each parent, and which of its outputs went in."""
+    """The number of each parent, and the index of the parent's output."""
     outputs: list[Output | None]
     saved: list[Saved]
     site: Site | None = None
@@ -99,8 +96,10 @@ class Vertex:
 
 @dataclass(slots=True)
 class Graph:
-    """All vertices, and for each Tensor that was asked for its vertex and output (None: a constant)
-    and what it is like.
+    """All vertices, and the roots.
+
+    There is one root per requested Tensor: its vertex (None for a constant), the index of the
+    output, and the output's shape and dtype.
     """
 
     vertices: list[Vertex]
@@ -133,9 +132,7 @@ _CHAPTERS = {
 
 
 def kind_of(v: Vertex) -> str:
-    """What an operation is, in a few words that hold for every operation: by its declaration, then
-    by its chapter of the standard.
-    """
+    """Return the kind of an operation: by its declaration, then by its chapter of the standard."""
     if isinstance(v.node, CustomNode):
         return "own derivative"
     op = v.node.rule.op
@@ -151,18 +148,16 @@ def kind_of(v: Vertex) -> str:
 
 
 def bytes_kept(vertices: Iterable[Vertex]) -> int:
-    """The bytes of all arrays that these keep, each once: an operation may keep its operand twice,
-    and several the same one.
-    """
+    """Return the bytes of all arrays that these vertices save, each array counted once."""
     arrays = {id(x): x for v in vertices for s in v.saved for x in s.raw}
     return sum(map(nbytes, arrays.values()))
 
 
 def nbytes(x: Any) -> int:
-    """The bytes of the elements of a raw array."""
-    found = getattr(x, "nbytes", None)
-    if isinstance(found, int):
-        return found
+    """Return the bytes of the elements of a raw array."""
+    reported = getattr(x, "nbytes", None)
+    if isinstance(reported, int):
+        return reported
     size = 1
     for n in x.shape:
         if n is None:
@@ -172,41 +167,42 @@ def nbytes(x: Any) -> int:
 
 
 def itemsize(dtype: Any) -> int:
-    """Bytes of one element."""
-    found = getattr(dtype, "itemsize", None)
-    if isinstance(found, int):
-        return found
+    """Return the bytes of one element."""
+    reported = getattr(dtype, "itemsize", None)
+    if isinstance(reported, int):
+        return reported
     name = dtype_name(dtype)
     bits = name.lstrip("abcdefghijklmnopqrstuvwxyz")
     return int(bits) // 8 if bits.isdigit() else 1
 
 
 def tensors_of(given: Any, what: str) -> list[Tensor]:
-    """The Tensors that a tool is asked about: one, or a sequence of them."""
-    found = (
+    """Return the Tensors in the argument of a tool: a Tensor, or a sequence of them."""
+    tensors = (
         [given]
         if isinstance(given, Tensor)
         else list(given)
         if isinstance(given, (list, tuple))
         else None
     )
-    if not found or not all(isinstance(t, Tensor) for t in found):
+    if not tensors or not all(isinstance(t, Tensor) for t in tensors):
         kind = (
             type(given).__name__
-            if found is None
+            if tensors is None
             else "an empty sequence"
-            if not found
+            if not tensors
             else "a sequence with other objects"
         )
         raise TypeError(f"{what} takes a Tensor or a sequence of Tensors, not {kind}")
-    for t in found:
+    for t in tensors:
         t._check()
-    return found
+    return tensors
 
 
 def named(params: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Each Tensor of `params` with its name: of a dictionary of Tensors, nested or not, or of a
-    sequence or an iterator of them.
+    """Yield the Tensors of `params` with their names.
+
+    `params` is a dictionary of Tensors, nested or not, or a sequence or an iterator of them.
     """
     if isinstance(params, Tensor):
         yield name, params
@@ -224,7 +220,7 @@ def named(params: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
 
 
 def names_of(params: Any) -> dict[int, str]:
-    """The name of each leaf that `params` gives one, by the id of its node."""
+    """Return the names that `params` gives to leaves, by the id of the leaf's node."""
     return {
         id(leaf): name
         for name, t in named(params)
@@ -233,17 +229,17 @@ def names_of(params: Any) -> dict[int, str]:
 
 
 def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
-    """The graph behind these Tensors. Any number of nodes, without recursion."""
+    """Return the graph behind these Tensors, without recursion, so of any depth."""
     names = names_of(params)
-    found: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
     stack = [_owner(t._node) for t in tensors if t._node is not None]
     while stack:
         node = stack.pop()
-        if id(node) in found:
+        if id(node) in nodes:
             continue
-        found[id(node)] = node
+        nodes[id(node)] = node
         stack.extend(_owner(p) for p in _next(node))
-    order = sorted(found.values(), key=lambda n: n.seq)
+    order = sorted(nodes.values(), key=lambda n: n.seq)
     order = [n for n in order if type(n) is AccumulateGrad] + [
         n for n in order if type(n) is not AccumulateGrad
     ]
@@ -316,7 +312,7 @@ def _is_freed(node: Node) -> bool:
 
 
 def saved_by(node: Node) -> Iterator[Saved]:
-    """What a node keeps, one for each array."""
+    """Yield the arrays that a node saves."""
     if isinstance(node, CustomNode):
         yield from _saved_by_function(node)
         return
@@ -366,7 +362,7 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
             for part in value.data
             for x, recorded in getattr(part, "sources", tuple)()
         }
-        # what is computed again keeps the arguments that it is computed from
+        # a checkpoint keeps the arguments from which it recomputes the array
         for x, recorded in sources.values():
             yield Saved(
                 ARGUMENT,
@@ -421,7 +417,7 @@ def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
             slot.cell,
             node.ctx._seq,
         )
-    for name, x in vars(node.ctx).items():  # what forward put there itself, which no pass frees
+    for name, x in vars(node.ctx).items():  # attributes set by forward, which no pass frees
         raw = () if hasattr(FunctionCtx, name) else tuple(_raws(x))
         if raw:
             like = x if len(raw) == 1 and not isinstance(x, (tuple, list)) else None
@@ -436,8 +432,9 @@ def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
 
 
 def _raws(value: Any) -> Iterator[Any]:
-    """The raw arrays in a value: those of a layer with its tangents, of a tuple, an indexing key,
-    or what a hook made.
+    """Yield the raw arrays in a value.
+
+    The value may be a layer with its tangents, a tuple, an indexing key, or the result of a hook.
     """
     stack = [value]
     while stack:
@@ -450,7 +447,7 @@ def _raws(value: Any) -> Iterator[Any]:
             yield x
 
 
-# What outputs are like, where nobody noted it
+# Inference of the shapes and dtypes of outputs that were not recorded
 
 
 def _put(v: Vertex, number: int, like: Output) -> None:
@@ -483,8 +480,9 @@ def _infer(vertices: list[Vertex]) -> None:
 
 
 def _alike(v: Vertex) -> bool:
-    """Whether the operands of an operation are of the shape and dtype of its output: no rule keeps
-    what would tell them.
+    """Return whether the operands of an operation have the shape and dtype of its output.
+
+    It is elementwise, and its rule saves no shape: it would save the shapes if it had to broadcast.
     """
     rule = v.node.rule
     return rule.op.kind == "elementwise" and not any(n.endswith("_shape") for n in rule.plan)

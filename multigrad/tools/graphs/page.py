@@ -1,4 +1,4 @@
-"""The page that shows the picture of a graph: one file, with no resource from outside."""
+"""The web page with the picture of a graph: one file without external resources."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ addEventListener("resize", shown.fit);
 
 
 def embedded(data: Any) -> str:
-    """JSON that may stand in a page."""
+    """Return JSON that is safe inside a `<script>` element."""
     return (
         json.dumps(data, separators=(",", ":"))
         .replace("<", "\\u003c")
@@ -63,7 +63,7 @@ def embedded(data: Any) -> str:
 
 
 def page(summary: str, drawing: str, data: dict[str, Any]) -> str:
-    """The whole page. `data`: what `showGraph` takes."""
+    """Return the whole page. `data`: the argument of `showGraph`."""
     parts = {
         "SUMMARY": escape(summary),
         "DRAWING": drawing,

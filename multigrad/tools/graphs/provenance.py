@@ -1,9 +1,7 @@
-"""Where nodes were made: the source line, the labels in force, what the outputs are like.
+"""Provenance of nodes: the source line, the active labels, shapes and dtypes of the outputs.
 
-For what draws or counts a graph.
-
-Noted by an observer while `record_lines` or `label` is entered; at other times nothing is noted and
-nothing costs.
+The tools that draw a graph or count its memory read it. An observer records it while `record_lines`
+or `label` is active; otherwise it costs nothing.
 """
 
 from __future__ import annotations
@@ -42,23 +40,21 @@ class Site(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The file without its folders, and the line."""
+        """The file name without its folders, and the line."""
         return f"{Path(shown(self.file)).name}:{self.line}" if self.line else self.file
 
 
 _here = ""
-"""What the names of files are shown without: the folder in which a command was typed, while it
-runs.
-"""
+"""This prefix of file names is not shown: the working directory of a running command."""
 
 
 def shown(file: str) -> str:
-    """The name of a file, or of a cell of a notebook, as a message has it."""
+    """Return the name of a file, or of a notebook cell, for a message."""
     return _cell(file) or file.removeprefix(_here)
 
 
 def _cell(file: str) -> str:
-    """`Cell In[3]`, if IPython runs that cell as a file of this name."""
+    """Return `Cell In[3]` if IPython runs that cell under this file name."""
     ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
     compiler = getattr(ask() if callable(ask) else None, "compile", None)
     name = getattr(compiler, "format_code_name", None)  # since IPython 8
@@ -67,7 +63,7 @@ def _cell(file: str) -> str:
 
 
 def shown_from(folder: str) -> str:
-    """Show the names of files without this folder from now on. Returns the former one."""
+    """Set the folder that `shown` removes from file names, and return the former one."""
     global _here
     former, _here = _here, folder
     return former
@@ -77,17 +73,18 @@ UNKNOWN = Site("<unknown>", 0, "")
 OWN = PACKAGE
 GENERATED = ("<multigrad", "<pullback", "<frozen")
 PASSING = tuple(module.__file__ for module in (contextlib, copy, functools) if module.__file__)
-"""What calls on behalf of others."""
+"""Modules of the standard library that call a function on behalf of other code."""
 _folders: dict[int, tuple[str, ...]] = {}
 
 
 def skipped() -> tuple[str, ...]:
-    """How the file names begin that are nobody's own: those of multigrad, of what it generates, and
-    of the array libraries in use.
+    """Return the prefixes of file names outside the user's program.
+
+    They belong to multigrad, to the code that it generates, and to the array libraries in use.
     """
     known = len(element._libraries)
-    found = _folders.get(known)
-    if found is None:
+    prefixes = _folders.get(known)
+    if prefixes is None:
         names = {"numpy"}
         for library in list(element._libraries.values()):
             kinds = (*library.backend.array_types, *library.backend.scalar_types)
@@ -97,17 +94,17 @@ def skipped() -> tuple[str, ...]:
             getattr(sys.modules.get(name), "__file__", None)
             for name in sorted(names - {"builtins", "__main__"})
         )
-        found = _folders[known] = (
+        prefixes = _folders[known] = (
             OWN,
             *GENERATED,
             *PASSING,
             *(str(Path(f).parent) + os.sep for f in files if f and Path(f).name == "__init__.py"),
         )
-    return found
+    return prefixes
 
 
 def site(frame: FrameType | None, skip: tuple[str, ...]) -> Site | None:
-    """The innermost place in a program whose file is none of `skip`."""
+    """Return the innermost place in a file whose name starts with none of `skip`."""
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(skip):
@@ -117,15 +114,16 @@ def site(frame: FrameType | None, skip: tuple[str, ...]) -> Site | None:
 
 
 class Output(NamedTuple):
-    """What an output of a node is like, as far as it is known."""
+    """Shape and dtype of an output of a node, None where unknown."""
 
     shape: tuple[int, ...] | None
     dtype: str | None
 
 
 class Note(NamedTuple):
-    """What was noted of a node; `labels` are those in force, outermost first, each with the number
-    of its block.
+    """The recorded provenance of a node.
+
+    `labels` are the active labels, outermost first, each with the number of its block.
     """
 
     site: Site | None
@@ -141,24 +139,22 @@ _dtypes: dict[Any, str] = {}
 
 
 def dtype_name(dtype: Any) -> str:
-    """A dtype as users write it."""
-    key = (type(dtype), dtype)  # dtypes of two libraries are not to be compared
-    found = _dtypes.get(key)
-    if found is None:
+    """Return the name of a dtype as users write it."""
+    key = (type(dtype), dtype)  # comparing dtypes of two libraries may raise
+    name = _dtypes.get(key)
+    if name is None:
         text = getattr(dtype, "name", None) or str(dtype)
-        found = _dtypes[key] = str(text).rpartition(".")[2].strip("'>")
-    return found
+        name = _dtypes[key] = str(text).rpartition(".")[2].strip("'>")
+    return name
 
 
 def output_of(t: Any) -> Output | None:
-    """What a Tensor is like."""
+    """Return the shape and dtype of a Tensor, None for any other object."""
     return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
 
 
 class _Block:
-    """A block, as long as it is open: with a label, or, without a name, one whose lines are
-    noted.
-    """
+    """An open block of `label`, or, without a name, of `record_lines`."""
 
     __slots__ = ("name", "number", "open")
 
@@ -171,19 +167,21 @@ class _Block:
 
 
 _ended: list[object] = [object()]
-"""Exchanged whenever a block ends: who knows it from elsewhere (as tasks do, and generators end
-theirs anywhere) then looks at its own.
+"""A token that is replaced whenever a block ends.
+
+A block may end in another context: asyncio tasks inherit it, and a generator may end its block
+anywhere. An observer with an older token then checks its own blocks.
 """
 
 
 class _Notes(Observer):
-    """Notes of every new node the blocks that are open.
+    """The observer that records the open blocks for every new node.
 
-    There is one in a context: entering or leaving a block puts another in its place.
+    A context has one: entering or leaving a block replaces it.
 
-    lines  whether the line of the program is wanted
-    known  what `_ended` held when all blocks were open
-    plain  the same where no line is wanted
+    lines  whether source lines are recorded
+    known  the token in `_ended` when all blocks were open
+    plain  the same token if no source lines are recorded, otherwise None
     """
 
     __slots__ = ("blocks", "known", "labels", "lines", "plain")
@@ -198,7 +196,7 @@ class _Notes(Observer):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if operands and self.plain is _ended[0] and type(result) is Tensor:
-            # what `noted` makes a Note of
+            # a cheaper form, from which `noted` makes a Note
             notes(node)[NOTE] = self.labels, result._elem, result._array.shape
         elif type(node) is not AccumulateGrad:
             self._note(node, result)
@@ -220,19 +218,19 @@ class _Notes(Observer):
 
 
 def in_force() -> _Notes | None:
-    """What notes new nodes here."""
+    """Return the observer that records new nodes in this context."""
     return next((o for o in observe.watching() if type(o) is _Notes), None)
 
 
 def put(blocks: Sequence[_Block]) -> None:
-    """Have those of these blocks that are open be the ones of this context."""
+    """Make the open blocks among these the blocks of this context."""
     others = tuple(o for o in observe.watching() if type(o) is not _Notes)
     ours = _Notes(blocks)
     observe.put((*others, ours) if ours.blocks else others)
 
 
 def noted(node: Node) -> Note | None:
-    """What `label`, `record_lines` or the report noted of a node."""
+    """Return the provenance of a node that `label`, `record_lines` or the report recorded."""
     known = getattr(node, "noted", {})
     note = known.get(NOTE)
     if type(note) is tuple:
@@ -242,7 +240,7 @@ def noted(node: Node) -> Note | None:
 
 
 def note_of(node: Node) -> Note | None:
-    """What was noted of a node; of one that only anomaly mode has seen, its line."""
+    """Return the provenance of a node, with the line from anomaly mode if nothing else has it."""
     note = noted(node)
     trace = getattr(node, "noted", {}).get(TRACEBACK)
     if trace is not None and (note is None or note.site is None) and (lines := trace.lines()):
@@ -252,9 +250,9 @@ def note_of(node: Node) -> Note | None:
 
 
 class _Noting:
-    """A context manager whose blocks are noted.
+    """A context manager whose blocks are recorded.
 
-    It may be entered several times, and left in any order and context.
+    It may be entered several times, and left in any order and in any context.
     """
 
     def __init__(self) -> None:
@@ -271,7 +269,7 @@ class _Noting:
 
     def __exit__(self, *exc: object) -> None:
         inside = _open()
-        # a generator may end it anywhere
+        # a generator may end its block in any context
         block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]
         self._entered.remove(block)
         block.end()
@@ -280,19 +278,19 @@ class _Noting:
 
 
 def _open() -> tuple[_Block, ...]:
-    """The open blocks of this context, outermost first."""
+    """Return the open blocks of this context, outermost first."""
     current = in_force()
     return () if current is None else tuple(b for b in current.blocks if b.open)
 
 
 class record_lines(_Noting):
-    """Within this context, nodes remember the line of the program that made them, and the shapes
-    and dtypes of their outputs.
+    """Record for each new node its source line, and the shapes and dtypes of its outputs.
 
-    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. It
-    belongs to this thread and asyncio task, to tasks begun inside, and to threads that run in a
-    copy of its context. Also a decorator: while the function runs, which may be a coroutine
-    function; of a generator, while its steps do.
+    `draw`, `print_graph` and `memory_report` show these. Anomaly mode records lines as well.
+
+    The context manager applies to this thread and asyncio task, to tasks started inside, and to
+    threads that run in a copy of its context. As a decorator it applies while the function or
+    coroutine function runs; for a generator function, while one of its steps runs.
     """
 
     def _block(self) -> _Block:
@@ -303,13 +301,12 @@ class record_lines(_Noting):
 
 
 class label(_Noting):
-    """Within this context, on this thread or task, nodes belong to the part of the graph of this
-    name: what `draw` folds a large graph by.
+    """Assign new nodes to a named part of the graph, by which `draw` folds a large graph.
 
-    Labels nest. Also a decorator: each call of the function is one block of that name, of a
-    coroutine function, too. A generator function that is decorated has its label while its steps
-    run, and what runs between them has not; the label of a `with` around a `yield` stays in force
-    until the block ends.
+    Labels nest. As a decorator, each call of the function or coroutine function is one block of
+    that name. A decorated generator function has its label while its steps run, and code between
+    the steps does not have it. The label of a `with` around a `yield` stays active until the block
+    ends. A label applies to this thread or asyncio task.
     """
 
     def __init__(self, name: str) -> None:
@@ -319,7 +316,7 @@ class label(_Noting):
             )
         super().__init__()
         self.name = name
-        self._number = 0  # of the call that it is for
+        self._number = 0  # the number of the call, for a decorated function
 
     def _block(self) -> _Block:
         return _Block(self.name, self._number or next(_numbers))
@@ -328,6 +325,6 @@ class label(_Noting):
         return each_call(function, self._of_a_call)  # type: ignore[return-value]
 
     def _of_a_call(self) -> label:
-        found = label(self.name)
-        found._number = next(_numbers)
-        return found
+        copy = label(self.name)
+        copy._number = next(_numbers)
+        return copy

@@ -1,4 +1,4 @@
-"""A graph as a text for the terminal: `print_graph`."""
+"""Graphs as text for the terminal: `print_graph`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ def print_graph(
     file: TextIO | None = None,
     rich: bool = False,
 ) -> None:
-    """Print the graph of a Tensor, or of several, as a tree: below each operation those that made
-    its operands.
+    """Print the graph of a Tensor, or of several Tensors, as a tree of operations.
 
-    depth   how many operations deep, from the output; default: all
-    params, fold, max_nodes  as for `draw`: the names of leaves, and whether what repeats is shown
-                             once
-    file    where to print it; default: standard output
-    rich    in colours, by the package `rich` (pip install rich), which wraps nothing
+    Below each operation are the operations that made its operands.
 
-    A line tells the operation, the shape and dtype of its output, what it keeps for the backward
-    pass, and its line if that was recorded; behind an arrow stand the operands that are leaves, or
-    that were shown already: those have a number (#3).
+    depth   maximum depth, counted from the output; default: unlimited
+    params, fold, max_nodes  as for `draw`: the names of leaves, and whether repetitions are shown
+    once
+    file    where to print; default: standard output
+    rich    print in colours by the package `rich` (pip install rich), without wrapping lines
+
+    A line shows the operation, the shape and dtype of its output, the bytes that it keeps for the
+    backward pass, and its source line if that was recorded. The operands behind an arrow are leaves
+    or were printed already; the latter have a number (#3).
     """
     if depth is not None and (not isinstance(depth, int) or depth < 1):
         raise ValueError(f"print_graph: depth must be a positive number or None, not {depth!r}")

@@ -1,10 +1,11 @@
-"""How a page shows the picture of a graph: moved and zoomed, with groups that open and close, in
-colours by kind or by bytes.
+"""The interactive picture of a graph in a page.
 
-`STYLES` and `SCRIPT` are parts of a page, that of `draw` and that of a run. The page has an element
-of class `graph` around the `<svg>` with the group `#graph-all`, and one of class `graph-tools`. It
-calls `showGraph` with both, the data of `GraphPicture.data`, and the function that shows a text at
-the pointer.
+It can be moved and zoomed, groups open and close, and colours show the kind or the bytes.
+
+`STYLES` and `SCRIPT` are parts of a page: that of `draw`, and that of a profiled run. The page has
+an element of class `graph` around the `<svg>` with the group `#graph-all`, and an element of class
+`graph-tools`. It calls `showGraph` with both, the data of `GraphPicture.data`, and a function that
+shows a text at the pointer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ KINDS = (
     "group",
     "output",
 )
-"""What a box may be, in the order of the legend."""
+"""The kinds of boxes, in the order of the legend."""
 
 _LIGHT = {
     "leaf": ("#dbeafe", "#3b82f6"),

@@ -1,5 +1,6 @@
-"""Floating point operations of the events: those of each call by its shapes, all examples included,
-and each counted once.
+"""Floating point operations of events.
+
+The operations of a call follow from its shapes, for all examples of a batch. Each is counted once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _defaults(op: Op) -> dict[str, Any]:
 
 
 def given(call: Call) -> dict[str, Any]:
-    """The arguments of an operation by their names, defaults included."""
+    """Return the arguments of an operation by name, defaults included."""
     assert call.op is not None
     values, order, args = _defaults(call.op).copy(), call.order, call.args
     # *arrays
@@ -53,20 +54,22 @@ def given(call: Call) -> dict[str, Any]:
 
 
 def _batches(x: Any) -> dict[int, int]:
-    """The numbers of examples that an array stands for, by the levels of vmap. (A tangent may have
-    others than its primal.)
+    """Return the numbers of examples in an array, by the levels of vmap.
+
+    A tangent may have other numbers than its primal.
     """
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     while isinstance(x, Layer):
         if type(x) is Batched:
-            found[x._level] = x._array.shape[0]
+            sizes[x._level] = x._array.shape[0]
         x = x._array
-    return found
+    return sizes
 
 
 def flops(call: Call, result: Any) -> int:
-    """The floating point operations of a call, by the shapes: for all examples, and without those
-    of a tangent.
+    """Return the floating point operations of a call, by its shapes.
+
+    All examples of a batch are included; those of a tangent are not.
     """
     if call.op is None or not formulas.known(call.op.name):
         return 0
@@ -96,9 +99,9 @@ def flops(call: Call, result: Any) -> int:
 
 
 def wanted_gradients(node: Any) -> int:
-    """The gradient by one factor of a product takes as many operations as the product.
+    """Return how many gradients a node of a product computes, 0 for any other node.
 
-    Of other nodes nothing is known.
+    The gradient with respect to one factor takes as many operations as the product.
     """
     rule = getattr(node, "rule", None)
     return (
@@ -117,8 +120,9 @@ def over_layers(
     ans: Any,
     raw: Any,
 ) -> Any:
-    """Run the rule of a tangent over the differentiable namespace, so that what it calls is seen,
-    where it would run on raw arrays.
+    """Run the rule of a tangent over the differentiable namespace instead of on raw arrays.
+
+    The profiler then sees the operations that the rule calls.
     """
     bound = element_of(ans[0] if op.outputs != () else ans).library.bound
     if xp is bound:
@@ -127,8 +131,8 @@ def over_layers(
         x if role == "plain" else _lifted(x)
         for role, x in zip(op.roles.values(), values, strict=True)
     ]
-    found = rule(op, bound, lifted, [_lifted(t) for t in tangents], _lifted(ans))
-    return strip(found) if op.outputs == () else tuple(map(strip, found))
+    out = rule(op, bound, lifted, [_lifted(t) for t in tangents], _lifted(ans))
+    return strip(out) if op.outputs == () else tuple(map(strip, out))
 
 
 def _lifted(x: Any) -> Any:
@@ -138,15 +142,15 @@ def _lifted(x: Any) -> Any:
 
 
 def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
-    """Have what an event counts not be counted again inside of it.
+    """Remove from each event the operations that an event around it already counts.
 
-    An operation counts for all that carries it out; what runs in the rule of its tangent comes on
-    top. The node of a product counts what its rule calls, where that is seen, in the place of the
-    estimate. `products`: those nodes, by id, with whether there is nothing but the rule inside
-    (else there are hooks, too).
+    An operation counts for all that carries it out; the operations in the rule of its tangent are
+    added. If the profiler saw the rule of a product's node, the node counts what the rule calls,
+    instead of the estimate. `products`: these nodes by id, and whether the node runs nothing but
+    the rule (otherwise it also runs hooks).
     """
     inside: set[int] = set()
-    for event in events:  # parents begin first
+    for event in events:  # a parent precedes its children
         around = event.cpu_parent
         if (
             around is not None
@@ -173,7 +177,7 @@ def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
 
 
 def _all_of(event: Any) -> list[Any]:
-    found = [event]
-    for e in found:  # which grows
-        found += e.cpu_children
-    return found
+    events = [event]
+    for e in events:  # the list grows during the loop
+        events += e.cpu_children
+    return events

@@ -1,7 +1,7 @@
-"""What the profiler found, as torch.autograd.profiler_util: events, lists of them, averages.
+"""Results of the profiler, as in torch.autograd.profiler_util: events, lists, averages.
 
-All times are microseconds, all memory is bytes. What PyTorch calls `cuda_...` is `device_...`; the
-old names warn.
+All times are microseconds and all memory is bytes. PyTorch's `cuda_...` is `device_...` here; the
+old names work and warn.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = [
 
 
 class Interval:
-    """From `start` to `end`."""
+    """The times `start` and `end` of an event."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start = start
         self.end = end
 
     def elapsed_us(self) -> float:
-        """Its length."""
+        """Length in microseconds."""
         return self.end - self.start
 
 
@@ -61,7 +61,7 @@ def _renamed(old: str, new: str) -> Any:
 
 
 class FormattedTimesMixin:
-    """Times of one call, and texts, for classes with `count` and `..._time_total`."""
+    """Times per call, and their texts, for classes with `count` and `..._time_total`."""
 
     cpu_time_str = _formatted("cpu_time")
     device_time_str = _formatted("device_time")
@@ -77,25 +77,25 @@ class FormattedTimesMixin:
 
     @property
     def cpu_time(self) -> float:
-        """The time of one call on the library."""
+        """Host time per call."""
         return 0.0 if self.count == 0 else cast(Any, self).cpu_time_total / self.count
 
     @property
     def device_time(self) -> float:
-        """The time of one call on the device."""
+        """Device time per call."""
         return 0.0 if self.count == 0 else cast(Any, self).device_time_total / self.count
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One call: of an operation, of a node of a backward pass, or of a block with a label.
+    """One call: of an operation, of a node in a backward pass, or of a labelled block.
 
-    sequence_nr   the number of the node; an operation and the node it made have the same one,
-                  others have -1
-    scope         0 an operation, 1 a node, 7 a label
-    thread        where it ran; fwd_thread: where the operation ran that made the node
-    lane          the asyncio task of the label that it belongs to, 0 for none
-    cpu_children  the events directly inside; cpu_parent: the one around
-    kernels       work on a device, where that was measured
+    sequence_nr   the number of the node; an operation and its node have the same number, other
+                  events have -1
+    scope         0 for an operation, 1 for a node, 7 for a label
+    thread        the thread of the call; fwd_thread: the thread of the operation that made the node
+    lane          the asyncio task of the event's label, 0 for none
+    cpu_children  the events directly inside; cpu_parent: the event directly around
+    kernels       work on a device, if device time was measured
     """
 
     def __init__(
@@ -163,38 +163,38 @@ class FunctionEvent(FormattedTimesMixin):
         self.is_user_annotation = is_user_annotation
         self.lane = lane
         self._op: Any = None  # the declaration of an operation
-        self._rule: object = None  # the run of a rule that called it, see observe.Place
+        self._rule: object = None  # the run of the rule that called it, see observe.Place
         self._own_time: float | None = None
-        # the microseconds before and behind it that noting it took, which are not of what is around
-        # it
+        # microseconds of recording before and after the call, to be subtracted from the event
+        # around it
         self._cost = 0.0, 0.0
-        self._hidden = 0.0  # those of what inside of it is no event any more
+        self._hidden = 0.0  # recording time of merged events inside it
 
     def append_kernel(self, name: Any, device: int, duration: float) -> None:
         """Add work on a device."""
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add an event that is directly inside of this one."""
+        """Add an event directly inside this one."""
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Say which event is directly around this one."""
+        """Set the event directly around this one."""
         self.cpu_parent = parent
 
     @property
     def key(self) -> str:
-        """What averages are made by: the name."""
+        """The name, by which averages are grouped."""
         return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """How long it took, all inside of it included."""
+        """Host time, with the events inside."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long it took without the events inside.
+        """Host time, without the events inside.
 
         Where labels overlap, each moment counts for the event that began last.
         """
@@ -215,16 +215,16 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def device_time_total(self) -> float:
-        """The time on the device, of all inside included."""
+        """Device time, with the events inside."""
         if self.is_async or not self.use_device:
             return 0.0
-        if self.kernels:  # measured around the whole event
+        if self.kernels:  # they were measured around the whole event
             return sum(k.duration for k in self.kernels)
         return sum(child.device_time_total for child in self.cpu_children)
 
     @property
     def self_device_time_total(self) -> float:
-        """The time on the device without that of the events inside."""
+        """Device time, without the events inside."""
         if self.is_async or not self.use_device:
             return 0.0
         return max(
@@ -234,7 +234,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """What was allocated less what was freed on the host, without the events inside."""
+        """Bytes allocated minus bytes freed on the host, without the events inside."""
         return (
             0
             if self.is_async
@@ -243,7 +243,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_memory_usage(self) -> int:
-        """What was allocated less what was freed on the device, without the events inside."""
+        """Bytes allocated minus bytes freed on the device, without the events inside."""
         return (
             0
             if self.is_async
@@ -296,7 +296,7 @@ TAKEN = (
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """All events of one key: their number and the sums of their times, memory and operations."""
+    """All events with one key: their number, and the sums of their times, memory and flops."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -325,7 +325,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.flops = 0
 
     def add(self, other: Any) -> FunctionEventAvg:
-        """Count another event, or average, of the same key."""
+        """Add another event, or an average, with the same key."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
             raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
         if self.key is None:
@@ -354,9 +354,9 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """Events in the order in which they began, or averages.
+    """Events in order of their start, or averages.
 
-    `notes` stand above its table, `footer` below.
+    `table` prints `notes` above its rows and `footer` below them.
     """
 
     def __init__(
@@ -396,11 +396,11 @@ class EventList(list[Any]):
         parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
         count: Callable[[], None] | None = None,
     ) -> None:
-        """Put every event inside of the innermost one around it.
+        """Nest the events: each becomes a child of the innermost event around it.
 
-        `parents` says where time alone does not tell: labels of tasks.
+        `parents` gives the parent where times do not determine it, as for labels of asyncio tasks.
 
-        `count` is called while what carries out an operation still stands in it.
+        `count` is called before the events that carry out an operation are merged into it.
         """
         overlapping = nest(self, parents)
         if count is not None:
@@ -414,7 +414,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times on the library."""
+        """The sum of all self times on the host."""
         return float(sum(event.self_cpu_time_total for event in self))
 
     def table(
@@ -428,15 +428,15 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The events as a table.
+        """Format the events as a table.
 
-        sort_by                an attribute, from the highest down: cpu_time, cuda_time,
+        sort_by                an attribute to sort by, descending: cpu_time, cuda_time,
                                cpu_time_total, cuda_time_total, cpu_memory_usage, cuda_memory_usage,
-                               self_cpu_time_total, self_cpu_memory_usage, count, ...; by default in
-                               the order of their first calls
-        row_limit              the most rows
-        header                 a line above
-        top_level_events_only  leave out what is inside of other events
+                               self_cpu_time_total, self_cpu_memory_usage, count, ...; the default
+                               is the order of the first calls
+        row_limit              the maximum number of rows
+        header                 a line above the table
+        top_level_events_only  leave out events inside other events
         time_unit              "s", "ms" or "us" for all times
         """
         widths = table.Widths(max_name_column_width, max_src_column_width, max_shapes_column_width)
@@ -445,17 +445,15 @@ class EventList(list[Any]):
         )
 
     def export_chrome_trace(self, path: Any) -> None:
-        """Write the events in the trace event format, for chrome://tracing and Perfetto, as a JSON
-        array.
-        """
+        """Write the events as JSON in the trace event format of chrome://tracing and Perfetto."""
         trace.write(path, trace.trace_events(self))
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` can count."""
+        """The metrics that `export_stacks` accepts."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"]
 
     def export_stacks(self, path: Any, metric: str) -> None:
-        """Write each stack with its time, as flame graph tools read it."""
+        """Write each stack with its time, in the format of flame graph tools."""
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         trace.write_stacks(path, self, metric.replace("cuda", "device"))
@@ -466,25 +464,27 @@ class EventList(list[Any]):
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """One FunctionEventAvg for all events of a name, and of the same shapes of arguments, or
-        the same innermost lines of the program.
+        """Return one FunctionEventAvg per name.
+
+        group_by_input_shapes, group_by_stack_n: per name and shapes of the arguments, or per name
+        and that many innermost lines of the program.
         """
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
-        found: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
+        averages: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = [event.key, event.node_id, event.is_user_annotation]
             key += [event.overload_name] * group_by_overload_name + [
                 str(event.input_shapes)
             ] * group_by_input_shapes
-            found[(*key, *event.stack[: max(group_by_stack_n, 0)])].add(event)
-        for average in found.values():
+            averages[(*key, *event.stack[: max(group_by_stack_n, 0)])].add(event)
+        for average in averages.values():
             average.stack = average.stack[: max(group_by_stack_n, 0)]
             average.input_shapes = average.input_shapes if group_by_input_shapes else ""
-        return self._like(found.values())
+        return self._like(averages.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """The sums over all events, as one FunctionEventAvg whose key is "Total"."""
+        """Return the sums over all events, as one FunctionEventAvg with the key "Total"."""
         total = FunctionEventAvg()
         for event in self:
             total += event
@@ -494,8 +494,9 @@ class EventList(list[Any]):
 
 
 def _take_stacks(events: Iterable[FunctionEvent]) -> None:
-    """A node, and all inside of it, has the stack of the operation that made it: that of its pass
-    says less.
+    """Give each node, and the events inside it, the stack of the operation that made the node.
+
+    That stack tells more than the stack of the backward pass.
     """
     made = {
         e.sequence_nr: e.stack
@@ -511,11 +512,11 @@ def _take_stacks(events: Iterable[FunctionEvent]) -> None:
 
 
 class StringTable(defaultdict[str, str]):
-    """Names as C++ wrote them, by their mangled form; names that are none stand for themselves."""
+    """Demangled C++ names by their mangled form; any other name maps to itself."""
 
     def __missing__(self, key: str) -> str:
-        self[key] = found = demangle(key)
-        return found
+        self[key] = name = demangle(key)
+        return name
 
 
 @cache
@@ -525,15 +526,16 @@ def _demangler() -> Any:
 
     try:
         function = ctypes.CDLL(find_library("stdc++") or "libstdc++.so.6").__cxa_demangle
-    except (OSError, AttributeError):  # no such library here: names stay as they are
+    except (OSError, AttributeError):  # without the C++ library names stay mangled
         return None
     function.restype = ctypes.c_void_p
     return function
 
 
 def demangle(name: str) -> str:
-    """A mangled name of C++ as it was written, where the library for that is there; any other name
-    itself.
+    """Return a demangled C++ name; any other name is returned unchanged.
+
+    Without the C++ runtime library, every name is returned unchanged.
     """
     function = _demangler() if name.startswith("_Z") else None
     if function is None:
@@ -541,11 +543,11 @@ def demangle(name: str) -> str:
     import ctypes
 
     status = ctypes.c_int(0)
-    found = function(name.encode(), None, None, ctypes.byref(status))
-    if not found:
+    buffer = function(name.encode(), None, None, ctypes.byref(status))
+    if not buffer:
         return name
-    text = ctypes.string_at(found).decode()
+    text = ctypes.string_at(buffer).decode()
     free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
-    free(found)
+    free(buffer)
     return text

@@ -1,12 +1,13 @@
-"""Floating point operations by shapes.
+"""Floating point operations of operations, computed from shapes.
 
-A multiplication and an addition of real numbers count one each.
+A multiplication or an addition of real numbers counts as one operation.
 
 Sources: for factorisations "Matrix Computations" (Golub and Van Loan, 4th edition; section numbers
 below) and appendix C of LAPACK Working Note 41, leading terms; for transforms 5 N log2 N, the
-convention of FFTW's benchmarks, half of it for real ones (http://www.fftw.org/speed/method.html).
-Of complex numbers a multiplication and an addition count 8 for 2. What is not in the tables below
-counts nothing: no guess is made.
+convention of FFTW's benchmarks, and half of it for real transforms
+(http://www.fftw.org/speed/method.html). A multiplication plus an addition of complex numbers counts
+as 8 operations instead of 2. Operations that are missing in the tables below count as 0: there is
+no guessing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Shape = tuple[int, ...]
 _Rule = Callable[[Mapping[str, Any], Mapping[str, Shape], tuple[Shape, ...]], float]
 
 ELEMENTWISE = {"add": 2, "subtract": 2, "multiply": 6, "divide": 6}
-"""What is counted for each element of the result, for complex ones this; for real ones 1."""
+"""Operations per element of a complex result; a real result has 1 per element."""
 
 
 def _matmul(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
@@ -51,7 +52,7 @@ def _outer(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape,
 
 
 def _of_matrix(count: Callable[[float, float], float]) -> _Rule:
-    """For each matrix of a stack, by its numbers of rows and columns, the larger one first."""
+    """Return a rule that sums `count(m, n)` over a stack of matrices, with m >= n."""
 
     def rule(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
         *batch, m, n = shapes["x"]
@@ -76,7 +77,7 @@ def _power(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Sh
 
 def _transform(name: str) -> _Rule:
     several, real = name.endswith("n"), name not in ("fft", "ifft", "fftn", "ifftn")
-    given_by_x = name in ("rfft", "rfftn", "ihfft")  # the result has half of it
+    given_by_x = name in ("rfft", "rfftn", "ihfft")  # the result has half of the elements
 
     def rule(
         given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
@@ -108,7 +109,7 @@ RULES: dict[str, _Rule] = {
     "linalg.slogdet": _of_matrix(lambda m, n: 2 * n**3 / 3),
     "linalg.inv": _of_matrix(lambda m, n: 2 * n**3),  # LAPACK: getrf and getri
     "linalg.solve": _solve,
-    # Householder, GvL 5.2, and as much for Q
+    # Householder, GvL 5.2, and the same number for Q
     "linalg.qr": _of_matrix(lambda m, n: 2 * (2 * m * n**2 - 2 * n**3 / 3)),
     "linalg.eigh": _of_matrix(lambda m, n: 9 * n**3),  # GvL 8.3: symmetric QR with vectors
     "linalg.eigvalsh": _of_matrix(lambda m, n: 4 * n**3 / 3),
@@ -138,7 +139,7 @@ _ONE: Mapping[str, int] = {}
 
 
 def known(name: str) -> bool:
-    """Whether there is anything to count for the operation `name`."""
+    """Return whether the table has a formula for the operation `name`."""
     return name in ELEMENTWISE or name in RULES
 
 
@@ -150,11 +151,11 @@ def count(
     complex_: bool,
     examples: Mapping[str, int] = _ONE,
 ) -> int:
-    """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and
-    of its results. 0 if not known.
+    """Return the floating point operations of one call, or 0 if they are unknown.
 
-    `examples`: inside of vmap, how many examples each array stands for, by its name, and under ""
-    the result.
+    The arguments are the name of the operation, its arguments, and the shapes of its arrays and
+    results. `examples`: under vmap, the number of examples in each array by its name, and in the
+    result under "".
     """
     if not outs:
         return 0
@@ -179,5 +180,5 @@ def count(
             )
         )
     except (IndexError, KeyError, TypeError, ValueError):
-        # arguments that the operation has refused, lengths that are not known yet
+        # the operation refused its arguments, or a lazy library does not know the lengths yet
         return 0

@@ -1,4 +1,4 @@
-"""Memory by the sizes of arrays: what operations and passes made, as long as it lives."""
+"""Memory of arrays by their sizes: results of operations and passes, while they are alive."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from ...core.tensor import Tensor, View
 
 
 class Record:
-    """At `time` (ns) on `thread`, `nbytes` were allocated, or freed if negative; on `device`, or
-    the host's memory where that is None.
+    """One change of memory: at `time` (ns), on `thread`, `nbytes` were allocated.
+
+    A negative `nbytes` was freed. `device` is None for the memory of the host.
     """
 
     __slots__ = ("device", "nbytes", "thread", "time")
@@ -30,28 +31,28 @@ class Record:
 
 
 class Memory:
-    """Follows the arrays that are shown to it.
+    """Follows the arrays that it is shown.
 
-    Each memory counts once, from when an array of it is first seen until it is freed.
+    Each memory counts once, from when `see` first gets an array on it until it is freed.
 
-    Arrays that were there before are not known. What a library allocates inside of a function and
-    frees again is not seen either.
+    Arrays made earlier are unknown. So is memory that a library allocates and frees within one
+    function.
     """
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.closed = False
         self._alive: dict[int, weakref.ref[Any]] = {}
-        self._lock = threading.RLock()  # a reference may be dropped while another is made
+        self._lock = threading.RLock()  # an array may be freed while another one is registered
 
     def see(self, value: Any, time: int) -> None:
-        """Count the memory of a result: an array, a layer, or a tuple, list or dictionary of them.
+        """Count the memory of a result: an array, a layer, or a tuple, list or dict of them.
 
-        `time`: when it was there.
+        `time`: when the result existed.
         """
         for x in arrays(value):
             library = library_of(x)
-            # a NumPy scalar is part of its own object
+            # a NumPy scalar has no memory besides its own object
             if library is not None and not (library.scalars and isinstance(x, library.scalars)):
                 holder, nbytes = _storage(library)(library.xp, x)
                 if nbytes and id(holder) not in self._alive:
@@ -60,9 +61,7 @@ class Memory:
                     )
 
     def known(self, value: Any) -> None:
-        """Note arrays that were there before, so that they do not count where they turn up
-        again.
-        """
+        """Register existing arrays, so that they do not count when they appear again."""
         for x in arrays(value):
             library = library_of(x)
             if library is not None and not (library.scalars and isinstance(x, library.scalars)):
@@ -75,7 +74,7 @@ class Memory:
         with self._lock:
             if key in self._alive:
                 return
-            # what takes no weak references (bytes) cannot be followed
+            # an object without weak references, such as bytes, cannot be followed
             with contextlib.suppress(TypeError):
                 self._alive[key] = weakref.ref(holder, lambda _: self._free(key, nbytes, device))
                 if nbytes:
@@ -87,7 +86,7 @@ class Memory:
                 self.records.append(Record(-nbytes, device))
 
     def timeline(self) -> Iterator[tuple[int, int, int]]:
-        """(time in ns, bytes on the host, bytes on devices) after each change."""
+        """Yield (time in ns, bytes on the host, bytes on devices) after each change."""
         library = device = 0
         for record in sorted(self.records, key=lambda r: r.time):
             if record.device is None:
@@ -103,29 +102,27 @@ def _storage(library: Library) -> Any:
 
 
 def arrays(value: Any) -> list[Any]:
-    """The raw arrays of a value, or of all in it: of a layer that stands for several, all of
-    them.
-    """
-    found: list[Any] = []
-    _collect(value, found)
-    return found
+    """Return the raw arrays in a value; a layer may hold several."""
+    raws: list[Any] = []
+    _collect(value, raws)
+    return raws
 
 
-def _collect(value: Any, found: list[Any]) -> None:
+def _collect(value: Any, raws: list[Any]) -> None:
     kind = type(value)
     if kind is Tensor or kind is View:
         value = value._array
         if not isinstance(value, Layer):
-            found.append(value)
+            raws.append(value)
             return
     if isinstance(value, (tuple, list)):
         for part in value:
-            _collect(part, found)
+            _collect(part, raws)
     elif isinstance(value, dict):
         for part in value.values():
-            _collect(part, found)
+            _collect(part, raws)
     elif isinstance(value, Layer):
-        _collect(getattr(value, "_array", None), found)
-        _collect(getattr(value, "_tangent", None), found)
+        _collect(getattr(value, "_array", None), raws)
+        _collect(getattr(value, "_tangent", None), raws)
     elif library_of(value) is not None:
-        found.append(value)
+        raws.append(value)

@@ -1,4 +1,4 @@
-"""Which event lies in which, where events overlap otherwise, and what is one operation."""
+"""Nesting of events, where some overlap, and merging of an operation's duplicate events."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def nest(
     events: Sequence[FunctionEvent],
     parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
 ) -> set[int]:
-    """Find the parents of events.
+    """Set the parent and the children of each event.
 
-    Those of one thread that are no labels lie inside of each other, or apart; labels of tasks may
+    Events of one thread are nested or disjoint, except for labels: labels of asyncio tasks may
     overlap.
 
-    Returns the threads where some do overlap, without the one lying in the other.
+    Returns the threads with events that overlap without being nested.
     """
     stacks: dict[Any, list[FunctionEvent]] = defaultdict(list)
     open_: dict[Any, list[FunctionEvent]] = defaultdict(list)
@@ -55,9 +55,7 @@ def nest(
 
 
 def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
-    """Put an event where others lie inside of each other, if it does so, too, or begins after
-    them.
-    """
+    """Append an event to the row if it is nested in the row's open events or starts after them."""
     while row and row[-1].time_range.end <= event.time_range.start:
         row.pop()
     fits = not row or event.time_range.end <= row[-1].time_range.end
@@ -67,15 +65,15 @@ def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
 
 
 class _Rows:
-    """Gives each event a lane in which what overlaps lies inside of each other: that of what is
-    around it, or of its task, or a new one.
+    """Assigns lanes, in each of which events are nested or disjoint.
 
-    (Labels of generators that take turns overlap otherwise.)
+    An event gets the lane of the event around it, or of its task, or a new lane. Without lanes,
+    labels of generators that take turns would overlap.
     """
 
     def __init__(self) -> None:
         self.rows: dict[Any, list[FunctionEvent]] = defaultdict(list)
-        # of each new lane, which has a number below 0, the lane that had no room
+        # new lanes have negative numbers; the value is the lane that had no room
         self.origin: dict[int, int] = {}
         self.made: dict[Any, list[int]] = defaultdict(list)
 
@@ -98,23 +96,24 @@ class _Rows:
 
 
 def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
-    """Where events of a thread overlap, have each moment count for the one that began last, so that
-    no moment counts twice.
+    """Compute self times on a thread whose events overlap.
+
+    Each moment counts for the event that began last, so no moment counts twice.
     """
-    found = [
+    mine = [
         e
         for e in events
         if (e.thread == thread or (e.cpu_parent is not None and e.cpu_parent.thread == thread))
         and not e.is_async
     ]
-    found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    mine.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
     marks = [
         (time, begins, i)
-        for i, e in enumerate(found)
+        for i, e in enumerate(mine)
         if e.time_range.end > e.time_range.start
         for time, begins in ((e.time_range.start, True), (e.time_range.end, False))
     ]
-    own, ended = [0.0] * len(found), [False] * len(found)
+    own, ended = [0.0] * len(mine), [False] * len(mine)
     running: list[int] = []  # a heap of -i
     before = 0.0
     for time, begins, i in sorted(marks):
@@ -127,7 +126,7 @@ def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
             heappush(running, -i)
         else:
             ended[i] = True
-    for event, us in zip(found, own, strict=True):
+    for event, us in zip(mine, own, strict=True):
         if event.thread == thread:
             event._own_time = (
                 us - event._hidden - sum(sum(child._cost) for child in event.cpu_children)
@@ -135,9 +134,9 @@ def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
 
 
 def merge_twins(events: Sequence[FunctionEvent]) -> set[int]:
-    """Have an operation take the place of the same one inside of it that carries it out.
+    """Merge each operation's event with the event inside it that carries out the same operation.
 
-    Returns those that are gone.
+    Returns the ids of the removed events.
     """
     gone: set[int] = set()
     for event in reversed(events):

@@ -1,8 +1,8 @@
-"""Reading what NVIDIA's profilers wrote: nvprof's SQLite, as torch.autograd.profiler.load_nvprof,
-and Nsight Systems' export to SQLite.
+"""Readers of the traces of NVIDIA's profilers.
 
-Both keep nanoseconds; events have microseconds. A kernel belongs to every range, of the same thread
-where threads are known, during which the call of the runtime that launched it ran.
+`load_nvprof` is torch.autograd.profiler.load_nvprof. It reads nvprof's SQLite file, and the SQLite
+export of Nsight Systems. Both keep nanoseconds; events have microseconds. A kernel belongs to every
+range during which the runtime call that launched it ran, in the same thread if threads are known.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ NSIGHT_KERNELS = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": ("start", "end", "globalTid", "correlationId"),
     "CUPTI_ACTIVITY_KIND_KERNEL": ("start", "end", "deviceId", "correlationId"),
 }
-RANGES = (59, 60)  # NVTX_EVENTS.eventType: pushed and popped, started and ended
+RANGES = (59, 60)  # NVTX_EVENTS.eventType: push/pop ranges, start/end ranges
 SEQUENCE = re.compile(r", (stashed )?seq ?= ?(\d+)")
 
 
 class TraceError(MultigradError, ValueError):
-    """A file that is no trace of a profiler, or a damaged one."""
+    """A file is not a profiler trace, or is damaged."""
 
 
 class EnforceUnique:
@@ -53,16 +53,16 @@ class EnforceUnique:
         self.seen: set[tuple[Any, ...]] = set()
 
     def see(self, *key: Any) -> None:
-        """Note a key. Raises RuntimeError if it was noted before."""
+        """Register a key. Raises RuntimeError if it was registered before."""
         if key in self.seen:
             raise RuntimeError(f"duplicate key: {key}")
         self.seen.add(key)
 
 
 class _Launch(NamedTuple):
-    """A call of the runtime and the kernel that it launched.
+    """A runtime call and the kernel that it launched.
 
-    `place`: the thread, as ranges have it.
+    `place`: the thread, in the form that ranges have.
     """
 
     place: int
@@ -74,10 +74,12 @@ class _Launch(NamedTuple):
 
 
 def load_nvprof(path: Any) -> EventList:
-    """The ranges of a trace of nvprof (`nvprof -o trace.prof`), or of Nsight Systems (`nsys export
-    --type sqlite`), with their kernels.
+    """Load the ranges of a trace, with their kernels.
 
-    Raises FileNotFoundError where there is no such file, and ValueError where it is neither, or
+    The file is a trace of nvprof (`nvprof -o trace.prof`) or of Nsight Systems (`nsys export --type
+    sqlite`).
+
+    Raises FileNotFoundError if the file is missing, and ValueError if it is another kind of file or
     damaged.
     """
     events = EventList(parse_nvprof_trace(path), use_device="cuda")
@@ -86,8 +88,8 @@ def load_nvprof(path: Any) -> EventList:
 
 
 def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
-    """The ranges of a trace as events, by their beginnings."""
-    import sqlite3  # late: not every Python has it
+    """Return the ranges of a trace as events, in order of their start."""
+    import sqlite3  # imported late: some Python builds lack it
 
     path = Path(fspath(path))
     if not path.is_file():
@@ -111,7 +113,7 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
             "--type sqlite`."
         ) from None
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-        # what stands in it is not what is meant to
+        # the tables contain values of the wrong type
         raise TraceError(f"load_nvprof: {str(path)!r} is a damaged trace: {error}") from None
     raise TraceError(
         f"load_nvprof: {str(path)!r} is SQLite, but no trace of nvprof or Nsight Systems with "
@@ -182,7 +184,7 @@ def _read_nsight(
             (f"k.{c}" for c in ("demangledName", "shortName", "mangledName") if c in columns),
             "NULL",
         )
-        # A number is unique within a process, which the upper bits of the thread tell.
+        # A correlation id is unique within a process, which the upper bits of the thread identify.
         process = " AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else ""
         launches = [
             _Launch(
@@ -219,7 +221,7 @@ def _duration(start: Any, end: Any) -> float:
 
 
 def _events(ranges: Iterable[Range], launches: Sequence[_Launch]) -> list[FunctionEvent]:
-    found: dict[int, list[tuple[int, int, FunctionEvent]]] = defaultdict(list)
+    ranges_of: dict[int, list[tuple[int, int, FunctionEvent]]] = defaultdict(list)
     for i, name, thread, start, end in ranges:
         match = SEQUENCE.search(name)
         event = FunctionEvent(
@@ -233,23 +235,23 @@ def _events(ranges: Iterable[Range], launches: Sequence[_Launch]) -> list[Functi
             sequence_nr=-1 if match is None else int(match[2]),
             scope=BACKWARD if match and match[1] else FORWARD,
         )
-        found[thread].append((start, end, event))
-    for some in found.values():
+        ranges_of[thread].append((start, end, event))
+    for some in ranges_of.values():
         some.sort(key=lambda entry: (entry[0], -entry[1]))
-    for thread, some in found.items():
+    for thread, some in ranges_of.items():
         for launch, around in _around(
             some, sorted((x for x in launches if x.place == thread), key=lambda x: x.start)
         ):
             for event in around:
                 event.append_kernel(launch.name, launch.device, launch.duration)
-    events = [event for some in found.values() for _, _, event in some]
+    events = [event for some in ranges_of.values() for _, _, event in some]
     return sorted(events, key=lambda e: e.time_range.start)
 
 
 def _around(
     ranges: Sequence[tuple[int, int, FunctionEvent]], launches: Iterable[_Launch]
 ) -> Iterator[tuple[_Launch, list[FunctionEvent]]]:
-    """Each launch with the ranges around it, in one sweep over both."""
+    """Yield each launch with the ranges around it, in one sweep over both."""
     open_: list[tuple[int, FunctionEvent]] = []
     i = 0
     for launch in launches:

@@ -1,6 +1,6 @@
-"""Ranges for NVIDIA's profilers: `emit_nvtx`, as torch.autograd.profiler.emit_nvtx.
+"""NVTX ranges for NVIDIA's profilers: `emit_nvtx`, as torch.autograd.profiler.emit_nvtx.
 
-It needs the package `nvtx`, and no GPU.
+It needs the package `nvtx`, but no GPU.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ LEAF = 2**64 - 1
 
 
 class _Ranges(Observer):
-    """Tells NVTX of everything that begins and ends; on a library with a profiler of its own, that
-    one, too.
+    """Reports the start and end of every call to NVTX.
+
+    If the array library has a profiler of its own, that profiler gets the range as well.
     """
 
     events = frozenset({OPERATION, WRITE, FUNCTION, STEP, TANGENT, LABEL})
@@ -52,7 +53,7 @@ class _Ranges(Observer):
         self.nvtx.pop_range()
 
     def opened(self, label: Label) -> None:
-        # of a task it may end while another one has the thread
+        # the range of a task may end while another task runs on the thread
         self._labels[label] = self.nvtx.start_range(label.name)
 
     def closed(self, label: Label) -> None:
@@ -67,38 +68,43 @@ class _Ranges(Observer):
 
 
 def _number(node: graph.Node) -> int:
-    """The number that the node was made with; of the end of the graph at a leaf, which no operation
-    made, PyTorch's for these.
+    """Return the sequence number of a node.
+
+    AccumulateGrad, the end of the graph at a leaf, has no operation; it gets PyTorch's number for
+    it.
     """
-    found = node_sequence(node)
-    return found if found >= 0 else LEAF
+    number = node_sequence(node)
+    return number if number >= 0 else LEAF
 
 
 def upcoming() -> int:
-    """The number that the next node will get, if there is one."""
+    """Return the number that the next node will get."""
     counter: Any = graph.tick.__self__  # type: ignore[attr-defined]
     return int(repr(counter)[len("count(") : -1])
 
 
 class emit_nvtx:
-    """Context manager: every operation and every node is a range for Nsight Systems, and for
-    nvprof.
+    """Context manager: each operation and each node is a range for Nsight Systems and nvprof.
 
         nsys profile --capture-range=none -o trace python program.py
         nvprof --profile-from-start off -o trace.prof -- python program.py
 
-    enabled        False: nothing happens
-    record_shapes  the shapes of the arguments stand in the name: [[2, 3], [3], []], with [] for
-                   what is no array
+    enabled        False disables the context manager
+    record_shapes  append the shapes of the arguments to the name: [[2, 3], [3], []], with [] for an
+                   argument that is not an array
 
-    An operation's range is `multiply, seq=N`, where N is the number that its node gets if it makes
-    one. A node's is `MultiplyBackward, stashed seq=M`, where M is the number that it got. Equal
-    numbers belong together; that of AccumulateGrad, which no operation made, is 2**64 - 1. An
-    operation that makes no node has the number as well, which a later one may get: of several, the
-    node is that of the last. What runs inside a node has a seq as well, which means something if
-    the pass is itself recorded (create_graph=True): then the nodes of the second derivative are
-    stashed with it. Times can be read after the process has ended, by `load_nvprof`. Where arrays
-    are JAX's, the ranges are jax.profiler.TraceAnnotations, too.
+    The range of an operation is named `multiply, seq=N`, where N is the number of its node. The
+    range of a node is named `MultiplyBackward, stashed seq=M`, where M is the number of the node.
+    Equal numbers belong together. AccumulateGrad, which no operation made, has the number 2**64 -
+    1.
+
+    An operation that makes no node still has the number of the next node, so several operations may
+    share a number; the node belongs to the last of them. Operations inside a node have a seq as
+    well. It has a meaning if the pass is itself recorded (create_graph=True): the nodes of the
+    second derivative are stashed with it.
+
+    `load_nvprof` reads the times after the process has ended. If the arrays are JAX arrays, the
+    ranges are also jax.profiler.TraceAnnotations.
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The profiler, as torch.autograd.profiler: what runs, how long it takes, what memory it needs.
+"""The profiler, as torch.autograd.profiler: calls, their times and their memory.
 
     with multigrad.autograd.profiler.profile() as prof:
         for _ in range(100):
@@ -6,9 +6,9 @@
             y.backward()
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
-An event is one call: of an operation under the name of our table ("multiply"), of a node of a pass
-("MultiplyBackward", "AccumulateGrad"), of a Function ("MyFunction"), or of a block with a label. It
-costs nothing while it is not in use: see observe.py.
+An event is one call: of an operation under its name in the table ("multiply"), of a node of a pass
+("MultiplyBackward", "AccumulateGrad"), of a Function ("MyFunction"), or of a labelled block. The
+profiler is free while it is off, see observe.py.
 """
 
 from __future__ import annotations
@@ -27,30 +27,28 @@ from .recorder import Recorder, events_of, times_devices
 
 
 class profile:
-    """Context manager that records every operation and every node of a backward pass, and holds
-    what it found.
+    """Context manager that records every operation and every node of a backward pass.
 
-    enabled         False: nothing is recorded, all results are empty
-    use_cuda        the former way to say use_device="cuda"
-    use_device      measure time on the device as well: "cuda", or the name of a backend that can
-                    tell ("jax", "cupy"). It waits for each operation where the library has no
-                    events of its device (JAX)
-    record_shapes   note the shapes of arguments, to group by
-    with_flops      estimate floating point operations by shapes; see flops.py for the formulas
-    profile_memory  follow the memory of arrays, by their sizes, from when they are made to when
-                    they are freed
-    with_stack      note the lines of the program that led to each operation
+    enabled         False: nothing is recorded, and all results are empty
+    use_cuda        former spelling of use_device="cuda"
+    use_device      measure device time as well: "cuda", or the name of a backend with device clocks
+                    ("jax", "cupy"). If the library has no device events (JAX), the profiler waits
+                    for each operation
+    record_shapes   record the shapes of arguments, to group by
+    with_flops      estimate floating point operations from shapes; flops.py has the formulas
+    profile_memory  follow the memory of arrays by their sizes, from creation until they are freed
+    with_stack      record the lines of the program that led to each operation
     with_modules, use_kineto, acc_events, activity_filters, experimental_config,
     custom_trace_id_callback, post_processing_timeout_s
-                    as in PyTorch, as far as they mean anything here: there is one collector of
-                    events, and no modules
-    use_cpu         False needs use_kineto=True and a device, as in PyTorch; what is measured there
-                    belongs to events of the library all the same
+                    as in PyTorch, as far as they apply: there is one collector of events, and there
+                    are no modules
+    use_cpu         False needs use_kineto=True and a device, as in PyTorch; the events still belong
+                    to calls on the host
 
-    It belongs to the thread and the asyncio task that enters it; tasks begun inside, and threads
-    that run in a copy of its context (`contextvars.copy_context().run`), are recorded as well.
-    Times are those on the host, where libraries such as JAX compute later. Nested profilers each
-    record what is inside.
+    The profiler records the thread and the asyncio task that enter it, tasks started inside, and
+    threads that run in a copy of its context (`contextvars.copy_context().run`). Times are host
+    times; libraries such as JAX may compute later. Nested profilers each record the calls inside
+    them.
     """
 
     def __init__(
@@ -156,9 +154,9 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """Every event, in the order in which they began. Made when it is first asked for."""
+        """Every event, in order of start. The list is built at the first access."""
         if self._events is None:
-            # disabled, or not finished
+            # disabled, or still running
             if self._recorder is None or self._recorder.end_time is None:
                 nothing = EventList([])
                 nothing._tree_built = True
@@ -196,7 +194,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Every event as a table; see EventList.table. `key_averages().table(...)` is shorter."""
+        """Format all events as a table, see EventList.table; key_averages().table() is shorter."""
         return self.function_events.table(
             sort_by,
             row_limit,
@@ -210,11 +208,10 @@ class profile:
     def export_chrome_trace(
         self, path: Any, metadata: dict[str, Any] | None = None, use_python_export: bool = False
     ) -> None:
-        """Write all events for chrome://tracing and https://ui.perfetto.dev, with arrows from
-        operations to their nodes.
+        """Write all events for chrome://tracing and https://ui.perfetto.dev.
 
-        `metadata` is added to the head of the file. Raises TypeError, and writes nothing, where
-        that is no JSON.
+        Arrows lead from operations to their nodes. `metadata` is added to the head of the file. If
+        it is not JSON-serializable, TypeError is raised and nothing is written.
         """
         head = {
             "schemaVersion": 1,
@@ -229,7 +226,7 @@ class profile:
         trace.write(path, trace.trace_events(self.function_events), head)
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
-        """Write the stack of each event with its time, as flame graph tools read it."""
+        """Write the stack of each event with its time, in the format of flame graph tools."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
@@ -240,25 +237,24 @@ class profile:
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """Averages by name; see EventList.key_averages."""
+        """Return the averages by name; see EventList.key_averages."""
         return self.function_events.key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
     def total_average(self) -> FunctionEventAvg:
-        """The sums over all events."""
+        """Return the sums over all events."""
         return self.function_events.total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time on the host that was spent in events, in microseconds: the sum of all self
-        times.
-        """
+        """Host time spent in events, in microseconds: the sum of all self times."""
         return self.function_events.self_cpu_time_total
 
     def memory_timeline(self) -> list[tuple[float, int, int]]:
-        """With profile_memory: (microseconds from the start, bytes on the host, bytes on devices)
-        after each change.
+        """Return the memory after each change, if profile_memory is set.
+
+        Each entry is (microseconds since the start, bytes on the host, bytes on devices).
         """
         recorder = self._recorder
         if recorder is None or recorder.memory is None:
@@ -270,17 +266,16 @@ class profile:
 
 
 class record_function:
-    """Give a block of code a label: as a context manager, or as a decorator of a function, a
-    coroutine function too.
+    """Label a block of code: a context manager, or a decorator of a function or coroutine function.
 
-    Of a generator function that is decorated, each step is a block. A `with` around a `yield` is
-    one block, to which belongs what runs between the steps: unless it opened a label of its own,
-    and where several generators take turns, to the label that was opened last.
+    If a generator function is decorated, each of its steps is a block. A `with` statement around a
+    `yield` is one block. Code that runs between the steps belongs to this block, unless it opened a
+    label itself. If several generators take turns, it belongs to the label that was opened last.
 
     name  the label
-    args  shown beside it
+    args  a text to show beside the label
 
-    Where no profiler runs it does nothing.
+    Without a running profiler, the label has no effect.
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
@@ -314,7 +309,7 @@ class record_function:
         return each_call(function, lambda: record_function(self.name, self.args))
 
     def _call_end_callbacks_on_future(self, future: Any) -> Any:
-        """Have the label last until `future` (of concurrent.futures or asyncio) is done."""
+        """Make the label last until `future` (of concurrent.futures or asyncio) is done."""
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
         self.run_callbacks_on_exit = False

@@ -1,4 +1,4 @@
-"""What a profiler notes while it runs, and the events that are made of it afterwards."""
+"""The recorder, which an active profiler enters, and the events built from its records."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ MEMORY_EVENT_NAME = "[memory]"
 
 
 def times_devices(use_device: str) -> bool:
-    """Whether there is what `use_device` names: a kind of device ("cuda") of a library in use, or a
-    library that tells time ("jax").
+    """Return whether `use_device` names a known source of device time.
+
+    It is a kind of device ("cuda") of a library in use, or a library with device clocks ("jax").
     """
     if use_device in discovery.names():
-        with contextlib.suppress(BackendError):  # then it is not there
+        with contextlib.suppress(BackendError):  # it is not a usable backend
             discovery.get(use_device)
     for backend in discovery.loaded():
         if "mark" in backend.kernels and use_device in (
@@ -43,7 +44,7 @@ def times_devices(use_device: str) -> bool:
 
 
 class Detail:
-    """What is noted of a call beside its times, where that is asked for."""
+    """Optional records of a call besides its times."""
 
     __slots__ = (
         "alone",
@@ -63,18 +64,18 @@ class Detail:
         self.dtypes: list[Any] | None = None
         self.stack: list[str] | None = None
         self.marks: tuple[Any, Any] | None = None
-        self.flops: Any = 0  # of a node: how often as many as the operation that made it
+        self.flops: Any = 0  # of a node: a multiple of the flops of the operation that made it
         self.alone = False  # of a node: its rule runs without hooks
         self.library: Library | None = None
-        # where noting it began and ended, if that was measured
+        # when recording the call began and ended, if that was measured
         self.around: tuple[int, int] | None = None
 
 
 def sequence(result: Any) -> int:
-    """The number of the node that recorded a result, -1 if none did."""
+    """Return the number of the node that recorded a result, -1 without a node."""
     if isinstance(result, (tuple, list)):
         return next((n for n in map(sequence, result) if n >= 0), -1)
-    # of the primal, or of all examples
+    # a Dual is identified by its primal, a Batched by its array of all examples
     while isinstance(result, Layer) and not isinstance(result, Tensor):
         result = result._array
     node = getattr(result, "_node", None)
@@ -82,16 +83,16 @@ def sequence(result: Any) -> int:
 
 
 def node_sequence(node: Node) -> int:
-    """The number of a node, -1 for the end of the graph at a leaf."""
+    """Return the number of a node, -1 for AccumulateGrad."""
     if type(node) is OutputNode:
         node = node.next
     return -1 if type(node) is AccumulateGrad else node.seq
 
 
 class Recorder(Observer):
-    """Notes every call, with a Detail if anything but times is wanted, as a tuple
+    """Records every call as a tuple, with a Detail if more than times is wanted.
 
-    (declaration or name, start, end, place, thread, sequence number, scope, detail)
+    The tuple is (declaration or name, start, end, place, thread, sequence number, scope, detail).
     """
 
     events = frozenset({OPERATION, WRITE, FUNCTION, STEP, TANGENT, LABEL})
@@ -116,7 +117,7 @@ class Recorder(Observer):
         return over_layers(rule, *args) if self.flops else rule(*args)
 
     def close(self) -> None:
-        """Note nothing any more, whatever still runs elsewhere."""
+        """Stop recording, in all threads and tasks that still run."""
         self.end_time = perf_counter_ns()
         self.ended = True
         self.calls, self.labels = list(self.calls), list(self.labels)
@@ -135,7 +136,7 @@ class Recorder(Observer):
             return
         else:
             number = sequence(result)
-        if not self.ended:  # while it ran
+        if not self.ended:  # the profiler is still running
             self.calls.append((what, start, end, here(), get_ident(), number, scope, None))
 
     def begin(self, call: Call) -> Any:
@@ -155,7 +156,7 @@ class Recorder(Observer):
     def end(self, token: Any, call: Call) -> None:
         end = perf_counter_ns()
         result = call.result
-        # it was closed, and this thread or task has not been told
+        # the recorder was closed, but this thread or task has not been notified
         if result is NotImplemented or self.end_time is not None:
             return
         start, detail = token
@@ -199,9 +200,9 @@ class Recorder(Observer):
         self.labels.append(label)
 
     def _mark(self, call: Call, detail: Detail, value: Any) -> None:
-        """Note the moment on the device of an array.
+        """Record a device event for an array.
 
-        What a library at once computes, or only plans, has none.
+        Arrays of libraries that compute immediately, and lazy arrays, have none.
         """
         x = next(iter(arrays(value)), None)
         if x is None:
@@ -225,19 +226,19 @@ class Recorder(Observer):
 
 
 def source() -> list[str]:
-    """The lines of the program that lead here, innermost first, without our own."""
+    """Return the lines of the program that lead here, innermost first, without multigrad's."""
     frame: Any = sys._getframe(2)
-    found = []
+    lines = []
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(OWN):
-            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+            lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
-    return found
+    return lines
 
 
 def describe(call: Call, detail: Detail) -> None:
-    """Note shapes and dtypes of the arguments, in their order: [] for what is no array."""
+    """Record shapes and dtypes of the arguments in order, [] for non-arrays."""
     values = (*call.args, *call.kwargs.values()) if call.op is None else tuple(given(call).values())
     shapes: list[Any] = []
     structured: list[Any] = []
@@ -262,9 +263,7 @@ def describe(call: Call, detail: Detail) -> None:
 
 
 def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
-    """The events of what was noted, in the order in which they began, each inside of the one around
-    it.
-    """
+    """Build the events from the records, in order of start, nested by time."""
     labels = {label: _labelled(recorder, i, label) for i, label in enumerate(recorder.labels)}
     deadline = None if timeout_s is None else perf_counter_ns() + int(timeout_s * 1e9)
     events: list[FunctionEvent] = list(labels.values())
@@ -308,7 +307,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         footer.append(
             f"Memory: {_amounts(line, -1)} at the end, {_amounts(line, None)} at the peak"
         )
-    found = EventList(
+    listed = EventList(
         events,
         use_device=recorder.use_device,
         profile_memory=recorder.memory is not None,
@@ -317,8 +316,8 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         footer=footer,
         counters=counters,
     )
-    found._build_tree(parent, lambda: count_once(found, products))
-    return found
+    listed._build_tree(parent, lambda: count_once(listed, products))
+    return listed
 
 
 def _amounts(line: Sequence[tuple[float, int, int]], which: int | None) -> str:
@@ -392,8 +391,9 @@ def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionE
 
 
 def _link(events: Sequence[FunctionEvent], first: int) -> None:
-    """A number belongs to the operation that made the node, and those around it; not to what
-    returned its argument, say.
+    """Remove a node's number from events that neither made the node nor contain its operation.
+
+    An operation that returned its argument is an example.
     """
     made: dict[int, FunctionEvent] = {}
     for event in events:
@@ -428,9 +428,9 @@ def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Deta
 
 
 def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
-    """Count what was allocated and freed in the events during which that happened.
+    """Count memory changes in the events during which they happened.
 
-    Events of their own for what lies outside of all.
+    Changes outside of all events become events of their own, which are returned.
     """
     assert recorder.memory is not None
     by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The table of the profiler, in the form of torch.autograd.profiler's."""
+"""The table of the profiler, in the format of torch.autograd.profiler's."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ BASIC = 12  # the width of a column of numbers
 
 
 def format_time(us: float, unit: str | None = None) -> str:
-    """`12.300us`, `1.234ms` or `1.235s`; always in `unit` if that is given."""
+    """Format as `12.300us`, `1.234ms` or `1.235s`; in `unit` if that is given."""
     if unit not in UNITS:
         unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
     return f"{us * UNITS[unit]:.3f}{unit}"
 
 
 def format_share(us: float, total: float) -> str:
-    """`33.33%`; of nothing it is `NaN`."""
+    """Format as `33.33%`, or `NaN` if the total is 0."""
     return "NaN" if total == 0 else f"{us * 100.0 / total:.2f}%"
 
 
 def format_memory(n: int) -> str:
-    """`24 B`, `2.00 KB`, `-3.00 MB`."""
+    """Format as `24 B`, `2.00 KB` or `-3.00 MB`."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(n) >= size:
             return f"{n / size:.2f} {unit}"
@@ -33,7 +33,7 @@ def format_memory(n: int) -> str:
 
 
 class Widths(NamedTuple):
-    """The most that columns of texts may take, None for no limit."""
+    """Maximum widths of the text columns, None for no limit."""
 
     name: int | None
     source: int | None
@@ -42,7 +42,7 @@ class Widths(NamedTuple):
 
 @dataclass
 class Column:
-    """title, width, the text of an event; whether texts stand at the left."""
+    """One column: title, width, the function from event to text, and left alignment."""
 
     title: str
     width: int
@@ -62,7 +62,7 @@ def build(
     top_level_only: bool,
     unit: str | None,
 ) -> str:
-    """The table of a list of events or averages; of none, nothing."""
+    """Format a list of events or averages as a table; an empty list gives an empty text."""
     if not events:
         return ""
     shown: list[Any] = list(events)
@@ -100,7 +100,7 @@ def _line(columns: Sequence[Column], texts: Sequence[str]) -> str:
 
 
 def _row(columns: Sequence[Column], event: Any, width: int | None) -> list[str]:
-    """The lines of an event: more than one if several lines of the program are shown."""
+    """Return the lines of an event: several if it shows several lines of the program."""
     lines = [_line(columns, [column.text(event) for column in columns])]
     source = next((column for column in columns if column.title == "Source Location"), None)
     if source is not None:

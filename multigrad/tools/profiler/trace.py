@@ -1,10 +1,9 @@
-"""What the profiler writes for other programs: the trace event format of chrome://tracing and
-Perfetto, and stacks for flame graphs.
+"""Exports of the profiler: traces for chrome://tracing and Perfetto, stacks for flame graphs.
 
 The format: "Trace Event Format",
-https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016).
-Calls are complete events ("X"), what links an operation and its node a flow ("s" and "f"), memory a
-counter ("C"), names of threads metadata ("M").
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016). A
+call is a complete event ("X"). A flow ("s" and "f") links an operation and its node. Memory is a
+counter ("C"), and the name of a thread is metadata ("M").
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ FLOW = "fwdbwd"
 
 
 def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The events of a trace: every call, and arrows from the operations to their nodes.
+    """Yield the events of a trace: every call, and arrows from operations to their nodes.
 
     Times are microseconds.
     """
@@ -41,7 +40,9 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
     made = {}
     for event in events:
         if event.scope == FORWARD and event.sequence_nr >= 0:
-            made[event.sequence_nr] = event  # the innermost, which is the last to begin
+            made[event.sequence_nr] = (
+                event  # the innermost event begins last and overwrites the others
+            )
     arrows = 0
     for event in events:
         times = event.time_range
@@ -88,8 +89,10 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
-    """A small number and a name for each thread, for each task whose labels overlap with those of
-    others, and for what else overlaps.
+    """Return a row of the trace, as a small number and a name, per thread and lane.
+
+    Tasks whose labels overlap with other labels, and other events that overlap, get rows of their
+    own.
     """
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     rows: dict[tuple[int, int], tuple[int, str]] = {}
@@ -110,28 +113,28 @@ def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
 
 
 def _arguments(event: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"Event": event.id}
+    arguments: dict[str, Any] = {"Event": event.id}
     if event.sequence_nr >= 0:
-        found["Sequence number"] = event.sequence_nr
+        arguments["Sequence number"] = event.sequence_nr
     if event.scope == BACKWARD and event.fwd_thread is not None:
-        found["Fwd thread id"] = event.fwd_thread
+        arguments["Fwd thread id"] = event.fwd_thread
     if event.input_shapes:
-        found["Input Dims"] = _known(event.structured_input_shapes or event.input_shapes)
+        arguments["Input Dims"] = _known(event.structured_input_shapes or event.input_shapes)
     if event.input_dtypes:
-        found["Input type"] = event.input_dtypes
+        arguments["Input type"] = event.input_dtypes
     if event.stack:
-        found["Call stack"] = ";".join(reversed(event.stack))
+        arguments["Call stack"] = ";".join(reversed(event.stack))
     if event.flops:
-        found["Flops"] = event.flops
+        arguments["Flops"] = event.flops
     if event.cpu_memory_usage or event.device_memory_usage:
-        found["Bytes"] = event.cpu_memory_usage + event.device_memory_usage
+        arguments["Bytes"] = event.cpu_memory_usage + event.device_memory_usage
     if event.kernels:
-        found["Device time (us)"] = sum(kernel.duration for kernel in event.kernels)
-    return found
+        arguments["Device time (us)"] = sum(kernel.duration for kernel in event.kernels)
+    return arguments
 
 
 def _known(shapes: Any) -> Any:
-    """Lengths that a lazy library does not know yet are no JSON: null."""
+    """Replace lengths that a lazy library does not know yet by null, which JSON can hold."""
     if isinstance(shapes, (list, tuple)):
         return [_known(n) for n in shapes]
     return int(shapes) if shapes is not None and shapes == shapes else None
@@ -140,7 +143,7 @@ def _known(shapes: Any) -> Any:
 def write(path: Any, events: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> None:
     """Write a JSON array of events, or an object with `head` and the events in "traceEvents".
 
-    All of it is made before a file is touched.
+    The text is complete before the file is opened.
     """
     text = "[\n" + ",\n".join(map(json.dumps, events)) + "\n]"
     if head is not None:
@@ -155,8 +158,9 @@ def write(path: Any, events: Iterable[dict[str, Any]], head: dict[str, Any] | No
 
 
 def write_stacks(path: Any, events: Iterable[Any], metric: str) -> None:
-    """Write `outermost;...;innermost microseconds` for each event that has a stack: what
-    flamegraph.pl and speedscope read.
+    """Write `outermost;...;innermost microseconds` for each event that has a stack.
+
+    flamegraph.pl and speedscope read this format.
     """
     table = str.maketrans(" ;\t\n", "____")
     with Path(path).open("w", encoding="utf-8") as file:

@@ -1,1 +1,1 @@
-"""The page about a run of a script: python -m multigrad profile."""
+"""The web page about a profiled run: python -m multigrad profile."""

@@ -1,6 +1,4 @@
-"""The page about a block of a program, for notebooks and scripts: `with
-mg.profile_page("run.html"):`.
-"""
+"""The page about a block of a program: `with mg.profile_page("run.html"):`."""
 
 from __future__ import annotations
 
@@ -18,29 +16,28 @@ from ..profiler.recorder import Recorder
 from .run import Run
 
 LARGEST = 8_000_000
-"""Pages with more characters are no part of a notebook: it would keep them in its file."""
+"""Larger pages, in characters, are not displayed in a notebook, which would save them."""
 
 
 class profile_page:
-    """Profile what runs in a block, and write one page that tells where its time and memory went.
+    """Profile a block, and write one page that shows where its time and memory went.
 
         with multigrad.profile_page("run.html") as page:
             train()
-        page  # shows itself in a notebook
+        page  # displays itself in a notebook
 
-    path  where the page is written, a str or a pathlib.Path; a file that is there is replaced
+    path  the file of the page, a str or a pathlib.Path; an existing file is replaced
 
     Operations, passes, lines, arrays and graphs are recorded, as `python -m multigrad profile
-    script.py` records those of a script. The page is written when the block ends, by an exception
-    too, which goes on; a line on stdout tells where. It needs no network and no server.
+    script.py` records them for a script. The page is written when the block ends, even by an
+    exception, which then propagates. A line on stdout names the file. The page needs no network and
+    no server.
 
-    It belongs to the thread and the asyncio task that enters it; tasks that begin inside, and
-    threads that run in a copy of its context (`contextvars.copy_context().run`), are recorded as
-    well.
+    The profiler observes the thread and the asyncio task that enter it, tasks started inside, and
+    threads that run in a copy of its context (`contextvars.copy_context().run`).
 
-    Raises, when it is entered: FileNotFoundError, IsADirectoryError or another OSError where the
-    page cannot be written; RuntimeError where a profiler is running already, or where it was
-    entered before.
+    On entering it raises FileNotFoundError, IsADirectoryError or another OSError if the page cannot
+    be written, and RuntimeError if a profiler is already running or this object was entered before.
     """
 
     def __init__(self, path: str | os.PathLike[str] = "multigrad-profile.html") -> None:
@@ -51,7 +48,7 @@ class profile_page:
             )
         self.path = Path(path)
         self._entered = False
-        self._run: _BlockRun | None = None  # while it runs
+        self._run: _BlockRun | None = None  # set while the block runs
         self._html: str | None = None
 
     def __enter__(self) -> profile_page:
@@ -68,7 +65,7 @@ class profile_page:
                 "block gets a name by `with "
                 "multigrad.autograd.profiler.record_function('name'):`"
             )
-        self.path = self.path.absolute()  # the block may go elsewhere
+        self.path = self.path.absolute()  # the block may change the working directory
         _check_writable(self.path)
         self._entered, self._run = (
             True,
@@ -101,7 +98,7 @@ class profile_page:
 
     @property
     def html(self) -> str:
-        """The page. Raises RuntimeError as long as the block has not ended."""
+        """The page. Raises RuntimeError before the block has ended."""
         if self._html is None:
             raise RuntimeError(
                 "there is no page yet: it is made when the block of profile_page ends"
@@ -136,7 +133,7 @@ class profile_page:
 
 
 class _BlockRun(Run):
-    """A run of a block of a program."""
+    """A profiled block of a program."""
 
     subject = "block"
 
@@ -147,7 +144,7 @@ class _BlockRun(Run):
         self.raised: type[BaseException] | None = None
 
     def leave(self, raised: type[BaseException] | None) -> None:
-        """Look no more. `raised`: the class of the exception that ended the block."""
+        """Stop recording. `raised`: the class of the exception that ended the block."""
         self.raised = raised
         self.end(0)
 
@@ -178,7 +175,7 @@ class _BlockRun(Run):
 
 
 def _check_writable(path: Path) -> None:
-    """Raise the OSError that writing the page would raise when the block has run."""
+    """Raise now the OSError that writing the page after the block would raise."""
     if os.path.isdir(path):
         raise IsADirectoryError(
             f"profile_page: {path} is a folder; give the path of a file in it, such as "

@@ -1,6 +1,6 @@
-"""The page of a report: one file, with no resource from outside.
+"""The page of a report: one file without external resources.
 
-Everything it shows is in the JSON embedded in it, and put there as text.
+It embeds its content as JSON, and inserts it as text.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ An event and its node are outlined together.</span></div>
 
 
 def page(title: str, data: dict[str, Any], drawing: str) -> str:
-    """The whole page. `drawing`: what stands in the `<svg>` of the graph."""
+    """Return the whole page. `drawing`: the content of the graph's `<svg>` element."""
     parts = {
         "TITLE": escape(title),
         "DATA": embedded(data),

@@ -1,6 +1,4 @@
-"""The report of a run: one HTML page that tells where time and memory went, for `python -m
-multigrad profile script.py`.
-"""
+"""The report of a profiled run as one HTML page, for `python -m multigrad profile script.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from .times import annotated, by_line, flame, split, totals
 from .watch import Held, RunObserver, Seen
 
 LOOK = 8
-"""The scope, in the page alone, of the moments in which the report itself looked at a graph."""
+"""The scope of the times in which the report itself examined a graph; only the page has it."""
 POINTS = 20_000
 ROWS = 40
 
@@ -34,10 +32,9 @@ ROWS = 40
 class Run:
     """A run of a script, or of a block of a program, under the profiler.
 
-    run = Run("script.py", ["--epochs", "3"])
-    run.begin()
+    run = Run("script.py", ["--epochs", "3"]) run.begin()
     status = ...  # run it
-    run.end(status)  # while its arrays are still there
+    run.end(status)  # while its arrays are still alive
     run.write("report.html")
     """
 
@@ -53,27 +50,27 @@ class Run:
         self.observer = RunObserver()
 
     def begin(self) -> None:
-        """Look at all that runs from here on."""
+        """Start recording."""
         self.observer = RunObserver()
         self.profile.entered, self.profile._recorder = True, self.observer
         self.observer.open()
 
     def end(self, status: int) -> None:
-        """Look no more. `status`: the exit status of the script."""
+        """Stop recording. `status`: the exit status of the script."""
         self.status = status
         self.observer.close()
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
         return Path(self.script).name
 
     def origin(self) -> list[list[str]]:
-        """What ran, and how it ended, as [what, value]."""
+        """Return the program and how it ended, as pairs [what, value]."""
         return [["command", self.command], ["exit status", str(self.status)]]
 
     def stopped(self) -> str:
-        """What the page says of a run that did not reach its end, "" of one that did."""
+        """Return the note about a run that did not reach its end, "" for one that did."""
         return (
             ""
             if not self.status
@@ -83,7 +80,7 @@ class Run:
 
     @property
     def html(self) -> str:
-        """The page."""
+        """Return the page."""
         return page(
             self.title,
             self.data(),
@@ -97,7 +94,7 @@ class Run:
         return html
 
     def data(self) -> dict[str, Any]:
-        """What the page shows, as it is embedded in it. Times are nanoseconds."""
+        """Return the embedded content of the page. Times are nanoseconds."""
         events = self.profile.function_events
         calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
         start = self.observer.start
@@ -152,31 +149,31 @@ class Run:
         ]
 
     def _notes(self, events: EventList) -> list[str]:
-        found = []
+        notes = []
         if self.stopped():
-            found.append(self.stopped())
+            notes.append(self.stopped())
         if not len(events):
-            found.append(
+            notes.append(
                 f"The {self.subject} ran no operation of multigrad: there is nothing to show. "
                 "Operations on raw arrays are not recorded, nor are those on threads that do "
                 "not run in a copy of this context (contextvars.copy_context().run)."
             )
         if self.observer.compiled:
-            found.append(
+            notes.append(
                 "Functions of func.compile run their operations one by one while they are "
                 "profiled, so that these can be told apart: times are those of the functions "
                 "themselves, and of the run without their programs."
             )
         if self.observer.later:
-            found.append(
+            notes.append(
                 f"Times are those on the library: {', '.join(sorted(self.observer.later))} may "
                 "compute after the call has returned."
             )
-        return found
+        return notes
 
 
 def _time(ns: int) -> str:
-    """A time as the tables of the page have it."""
+    """Format a time as the tables of the page do."""
     for size_, unit, digits in ((1e9, "s", 3), (1e6, "ms", 2), (1e3, "µs", 1)):
         if abs(ns) >= size_:
             return f"{ns / size_:.{digits}f} {unit}"
@@ -184,7 +181,7 @@ def _time(ns: int) -> str:
 
 
 def _averages(events: EventList) -> list[list[Any]]:
-    """Name, scope, count, self time, total time, self memory of each operation."""
+    """Return name, scope, count, self time, total time and self memory of each operation."""
     return [
         [
             a.key,
@@ -203,7 +200,7 @@ def _averages(events: EventList) -> list[list[Any]]:
 
 
 class _Table:
-    """Texts, or others, that are told once and then by number."""
+    """A table of values, each of which is stored once and then referred to by number."""
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
@@ -213,9 +210,9 @@ class _Table:
 
 
 def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, Any]:
-    """Columns, one entry an event, in the order in which they began.
+    """Return the events as columns, in order of their start.
 
-    `line` and `shapes` are -1 where they are not known.
+    `line` and `shapes` are -1 if unknown.
     """
     names, lines, shapes = _Table(), _Table(), _Table()
     fields: tuple[str, ...] = (
@@ -234,7 +231,7 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
     columns: dict[str, list[int]] = {f: [] for f in fields}
     calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
     rows = _rows(calls)
-    # of each row, where what lies at each depth ends
+    # for each row, the end of the last event at each depth
     ends: dict[int, list[float]] = defaultdict(list)
     depths: dict[int, tuple[int, int]] = {}
     for e in calls:
@@ -272,8 +269,9 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
 
 
 def _free(ends: list[float], depth: int, times: Any) -> int:
-    """The first depth from `depth` on at which nothing lies any more: what overlaps (labels of
-    tasks) is not drawn over each other.
+    """Return the first depth from `depth` on that is free, so that no event covers another one.
+
+    Labels of asyncio tasks may overlap.
     """
     while depth < len(ends) and ends[depth] > times.start:
         depth += 1
@@ -283,7 +281,7 @@ def _free(ends: list[float], depth: int, times: Any) -> int:
 
 
 def _line(entry: str) -> str:
-    """`file(3): function` with the text of the line, if the file is there."""
+    """Format `file(3): function` with the text of the line, if the file can be read."""
     file, number, function = split(entry)
     text = linecache.getline(file, number).strip()[:160]
     return f"{provenance.shown(file)}:{number} {function}" + (f"\n    {text}" if text else "")
@@ -293,7 +291,7 @@ def _line(entry: str) -> str:
 
 
 def _memory(observer: RunObserver, start: int) -> dict[str, Any]:
-    """The line of bytes, its peak, and what is alive there and at the end."""
+    """Return the memory over time, its peak, and the arrays alive at the peak and at the end."""
     line = observer.timeline()
     peak = max(line, key=lambda x: x[1], default=(start, 0, 0))
     last = line[-1] if line else (start, 0, 0)
@@ -309,7 +307,7 @@ def _memory(observer: RunObserver, start: int) -> dict[str, Any]:
 
 
 def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Of many points, the highest and the lowest of each stretch."""
+    """Reduce a long line to the highest and the lowest point of each stretch."""
     if len(line) <= POINTS:
         return list(line)
     step = -(-len(line) // (POINTS // 3))
@@ -325,14 +323,14 @@ def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]
 
 
 def _holders(alive: Iterable[Held]) -> list[list[Any]]:
-    """Bytes, number, operation, array, line; the largest first, and the rest as one."""
-    found: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    """Return bytes, number, operation, array and line, the largest first, the rest as one."""
+    holders: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     for h in alive:
         shape = f"{h.shape} {h.dtype}" + (f" on {h.device}" if h.device else "")
-        entry = found[h.what, shape, str(h.site or "line not known")]
+        entry = holders[h.what, shape, str(h.site or "line not known")]
         entry[0] += h.nbytes
         entry[1] += 1
-    ranked = sorted(found.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    ranked = sorted(holders.items(), key=lambda entry: (-entry[1][0], entry[0]))
     rest = [numbers for _, numbers in ranked[ROWS:]]
     others = (
         [[sum(n for n, _ in rest), sum(times for _, times in rest), "others", "", ""]]
@@ -351,19 +349,19 @@ def _which(seen: Seen, passes: int, subject: str) -> str:
 
 
 def _saved(seen: Seen | None, passes: int, subject: str) -> dict[str, Any] | None:
-    """What the graph that kept most of those looked at kept for its pass."""
+    """Return what the largest examined graph keeps for its backward pass."""
     report: MemoryReport | None = None if seen is None else seen.report
     if seen is None or report is None:
         return None
 
-    def shares(found: Sequence[Share]) -> list[list[Any]]:
+    def rows_of(shares: Sequence[Share]) -> list[list[Any]]:
         return [
             [
                 s.nbytes,
                 s.arrays,
                 s.where if not s.where.startswith("not recorded") else "line not known",
             ]
-            for s in found[:ROWS]
+            for s in shares[:ROWS]
         ]
 
     c = report.checkpointing
@@ -390,8 +388,8 @@ def _saved(seen: Seen | None, passes: int, subject: str) -> dict[str, Any] | Non
         "constants": report.constants,
         "leaves": report.leaves,
         "packed": report.packed,
-        "by_operation": shares(report.by_operation),
-        "by_line": shares(report.by_line),
+        "by_operation": rows_of(report.by_operation),
+        "by_line": rows_of(report.by_line),
         "largest": largest,
         "checkpoint": f"With checkpoint in {counted(c.segments, 'segment')}, about "
         f"{size(c.kept)} of {size(c.now)} in results would be kept.",

@@ -1,4 +1,4 @@
-"""What the page of a report runs in the browser."""
+"""The JavaScript of a report's page."""
 
 from __future__ import annotations
 
@@ -374,7 +374,7 @@ if (M.at_peak.length) section($("holders"), "Alive at the peak", table(HOLD, M.a
 if (M.at_end.length) section($("holders"), "Alive at the end of the " + D.subject, table(HOLD, M.at_end));
 const S = D.saved;
 if (!S) $("saved").style.display = "none"; else {
-  const hooks = S.packed ? "; " + S.packed + " arrays in the hands of saved-tensor hooks, not counted" : "";
+  const hooks = S.packed ? "; " + S.packed + " arrays held by saved-tensor hooks, not counted" : "";
   $("kept").appendChild(el("p", "The largest of the graphs looked at, " + S.which + ": " + bytes(S.total) + " by " +
     S.operations.toLocaleString("en") + " operations. Results, for the backward pass only: " + bytes(S.intermediates) +
     "; constants (data, masks, indices): " + bytes(S.constants) + "; leaves, kept anyway: " + bytes(S.leaves) + hooks + ". " + S.checkpoint));

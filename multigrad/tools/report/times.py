@@ -1,4 +1,4 @@
-"""Where the time of a run went: in all, by line of the program, and by the calls that led there."""
+"""Times of a run: in total, by line of the program, and by call stack."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from .watch import RunObserver
 
 RECORDING, PYTHON = "recording", "python"
 CONTEXT, WHOLE = 6, 300
-"""Lines of source shown around one that took time, and the length up to which a file is shown
-whole.
+"""Number of source lines shown around a line with time.
+
+Files up to this length are shown whole.
 """
 SHARES = 2_000
-"""What takes less than one of so many parts of the time of all calls is no box of its own in the
-flame graph.
-"""
+"""A stack with less than this fraction of the total time gets no box in the flame graph."""
 
 
 def totals(events: Iterable[Any], observer: RunObserver, end: int) -> dict[str, int]:
-    """The nanoseconds of forward, backward, python and recording on the thread of the run, which
-    add up to `end`.
+    """Return the nanoseconds of forward, backward, python and recording on the run's thread.
 
-    Each moment counts for the innermost call that it lies in. What is inside of a pass is backward.
-    `elsewhere` is what calls on other threads took, which is beside these.
+    They add up to `end`. Each moment counts for the innermost call around it; calls inside a pass
+    are backward. `elsewhere` is the additional time of calls on other threads.
     """
-    found = {"forward": 0.0, "backward": 0.0, RECORDING: 0.0}
+    spent = {"forward": 0.0, "backward": 0.0, RECORDING: 0.0}
     elsewhere = 0.0
     spans: list[tuple[float, float, str, float]] = []
     for kind, times_ in (("backward", observer.pass_times), (RECORDING, observer.looks)):
@@ -54,7 +52,7 @@ def totals(events: Iterable[Any], observer: RunObserver, end: int) -> dict[str, 
             )
         elif event.cpu_parent is None or event.cpu_parent.scope == USER:
             elsewhere += 1000 * event.cpu_time_total
-    # where each call around ends, and what its moments count for
+    # the calls around: where each ends, and the part for which its moments count
     stack: list[tuple[float, str]] = []
     outside = float(end)
     for s, e, kind, cost in sorted(spans, key=lambda span: (span[0], -span[1])):
@@ -62,55 +60,56 @@ def totals(events: Iterable[Any], observer: RunObserver, end: int) -> dict[str, 
             stack.pop()
         if stack:
             around = stack[-1][1]
-            found[around] -= e - s
+            spent[around] -= e - s
             kind = around if around != "forward" and kind != RECORDING else kind
         else:
             outside -= e - s
-        found[kind] += e - s - cost
-        found[RECORDING] += cost
+        spent[kind] += e - s - cost
+        spent[RECORDING] += cost
         stack.append((e, kind))
-    rounded = {kind: round(ns) for kind, ns in found.items()}
+    rounded = {kind: round(ns) for kind, ns in spent.items()}
     return {**rounded, PYTHON: end - sum(rounded.values()), "elsewhere": round(elsewhere)}
 
 
 def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
-    """File, line, and its [forward, backward, calls]: nanoseconds of self time; calls of
-    operations. What takes most stands first.
+    """Return file, line and [forward, backward, calls], the line with most time first.
 
-    A moment counts for the innermost line of the program; that of a node for the line of the
-    operation that made it.
+    The times are nanoseconds of self time, and the calls are those of operations. A moment counts
+    for the innermost line of the program; a moment in a node counts for the line of the operation
+    that made the node.
     """
-    found: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    lines: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for event in events:
         place = next(
             (p for p in map(split, event.stack) if not p[0].startswith(provenance.skipped())), None
         )
         if place is None or event.scope not in (FORWARD, BACKWARD):
             continue
-        entry = found[place[:2]]
+        entry = lines[place[:2]]
         entry[in_backward(event)] += round(1000 * event.self_cpu_time_total)
         entry[2] += event.scope == FORWARD and not in_backward(event)
     return sorted(
-        ((file, number, entry) for (file, number), entry in found.items()),
+        ((file, number, entry) for (file, number), entry in lines.items()),
         key=lambda r: (-r[2][0] - r[2][1], r[:2]),
     )
 
 
 def in_backward(event: Any) -> bool:
-    """Whether a call is a node, or runs inside of one."""
+    """Return whether a call is a node, or runs inside one."""
     while event is not None and event.scope != BACKWARD:
         event = event.cpu_parent
     return event is not None
 
 
 def annotated(lines: Sequence[tuple[str, int, list[int]]]) -> list[dict[str, Any]]:
-    """The source of each file with lines that took time: [number, text, forward, backward, calls],
-    what is left out between as [].
+    """Return the source of each file with timed lines, as [number, text, forward, backward, calls].
+
+    An omitted part is [].
     """
     files: dict[str, dict[int, list[int]]] = {}
     for file, number, entry in lines:
         files.setdefault(file, {})[number] = entry
-    found = []
+    sources = []
     for file, timed in files.items():
         text = linecache.getlines(file)
         wanted = (
@@ -130,12 +129,12 @@ def annotated(lines: Sequence[tuple[str, int, list[int]]]) -> list[dict[str, Any
             before = number
         if wanted and before < len(text):
             rows.append([])
-        found.append({"file": provenance.shown(file), "rows": rows})
-    return found
+        sources.append({"file": provenance.shown(file), "rows": rows})
+    return sources
 
 
 def split(entry: str) -> tuple[str, int, str]:
-    """File, number and function of `file(3): function`."""
+    """Split `file(3): function` into file, number and function."""
     file, _, rest = entry.rpartition("(")
     number, _, function = rest.partition("): ")
     return file, int(number) if number.isdigit() else 0, function
@@ -145,7 +144,7 @@ def split(entry: str) -> tuple[str, int, str]:
 
 
 class Flame:
-    """A box of the flame graph: the calls that the same frames led to.
+    """A box of the flame graph: the calls with one call stack.
 
     `own` and `total` are nanoseconds.
     """
@@ -162,20 +161,20 @@ class Flame:
 
 
 def flame(events: Iterable[Any]) -> list[Any]:
-    """The aggregated flame graph, by the lines that led to a call and the calls around it, as
-    [depth, start, total, own, kind, name].
+    """Return the aggregated flame graph, as [depth, start, total, own, kind, name].
 
-    A node stands on the lines of the operation that made it. The kinds are those of events, and
-    USER for a line of the program.
+    A box stands on the lines that led to a call and the calls around it. A node stands on the lines
+    of the operation that made it. The kinds are those of events, and USER for a line of the
+    program.
     """
     root = Flame("all calls", USER)
     at: dict[int, tuple[list[Flame], list[str]]] = {}
-    for event in events:  # parents begin first
+    for event in events:  # a parent precedes its children
         if event.scope not in (FORWARD, BACKWARD):
             continue
         frames = event.stack[::-1]
         path, known = at.get(id(event.cpu_parent), ([root], []))
-        if frames[: len(known)] != known:  # of a node within an operation
+        if frames[: len(known)] != known:  # the stack of a node inside an operation
             path, known = [root], []
         path = [*path]
         for entry in frames[len(known) :]:
@@ -188,7 +187,7 @@ def flame(events: Iterable[Any]) -> list[Any]:
         for box in path:
             box.total += ns
     lines = [box for box in root.children.values() if box.kind == USER]
-    # what led to all calls tells nothing
+    # lines that led to every call carry no information
     while len(lines) == 1 and all(box.kind == USER for box in lines[0].children.values()):
         root.children = {
             key: box for key, box in root.children.items() if box.kind != USER
@@ -198,9 +197,7 @@ def flame(events: Iterable[Any]) -> list[Any]:
 
 
 def _told(root: Flame, least: float) -> list[Any]:
-    """The boxes from the left to the right, each before those inside of it, without those that take
-    less.
-    """
+    """Return the boxes from left to right, outer before inner, without those below `least`."""
     told = []
     stack = [(root, 0, 0)]
     while stack:

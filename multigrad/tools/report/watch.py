@@ -1,6 +1,4 @@
-"""What the report of a run sees beside the profiler: which arrays live when, by operation and line,
-and the graph that a pass finds.
-"""
+"""The observer of a profiled run: live arrays by operation and line, and graphs before passes."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ from ..profiler.memory import arrays
 from ..profiler.recorder import Recorder
 
 SHARE, GRACE = 0.1, 200_000_000
-"""Graphs are looked at for at most this share of the time that has passed, and these
-nanoseconds.
-"""
+"""Examining graphs may take this share of the elapsed time, plus these nanoseconds."""
 BOXES = 60
 
 
@@ -55,10 +51,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A graph, as it was before a pass, or at the end of the program.
+    """A graph, as it was before a pass or at the end of the program.
 
-    `number`: of the pass, 0 at the end; `drawing` and `picture`: what a page shows of it; `error`:
-    why there is no more."""
+    `number`: the number of the pass, 0 at the end; `drawing` and `picture`: its content for the
+    page; `error`: the reason if there is no picture.
+    """
 
     number: int
     site: Site | None
@@ -70,9 +67,9 @@ class Seen:
 
 
 class RunObserver(Recorder):
-    """Watches while a script runs, and notes what its looking takes.
+    """Observes a running script, and measures its own cost.
 
-    `close` is called when the script has ended and still has its arrays.
+    `close` is called after the script has ended, while its arrays are alive.
     """
 
     events = Recorder.events | {PASS}
@@ -87,13 +84,11 @@ class RunObserver(Recorder):
         self.graph: Seen | None = None
         self.largest: Seen | None = None
         self.looks: list[tuple[int, int, int]] = []
-        """(start, end, thread) of each time that a graph was looked at."""
+        """(start, end, thread) of each examination of a graph."""
         self.later: set[str] = set()
-        """The libraries in use that compute after their functions have returned."""
+        """The libraries in use that may compute after their functions have returned."""
         self.compiled = False
-        """Whether a function of func.compile was called, which runs itself here, not its
-        program.
-        """
+        """Whether a function of func.compile was called; under the observer it runs uncompiled."""
         self.stopped = self.start
         self._spent = 0
         self._alive: dict[int, weakref.ref[Any]] = {}
@@ -137,7 +132,7 @@ class RunObserver(Recorder):
         noted_[1].around = start, perf_counter_ns()
 
     def _see(self, call: Call, time: int) -> None:
-        """Note what a call made: arrays and who holds them."""
+        """Record the arrays that a call made, and the operation and line that hold them."""
         inside = self._nodes[threading.get_ident()]
         if call.node is not None and inside:
             within: tuple[str, Site | None] | None = inside.pop()
@@ -179,13 +174,13 @@ class RunObserver(Recorder):
 
         try:
             self._alive[key] = weakref.ref(holder, freed)
-        except TypeError:  # bytes, say, cannot be followed
+        except TypeError:  # an object without weak references, such as bytes, cannot be followed
             return
         if held is not None:
             self.held.append(held)
 
     def _note(self, result: Any, where: Site | None, outside: bool) -> None:
-        """Leave the line and the labels for those who look at the graph, as `record_lines` does."""
+        """Record the line and the labels on the node for `draw`, as `record_lines` does."""
         outs = [
             t
             for t in (result if isinstance(result, (tuple, list)) else (result,))
@@ -199,7 +194,7 @@ class RunObserver(Recorder):
         owner = node.next if type(node) is OutputNode else node
         known = provenance.noted(owner)
         if known is not None and known.site is not None:
-            return  # what returned its argument, or is around what made the node
+            return  # the operation returned its argument, or is around the maker of the node
         labels, label = [], observe.here().label
         while label is not None:
             labels.append((label.name, id(label)))
@@ -246,7 +241,7 @@ class RunObserver(Recorder):
                 shown.elements,
                 shown.data(shown is not picture),
             )
-        except Exception as error:  # the script is not to fail of being looked at
+        except Exception as error:  # the script must not fail because of the report
             self.graph = Seen(number, where, None, "", "", {}, f"{type(error).__name__}: {error}")
         if (
             self.largest is None
@@ -261,19 +256,19 @@ class RunObserver(Recorder):
     # ----- Memory -----
 
     def timeline(self) -> list[tuple[int, int, int]]:
-        """(time in ns, bytes in all, bytes on devices) after each change."""
+        """Return (time in ns, total bytes, bytes on devices) after each change."""
         changes = [(h.time, h.nbytes, h) for h in self.held]
         changes += [(h.freed, -h.nbytes, h) for h in self.held if h.freed is not None]
         total = device = 0
-        found = []
+        points = []
         for time, n, h in sorted(changes, key=lambda c: c[0]):
             total += n
             device += n if h.device is not None else 0
-            found.append((time, total, device))
-        return found
+            points.append((time, total, device))
+        return points
 
     def alive(self, time: int) -> Iterator[Held]:
-        """What was there right after that time."""
+        """Yield the memories alive right after that time."""
         return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
 
 
@@ -285,9 +280,9 @@ def _of_library(value: Any) -> Iterator[tuple[Any, Library]]:
 
 
 def _in_compiled() -> bool:
-    """Whether a function of func.compile is running."""
+    """Return whether a function of func.compile is running."""
     module = sys.modules.get("multigrad.compiling.compiled")
-    if module is None:  # nothing was compiled
+    if module is None:  # nothing has been compiled
         return False
     code, frame = module.Compiled.__call__.__code__, sys._getframe(1)
     while frame is not None and frame.f_code is not code:
@@ -296,7 +291,7 @@ def _in_compiled() -> bool:
 
 
 def _root(node: Node, g: Any, like: Tensor) -> Tensor:
-    """The Tensor that a pass begins with, or one in its place."""
+    """Return the Tensor from which a pass starts, or an equivalent one."""
     if like._node is node:
         return like
     t = wrap_at(like, g._array if isinstance(g, Tensor) else g)
@@ -305,17 +300,17 @@ def _root(node: Node, g: Any, like: Tensor) -> Tensor:
 
 
 def _names() -> dict[str, Tensor]:
-    """The Tensors that the script has names for, so that its graph can tell them."""
-    found: dict[str, Tensor] = {}
+    """Return the Tensors that the script has names for, to name them in its graph."""
+    names: dict[str, Tensor] = {}
     for name, x in list(vars(sys.modules["__main__"]).items()):
         if not name.startswith("_"):
-            _add(found, name, x, 2)
-    return found
+            _add(names, name, x, 2)
+    return names
 
 
-def _add(found: dict[str, Tensor], name: str, x: Any, depth: int) -> None:
+def _add(names: dict[str, Tensor], name: str, x: Any, depth: int) -> None:
     if isinstance(x, Tensor):
-        found[name] = x
+        names[name] = x
     elif depth and type(x) in (dict, list, tuple) and len(x) <= 200:
         for key, value in x.items() if type(x) is dict else enumerate(x):
-            _add(found, f"{name}.{key}" if type(x) is dict else f"{name}[{key}]", value, depth - 1)
+            _add(names, f"{name}.{key}" if type(x) is dict else f"{name}[{key}]", value, depth - 1)

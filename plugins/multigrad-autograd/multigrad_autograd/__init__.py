@@ -1,18 +1,17 @@
-"""Programs written for HIPS autograd, on multigrad: change their import lines, or put this package
-in autograd's place.
+"""HIPS autograd's interface on multigrad: change the imports of a program, or install this package.
 
     import multigrad_autograd.numpy as np
     from multigrad_autograd import grad
 
     grad(lambda x: np.sum(np.sin(x)))(np.ones(3))
 
-or, before anything imports autograd,
+Or replace autograd, before anything imports it:
 
     import multigrad_autograd
     multigrad_autograd.install()
 
-Names and meanings are those of HIPS autograd, complex gradients included, which are the conjugates
-of multigrad's.
+Names and meanings are those of HIPS autograd. This includes complex gradients, which are the
+conjugates of multigrad's.
 """
 
 from . import builtins

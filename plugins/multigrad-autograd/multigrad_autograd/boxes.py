@@ -1,8 +1,8 @@
-"""What a function sees while it is differentiated, and how values enter a derivative and leave it.
+"""Boxes: the values that a function sees while it is differentiated, and their conversion.
 
-A box is an array object of multigrad, a Tensor or a Dual at the level of the derivative that is
-being taken. Containers stay what they are, with boxes in the place of their numbers and arrays. Raw
-arrays go in, raw arrays come out.
+A box is an array object of multigrad: a Tensor or a Dual at the level of the current derivative.
+Containers keep their types, with boxes in place of their numbers and arrays. Raw arrays go in, and
+raw arrays come out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Tensor = mg.Tensor
 
 
 def is_box(x: Any) -> bool:
-    """Whether `x` is an array of multigrad: a Tensor, a Dual, or any other layer."""
+    """Return whether `x` is an array of multigrad: a Tensor, a Dual, or any other layer."""
     return type(x) is Tensor or level_of(x) > 0
 
 
@@ -43,7 +43,7 @@ _PLAIN = {np.ndarray, float, int, str, bool, type(None), np.float64, slice}
 
 
 def has_box(x: Any) -> bool:
-    """Whether `x` is a box, or a container with one in it."""
+    """Return whether `x` is a box or a container with a box."""
     kind = type(x)
     if kind is Tensor:
         return True
@@ -55,7 +55,7 @@ def has_box(x: Any) -> bool:
 
 
 def level(x: Any) -> int:
-    """The highest level in `x`, 0 where there is no box."""
+    """Return the highest level in `x`, 0 without a box."""
     return max(map(level_of, leaves(x)), default=0)
 
 
@@ -65,7 +65,7 @@ _ARRAYS = {Tensor, np.ndarray, np.float64, float}
 
 
 def leaves(x: Any) -> Iterator[Any]:
-    """What is in nested dictionaries, lists and tuples, in order."""
+    """Yield the leaves of nested dictionaries, lists and tuples, in order."""
     if isinstance(x, dict):
         for child in x.values():
             yield from leaves(child)
@@ -77,9 +77,7 @@ def leaves(x: Any) -> Iterator[Any]:
 
 
 def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:
-    """The same structure with `function` applied to each leaf, and to the leaves at its place in
-    `others`.
-    """
+    """Apply `function` to each leaf and to the corresponding leaves of `others`."""
     if type(x) in _ARRAYS:
         return function(x, *others)
     if isinstance(x, dict):
@@ -93,14 +91,13 @@ def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:
     return function(x, *others)
 
 
-# -- in and out
+# -- conversion
 
 
 def entered(x: Any) -> Any:
-    """`x` as a derivative with respect to it can be taken: Python's numbers as arrays, and integer
-    arrays in floating point.
+    """Prepare `x` for differentiation: Python's numbers become arrays, integers become floats.
 
-    Raises TypeError for what has no derivative.
+    Raises TypeError for a value without a derivative.
     """
     return mapped(_entered, x)
 
@@ -114,7 +111,7 @@ def _entered(x: Any) -> Any:
 
 
 def left(x: Any) -> Any:
-    """A result as NumPy gives it: arrays without axes are scalars."""
+    """Return a result in NumPy's form: 0-d arrays become scalars."""
     return mapped(_scalar, x)
 
 
@@ -123,7 +120,7 @@ def _scalar(x: Any) -> Any:
 
 
 def plain(x: Any) -> Any:
-    """The raw array of a box that has no derivative at any level; anything else as it is."""
+    """Return the raw array of a box without derivatives at any level; anything else unchanged."""
     y = x
     while isinstance(y, Tensor):
         if y.requires_grad:
@@ -133,16 +130,15 @@ def plain(x: Any) -> Any:
 
 
 def known(x: Any) -> Any:
-    """What a user's function gets where no derivative by `x` is taken: numbers and raw arrays, and
-    boxes of derivatives further out.
+    """Return what a user's function receives if no derivative with respect to `x` is taken.
+
+    It contains numbers, raw arrays, and boxes of outer derivatives.
     """
     return left(mapped(plain, x))
 
 
 def rebinding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function as one that a transformation calls on boxes, to which `y += v` does not
-    write.
-    """
+    """Wrap a user's function for a transformation, so that `y += v` does not write into boxes."""
 
     def called(*args: Any) -> Any:
         rebind_augmented()
@@ -152,9 +148,9 @@ def rebinding(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def value(x: Any) -> Any:
-    """The raw array in a box, for what has no derivative.
+    """Return the raw array in a box, for a function without a derivative.
 
-    Raises TypeError under vmap, where there is one for each example.
+    Raises TypeError under vmap, where each example has its own value.
     """
     if not is_box(x):
         return mapped(value, x) if isinstance(x, (list, tuple)) and has_box(x) else x
@@ -168,8 +164,9 @@ def value(x: Any) -> Any:
 
 
 def conjugate(x: Any) -> Any:
-    """The complex conjugate of every leaf: from multigrad's convention for complex gradients to
-    HIPS's, and back.
+    """Return the complex conjugate of every leaf.
+
+    It converts between the complex gradients of multigrad and of HIPS autograd.
     """
     return mapped(_conjugate, x)
 

@@ -1,7 +1,7 @@
 """`isinstance`, `type`, `tuple`, `list` and `dict` for programs whose values are boxes.
 
-Containers need no boxes of their own: those of Python hold boxes. So these are Python's, and
-`isinstance` and `type` look at the value in a box.
+Python's containers can hold boxes, so `tuple`, `list` and `dict` are Python's. `isinstance` and
+`type` examine the value in a box.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ tuple, list, dict = builtins.tuple, builtins.list, builtins.dict
 
 
 def isinstance(x: Any, classinfo: Any) -> bool:
-    """As Python's, of the value in a box: a box of a number is one of its NumPy type, and so a
-    float; a box of an array is an ndarray.
+    """Test the value in a box, as Python's isinstance does.
+
+    A box of a number has its NumPy type, and so is a float; a box of an array is an ndarray.
     """
     return builtins.isinstance(x, classinfo) or (
         is_box(x) and builtins.isinstance(left(innermost(x)), classinfo)
@@ -40,5 +41,5 @@ def isinstance(x: Any, classinfo: Any) -> bool:
 
 
 def type(x: Any) -> Any:
-    """As Python's, of the value in a box."""
+    """Return the type of the value in a box, otherwise Python's type."""
     return builtins.type(left(innermost(x)) if is_box(x) else x)

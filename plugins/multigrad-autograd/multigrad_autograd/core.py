@@ -1,9 +1,8 @@
-"""Derivatives of functions of one argument, in both modes, with HIPS autograd's meaning of complex
-gradients.
+"""Derivatives of functions of one argument, in both modes, with HIPS's complex gradients.
 
-A function of HIPS's `grad` of complex arguments gives the conjugate of what multigrad's gives, so
-that gradients of holomorphic functions are their derivatives. Cotangents go in conjugated and
-gradients come out conjugated; rules written by users see HIPS's as well.
+HIPS's `grad` of a complex argument is the conjugate of multigrad's, so the gradient of a
+holomorphic function is its derivative. Cotangents are conjugated on the way in, and gradients on
+the way out. Rules written by users see HIPS's convention as well.
 """
 
 from __future__ import annotations
@@ -63,8 +62,9 @@ INDEPENDENT = "Output seems independent of input."
 
 
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
-    """Call `fun(x)`. Returns (vjp, output): `vjp(g)` takes a cotangent of the output to one of `x`,
-    any number of times.
+    """Call `fun(x)`, and return (vjp, output).
+
+    `vjp(g)` maps a cotangent of the output to one of `x`. It can be called any number of times.
     """
     traced = Traced(fun)
     out, pullback = func.vjp(traced, entered(x))
@@ -79,8 +79,9 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
 
 
 def make_jvp(fun: Function, x: Any) -> Function:
-    """Return `jvp(g)`, which calls `fun(x)` and returns (output, derivative of the output along
-    `g`).
+    """Return `jvp(g)`, which calls `fun(x)`.
+
+    It returns the output, and the derivative of the output along `g`.
     """
 
     def jvp(g: Any) -> tuple[Any, Any]:
@@ -95,8 +96,9 @@ def make_jvp(fun: Function, x: Any) -> Function:
 
 
 def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
-    """The value of `fun(x)`, which is one real number, and its gradient; `name` is that of the
-    operator, for errors.
+    """Return the value of `fun(x)`, which must be one real number, and its gradient.
+
+    `name` is the name of the operator in errors.
     """
     traced = Traced(fun)
 
@@ -118,9 +120,9 @@ def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
 
 
 class Traced:
-    """A function of boxes, which `y += v` does not write to.
+    """A function of boxes, protected from writes by `y += v`.
 
-    It notes whether its output is of the level of its input, or above.
+    It records whether its output has at least the level of its input.
     """
 
     __slots__ = ("depends", "function")
@@ -144,8 +146,9 @@ def _array(x: Any) -> Any:
 
 
 def cotangent(g: Any, out: Any) -> Any:
-    """A cotangent of the output as multigrad takes it: of its structure, shapes and dtypes,
-    conjugated.
+    """Return a cotangent in multigrad's form.
+
+    It has the structure, shapes and dtypes of the output, and is conjugated.
     """
     return conjugate(tangent(g, out))
 

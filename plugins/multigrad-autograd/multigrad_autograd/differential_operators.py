@@ -1,4 +1,4 @@
-"""Derivatives of functions of many arguments: HIPS autograd's operators."""
+"""HIPS autograd's differential operators, for functions of many arguments."""
 
 from __future__ import annotations
 
@@ -60,14 +60,15 @@ def grad(fun: Function, x: Any) -> Any:
 
 @unary_to_nary
 def value_and_grad(fun: Function, x: Any) -> tuple[Any, Any]:
-    """A function that returns the value of `fun` and its gradient."""
+    """Return a function that returns the value of `fun` and its gradient."""
     return core.value_and_grad("value_and_grad", fun, x)
 
 
 @unary_to_nary
 def elementwise_grad(fun: Function, x: Any) -> Any:
-    """The sums of the columns of the Jacobian of `fun`: for a function of each element, its
-    derivative at each element.
+    """Return the sums of the columns of the Jacobian of `fun`.
+
+    For an elementwise function it is the derivative at each element.
     """
     vjp, ans = core.make_vjp(fun, x)
     space = vspace(ans)
@@ -78,14 +79,15 @@ def elementwise_grad(fun: Function, x: Any) -> Any:
 
 @unary_to_nary
 def deriv(fun: Function, x: Any) -> Any:
-    """The derivative along ones, by forward mode."""
+    """Return the derivative along ones, by forward mode."""
     return core.make_jvp(fun, x)(vspace(x).ones())[1]
 
 
 @unary_to_nary
 def jacobian(fun: Function, x: Any) -> Any:
-    """The Jacobian of `fun`, from arrays to arrays: its shape is that of the output followed by
-    that of the argument.
+    """Return the Jacobian of `fun`, from arrays to arrays.
+
+    Its shape is the shape of the output followed by that of the argument.
     """
     vjp, ans = core.make_vjp(fun, x)
     space = vspace(ans)
@@ -95,33 +97,34 @@ def jacobian(fun: Function, x: Any) -> Any:
 
 @unary_to_nary
 def holomorphic_grad(fun: Function, x: Any) -> Any:
-    """The complex derivative of a holomorphic function."""
+    """Return the complex derivative of a holomorphic function."""
     if not vspace(x).iscomplex:
         warnings.warn("Input to holomorphic_grad is not complex", stacklevel=3)
     return grad(lambda y: np.real(fun(y)))(x)
 
 
 def grad_named(fun: Function, argname: str) -> Function:
-    """The gradient with respect to the positional argument of that name."""
+    """Return the gradient with respect to the positional argument of that name."""
     gradient: Function = grad(fun, inspect.getfullargspec(fun).args.index(argname))
     return gradient
 
 
 @unary_to_nary
 def hessian(fun: Function, x: Any) -> Any:
-    """The Hessian of a function with one real number as its result."""
+    """Return the Hessian of a function whose result is one real number."""
     return jacobian(jacobian(fun))(x)
 
 
 @unary_to_nary
 def make_hvp(fun: Function, x: Any) -> tuple[Function, Any]:
-    """(function from a vector to the product of the Hessian and it, gradient)."""
+    """Return (function from a vector to the product of the Hessian with it, gradient)."""
     return core.make_vjp(grad(fun), x)
 
 
 def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
-    """A function of the arguments of `fun` and a tensor of the shape of argument `argnum`: the
-    product of the Hessian and the tensor.
+    """Return a function for the product of the Hessian with a tensor.
+
+    It takes the arguments of `fun`, and a tensor of the shape of argument `argnum`.
     """
     gradient = grad(fun, argnum)
 
@@ -137,8 +140,9 @@ hessian_vector_product = hessian_tensor_product
 
 
 def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
-    """A function of the arguments of `fun` and a tensor: the product of the tensor and the
-    Jacobian, over all axes of the tensor.
+    """Return a function for the product of a tensor with the Jacobian.
+
+    It takes the arguments of `fun` and a tensor, all of whose axes are summed over.
     """
 
     def contracted(*args: Any, **kwargs: Any) -> Any:
@@ -154,7 +158,7 @@ vector_jacobian_product = tensor_jacobian_product
 
 @unary_to_nary
 def make_jvp_reversemode(fun: Function, x: Any) -> Function:
-    """A function from a tangent of `x` to that of the output, by reverse mode taken twice."""
+    """Return a function from a tangent of `x` to that of the output, by reverse mode twice."""
     vjp, out = core.make_vjp(fun, x)
     return core.make_vjp(vjp, vspace(out).zeros())[0]
 
@@ -162,8 +166,9 @@ def make_jvp_reversemode(fun: Function, x: Any) -> Function:
 def make_ggnvp(
     f: Function, g: Function = lambda x: 0.5 * np.sum(x**2, axis=-1), f_argnum: int = 0
 ) -> Function:
-    """A function from a vector to the product of the generalized Gauss-Newton matrix of `g(f(x))`
-    and it: J^T H v.
+    """Return a function for products with the generalized Gauss-Newton matrix of `g(f(x))`.
+
+    The product with a vector v is J^T H v.
     """
 
     @unary_to_nary
@@ -179,20 +184,21 @@ def make_ggnvp(
 
 @unary_to_nary
 def grad_and_aux(fun: Function, x: Any) -> tuple[Any, Any]:
-    """For a function that returns (value, aux): the gradient of the value, and aux as it is."""
+    """Return the gradient of the value, and aux, for a function that returns (value, aux)."""
     vjp, (ans, aux) = core.make_vjp(lambda y: tuple(fun(y)), x)
     return vjp((vspace(ans).ones(), vspace(aux).zeros())), aux
 
 
 def multigrad(fun: Function, argnums: Any = (0,)) -> Function:
-    """The gradients with respect to several arguments, as a tuple: `grad(fun, argnums)`."""
+    """Return the gradients with respect to several arguments, as a tuple: `grad(fun, argnums)`."""
     gradient: Function = grad(fun, tuple(argnums))
     return gradient
 
 
 def multigrad_dict(fun: Function) -> Function:
-    """A function that returns the gradients with respect to all arguments, as a dictionary by their
-    names; defaults included.
+    """Return a function for the gradients with respect to all arguments.
+
+    They are a dictionary by the arguments' names, defaults included.
     """
     signature = inspect.signature(fun)
     kinds = {name: p.kind for name, p in signature.parameters.items()}
@@ -206,14 +212,15 @@ def multigrad_dict(fun: Function) -> Function:
     def gradients(*args: Any, **kwargs: Any) -> OrderedDict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        found = grad(called)(dict(bound.arguments))
-        return OrderedDict((name, found[name]) for name in bound.arguments)
+        grads = grad(called)(dict(bound.arguments))
+        return OrderedDict((name, grads[name]) for name in bound.arguments)
 
     return gradients
 
 
 def checkpoint(fun: Function) -> Function:
-    """The same function, which keeps its arguments for the backward pass and computes the rest
-    again. See `multigrad.func.checkpoint`.
+    """Return the same function, which saves only its arguments and recomputes the rest in backward.
+
+    See `multigrad.func.checkpoint`.
     """
     return func.checkpoint(fun)

@@ -1,4 +1,4 @@
-"""What extensions of HIPS autograd are written with."""
+"""The interface for extensions of HIPS autograd."""
 
 from .core import (
     JVPNode,

@@ -1,4 +1,4 @@
-"""`install` puts this package in the place of HIPS autograd, so that programs run unchanged."""
+"""`install`: replace HIPS autograd by this package, so that programs run unchanged."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ PLACE = "autograd"
 
 
 def install() -> None:
-    """Have `import autograd`, and of anything in it, import this package, in this process and from
-    now on.
+    """Make `import autograd`, and of its submodules, import this package, in this process.
 
-    Raises ImportError if HIPS autograd is imported already: modules that hold its functions would
-    go on with them.
+    Raises ImportError if HIPS autograd was imported before: modules with references to its
+    functions would keep using them.
     """
     there = sys.modules.get(PLACE)
     if there is not None and there is not sys.modules[HERE]:
@@ -54,14 +53,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if error.name != name:
                 raise
             text = (
-                f"No module named {spec.name!r}: multigrad_autograd, which stands in "
-                "autograd's place, has none"
+                f"No module named {spec.name!r}: multigrad_autograd, which replaces "
+                "autograd, lacks it"
             )
             raise ModuleNotFoundError(text, name=spec.name) from None
         spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run under its own name, and keeps the spec that it has by that."""
+        """Do nothing: the module has run under its own name, and keeps its spec."""
         if module.__spec__ is not None:
             module.__spec__ = module.__spec__.loader_state

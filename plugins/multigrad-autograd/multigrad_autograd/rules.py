@@ -1,8 +1,7 @@
-"""Functions with derivatives of the user's own: `primitive`, `defvjp` and `defjvp`, by
-`multigrad.autograd.Function`.
+"""User-defined derivatives: `primitive`, `defvjp` and `defjvp`, by multigrad.autograd.Function.
 
-A rule sees what HIPS autograd shows it: raw arrays where no derivative of the rule is taken, boxes
-where one is.
+A rule sees the same values as in HIPS autograd: raw arrays, or boxes if a derivative of the rule is
+taken.
 """
 
 from __future__ import annotations
@@ -46,37 +45,36 @@ __all__ = [
 Callback = Callable[..., Any]
 
 primitive_vjps: dict[Any, Callback] = {}
-"""For each primitive `maker(argnums, ans, args, kwargs)`, which returns a function from a cotangent
-to those of the arguments.
+"""For each primitive `maker(argnums, ans, args, kwargs)`.
+
+It returns a function from a cotangent to those of the arguments.
 """
 
 primitive_jvps: dict[Any, Callback] = {}
-"""For each primitive `rule(argnums, gs, ans, args, kwargs)`, which returns the tangent of its
-output.
-"""
+"""For each primitive `rule(argnums, gs, ans, args, kwargs)`, which returns the output's tangent."""
 
 
 class VJPNode:
-    """Stands for reverse mode in `register_notrace`."""
+    """The name of reverse mode in `register_notrace`."""
 
 
 class JVPNode:
-    """Stands for forward mode in `register_notrace`."""
+    """The name of forward mode in `register_notrace`."""
 
 
 notrace_primitives: defaultdict[type, set[Any]] = defaultdict(set)
 
 
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:
-    """Have a primitive give plain values, without a derivative.
+    """Make a primitive return plain values, without a derivative.
 
-    In both modes, whichever of them is named.
+    This applies to both modes, whichever one is named.
     """
     notrace_primitives[trace_type].add(primitive_fun)
 
 
 def notrace_primitive(f_raw: Callback) -> Callback:
-    """A function that is called on the values of its arguments, and has no derivative."""
+    """Return a function without a derivative, called on the values of its arguments."""
 
     @wraps(f_raw)
     def on_values(*args: Any, **kwargs: Any) -> Any:
@@ -86,12 +84,12 @@ def notrace_primitive(f_raw: Callback) -> Callback:
 
 
 def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
-    """A function of raw arrays as one whose derivatives `defvjp` and `defjvp` define.
+    """Make a function of raw arrays differentiable by `defvjp` and `defjvp`.
 
-    otherwise  what is called, boxes and all, while no derivative is defined
+    otherwise  the function to call, also with boxes, while no derivative is defined
 
-    It is called on raw arrays. A positional argument is differentiated if it is a box, or a
-    container with one in it.
+    The function is called on raw arrays. A positional argument is differentiated if it is a box, or
+    a container with a box.
     """
 
     @wraps(f_raw)
@@ -118,8 +116,8 @@ def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
 class Call:
     """A call of a primitive.
 
-    given   the leaves of the arguments that are differentiated
-    output  what the function returned, which is known once it ran: its structure
+    given   the leaves of the differentiated arguments
+    output  the structure of the function's result, known after the call
     """
 
     def __init__(
@@ -141,7 +139,7 @@ class Call:
         self.output: Any = None
 
     def filled(self, values: Iterable[Any]) -> tuple[Any, ...]:
-        """The arguments, with other values for the leaves of those that are differentiated."""
+        """Return the arguments, with other values for the leaves of the differentiated ones."""
         following = iter(values)
         return tuple(
             [
@@ -164,22 +162,22 @@ class Call:
         )
 
     def known(self, saved: Sequence[Any], level: int = 0) -> tuple[Any, tuple[Any, ...]]:
-        """The output and the arguments of what was saved; without their layer of that level."""
+        """Return output and arguments from saved values, without their layer of that level."""
         values = [_scalar(plain(x.array if level and level_of(x) == level else x)) for x in saved]
         n = len(self.given)
         return self.built(values[n:]), self.filled(values[:n])
 
     def lists(self, grads: Iterable[Any]) -> list[Any]:
-        """The gradients of the arguments by leaves."""
-        found: list[Any] = []
+        """Return the gradients of the arguments, leaf by leaf."""
+        grads_of_leaves: list[Any] = []
         for i, g in zip(self.argnums, grads, strict=True):
             g = conjugate(g.dense() if isinstance(g, SparseObject) else g)
-            found += [_array(b) for b in leaves(mapped(lambda _, b: b, self.args[i], g))]
-        return found
+            grads_of_leaves += [_array(b) for b in leaves(mapped(lambda _, b: b, self.args[i], g))]
+        return grads_of_leaves
 
 
 class Primitive(Function):
-    """What a primitive is to multigrad."""
+    """The Function of multigrad that carries out a primitive."""
 
     @staticmethod
     def forward(call: Call, *values: Any) -> tuple[Any, ...]:
@@ -200,7 +198,7 @@ class Primitive(Function):
             raise NotImplementedError(
                 f"VJP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
             )
-        # what is not recorded needs no history
+        # a pass that is not recorded needs no history
         ans, args = call.known(
             ctx.saved_tensors, 0 if mg.is_grad_enabled() else max(map(level_of, gs))
         )
@@ -236,15 +234,19 @@ def _array(x: Any) -> Any:
 
 
 def defvjp_argnums(fun: Any, vjpmaker: Callback) -> None:
-    """Define the VJP of a primitive: `vjpmaker(argnums, ans, args, kwargs)` returns a function from
-    g to the gradients of these arguments.
+    """Define the VJP of a primitive for several arguments at once.
+
+    `vjpmaker(argnums, ans, args, kwargs)` returns a function from g to the gradients of these
+    arguments.
     """
     primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Any, vjpmaker: Callback) -> None:
-    """Define the VJP of a primitive: `vjpmaker(argnum, ans, args, kwargs)` returns a function from
-    g to the gradient of that argument.
+    """Define the VJP of a primitive for one argument at a time.
+
+    `vjpmaker(argnum, ans, args, kwargs)` returns a function from g to the gradient of that
+    argument.
     """
 
     def of_several(argnums: Sequence[int], *known: Any) -> Callback:
@@ -255,8 +257,9 @@ def defvjp_argnum(fun: Any, vjpmaker: Callback) -> None:
 
 
 def defvjp(fun: Any, *vjpmakers: Callback | None, argnums: Iterable[int] | None = None) -> None:
-    """Define the VJP of a primitive, by a function for each argument: `vjpmaker(ans, *args,
-    **kwargs)(g)` is its gradient; None stands for zero.
+    """Define the VJP of a primitive, by one function per argument.
+
+    `vjpmaker(ans, *args, **kwargs)(g)` is the argument's gradient; None means zero.
 
     argnums  the positions of the arguments that the functions are for, in order
     """
@@ -288,15 +291,17 @@ def _by_position(
 
 
 def defjvp_argnums(fun: Any, jvpmaker: Callback) -> None:
-    """Define the JVP of a primitive: `jvpmaker(argnums, gs, ans, args, kwargs)` returns the tangent
-    of the output.
+    """Define the JVP of a primitive for several arguments at once.
+
+    `jvpmaker(argnums, gs, ans, args, kwargs)` returns the tangent of the output.
     """
     primitive_jvps[fun] = jvpmaker
 
 
 def defjvp_argnum(fun: Any, jvpmaker: Callback) -> None:
-    """Define the JVP of a primitive: `jvpmaker(argnum, g, ans, args, kwargs)` returns what the
-    tangent g of that argument contributes.
+    """Define the JVP of a primitive for one argument at a time.
+
+    `jvpmaker(argnum, g, ans, args, kwargs)` returns the contribution of that argument's tangent g.
     """
 
     def of_several(argnums: Sequence[int], gs: Sequence[Any], *known: Any) -> Any:
@@ -306,11 +311,10 @@ def defjvp_argnum(fun: Any, jvpmaker: Callback) -> None:
 
 
 def defjvp(fun: Any, *jvpfuns: Callback | str | None, argnums: Iterable[int] | None = None) -> None:
-    """Define the JVP of a primitive, by a function for each argument: `jvpfun(g, ans, *args,
-    **kwargs)` is what its tangent contributes.
+    """Define the JVP of a primitive, by one function per argument.
 
-    None stands for zero; "same" for the primitive itself with g in the place of the argument, which
-    it is linear in.
+    `jvpfun(g, ans, *args, **kwargs)` is the contribution of the argument's tangent. None means
+    zero. "same" means the primitive itself with g in place of the argument, in which it is linear.
     """
     by_position = _by_position(fun, jvpfuns, argnums, "JVP")
 
@@ -335,18 +339,16 @@ def def_linear(fun: Any) -> None:
 
 
 def sum_outgrads(gs: Iterable[Any]) -> Any:
-    """The sum of some vectors of one space."""
+    """Return the sum of vectors of one space."""
     dense = [g.dense() if isinstance(g, SparseObject) else g for g in gs]
     return reduce(lambda a, b: vspace(a).add(a, b), dense)
 
 
-# -- the names of former days
+# -- deprecated names
 
 
 def primitive_with_deprecation_warnings(f_raw: Callback) -> Callback:
-    """A primitive with the methods `defgrad`, `defvjp` and `defvjp_is_zero`, which HIPS autograd
-    deprecates.
-    """
+    """Make a primitive with the deprecated methods `defgrad`, `defvjp` and `defvjp_is_zero`."""
     wrapped = primitive(f_raw)
     makers: dict[int, Callback | None] = {}
 

@@ -1,9 +1,7 @@
-"""Vector spaces: what can be added up and scaled, by the type of a value.
+"""Vector spaces: addition and scaling of values by type. HIPS autograd's `VSpace` and `vspace`.
 
-HIPS autograd's `VSpace` and `vspace`.
-
-The inner product of complex arrays is real, and a complex space has two dimensions for each
-element, as in HIPS autograd.
+The inner product of complex arrays is real, and a complex space has two dimensions per element, as
+in HIPS autograd.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class VSpace:
         return self._add(x_prev, x_new)
 
     def mut_add(self, x_prev: Any, x_new: Any) -> Any:
-        """The sum of both; None is zero. Arrays are not written to: others may hold them."""
+        """Return the sum of both, where None means zero. Arrays may be shared: none is modified."""
         return x_new if x_prev is None else self._add(x_prev, x_new)
 
     def scalar_mul(self, x: Any, a: Any) -> Any:
@@ -94,14 +92,12 @@ class VSpace:
 
     @classmethod
     def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
-        """Have `vspace` make a space of this class, or what `vspace_maker` returns, of values of
-        that type.
-        """
+        """Register this class, or `vspace_maker`, for the vector spaces of values of that type."""
         VSpace.mappings[value_type] = vspace_maker or cls
 
 
 def vspace(value: Any) -> Any:
-    """The vector space of a value. Raises TypeError where its type has none."""
+    """Return the vector space of a value. Raises TypeError if its type has none."""
     if is_box(value):
         return _of_array(value)
     make = VSpace.mappings.get(type(value))
@@ -117,7 +113,7 @@ def vspace(value: Any) -> Any:
 
 
 class ArrayVSpace(VSpace):
-    """Real arrays of one shape and dtype."""
+    """The space of real arrays of one shape and dtype."""
 
     def __init__(self, value: Any) -> None:
         array = value if is_box(value) else np.asarray(value)
@@ -156,7 +152,7 @@ class ArrayVSpace(VSpace):
 
 
 class ComplexArrayVSpace(ArrayVSpace):
-    """Complex arrays of one shape and dtype."""
+    """The space of complex arrays of one shape and dtype."""
 
     iscomplex = True
 
@@ -195,13 +191,13 @@ def _of_array(x: Any) -> ArrayVSpace:
 
 
 class ContainerVSpace(VSpace):
-    """Containers whose elements are vectors; `shape` is the same container with their spaces."""
+    """The space of containers of vectors; `shape` is the same container with their spaces."""
 
     def __init__(self, value: Any) -> None:
         self.shape = self._built(value, [vspace(x) for x in self._listed(value)])
 
     def _listed(self, x: Any) -> list[Any]:
-        """The elements, in the order of this space."""
+        """Return the elements of `x`, in the order of this space."""
         return list(x)
 
     @staticmethod
@@ -263,8 +259,9 @@ class DictVSpace(ContainerVSpace):
 
 
 class SparseObject:
-    """A gradient as an instruction: `mut_add(array)` adds it into an array of the space `vs`, and
-    returns that.
+    """A gradient in the form of an update: `mut_add(array)` adds it to an array of the space `vs`.
+
+    `mut_add` returns that array.
     """
 
     __slots__ = ("mut_add", "vs")

@@ -1,4 +1,4 @@
-"""Checks of derivatives against differences, and of those in turn."""
+"""Checks of derivatives, of any order, against finite differences."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ EPS = 1e-6
 
 
 def scalar_close(a: Any, b: Any) -> bool:
-    """Whether two numbers are equal but for 1e-6, in all or relative to their sum."""
+    """Return whether two numbers agree within 1e-6, absolutely or relative to their sum."""
     difference = abs(a - b)
     return bool(difference < TOL or difference / abs(a + b) < RTOL)
 
 
 def make_numerical_jvp(f: Function, x: Any) -> Function:
-    """The derivative of `f` along a vector, by central differences."""
+    """Return the derivative of `f` along a vector, by central differences."""
     space = vspace(x)
     out = vspace(f(x))
 
@@ -46,8 +46,9 @@ def make_numerical_jvp(f: Function, x: Any) -> Function:
 
 
 def check_vjp(f: Function, x: Any) -> None:
-    """Compare the reverse-mode derivative of `f` with differences, along a random vector at either
-    end. Raises AssertionError.
+    """Compare the reverse-mode derivative of `f` with differences.
+
+    It is tested along a random vector at either end. Raises AssertionError.
     """
     vjp, y = make_vjp(f, x)
     space, out = vspace(x), vspace(y)
@@ -75,7 +76,7 @@ def check_jvp(f: Function, x: Any) -> None:
 
 
 def check_equivalent(x: Any, y: Any) -> None:
-    """Raise AssertionError unless two values are of one space, and equal along a random vector."""
+    """Raise AssertionError unless two values have one space and agree along a random vector."""
     space, other = vspace(x), vspace(y)
     assert space == other, f"VSpace mismatch:\nx: {space}\ny: {other}"
     v = space.randn()
@@ -88,8 +89,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 def check_grads(f: Function, x: Any, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> None:
     """Check derivatives up to that order against differences.
 
-    modes  "fwd", "rev" or both; at each order the derivatives of both modes of the one before are
-           checked
+    modes  "fwd", "rev" or both; each order checks both modes' derivatives of the previous order
     """
     if not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f'check_grads: modes are "fwd" and "rev", not {list(modes)}')
@@ -116,8 +116,9 @@ def _check_next(
 
 
 def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Function:
-    """`combo_check(fun, argnums, modes, order)(choices, ..., name=choices)` checks the gradients of
-    `fun` for all combinations of choices.
+    """Return a function that checks the gradients of `fun` for all combinations of choices.
+
+    The call is `combo_check(fun, argnums, modes, order)(choices, ..., name=choices)`.
     """
 
     def checked(*choices: Sequence[Any], **named: Sequence[Any]) -> None:

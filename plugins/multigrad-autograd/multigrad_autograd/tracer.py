@@ -29,9 +29,9 @@ class _Boxes(type):
 
 
 class Box(metaclass=_Boxes):
-    """What every box is an instance of.
+    """The class of which every box is an instance.
 
-    It cannot be made or registered: a type of values of one's own has no boxes here.
+    It cannot be instantiated or registered: user-defined types of values have no boxes here.
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
@@ -42,16 +42,16 @@ class Box(metaclass=_Boxes):
     @classmethod
     def register(cls, value_type: type) -> None:
         raise NotImplementedError(
-            "multigrad_autograd has no boxes for values of a type of one's own, as "
+            "multigrad_autograd has no boxes for values of a user-defined type, such as "
             f"{value_type.__name__}: make it a container by multigrad.func.register_pytree"
         )
 
 
 def isbox(x: Any) -> bool:
-    """Whether a derivative may be taken of `x`."""
+    """Return whether `x` is a box, of which a derivative may be taken."""
     return is_box(x)
 
 
 def getval(x: Any) -> Any:
-    """The raw array in a box; anything else as it is."""
+    """Return the raw array in a box; anything else unchanged."""
     return value(x)

@@ -1,6 +1,4 @@
-"""Evaluations recorded by nodes of the user's own: HIPS autograd's `trace` and `Node`, by a layer
-of multigrad.
-"""
+"""Evaluations recorded by user-defined nodes: HIPS autograd's `trace` and `Node`, by a layer."""
 
 from __future__ import annotations
 
@@ -21,11 +19,11 @@ Function = Callable[..., Any]
 
 
 class Node:
-    """What is recorded of an operation: subclass it, and give `trace` a root of that class.
+    """The record of an operation. Subclass it, and pass a root of that class to `trace`.
 
     A node is made for each operation whose arguments depend on the input: `__init__(value, fun,
-    args, kwargs, parent_argnums, parents)`, where `fun(*args, **kwargs)` computes the value again
-    and `parents` are the nodes of the arguments at `parent_argnums`.
+    args, kwargs, parent_argnums, parents)`. `fun(*args, **kwargs)` recomputes the value, and
+    `parents` are the nodes of the arguments at `parent_argnums`.
     """
 
     __slots__ = ()
@@ -55,7 +53,7 @@ class Node:
 
 
 class Recorded(Layer):
-    """An array with the node that it was computed by."""
+    """An array with the node that computed it."""
 
     __slots__ = ("node",)
 
@@ -80,7 +78,7 @@ class Recorded(Layer):
     ) -> Any:
         call = args[0]
         if not isinstance(call, Call):
-            raise NotImplementedError(f"multigrad_autograd.tracer.trace: {name} is no primitive")
+            raise NotImplementedError(f"multigrad_autograd.tracer.trace: {name} is not a primitive")
         whole = call.filled(args[1:])
         node: list[Any] = []
 
@@ -110,7 +108,7 @@ def _node(
     args: tuple[Any, ...],
     transform: Transform,
 ) -> Any:
-    """The node of an operation on `args`, whose values are `values`."""
+    """Return the node of an operation on `args`, whose values are `values`."""
     own = [
         (i, layer.node) for i, x in enumerate(args) if (layer := transform.layer_of(x)) is not None
     ]
@@ -132,7 +130,7 @@ def _recorded(
     ]
     values = transform.unwrap(args)
     out = run(values)
-    if listed:  # a list of arrays: each of them is an argument
+    if listed:  # each element of a list of arrays is an argument
         fun, args, values = _of_parts(fun, args), _parts(args), _parts(values)
     node = _node(out, fun, values, kwargs, args, transform)
     if not several:
@@ -143,7 +141,7 @@ def _recorded(
 
 
 def container_take(container: Any, key: Any) -> Any:
-    """An element of a container."""
+    """Return an element of a container."""
     return container[key]
 
 
@@ -152,7 +150,7 @@ def _parts(args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _of_parts(fun: Function, args: Sequence[Any]) -> Function:
-    """`fun` of arguments among which there are lists, as a function of the elements of these."""
+    """Return `fun` as a function of the elements of the lists among its arguments."""
     sizes = [len(a) if isinstance(a, tuple) else None for a in args]
 
     def function(*parts: Any) -> Any:
@@ -169,7 +167,7 @@ def _of_parts(fun: Function, args: Sequence[Any]) -> Function:
 
 
 def _function(op: Op) -> Function:
-    """An operation as a function of the values of all its parameters, by position."""
+    """Return an operation as a function of the values of all its parameters, by position."""
 
     def function(*args: Any) -> Any:
         if not any(map(is_array, _parts(args))):
@@ -192,10 +190,12 @@ def _array(x: Any) -> Any:
 
 
 def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:
-    """Call `fun(x)`. Returns its output and the node of that, None where it does not depend on `x`.
+    """Call `fun(x)`, and return its output and the output's node.
 
-    start_node  the root: the node of `x`, or where `x` is a container what the nodes of its
-                elements are taken from
+    The node is None if the output does not depend on `x`.
+
+    start_node  the root, which is the node of `x`; if `x` is a container, the nodes of its elements
+                are derived from it
     """
     transform = Transform("trace")
 

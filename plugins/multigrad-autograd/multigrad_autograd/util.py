@@ -12,7 +12,7 @@ __all__ = ["func", "quick_grad_check", "subval", "subvals", "toposort"]
 
 
 def subvals(x: Iterable[Any], pairs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
-    """`x` as a tuple, with other values at these positions."""
+    """Return `x` as a tuple, with other values at these positions."""
     changed = list(x)
     for i, v in pairs:
         changed[i] = v
@@ -20,19 +20,19 @@ def subvals(x: Iterable[Any], pairs: Iterable[tuple[int, Any]]) -> tuple[Any, ..
 
 
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:
-    """`x` as a tuple, with the value `v` at position `i`."""
+    """Return `x` as a tuple, with the value `v` at position `i`."""
     return subvals(x, [(i, v)])
 
 
 def func(function: Any) -> Any:
-    """The function itself."""
+    """Return the function itself."""
     return function
 
 
 def toposort(
     end: Any, parents: Callable[[Any], Iterable[Any]] = operator.attrgetter("parents")
 ) -> Iterator[Any]:
-    """The nodes that lead to `end`, each after all that it leads to."""
+    """Yield the nodes that lead to `end`, each after all nodes that it leads to."""
     uses: Counter[Any] = Counter()
     reached = {end}
     waiting = [end]

@@ -1,5 +1,6 @@
-"""From an operator on functions of one argument to one on functions of many, which names the
-arguments by their positions.
+"""Conversion of operators on unary functions to operators on functions of many arguments.
+
+The arguments are given by their positions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Result = TypeVar("Result", covariant=True)
 
 
 class Operator(Protocol[Result]):
-    """From a function to one that takes the same arguments and returns a derivative."""
+    """An operator from a function to a function of the same arguments, such as a derivative."""
 
     __name__: str
 
@@ -36,7 +37,7 @@ def get_doc(function: Any) -> str:
 def wraps(
     function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any
 ) -> Callable[[Function], Function]:
-    """Give a function a name and a doc string in terms of those of another one."""
+    """Copy a function's name and docstring, with additions, to another function."""
 
     def named(wrapper: Function) -> Function:
         wrapper.__name__ = namestr.format(fun=get_name(function), **names)
@@ -47,11 +48,10 @@ def wraps(
 
 
 def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
-    """From `operator(function of one argument, x)` to `operator(function, argnum)(*args,
-    **kwargs)`.
+    """Convert `operator(unary function, x)` to `operator(function, argnum)(*args, **kwargs)`.
 
-    argnum  the position of the argument that is x, or a tuple or list of positions: then x is the
-            tuple of these arguments
+    argnum  the position of the argument x, or a tuple or list of positions: x is then the tuple of
+            these arguments
     """
     name = get_name(operator)
 

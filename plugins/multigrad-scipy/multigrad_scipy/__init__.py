@@ -1,15 +1,14 @@
-"""SciPy's solvers for functions of every array library, with derivatives filled in, and solutions
-that are differentiable themselves.
+"""SciPy's solvers on arrays of any library, with automatic derivatives and differentiable results.
 
     from multigrad_scipy import minimize
 
-    # f is array-agnostic; multigrad finds its gradient
+    # f is array-agnostic; multigrad computes its gradient
     minimize(f, x0).x
-    # the gradient of what is made of a solution, by the implicit function theorem
+    # the gradient of a function of a solution, by the implicit function theorem
     func.grad(lambda t: g(minimize(lambda x: f(x, t), x0).x))(t)
 
-The functions are those of scipy.optimize and scipy.integrate, and SciPy computes them. SciPy is
-imported when one is first asked for.
+The functions are those of scipy.optimize and scipy.integrate, and SciPy does the computation. SciPy
+is imported at the first access to one of them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The conditions of Karush, Kuhn and Tucker: the equation that a minimum solves, with active bounds
-and constraints as equalities.
+"""The Karush-Kuhn-Tucker conditions: the equation that a constrained minimum solves.
 
-The unknowns are the vector x and one multiplier for each element that a constraint computes. For
-each element of x the equation says that it is at its bound, or that the gradient of the Lagrangian
-f - multipliers . c vanishes; for each element of a constraint that it is at its limit, or that the
-multiplier vanishes.
+Active bounds and constraints are equalities in it. The unknowns are the vector x, and one
+multiplier for each element of a constraint. For each element of x, the equation says that the
+element is at its bound, or that the gradient of the Lagrangian f - multipliers . c vanishes. For
+each element of a constraint, it says that the element is at its limit, or that the multiplier
+vanishes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .levels import Examples
 __all__ = ["minimum"]
 
 NEAR = 1e-3
-"""How far from its limit something that is active may be, as a part of 1 + the limit."""
+"""The greatest distance of an active element from its limit, as a fraction of 1 + the limit."""
 
 
 class _Sides(NamedTuple):
-    """For the elements of a vector, those that are at their lower and at their upper limit."""
+    """The elements of a vector that are at their lower, and at their upper limit."""
 
     lower: Any
     upper: Any
@@ -44,11 +44,11 @@ class _Sides(NamedTuple):
 
 
 class _At(NamedTuple):
-    """What is known of one example at a point: all are arrays of NumPy.
+    """The facts about one example at a point, as NumPy arrays.
 
     x              the point
     slope          the gradient of the function
-    values         of the constraints
+    values         the values of the constraints
     normals        their Jacobian
     bounds, ends   the limits of x and of the values
     """
@@ -61,7 +61,7 @@ class _At(NamedTuple):
     ends: _Sides
 
     def multipliers(self, fixed: _Sides, held: _Sides) -> Any:
-        """Those of the constraints: 0 where one is not active."""
+        """Return the multipliers of the constraints, 0 for a constraint that is not active."""
         free, active = ~fixed.any, held.any
         out = np.zeros(len(self.values))
         out[active] = np.linalg.lstsq(
@@ -81,12 +81,12 @@ def minimum(
     order: int | None,
     message: str,
 ) -> Any:
-    """The minimum near `x` as a vector with the derivatives of whatever the functions refer to.
+    """Return the minimum near `x` as a vector that is differentiable by the functions' data.
 
-    gradient  of the function that is minimized, from vectors to vectors
-    x         the numbers of the minimum for each example, of shape (count, n)
+    gradient  of the minimized function, from vectors to vectors
+    x         the minimum of each example as numbers, of shape (count, n)
 
-    Raises GradientError where `x` is no minimum, or where it is not determined by what is active.
+    Raises GradientError if `x` is not a minimum, or if the active limits do not determine it.
     """
     n, name = point.size, point.name
     if limits is None and not constraints:
@@ -123,7 +123,7 @@ def minimum(
         ]
 
     def choice(sides: _Sides, of: Limits) -> tuple[Any, Any]:
-        """Where a limit is active, and the limit."""
+        """Return where a limit is active, and the limit."""
         like = mg.namespace(point.raw)
         lower, upper = (
             mg.astype(examples.array(side * 1.0, point.raw), like.bool) for side in sides
@@ -184,9 +184,9 @@ def minimum(
             return expanded(residual, z, matrix, point, examples, name=name, order=order)[:n]
         sets = better
     raise GradientError(
-        f"{name}: the solution has no derivative: it cannot be told which bounds and "
+        f"{name}: the solution has no derivative: it is undecided which bounds and "
         "constraints are active there. Let the solver come closer, by tol=, options= or "
-        "another x0, or detach() what the functions refer to."
+        "another x0, or detach() the arrays that the functions use."
     )
 
 
@@ -195,7 +195,7 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _finite(x: Any) -> Any:
-    """The limits with 0 in the place of infinity, which is never active."""
+    """Return the limits with 0 in place of infinity, which is never active."""
     return mg.where(mg.isfinite(x), x, 0.0)
 
 
@@ -210,10 +210,10 @@ def _numbers(limits: Sequence[Limits], examples: Examples, n: int) -> tuple[Any,
 
 
 def _active(at: _At) -> tuple[_Sides, _Sides]:
-    """Which bounds and which constraints of one example seem to be active.
+    """Return which bounds and constraints of one example seem to be active.
 
-    Those are candidates that are near. Of these the ones are active whose multiplier has the right
-    sign and is larger than the distance.
+    The candidates are those near their limit. A candidate is active if its multiplier has the right
+    sign and exceeds its distance.
     """
     (low, high), (least, most) = at.bounds, at.ends
     below, above = at.x - low, high - at.x
@@ -243,10 +243,10 @@ def _active(at: _At) -> tuple[_Sides, _Sides]:
 def _corrected(
     at: _At, multipliers: Any, fixed: _Sides, held: _Sides, tolerance: float
 ) -> tuple[_Sides, _Sides]:
-    """What is active, given the solution of the equation that follows from `fixed` and `held`:
-    these again if it is a minimum.
+    """Return what is active at the solution of the equation with `fixed` and `held`.
 
-    What pulls away from its limit is let go, and what is beyond a limit is put there.
+    If that solution is a minimum, the result is the same. Otherwise elements whose multiplier has
+    the wrong sign are released, and elements beyond a limit are put at it.
     """
     (low, high), (least, most) = at.bounds, at.ends
     pull = at.normals.T @ multipliers
@@ -282,8 +282,9 @@ def _beyond(limit: Any, x: Any, tolerance: float) -> Any:
 def _check_curvature(
     matrices: Any, n: int, fixed: list[_Sides], point: Point, held: list[_Sides] | None = None
 ) -> None:
-    """Raises where the function curves downwards along what is free to move: at a maximum or a
-    saddle point.
+    """Raise GradientError if the function has negative curvature along a free direction.
+
+    The point is then a maximum or a saddle point.
     """
     for i, matrix in enumerate(matrices):
         free = ~fixed[i].any
@@ -302,7 +303,7 @@ def _check_curvature(
             raise GradientError(
                 f"{point.name}: the solution has no derivative: it is a maximum or a saddle "
                 "point, where the gradient vanishes, but no minimum. Start from another x0, or "
-                "detach() what the function refers to."
+                "detach() the arrays that the function uses."
             )
 
 
@@ -313,8 +314,6 @@ def _near(distance: Any, limit: Any) -> Any:
 
 
 def _pushes(force: Any, distance: Any, limit: Any, scale: float) -> Any:
-    """Whether a limit holds something back: by its force, or because it is reached exactly and
-    nothing pulls away from it.
-    """
+    """Return whether a limit is active: by its force, or by distance 0 without opposite force."""
     exact = np.abs(distance) <= 1e-12 * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))
     return np.where(exact, force >= -1e-6 * scale, force > np.abs(distance))

@@ -1,6 +1,4 @@
-"""Where a solver starts: one array or a nested structure of arrays, and the vector of numbers that
-SciPy sees of it.
-"""
+"""The start of a solver: arrays, nested or not, and the vector of numbers that SciPy sees."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ __all__ = ["Point", "as_tuple", "beside", "ravelled"]
 class Point:
     """The arguments of a function as one vector.
 
-    start    the vector at which the solver starts, without derivatives
-    raw      the raw array in it, whose library, dtype and device those of all arrays are
-    size     its length
-    derivatives  those that are filled in for the solver
-    unravel  from a vector to the arguments
+    start        the vector at which the solver starts, without derivatives
+    raw          its raw array, which gives library, dtype and device of all arrays
+    size         its length
+    derivatives  the derivatives that multigrad computes for the solver
+    unravel      the function from a vector to the arguments
 
-    Functions get raw arrays, or Tensors where x0 is one and where raw arrays do not go with what
-    they refer to.
+    Functions get raw arrays. They get Tensors if x0 is one, or if the arrays that they refer to do
+    not combine with raw arrays.
     """
 
     def __init__(self, x0: Any, name: str) -> None:
@@ -48,7 +46,7 @@ class Point:
             )
         if not self.size:
             raise ValueError(f"{name}: x0 has no elements")
-        numbers(self.start)  # raises where it has none
+        numbers(self.start)  # raises TypeError for a tracer
         half = func.ravel_pytree(
             self.unravel(
                 innermost(xp.full((self.size,), 0.5, dtype=start.dtype, device=self.raw.device))
@@ -64,7 +62,7 @@ class Point:
         try:
             if not is_array(x0):
                 return func.ravel_pytree(x0)
-        except TypeError:  # numbers, or nested lists of them
+        except TypeError:  # numbers, or nested lists of numbers
             try:
                 x0 = innermost(mg.asarray(x0))
             except (TypeError, ValueError) as error:
@@ -80,25 +78,26 @@ class Point:
         return func.ravel_pytree(x0)
 
     def given(self, array: Any) -> Any:
-        """An array of this library as the user's functions get it."""
+        """Return an array of this library in the form that the user's functions receive."""
         return mg.asarray(array) if self.tensors and not level_of(array) else array
 
     def returned(self, array: Any) -> Any:
-        """An array of this library as results have it: a Tensor if x0 was one."""
+        """Return an array of this library in the form of results: a Tensor if x0 was one."""
         return mg.asarray(array) if self._returns_tensors and not level_of(array) else array
 
     def result(self, out: Any) -> Any:
-        """What a function returned, as results have it: raw arrays for raw arrays, unless it has
-        derivatives or is a batch.
+        """Return what a function returned in the form of results.
+
+        Raw arrays stay raw, unless they carry derivatives or a batch.
         """
         vector, unravel = func.ravel_pytree(out)
         plain = not self._returns_tensors and level_of(vector) == 1 and not orders(vector)
         return unravel(innermost(vector)) if plain else out
 
     def first(self, function: Callable[[Any], Any]) -> Any:
-        """What a function of vectors returns at the start.
+        """Return the result of a function of vectors at the start.
 
-        Nothing is recorded. From here on it is known whether functions get Tensors.
+        Nothing is recorded. This call determines whether functions get Tensors.
         """
         with mg.no_grad():
             try:
@@ -110,21 +109,22 @@ class Point:
                 out = function(self.given(self.start))
         return out
 
-    def confirmed(self, found: Any) -> Any:
-        """What a solver has found, once the derivatives that were filled in for it are as they were
-        recorded. Raises GradientError where not.
+    def confirmed(self, result: Any) -> Any:
+        """Return a solver's result, after checking the derivatives that were recorded for it.
+
+        Raises GradientError if a recorded derivative is outdated.
         """
         for derivative in self.derivatives:
             derivative.confirm()
         self.derivatives.clear()
-        return found
+        return result
 
     def vector(self, z: Any) -> Any:
-        """A raw array of this library with the numbers `z`."""
+        """Return a raw array of this library with the numbers `z`."""
         if np.iscomplexobj(z):
             raise TypeError(
-                f"{self.name}: complex steps ('cs') are not supported; leave jac out: what is "
-                "filled in is as exact"
+                f"{self.name}: complex steps ('cs') are not supported; leave jac out: the "
+                "automatic derivative is as exact"
             )
         return innermost(
             mg.asarray(
@@ -136,12 +136,13 @@ class Point:
         )
 
     def array(self, z: Any) -> Any:
-        """An array with the numbers `z` as the user's functions get it."""
+        """Return an array with the numbers `z`, in the form that the user's functions receive."""
         return self.given(self.vector(z))
 
     def told(self, callback: Any, bar: Any = None) -> Any:
-        """What SciPy calls after each iteration: the user's callback, in the form that it has, and
-        the bar.
+        """Return the callback that SciPy calls after each iteration.
+
+        It calls the user's callback, in its form, and updates the bar.
         """
         if callback is None:
             return (lambda *_: bar.step()) if bar is not None and bar.shown else None
@@ -166,7 +167,7 @@ class Point:
         return called
 
     def called(self, examples: Examples, i: int, function: Any, *numbers: Any) -> Any:
-        """The numbers of what a function of vectors returns for vectors of numbers, in example `i`.
+        """Return the numbers that a function of vectors returns in example `i`.
 
         Nothing is recorded.
         """
@@ -178,8 +179,9 @@ class Point:
 
 
 def beside(v: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Further arguments of a function as they go with the vector `v`: beside a layer raw arrays are
-    constant Tensors, as in `multigrad.func`.
+    """Return the further arguments of a function, to be combined with the vector `v`.
+
+    If `v` is a layer, raw arrays become constant Tensors, as in `multigrad.func`.
     """
     return (
         tuple([mg.asarray(x) if is_array(x) and not level_of(x) else x for x in args])
@@ -193,7 +195,7 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 
 
 def ravelled(x: Any) -> Any:
-    """What a function returned, as one vector."""
+    """Return the result of a function as one vector."""
     try:
         return func.ravel_pytree(x)[0]
     except TypeError:  # a list of numbers and 0-d arrays

@@ -1,6 +1,4 @@
-"""Bounds and constraints: as SciPy takes them, with Jacobians filled in, and as a part of the
-equation that a minimum solves.
-"""
+"""Bounds and constraints, with automatic Jacobians: for SciPy, and for a minimum's equation."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ __all__ = ["Constraint", "Limits", "as_limits", "box", "dense", "read", "vector_
 
 
 class Limits(NamedTuple):
-    """The least and the greatest value of each element of a vector: vectors of the library of x0;
-    infinite where there is none.
+    """The lower and upper limit of each element of a vector, as vectors of x0's library.
+
+    A missing limit is infinite.
     """
 
     lower: Any
@@ -33,13 +32,13 @@ class Limits(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """A vector that is to stay within limits.
+    """A vector that must stay within limits.
 
-    function  of the vector of arguments, as a vector
-    limits    of what it returns
+    function  of the vector of arguments, with a vector as result
+    limits    the limits of its result
     given     SciPy's constraint, a dictionary or an object, whose functions take the user's
               arguments
-    args      further arguments of these
+    args      further arguments of these functions
     """
 
     function: Callable[[Any], Any]
@@ -48,8 +47,10 @@ class Constraint(NamedTuple):
     args: tuple[Any, ...]
 
     def plain(self, point: Point, examples: Examples, i: int) -> Any:
-        """The constraint of example `i` as SciPy takes it: functions of vectors of numbers, with
-        Jacobians, and Hessians where it takes them.
+        """Return the constraint of example `i` in the form that SciPy takes.
+
+        Its functions are functions of vectors of numbers. They have Jacobians, and Hessians if
+        SciPy takes them.
         """
         given = self.given
         if isinstance(given, scipy.optimize.LinearConstraint):
@@ -102,8 +103,9 @@ class Constraint(NamedTuple):
 
 
 def dense(matrix: Any, n: int) -> Any:
-    """What a user's function returned as a matrix of n columns: a Jacobian has the axes of x0
-    last.
+    """Return the result of a user's function as a matrix with n columns.
+
+    A Jacobian has the axes of x0 last.
     """
     return (
         matrix
@@ -117,16 +119,17 @@ def _of(examples: Examples, x: Any, i: int) -> Any:
 
 
 def vector_of(x: Any, size: int, point: Point, what: str) -> Any:
-    """Numbers, an array or a nested structure of arrays as a vector of `size` elements of the
-    library of x0; None stands for what `x` says.
+    """Return `x` as a vector of `size` elements in the library of x0.
+
+    `x` is a number, an array or a nested structure of arrays; `what` names it in errors.
     """
-    # Bounds makes one of a dictionary
+    # Bounds wraps a dictionary in an object array
     if isinstance(x, np.ndarray) and x.dtype == object and x.size == 1:
         x = x.item()
     if not is_array(x):
         try:
             x = func.ravel_pytree(x)[0]
-        except TypeError:  # numbers, or lists of them
+        except TypeError:  # numbers, or lists of numbers
             x = mg.asarray(x, backend=backend_of(point.raw), dtype=point.raw.dtype)
     layered = level_of(x) > 0 and not (
         isinstance(x, mg.Tensor) and not x.requires_grad and level_of(x) == 1
@@ -155,8 +158,9 @@ def as_limits(lower: Any, upper: Any, size: int, point: Point, what: str) -> Lim
 
 
 def box(bounds: Any, point: Point) -> Limits | None:
-    """Bounds as minimize takes them: a scipy.optimize.Bounds, with nested structures as x0 if one
-    likes, or pairs (min, max).
+    """Return the limits of minimize's bounds.
+
+    They are a scipy.optimize.Bounds, whose limits may be nested like x0, or pairs (min, max).
     """
     if bounds is None:
         return None
@@ -179,7 +183,7 @@ def box(bounds: Any, point: Point) -> Limits | None:
 
 
 def read(constraints: Any, point: Point) -> list[Constraint]:
-    """Constraints as minimize takes them: one, or a sequence of them."""
+    """Return the constraints of minimize: one constraint, or a sequence of them."""
     given = (
         [constraints]
         if isinstance(constraints, dict) or not isinstance(constraints, Sequence)

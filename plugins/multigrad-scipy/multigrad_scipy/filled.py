@@ -1,6 +1,4 @@
-"""The derivatives that are filled in for a solver, which asks for them again and again: as they are
-at first, then by func.compile.
-"""
+"""Automatic derivatives for a solver: first computed directly, then by func.compile."""
 
 from __future__ import annotations
 
@@ -19,17 +17,19 @@ from .levels import Examples
 __all__ = ["EAGER", "Derivative", "Evaluated"]
 
 EAGER = 10
-"""So many times a derivative is computed as it is, before it is recorded: to record it takes as
-long as ten to thirty calls save.
+"""The number of direct computations of a derivative before it is recorded.
+
+Recording takes as long as ten to thirty calls save.
 """
 
 ROUNDINGS = 1e2
-"""At most by so many roundings a value may differ that is taken for the same: XLA adds in another
-order than the operations one by one.
+"""The greatest difference of values, in rounding errors, that counts as equal.
+
+XLA adds in another order than the separate operations.
 """
 
 MOST = 8
-"""A function that has gone so many ways is no program: each further one would be recorded, too."""
+"""A function with more recorded branches is not compiled, since each branch is recorded."""
 
 Numbers = Callable[..., Any]
 
@@ -37,18 +37,17 @@ Numbers = Callable[..., Any]
 class Evaluated:
     """A function of vectors as a solver calls it, in one example.
 
-    The function itself runs whenever the solver asks for its value, so that what it counts, prints
-    or keeps is as under SciPy. Its derivatives are programs that func.compile records once they
-    were asked for EAGER times, and that give the value as well. It is compared with the function's
-    at the same point, bit for bit at first. A difference is taken for rounding where the
-    derivative, computed as it is, agrees. Where it does not, or where the function cannot be
-    recorded, all derivatives are computed as they are from then on: the function depends on
-    something besides its argument.
+    The function itself runs whenever the solver requests its value, so it counts, prints or stores
+    exactly as under plain SciPy. After EAGER requests, func.compile records its derivatives as
+    programs, which also return the value. That value is compared with the function's at the same
+    point, bit for bit at first. A difference counts as rounding if the directly computed derivative
+    agrees. Otherwise the function depends on something besides its argument. In that case, or if
+    the function cannot be recorded, all derivatives are computed directly from then on.
 
     function    from a vector to an array
     recordable  whether derivatives may become programs
-    rounding    by how much, relative to each element, values differed that were taken for the same
-    doubts      how often values differed
+    rounding    the greatest difference of values that counted as rounding, relative to each element
+    doubts      the number of differences of values
     """
 
     def __init__(
@@ -59,11 +58,11 @@ class Evaluated:
         self.rounding, self.doubts = 0.0, 0
         self.eps = float(mg.namespace(point.raw).finfo(point.raw.dtype).eps)
         self._fused: Derivative | None = None
-        # where the value was asked for last, and the value
+        # the point of the last requested value, and the value
         self._seen: tuple[Any, Any] | None = None
 
     def __call__(self, z: Any) -> Any:
-        """The value at the numbers `z`, as numbers."""
+        """Return the value at the numbers `z`, as numbers."""
         if self._fused is not None and self._fused.program is None:
             out = self._fused.ahead(z)
         else:
@@ -72,22 +71,21 @@ class Evaluated:
         return out
 
     def derivative(self, of: Callable[..., Any], eager: Numbers | None = None) -> Derivative:
-        """A derivative.
+        """Return a derivative.
 
         of     from a vector, and further vectors, to the derivative there
-        eager  from numbers to numbers, where these are computed otherwise as long as there is no
-               program
+        eager  from numbers to numbers: another way to compute it as long as there is no program
         """
 
-        def fun(v: Any, *more: Any) -> Any:  # so warnings of func.compile call it
+        def fun(v: Any, *more: Any) -> Any:  # the name that warnings of func.compile show
             return self.function(v), of(v, *more)
 
         return Derivative(self, fun, eager or (lambda *z: self.called(of, *z)))
 
     def fused(self, pair: Callable[[Any], Any]) -> Derivative:
-        """A derivative that comes with the value: `pair` returns both.
+        """Return a derivative that comes with the value: `pair` returns both.
 
-        It is computed when the value is asked for.
+        It is computed when the value is requested.
         """
 
         def fun(v: Any) -> Any:
@@ -100,8 +98,10 @@ class Evaluated:
         return self.point.called(self.examples, self.i, function, *numbers)
 
     def apart(self, z: Any, value: Any) -> float:
-        """By how much a program's value at `z` differs from the function's, relative to each
-        element. The function is called where the solver has asked for another value last."""
+        """Return the relative difference of a program's value at `z` from the function's.
+
+        If the solver requested its last value at another point, the function is called.
+        """
         if self._seen is None or not np.array_equal(self._seen[0], z):
             self._seen = np.array(z), self.called(self.function, z)
         seen = self._seen[1]
@@ -116,8 +116,9 @@ class Evaluated:
 
 
 class Derivative:
-    """A derivative as a solver calls it, from numbers to numbers: `pair`, from vectors to the value
-    and the derivative, once it is a program.
+    """A derivative as a solver calls it, from numbers to numbers.
+
+    Once it is a program, `pair` goes from vectors to the value and the derivative.
     """
 
     def __init__(self, function: Evaluated, pair: Callable[..., Any], eager: Numbers) -> None:
@@ -125,13 +126,13 @@ class Derivative:
         self.program: Any = None
         self.asked = 0
         self._kept: tuple[Any, Any] | None = None
-        # what a program was given last, and the derivative
+        # the last argument of the program, and the derivative
         self._last: tuple[Any, Any] | None = None
         self._largest = 0.0
         function.point.derivatives.append(self)
 
     def ahead(self, z: Any) -> Any:
-        """The value, with the derivative kept until it is asked for."""
+        """Return the value, and keep the derivative until it is requested."""
         value, slope = self.function.called(self.pair, z)
         self._kept = np.array(z), slope
         return value
@@ -153,10 +154,11 @@ class Derivative:
         return slope
 
     def confirm(self) -> None:
-        """Compare the last derivative of a program with that of the function as it is.
+        """Compare the last derivative of a program with the directly computed one.
 
-        Raises GradientError where they differ: then what the function depends on besides its
-        argument changes derivatives and not the value, which no comparison of values shows."""
+        Raises GradientError if they differ. The function then depends on something besides its
+        argument that changes derivatives but not the value, so comparing values cannot detect it.
+        """
         if self._last is None or not self.function.recordable:
             return
         numbers, slope = self._last
@@ -174,15 +176,18 @@ class Derivative:
             )
 
     def _replayed(self, z: Any, *vectors: Any) -> Any:
-        """The derivative by the program, or the derivative as it is, where that was needed for a
-        comparison; None where there is no program.
+        """Return the derivative by the program, or None without a program.
+
+        If a comparison needed the directly computed derivative, that is returned.
         """
         function = self.function
         self._kept = None
         try:
             self.program = self.program or func.compile(self.pair, max_programs=MOST)
             value, slope = function.called(self.program, z, *vectors)
-        except Exception:  # what the function itself raises it raises again as it is
+        except (
+            Exception
+        ):  # an error of the function itself is raised again by the direct computation
             function.recordable = False
             return None
         apart = function.apart(z, value)
@@ -204,8 +209,9 @@ class Derivative:
         return expected
 
     def _by_rounding(self, slope: Any, expected: Any, z: Any, *vectors: Any) -> bool:
-        """Whether two derivatives differ by what rounding makes of the point, as where large terms
-        cancel at a minimum.
+        """Return whether rounding of the point explains the difference of two derivatives.
+
+        Large terms may cancel at a minimum.
         """
         if np.shape(slope) != np.shape(expected):
             return False
@@ -216,7 +222,7 @@ class Derivative:
         )
 
     def _close(self, slope: Any, expected: Any) -> bool:
-        """Whether two derivatives at one point are the same but for rounding."""
+        """Return whether two derivatives at one point are equal up to rounding."""
         if np.shape(slope) != np.shape(expected):
             return False
         with np.errstate(all="ignore"):
@@ -227,7 +233,7 @@ class Derivative:
 
 
 def _same(x: Any, y: Any) -> Any:
-    """Which elements are equal, or both nan."""
+    """Return which elements are equal, or both nan."""
     return (x == y) | (np.isnan(x) & np.isnan(y))
 
 

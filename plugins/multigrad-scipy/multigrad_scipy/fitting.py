@@ -1,4 +1,4 @@
-"""least_squares and curve_fit."""
+"""Least-squares solvers: least_squares and curve_fit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
     "cauchy": lambda z: mg.log1p(z),
     "arctan": lambda z: mg.atan(z),
 }
-"""rho(z) of a squared residual z, as SciPy's manual defines it."""
+"""rho(z) of a squared residual z, as in SciPy's manual."""
 
 
 def least_squares(
@@ -71,31 +71,32 @@ def least_squares(
     progress: bool = False,
     order: int | None = None,
 ) -> Any:
-    """Minimize the sum of the squares of what a function returns, as scipy.optimize.least_squares,
-    which does it.
+    """Minimize the sum of squares of a function's results, by scipy.optimize.least_squares.
 
     fun       array-agnostic: fun(x, *args, **kwargs) returns the residuals, an array or a nested
               structure of arrays
-    x0        where to start: an array of any library, a Tensor, a nested structure of these, or
-              nested lists of numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point'
-              or '3-point', SciPy's differences. None: by func.jacfwd
+    x0        the start: an array of any library, a Tensor, a nested structure of these, or nested
+              lists of numbers; real, of any shape
+    jac       a function like `fun` that returns the Jacobian, whose last axes are those of x0; or
+              '2-point' or '3-point' for SciPy's differences. None: func.jacfwd
     bounds    a pair of lower and upper bounds, or a scipy.optimize.Bounds: numbers, or arrays and
-              nested structures as x0, Tensors among them
-    loss      a name, or a function as SciPy takes it
+              nested structures like x0, including Tensors
+    loss      a name, or a function in SciPy's form
     callback  called with x in the structure of x0, or with `intermediate_result`
-    progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are
-              levels that differentiate
+    progress  show the evaluations of `fun` as a tqdm bar
+    order     the highest order of derivatives of `x`; None: two more than the number of
+              differentiating levels
 
-    The others are SciPy's. Returns SciPy's OptimizeResult; `x` and `grad` have the structure of x0,
-    `fun` that of what `fun` returns, and `cost` is an array; `jac` is SciPy's matrix. If anything
-    that `fun` or the bounds refer to, or args, requires grad or is being differentiated by a
-    transformation of `func`, then `x`, `fun`, `cost` and `grad` have its derivatives, by the
-    implicit function theorem, with active bounds as equalities.
+    The other parameters are SciPy's. Returns SciPy's OptimizeResult: `x` and `grad` have the
+    structure of x0, `fun` has that of the result of `fun`, `cost` is an array, and `jac` is SciPy's
+    matrix.
 
-    Raises as `minimize` does; NotImplementedError where a derivative is wanted and `loss` is a
-    function, or by `f_scale`.
+    `x`, `fun`, `cost` and `grad` are differentiable, by the implicit function theorem, with active
+    bounds as equalities. They have derivatives if args, or anything that `fun` or the bounds refer
+    to, requires grad or is being differentiated by a transformation of `func`.
+
+    Raises as `minimize` does. Raises NotImplementedError if a derivative is wanted and `loss` is a
+    function, or if the derivative is with respect to `f_scale`.
     """
     point = Point(x0, "least_squares")
     args, named = as_tuple(args), dict(kwargs or {})
@@ -107,7 +108,7 @@ def least_squares(
     if orders(f_scale):
         raise NotImplementedError(
             "least_squares: f_scale requires grad or is being differentiated, but the solution "
-            "has no derivative by it; detach() it, or call minimize"
+            "has no derivative with respect to it; detach() it, or call minimize"
         )
     f_scale = float(numbers(f_scale))
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
@@ -161,14 +162,14 @@ def least_squares(
         )
 
     with Bar(progress, "least_squares", "evaluations") as bar:
-        found = [solve(i, bar) for i in range(examples.count)]
-    result = gathered(found, point, examples, ("x", "cost", "grad"), ("x", "grad"))
-    at = np.stack([f.x for f in found]) if found else np.zeros((0, point.size))
+        results = [solve(i, bar) for i in range(examples.count)]
+    result = gathered(results, point, examples, ("x", "cost", "grad"), ("x", "grad"))
+    at = np.stack([f.x for f in results]) if results else np.zeros((0, point.size))
 
     def cost(v: Any) -> Any:
         if callable(loss):
             raise NotImplementedError(
-                "least_squares: where loss is a function, the solution has no derivative; pass "
+                "least_squares: if loss is a function, the solution has no derivative; pass "
                 "the loss by name, or call minimize"
             )
         z = mg.square(mg.multiply(residual(v), 1.0 / f_scale))
@@ -210,29 +211,29 @@ def curve_fit(
     order: int | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Fit the parameters of a function to data by least squares, as scipy.optimize.curve_fit, which
-    does it.
+    """Fit the parameters of a function to data by least squares, by scipy.optimize.curve_fit.
 
-    f         array-agnostic: f(xdata, *parameters), each an array without axes, returns an array of
-              as many elements as ydata
-    xdata     whatever `f` takes
+    f         array-agnostic: f(xdata, *parameters), where each parameter is a 0-d array, returns an
+              array with as many elements as ydata
+    xdata     any argument that `f` takes
     ydata     an array of any library, of shape (m,)
-    p0        where to start: a vector or a list of numbers; None: ones, or inside of the bounds
+    p0        the start: a vector or a list of numbers; None: ones, or a point inside the bounds
     sigma     the uncertainty of ydata: a number, an array of shape (m,), or its covariance matrix
               of shape (m, m)
-    jac       a function as `f` that returns the Jacobian of shape (m, n); or '2-point' or
-              '3-point', SciPy's differences. None: by func.jacfwd
-    progress  show the evaluations of `f` as a bar by tqdm
-    order     the highest order of derivatives that the parameters are to have; None: two more than
-              there are levels that differentiate
+    jac       a function like `f` that returns the Jacobian of shape (m, n); or '2-point' or
+              '3-point' for SciPy's differences. None: func.jacfwd
+    progress  show the evaluations of `f` as a tqdm bar
+    order     the highest order of derivatives of the parameters; None: two more than the number of
+              differentiating levels
 
-    The others are SciPy's. Returns (popt, pcov), arrays of the library of ydata of shapes (n,) and
-    (n, n); with full_output SciPy's infodict, message and flag besides. If xdata, ydata, sigma, the
-    bounds or anything that `f` refers to requires grad or is being differentiated by a
-    transformation of `func`, then popt and pcov have its derivatives, by the implicit function
-    theorem, with active bounds as equalities.
+    The other parameters are SciPy's. Returns (popt, pcov), arrays of ydata's library of shapes (n,)
+    and (n, n); with full_output also SciPy's infodict, message and flag.
 
-    Raises as `minimize` does; NotImplementedError for nan_policy='omit'.
+    popt and pcov are differentiable, by the implicit function theorem, with active bounds as
+    equalities. They have derivatives if xdata, ydata, sigma, the bounds or anything that `f` refers
+    to requires grad or is being differentiated by a transformation of `func`.
+
+    Raises as `minimize` does, and NotImplementedError for nan_policy='omit'.
     """
     if nan_policy not in (None, "raise", "omit"):
         raise ValueError(
@@ -244,7 +245,7 @@ def curve_fit(
             "xdata[~isnan(ydata)]"
         )
     y = _floating(ydata)
-    numbers(constant(y))  # raises where it has none
+    numbers(constant(y))  # raises TypeError for a tracer
     raw = innermost(y)
     p0 = _start(f, bounds) if p0 is None else numbers(one(ravelled(p0), "curve_fit", "p0"))
     parameters = [
@@ -303,8 +304,8 @@ def curve_fit(
         )
 
     with Bar(progress, "curve_fit", "evaluations") as bar:
-        found = [solve(i, bar) for i in range(examples.count)]
-    popt, pcov = (np.stack([f[k] for f in found]) for k in range(2))
+        results = [solve(i, bar) for i in range(examples.count)]
+    popt, pcov = (np.stack([f[k] for f in results]) for k in range(2))
     fit = None
     if any(map(orders, (residual(point.given(examples.array(popt, raw))), *limits))):
         gradient = func.grad(lambda v: mg.multiply(mg.sum(mg.square(residual(v))), 0.5))
@@ -316,17 +317,17 @@ def curve_fit(
             limits=limits if bounded else None,
             constraints=(),
             order=order,
-            message=str(found[0][3]),
+            message=str(results[0][3]),
         )
     if fit is None:
         out = point.returned(examples.array(popt, raw)), point.returned(examples.array(pcov, raw))
     else:
         out = fit, _covariance(residual, fit, absolute_sigma)
-    return (*out, *found[0][2:]) if full_output else out
+    return (*out, *results[0][2:]) if full_output else out
 
 
 def _start(f: Callable[..., Any], bounds: Any) -> Any:
-    """Where SciPy starts: at ones, or inside of bounds."""
+    """Return SciPy's default start: ones, or a point inside the bounds."""
     parameters = inspect.signature(f).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters) or len(parameters) < 2:
         raise ValueError("curve_fit: the number of parameters cannot be told from f; pass p0")
@@ -348,7 +349,7 @@ def _start(f: Callable[..., Any], bounds: Any) -> Any:
 
 
 def _floating(ydata: Any) -> Any:
-    """The data as a vector of a floating dtype; lists of numbers as one of the default backend."""
+    """Return the data as a floating vector; a list of numbers uses the default backend."""
     y = ravelled(ydata)
     y = y if is_array(ydata) or level_of(y) > 1 or y.requires_grad else innermost(y)
     xp = mg.namespace(y)
@@ -369,8 +370,9 @@ def _check_finite(*data: Any) -> None:
 
 
 def _weight(sigma: Any, m: int, point: Point) -> Callable[[Any], Any]:
-    """What divides residuals by their uncertainty: vectors, and matrices whose columns are
-    vectors.
+    """Return a function that divides residuals by their uncertainty.
+
+    Its argument is a vector, or a matrix whose columns are vectors.
     """
     if sigma is None:
         return lambda r: r
@@ -391,8 +393,9 @@ def _columns(weight: Callable[[Any], Any], matrix: Any, n: int) -> Any:
 
 
 def _covariance(residual: Callable[[Any], Any], fit: Any, absolute: bool) -> Any:
-    """The covariance of the parameters: the inverse of J^T J, times the variance of the residuals
-    where their uncertainty is relative.
+    """Return the covariance of the parameters, the inverse of J^T J.
+
+    If the uncertainty is relative, it is multiplied by the variance of the residuals.
     """
     j, r = jacobian(residual, fit), residual(fit)
     covariance = mg.linalg.inv(mg.matmul(mg.matrix_transpose(j), j))

@@ -1,16 +1,14 @@
-"""The solution of an equation as a differentiable function of whatever the equation refers to.
+"""The solution of an equation as a differentiable function of the data in the equation.
 
 Let F(z, theta) = 0 at z, and A = dF/dz there. The implicit function theorem gives dz = -A^-1 dF. It
 is applied by the iteration
 
     z  <-  z - A^-1 F(z, theta)
 
-with A held constant, begun at the numbers of the solution, where it changes nothing. As a function
-of theta each step makes one more order of the Taylor series of the solution right: the error e of
-the series becomes (1
-- A^-1 dF/dz) e, and the factor vanishes at the solution. F is recorded, pushed forward and batched
-  as any other
-code, by every level that differentiates what it refers to.
+with constant A. The iteration begins at the solution, whose numbers it does not change. As a
+function of theta, each step corrects one more order of the Taylor series of the solution: the error
+e of the series becomes (1 - A^-1 dF/dz) e, and that factor vanishes at the solution. Every level
+that differentiates theta records F, pushes it forward or batches it like any other code.
 """
 
 from __future__ import annotations
@@ -33,19 +31,20 @@ __all__ = ["MORE", "eps_of", "expanded", "jacobian", "limited", "polished", "sol
 Residual = Callable[[Any], Any]
 
 MORE = 2
-"""Orders of derivatives that a solution has beyond the levels that differentiate it when it is
-made: those of passes by `create_graph`.
+"""Orders of derivatives of a solution beyond the levels that differentiate it at its creation.
+
+They are the orders available to later passes with `create_graph`.
 """
 
 
 class Limited(Function):
-    """The identity, for an array whose derivatives are right up to some order.
+    """The identity, for an array whose derivatives are correct up to some order.
 
-    Raises where a higher one is asked for.
+    Raises GradientError if a higher derivative is requested.
 
     x     the array
-    of    what the derivatives of `x` are computed from, so that they are recorded
-    left  how many orders there are
+    of    the arrays from which the derivatives of `x` are computed, so that they are recorded
+    left  the number of remaining orders
     """
 
     @staticmethod
@@ -61,7 +60,8 @@ class Limited(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> tuple[Any, Any, None, None]:
         g = _lower(ctx, g)
-        # so that the next derivative finds how many orders are left, even where g is a constant
+        # the second term passes on the remaining order to the next derivative, even if g is a
+        # constant
         return g, mg.multiply(g, 0.0), None, None
 
     @staticmethod
@@ -88,8 +88,9 @@ def limited(x: Any, of: Any, left: int, name: str) -> Any:
 
 
 def jacobian(residual: Residual, z: Any) -> Any:
-    """The Jacobian of a function from vectors to vectors, in forward mode; in reverse mode where a
-    function in it has no forward mode.
+    """Return the Jacobian of a function from vectors to vectors, in forward mode.
+
+    If a function in it has no forward mode, reverse mode is used.
     """
     try:
         return func.jacfwd(residual)(z)
@@ -107,16 +108,15 @@ def solution(
     order: int | None,
     message: str = "",
 ) -> Any:
-    """The solution of residual(z) = 0 near `z`, with the derivatives of whatever `residual` refers
-    to.
+    """Return the solution of residual(z) = 0 near `z`, differentiable by the data of `residual`.
 
-    residual  a function from a vector to one of the same length
-    z         the numbers of the solution for each example, of shape (count, m)
-    point     says of which library the vectors are
-    order     the highest order of derivatives, None for MORE than there are levels
-    message   what the solver said
+    residual  a function from a vector to a vector of the same length
+    z         the solution of each example as numbers, of shape (count, m)
+    point     gives the library of the vectors
+    order     the highest order of derivatives, None for MORE than the number of levels
+    message   the message of the solver
 
-    Raises GradientError where `z` is no solution, or the Jacobian there is singular.
+    Raises GradientError if `z` is not a solution, or if the Jacobian is singular there.
     """
     return expanded(
         residual,
@@ -138,7 +138,7 @@ def expanded(
     name: str,
     order: int | None,
 ) -> Any:
-    """What `solution` returns, of the numbers that `polished` returns."""
+    """Return the result of `solution`, from the numbers that `polished` returns."""
     x, a = (point.given(examples.array(values, point.raw)) for values in (z, matrix))
     order = orders(residual(x)) + MORE if order is None else order
     for _ in range(order):
@@ -149,11 +149,11 @@ def expanded(
 def polished(
     residual: Residual, z: Any, point: Point, examples: Examples, name: str, message: str
 ) -> tuple[Any, Any]:
-    """The numbers of the solution after a few steps of Newton's method, and of the Jacobian there.
+    """Return the numbers of the solution after a few Newton steps, and of the Jacobian there.
 
-    The steps settle where they are as small as the last digit, or where they get no smaller
-    although the Jacobian stays what it was, so that rounding errors are all that is left. This
-    holds in units of any size.
+    The steps end when they are as small as the last digit. They also end when they stop shrinking
+    while the Jacobian is unchanged: then only rounding errors are left. This holds for units of any
+    size.
     """
     eps = eps_of(point)
     last, change, previous = np.inf, np.inf, None
@@ -188,7 +188,7 @@ def polished(
 
 STEPS = 8
 NEAR = 1e-2
-"""How far a solution may be from that of Newton's method, as a part of 1 + its largest element."""
+"""The greatest distance from Newton's solution, as a fraction of 1 + its largest element."""
 
 
 def eps_of(point: Point) -> float:
@@ -196,8 +196,9 @@ def eps_of(point: Point) -> float:
 
 
 def _change(before: Any, after: Any) -> float:
-    """How much of a Newton step one Jacobian would leave that is taken with the other one, whatever
-    the units are.
+    """Return the part of a Newton step that remains if the other Jacobian is used.
+
+    It does not depend on the units.
     """
     rows, columns = _scales(after)
     return float(
@@ -209,8 +210,9 @@ def _change(before: Any, after: Any) -> float:
 
 
 def _scales(matrix: Any) -> tuple[Any, Any]:
-    """The largest elements of the rows, and after division by them those of the columns; 1 instead
-    of 0.
+    """Return the largest elements of the rows, and then of the columns of the scaled matrix.
+
+    0 is replaced by 1.
     """
     rows = np.max(np.abs(matrix), axis=1, keepdims=True, initial=0.0)
     rows = np.where(rows == 0.0, 1.0, rows)
@@ -219,7 +221,7 @@ def _scales(matrix: Any) -> tuple[Any, Any]:
 
 
 def _move(value: Any, matrix: Any, eps: float, name: str) -> Any:
-    """Newton's step. Raises where the matrix is singular to working precision."""
+    """Return Newton's step. Raises GradientError if the matrix is singular to working precision."""
     if not (np.isfinite(value).all() and np.isfinite(matrix).all()):
         raise GradientError(
             f"{name}: the solution has no derivative: the equation that it solves, or its "
@@ -232,7 +234,7 @@ def _move(value: Any, matrix: Any, eps: float, name: str) -> Any:
             f"{name}: the solution has no derivative: the Jacobian of the equation that it "
             "solves is singular there (a double root, a flat minimum, or constraints that "
             "repeat each other). Make the solution unique, as by a small penalty, or detach() "
-            "what the function refers to."
+            "the arrays that the function uses."
         )
     return np.linalg.solve(matrix, value)
 
@@ -243,5 +245,5 @@ def _no_solution(name: str, far: float, message: str) -> GradientError:
         f"{name}: the solution has no derivative: it does not solve the equation that a "
         f"derivative would follow from. Newton's method would move it by {far:.1e} of its "
         f"size.{said} Let the solver come closer, by tol=, options= or another x0, or detach() "
-        "what the function refers to."
+        "the arrays that the function uses."
     )

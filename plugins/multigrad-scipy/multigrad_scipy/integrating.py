@@ -1,6 +1,6 @@
-"""solve_ivp: initial value problems, with the Jacobian filled in.
+"""Initial value problems: solve_ivp, with an automatic Jacobian.
 
-Solutions are not differentiated.
+Its solutions are not differentiable.
 """
 
 from __future__ import annotations
@@ -41,28 +41,27 @@ def solve_ivp(
     progress: bool = False,
     **options: Any,
 ) -> Any:
-    """Solve dy/dt = fun(t, y, *args) with y(t_span[0]) = y0, as scipy.integrate.solve_ivp, which
-    does it.
+    """Solve dy/dt = fun(t, y, *args) with y(t_span[0]) = y0, by scipy.integrate.solve_ivp.
 
     fun         array-agnostic: with a float t and a state y it returns the slope in the structure
                 of y0
-    y0          the state at the beginning: an array of any library, or a nested structure of these,
-                real and of any shape
-    events      functions as `fun` that return a number, with the attributes `terminal` and
+    y0          the initial state: an array of any library, or a nested structure of these, real and
+                of any shape
+    events      functions like `fun` that return a number, with the attributes `terminal` and
                 `direction`
     vectorized  without effect: `fun` is always called with one state
-    progress    show the evaluations of `fun` as a bar by tqdm
-    options     SciPy's. `jac` is filled in by func.jacfwd for the methods Radau, BDF and LSODA; it
-                may be a function as `fun`, or an array
+    progress    show the evaluations of `fun` as a tqdm bar
+    options     SciPy's. `jac` defaults to func.jacfwd for the methods Radau, BDF and LSODA; it may
+                be a function like `fun`, or an array
 
-    Returns SciPy's result: `t` and the elements of `t_events` are vectors of the library of y0, `y`
-    has the structure of y0 with one more axis at the end, for the times, an element of `y_events`
-    has the ravelled states as rows, and `sol` is a function of a time or a vector of times.
+    Returns SciPy's result. `t` and the elements of `t_events` are vectors of y0's library. `y` has
+    the structure of y0 with one more axis at the end, for the times. An element of `y_events` has
+    the ravelled states as rows. `sol` is a function of a time or a vector of times.
 
-    Raises GradientError where y0, t_span, t_eval, args or anything that `fun` refers to requires
-    grad, or is being differentiated: the solution has no derivative. NotImplementedError inside of
-    `vmap`, where each example would have steps of its own; ImportError where progress needs tqdm;
-    and what SciPy raises.
+    Raises GradientError if y0, t_span, t_eval, args or anything that `fun` refers to requires grad
+    or is being differentiated, because the solution has no derivative. Raises NotImplementedError
+    inside `vmap`, where each example would have its own steps; ImportError if progress needs tqdm;
+    and any error of SciPy.
     """
     point = Point(y0, "solve_ivp")
     args = () if args is None else as_tuple(args)
@@ -88,7 +87,7 @@ def solve_ivp(
 
     def plain(t: float, z: Any) -> Any:
         out = slope(t, point.array(z))
-        _refuse_derivative(out)  # at each time, since fun may refer to something only then
+        _refuse_derivative(out)  # at each time, since a branch of fun may refer to other data
         return examples.of(out, 0)
 
     if isinstance(method, str) and method.lower() in IMPLICIT:
@@ -142,7 +141,7 @@ def _time(t: Any) -> float:
 def _plain(
     event: Callable[..., Any], point: Point, called: Callable[..., Any], args: tuple[Any, ...]
 ) -> Callable[..., Any]:
-    """An event as SciPy takes it."""
+    """Return an event in the form that SciPy takes."""
 
     def number(t: float, z: Any) -> float:
         return float(np.reshape(called(lambda v: event(t, point.unravel(v), *args), z), ()))

@@ -1,8 +1,7 @@
-"""What surrounds a call: the transformations that batch what its functions return, and those that
-differentiate it.
+"""The transformations around a call: those that batch its functions or differentiate them.
 
-SciPy computes with numbers, so a solver runs on the values at the bottom of all layers. Inside
-`func.vmap` there is one problem for each example.
+SciPy computes with numbers, so a solver runs on the raw values below all layers. Inside `func.vmap`
+there is one problem per example.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ __all__ = ["Examples", "backend_of", "constant", "numbers", "one", "orders"]
 
 
 def backend_of(x: Any) -> str:
-    """The name of the backend of an array."""
+    """Return the name of the backend of an array."""
     name: str = mg.namespace(x).__name__
     return name.removeprefix("multigrad.")
 
 
 def numbers(x: Any) -> Any:
-    """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy
-    makes an array. Raises for complex ones.
+    """Return the values of an array outside `vmap` as NumPy float64, or as NumPy converts them.
+
+    Raises an error for complex values.
     """
     if is_array(x):
         raw = innermost(x)
@@ -49,12 +49,12 @@ def numbers(x: Any) -> Any:
 
 
 def constant(x: Any) -> Any:
-    """An array without its derivatives, at every level; anything else as it is."""
+    """Return an array without its derivatives, at every level; anything else unchanged."""
     return x.detach() if level_of(x) else x
 
 
 def one(x: Any, name: str, what: str) -> Any:
-    """An array without its derivatives. Raises where `func.vmap` batches it."""
+    """Return an array without its derivatives. Raises NotImplementedError if `vmap` batches it."""
     x = constant(x)
     if level_of(x) and Examples([x]).batched:
         raise NotImplementedError(
@@ -65,8 +65,9 @@ def one(x: Any, name: str, what: str) -> Any:
 
 
 class _Number(Function):
-    """The number of the example that arrays belong to, counted over all transformations that batch
-    one of them, the outermost one first.
+    """The index of the example that the arrays belong to, over all transformations that batch them.
+
+    The outermost transformation counts first.
     """
 
     @staticmethod
@@ -99,8 +100,10 @@ class _Number(Function):
 
 
 class _Note:
-    """What is known of the layers of an array: how many tangents there are, and what is one layer
-    further in than the outermost batch.
+    """Facts about the layers of an array.
+
+    tangents  the number of its tangents
+    inner     the array directly below the outermost batch
     """
 
     def __init__(self, x: Any) -> None:
@@ -110,7 +113,7 @@ class _Note:
 
 
 class _Seen(Function):
-    """The identity, which takes notes."""
+    """The identity, which records facts about its argument in a note."""
 
     @staticmethod
     def forward(x: Any, note: _Note) -> Any:
@@ -138,7 +141,7 @@ class _Seen(Function):
 
 
 def orders(x: Any) -> int:
-    """How many levels differentiate an array: 0 for a constant."""
+    """Return the number of levels that differentiate an array: 0 for a constant."""
     count = _Note(x).tangents if level_of(x) else 0
     while level_of(x):
         count += isinstance(x, mg.Tensor) and x.requires_grad
@@ -150,10 +153,10 @@ def orders(x: Any) -> int:
 
 
 class Examples:
-    """The examples that some arrays stand for.
+    """The examples in some batched arrays.
 
-    count    how many there are; 1 outside of `vmap`
-    batched  whether there is a `vmap` that batches one of the arrays
+    count    the number of examples; 1 outside `vmap`
+    batched  whether a `vmap` batches one of the arrays
     """
 
     def __init__(self, arrays: Sequence[Any]) -> None:
@@ -170,7 +173,7 @@ class Examples:
         self._number = constant(number) if self.batched else None
 
     def values(self, x: Any) -> Any:
-        """The values of an array in float64, those of each example: of shape (count, *shape)."""
+        """Return the values of an array in float64 for each example, of shape (count, *shape)."""
         if self._number is None or not is_array(x):
             x = numbers(x)
             return np.broadcast_to(x, (self.count, *x.shape))
@@ -179,14 +182,15 @@ class Examples:
         return numbers(whole).reshape((self.count, *x.shape))
 
     def of(self, x: Any, i: int) -> Any:
-        """The values of an array in example `i`; what is no array as it is."""
+        """Return the values of an array in example `i`, and any other value unchanged."""
         if hasattr(x, "toarray") or hasattr(x, "matvec"):
             return x
         return np.array(self.values(x)[i] if self.batched else numbers(x))
 
     def array(self, values: Any, like: Any) -> Any:
-        """An array of which each example has its own values, of the library, dtype and device of
-        the raw array `like`. The inverse of `values`.
+        """Return an array with its own values in each example. The inverse of `values`.
+
+        It has the library, dtype and device of the raw array `like`.
         """
         stacked = innermost(
             mg.asarray(

@@ -1,4 +1,4 @@
-"""linear_solve: the solution of a linear system whose matrix is known by its products."""
+"""linear_solve: the solution of a linear system whose matrix is given by its products."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["linear_solve"]
 
 METHODS = ("bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr")
 TRANSPOSED = ("bicg", "qmr")
-"""Methods that use products with the transposed matrix as well."""
+"""The methods that also use products with the transposed matrix."""
 
 
 class _System(NamedTuple):
-    """How systems with one matrix are solved.
+    """The settings for systems with one matrix.
 
-    point      of the right-hand side
-    symmetric  whether the matrix is
-    method     the name of SciPy's
+    point      the right-hand side
+    symmetric  whether the matrix is symmetric
+    method     the name of SciPy's method
     settings   its keyword arguments
-    bar        that counts products
+    bar        the bar that counts products
     """
 
     point: Point
@@ -49,9 +49,9 @@ class _System(NamedTuple):
         b: Any,
         start: Any = None,
     ) -> Any:
-        """The numbers of the solution.
+        """Return the solution as numbers.
 
-        The products take and give raw arrays or constant Tensors.
+        The products take and return raw arrays or constant Tensors.
         """
 
         def on_numbers(f: Callable[[Any], Any] | None) -> Any:
@@ -79,10 +79,9 @@ class _System(NamedTuple):
 
 
 class _Solve(Function):
-    """The solution x of A x = b, where the product A x is a Program, or that with the transposed
-    matrix.
+    """The solution x of A x = b, with the product A x, or that of the transpose, as a Program.
 
-    arrays  what the Program refers to
+    arrays  the arrays that the Program refers to
     """
 
     @staticmethod
@@ -147,7 +146,7 @@ class _Solve(Function):
 
 
 def _product(program: Program, flipped: bool, v: Any, arrays: Any) -> Any:
-    """The product of the matrix, or of the transposed one, with a vector."""
+    """Return the product of the matrix, or of its transpose, with a vector."""
     if not flipped:
         return program(v, arrays)
     zero = mg.zeros_like(v)
@@ -167,30 +166,31 @@ def linear_solve(
     maxiter: int | None = None,
     progress: bool = False,
 ) -> Any:
-    """Solve A x = b, where `matvec(x)` is the product A x, by an iterative method of
-    scipy.sparse.linalg.
+    """Solve A x = b, given the product `matvec(x)` = A x, by an iterative method of SciPy.
 
-    matvec     array-agnostic and linear: from an array or a nested structure of arrays as `b` to
+    The methods are those of scipy.sparse.linalg.
+
+    matvec     array-agnostic and linear: from an array or a nested structure of arrays like `b` to
                one with as many elements
     b          an array of any library, a Tensor, or a nested structure of these; real
     method     'bicg', 'bicgstab', 'cg', 'cgs', 'gcrotmk', 'gmres', 'lgmres', 'minres', 'qmr' or
                'tfqmr'. None: 'cg' if `symmetric`, else 'gmres'
-    symmetric  whether A is equal to its transpose, so that one method serves for derivatives; 'cg'
-               wants it positive definite, too
-    x0         where to start, as `b`; zeros if None
-    rtol       how large the residual may be, as a part of the norm of b; None: the 2/3rd power of
-               the dtype's eps, 4e-11 for float64
-    atol       how large it may be in any case
+    symmetric  whether A equals its transpose, so that one method serves for derivatives; 'cg' also
+               requires that A is positive definite
+    x0         the start, like `b`; zeros if None
+    rtol       the tolerance of the residual as a fraction of the norm of b; None: the 2/3rd power
+               of the dtype's eps, 4e-11 for float64
+    atol       the absolute tolerance of the residual
     maxiter    SciPy's
-    progress   show the products with A as a bar by tqdm
+    progress   show the products with A as a tqdm bar
 
-    Returns x in the structure of `b`. It is differentiable by `b` and by whatever `matvec` refers
-    to, to any order: each derivative solves one more system, with A or its transpose, whose
-    products come from `matvec` itself. Inside of `vmap`, or where matvec applies a derivative of
-    the user's own, the matrix is made and the system is solved directly.
+    Returns x in the structure of `b`. It is differentiable with respect to `b` and to anything that
+    `matvec` refers to, to any order. Each derivative solves one more system, with A or its
+    transpose, whose products come from `matvec`. Inside `vmap`, or if matvec applies a user-defined
+    derivative, the matrix is built and the system is solved directly.
 
-    Raises RuntimeError where the method does not converge; TypeError and ValueError for a `b` or a
-    result of `matvec` that does not fit, and for a matvec that is not linear; ImportError where
+    Raises RuntimeError if the method does not converge; TypeError and ValueError for a `b` or a
+    result of `matvec` that does not fit, and for a matvec that is not linear; ImportError if
     progress needs tqdm.
     """
     point = Point(b, "linear_solve")

@@ -1,4 +1,4 @@
-"""minimize and minimize_scalar."""
+"""Minimization: minimize and minimize_scalar."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ GRADIENT = {
 }
 HESSIAN = {"dogleg", "trust-exact"}
 PRODUCT = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
-"""The methods that take a gradient, those that need a Hessian, and those that do with its
-products.
-"""
+"""The methods that take a gradient, that need a Hessian, and that accept its products instead."""
 
 
 def minimize(
@@ -61,38 +59,38 @@ def minimize(
     progress: bool = False,
     order: int | None = None,
 ) -> Any:
-    """Minimize a function of one array or of a nested structure of arrays, as
-    scipy.optimize.minimize, which does it.
+    """Minimize a function of an array or a nested structure of arrays, by scipy.optimize.minimize.
 
-    fun          array-agnostic: fun(x, *args) returns one real number; with jac=True that and the
-                 gradient
-    x0           where to start: an array of any library, a Tensor, a nested structure of these, or
+    fun          array-agnostic: fun(x, *args) returns one real number; with jac=True a pair of that
+                 and the gradient
+    x0           the start: an array of any library, a Tensor, a nested structure of these, or
                  nested lists of numbers; real, of any shape
-    jac          a function as `fun` that returns the gradient in the structure of x0; True; or
-                 '2-point' or '3-point', SciPy's differences, as False. None: by func.grad
-    hess, hessp  likewise: functions that return the Hessian and its product with p, or what SciPy
-                 takes besides. Where the method uses one and none is given, by func.hessian and
-                 func.hvp
-    bounds       a scipy.optimize.Bounds or pairs (min, max); in lb and ub nested structures may
-                 stand, and Tensors
-    constraints  as SciPy takes them; Jacobians and Hessians that are not given (jac of '2-point',
-                 hess of BFGS()) are filled in
+    jac          a function like `fun` that returns the gradient in the structure of x0; True; or
+                 '2-point', '3-point' or False for SciPy's differences. None: func.grad
+    hess, hessp  functions that return the Hessian, and its product with p, or another argument that
+                 SciPy takes. If the method uses one and none is given, func.hessian or func.hvp
+    bounds       a scipy.optimize.Bounds or pairs (min, max); lb and ub may be nested structures and
+                 may contain Tensors
+    constraints  in SciPy's form; missing Jacobians and Hessians (jac of '2-point', hess of BFGS())
+                 are automatic derivatives
     callback     called with x in the structure of x0, or with `intermediate_result`, whose x has it
-    progress     show the iterations as a bar by tqdm
-    order        the highest order of derivatives that `x` is to have; None: two more than there are
-                 levels that differentiate
+    progress     show the iterations as a tqdm bar
+    order        the highest order of derivatives of `x`; None: two more than the number of
+                 differentiating levels
 
     Returns SciPy's OptimizeResult; `x` and `jac` have the structure of x0, `fun` is an array of its
-    library. If anything that `fun`, the bounds or the constraints refer to, or args, requires grad
-    or is being differentiated by a transformation of `func`, then `x`, `fun` and `jac` have its
-    derivatives, by the implicit function theorem, with active bounds and constraints as equalities.
-    There `x` is the minimum to working precision. x0 only says where to start: nothing is
-    differentiated by it.
+    library.
 
-    Raises TypeError or ValueError if x0 or the limits have the wrong dtype or shape, and whatever
-    SciPy's minimize raises. Raises GradientError if a derivative is asked of a point at which the
-    solver stopped without reaching a minimum, or of a minimum that is not unique; ImportError if
-    `progress` is set and tqdm is not installed.
+    `x`, `fun` and `jac` are differentiable, by the implicit function theorem, with active bounds
+    and constraints as equalities. They have derivatives if args, or anything that `fun`, the bounds
+    or the constraints refer to, requires grad or is being differentiated by a transformation of
+    `func`. In this case `x` is the minimum to working precision. The result has no derivative with
+    respect to x0, which only sets the start.
+
+    Raises TypeError or ValueError if x0 or the limits have the wrong dtype or shape, and any error
+    of SciPy's minimize. Raises GradientError if a derivative is requested at a point where the
+    solver stopped without reaching a minimum, or at a minimum that is not unique. Raises
+    ImportError if `progress` is set and tqdm is not installed.
     """
     point = Point(x0, "minimize")
     args = as_tuple(args)
@@ -101,11 +99,11 @@ def minimize(
     problem = _Problem(fun, args, jac is True, point, limits, held)
     method = method or ("SLSQP" if held else "L-BFGS-B" if limits is not None else "BFGS")
     with Bar(progress, "minimize", "iterations") as bar:
-        found = [
+        results = [
             problem.solve(i, method, jac, hess, hessp, tol, callback, options, bar)
             for i in range(problem.examples.count)
         ]
-    return problem.result(found, order, jac)
+    return problem.result(results, order, jac)
 
 
 class _Problem:
@@ -143,7 +141,7 @@ class _Problem:
         return func.grad(self.value)(v, *self.args)
 
     def product(self, v: Any, p: Any) -> Any:
-        """The product of the Hessian at v with p."""
+        """Return the product of the Hessian at v with p."""
         return func.jvp(self.gradient, v, p)[1]
 
     def solve(
@@ -213,8 +211,10 @@ class _Problem:
         )
 
     def _products(self, called: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-        """The products of the Hessian, which is its own transpose, with vectors: by one pullback of
-        the gradient for all at a point.
+        """Return a function for the products of the Hessian with vectors.
+
+        The Hessian is symmetric, so one pullback of the gradient serves for all products at a
+        point.
         """
         last: list[Any] = []
 
@@ -227,12 +227,12 @@ class _Problem:
 
         return product
 
-    def result(self, found: list[Any], order: int | None, jac: Any = None) -> Any:
+    def result(self, results: list[Any], order: int | None, jac: Any = None) -> Any:
         point, examples = self.point, self.examples
-        # trust-constr has the Jacobians of constraints in jac
-        slope = "grad" if found and "grad" in found[0] else "jac"
-        result = gathered(found, point, examples, ("x", "fun", slope), ("x", slope))
-        at = np.stack([f.x for f in found]) if found else np.zeros((0, point.size))
+        # trust-constr returns the Jacobians of constraints as jac, and the gradient as grad
+        slope = "grad" if results and "grad" in results[0] else "jac"
+        result = gathered(results, point, examples, ("x", "fun", slope), ("x", slope))
+        at = np.stack([f.x for f in results]) if results else np.zeros((0, point.size))
         there = point.given(examples.array(at, point.raw))
         if any(
             map(
@@ -283,18 +283,18 @@ def minimize_scalar(
     progress: bool = False,
     order: int | None = None,
 ) -> Any:
-    """Minimize a function of one number, as scipy.optimize.minimize_scalar, which does it.
+    """Minimize a function of one number, by scipy.optimize.minimize_scalar.
 
-    fun       array-agnostic: fun(x, *args), with an array x without axes, returns one real number
-    bracket   two or three numbers or arrays without axes
-    bounds    a pair of them, for the method 'bounded'; Tensors among them
-    progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are
-              levels that differentiate
+    fun       array-agnostic: fun(x, *args), with a 0-d array x, returns one real number
+    bracket   two or three numbers or 0-d arrays
+    bounds    a pair of numbers or 0-d arrays, including Tensors, for the method 'bounded'
+    progress  show the evaluations of `fun` as a tqdm bar
+    order     the highest order of derivatives of `x`; None: two more than the number of
+              differentiating levels
 
-    The arrays are of the library of the first array in bracket, bounds or args, else of the default
-    backend. Returns SciPy's OptimizeResult, with `x` and `fun` as arrays without axes. They have
-    derivatives as those of `minimize` do, with a bound that is active as an equality.
+    The library is that of the first array in bracket, bounds or args, or the default backend.
+    Returns SciPy's OptimizeResult, with `x` and `fun` as 0-d arrays. They are differentiable like
+    the results of `minimize`, with an active bound as an equality.
 
     Raises as `minimize` does.
     """
@@ -335,7 +335,7 @@ def minimize_scalar(
         )
 
     with Bar(progress, "minimize_scalar", "evaluations") as bar:
-        found = [solve(i, bar) for i in range(examples.count)]
-    for f in found:
+        results = [solve(i, bar) for i in range(examples.count)]
+    for f in results:
         f.x = np.reshape(f.x, (1,))
-    return problem.result(found, order)
+    return problem.result(results, order)

@@ -1,10 +1,9 @@
-"""What a function of one vector does, as a list of operations, so that it can be done again with
-other values of what it refers to.
+"""A function of one vector as a list of operations, which can run again with other data.
 
-A function refers to arrays from outside. Where a transformation differentiates these, they are
-worth nothing once the transformation has finished, but its backward pass needs the function after
-that. So the operations on the argument are noted once, while the function runs, with the arrays
-from outside as arguments of their own.
+A function refers to arrays from outside. If a transformation differentiates these, they become
+invalid when the transformation ends, but the backward pass needs the function later. So the
+operations on the argument are recorded once, while the function runs, with the arrays from outside
+as additional arguments.
 """
 
 from __future__ import annotations
@@ -19,16 +18,14 @@ __all__ = ["Opaque", "Program"]
 
 
 class Opaque(Exception):
-    """A function cannot be noted: it applies a derivative of the user's own, or does not use its
-    argument.
-    """
+    """A function cannot be recorded: it has a user-defined derivative, or ignores its argument."""
 
 
 class _Noted(Layer):
     """An array that was computed from the argument.
 
-    number   of the result, 0 for the argument
-    program  that notes what is done with it
+    number   its number as a result, 0 for the argument
+    program  the program that records operations on it
     """
 
     __slots__ = ("number", "program")
@@ -67,14 +64,14 @@ class _Noted(Layer):
 
 
 class _Result:
-    """The result of this number, in the arguments of an operation that is noted."""
+    """A reference to the result with this number, among the arguments of a recorded operation."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 class _Outside:
-    """The array of this number from outside."""
+    """A reference to the array from outside with this number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -83,7 +80,7 @@ class _Outside:
 class Program:
     """The operations of a function from a vector to a vector.
 
-    arrays  those from outside that are Tensors or other layers of a floating dtype
+    arrays  the arrays from outside that are Tensors or other layers, of a floating dtype
     """
 
     def __init__(self, function: Callable[[Any], Any], vector: Any) -> None:
@@ -120,9 +117,7 @@ class Program:
         return numbers
 
     def __call__(self, vector: Any, arrays: Sequence[Any]) -> Any:
-        """What the function returns for `vector`, with `arrays` in the place of those from
-        outside.
-        """
+        """Return the result of the function for `vector`, given the `arrays` from outside."""
         results = {0: vector}
 
         def value(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A bar that shows how far a solver is, by tqdm."""
+"""A tqdm bar that shows the progress of a solver."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["Bar"]
 
 
 class Bar:
-    """A bar of `unit`, or nothing where `shown` is false. A context manager.
+    """A context manager that shows a bar of `unit`, or nothing if `shown` is false.
 
-    Raises ImportError where it is to be shown and tqdm is not installed.
+    Raises ImportError if the bar should be shown and tqdm is not installed.
     """
 
     def __init__(self, shown: bool, name: str, unit: str) -> None:
@@ -39,7 +39,7 @@ class Bar:
             self._bar.update(1)
 
     def counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, each call of which is one step."""
+        """Return the same function, with each call as one step of the bar."""
         if self._bar is None:
             return function
 

@@ -1,4 +1,4 @@
-"""What solvers return: SciPy's results with arrays of the user's library."""
+"""Results of solvers: SciPy's results with arrays of the user's library."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ __all__ = ["gathered"]
 
 
 def gathered(
-    found: Sequence[Any],
+    results: Sequence[Any],
     point: Point,
     examples: Examples,
     arrays: Sequence[str],
     vectors: Sequence[str],
 ) -> Any:
-    """One result for all examples.
+    """Gather the results of all examples in one.
 
-    arrays   the fields that become arrays of the library of x0
-    vectors  those of them that have an element for each of x0, and get its structure
+    arrays   the fields that become arrays of x0's library
+    vectors  those of them that have an element for each element of x0, and get its structure
 
-    Inside of `vmap`, `success` is whether all examples succeeded, numbers of calls are their sums,
-    and `examples` has SciPy's results.
+    Inside `vmap`, `success` is whether all examples succeeded, numbers of calls are sums over the
+    examples, and `examples` has SciPy's results.
     """
     import numpy as np
 
-    result = type(found[0])(found[0])
+    result = type(results[0])(results[0])
     if examples.batched:
-        result = type(found[0])(
+        result = type(results[0])(
             {
-                key: sum(f[key] for f in found)
+                key: sum(f[key] for f in results)
                 for key in ("nfev", "njev", "nhev", "nit")
-                if key in found[0]
+                if key in results[0]
             }
         )
-        worst = min(found, key=lambda f: bool(f.success))
+        worst = min(results, key=lambda f: bool(f.success))
         result.update(
             success=worst.success,
             status=worst.get("status"),
             message=worst.message,
-            examples=list(found),
+            examples=list(results),
         )
     for key in arrays:
-        if key in found[0]:
-            stacked = np.stack([np.asarray(f[key], dtype=np.float64) for f in found])
+        if key in results[0]:
+            stacked = np.stack([np.asarray(f[key], dtype=np.float64) for f in results])
             array = examples.array(stacked, point.raw)
             result[key] = (
                 point.unravel(point.returned(array)) if key in vectors else point.returned(array)

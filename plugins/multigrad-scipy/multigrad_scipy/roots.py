@@ -1,4 +1,4 @@
-"""root: where a function of arrays vanishes."""
+"""root: the roots of a function of arrays."""
 
 from __future__ import annotations
 
@@ -38,30 +38,32 @@ def root(
     progress: bool = False,
     order: int | None = None,
 ) -> Any:
-    """Find where a function of one array or of a nested structure of arrays vanishes, as
-    scipy.optimize.root, which does it.
+    """Find a root of a function of arrays, nested or not, by scipy.optimize.root.
 
     fun       array-agnostic: fun(x, *args) returns an array or a nested structure of arrays, with
-              as many elements as x0; with jac=True that and its Jacobian. Under the method 'lm' it
-              may return more: x is where the sum of their squares is least
-    x0        where to start: an array of any library, a Tensor, a nested structure of these, or
-              nested lists of numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, or True. None: by func.jacfwd where the
-              method uses one. False: by SciPy's differences
-    callback  called with x and the residual, in their structures, by the methods that call one
-    progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are
-              levels that differentiate
+              as many elements as x0; with jac=True a pair of that and its Jacobian. With the method
+              'lm' it may return more elements: x then minimizes the sum of their squares
+    x0        the start: an array of any library, a Tensor, a nested structure of these, or nested
+              lists of numbers; real, of any shape
+    jac       a function like `fun` that returns the Jacobian, or True. None: func.jacfwd if the
+              method uses a Jacobian. False: SciPy's differences
+    callback  called with x and the residual, in their structures, by the methods that have
+    callbacks
+    progress  show the evaluations of `fun` as a tqdm bar
+    order     the highest order of derivatives of `x`; None: two more than the number of
+              differentiating levels
 
-    Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of what `fun` returns.
-    If anything that `fun` refers to, or args, requires grad or is being differentiated by a
-    transformation of `func`, then `x` has its derivatives, by the implicit function theorem, and is
-    the root to working precision. x0 only says where to start: nothing is differentiated by it.
+    Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of the result of `fun`.
 
-    Raises TypeError or ValueError if x0 has the wrong dtype or shape, and whatever SciPy's root
-    raises. Raises GradientError if a derivative is asked of a point where the residual exceeds the
-    tolerance, or where the Jacobian is singular; ImportError if `progress` is set and tqdm is not
-    installed.
+    `x` is differentiable, by the implicit function theorem. It has derivatives if args, or anything
+    that `fun` refers to, requires grad or is being differentiated by a transformation of `func`. In
+    this case it is the root to working precision. It has no derivative with respect to x0, which
+    only sets the start.
+
+    Raises TypeError or ValueError if x0 has the wrong dtype or shape, and any error of SciPy's
+    root. Raises GradientError if a derivative is requested at a point where the residual exceeds
+    the tolerance, or where the Jacobian is singular. Raises ImportError if `progress` is set and
+    tqdm is not installed.
     """
     point = Point(x0, "root")
     args = as_tuple(args)
@@ -110,10 +112,12 @@ def root(
         )
 
     with Bar(progress, "root", "evaluations") as bar:
-        found = [solve(i, bar) for i in range(examples.count)]
-    result = gathered(found, point, examples, ("x", "fun"), ("x",))
+        results = [solve(i, bar) for i in range(examples.count)]
+    result = gathered(results, point, examples, ("x", "fun"), ("x",))
     numbers = (
-        np.stack([np.reshape(f.x, (-1,)) for f in found]) if found else np.zeros((0, point.size))
+        np.stack([np.reshape(f.x, (-1,)) for f in results])
+        if results
+        else np.zeros((0, point.size))
     )
 
     def equation(v: Any) -> Any:

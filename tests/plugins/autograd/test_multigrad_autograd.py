@@ -491,8 +491,8 @@ except ModuleNotFoundError as error:
 """)
     assert done.stdout.splitlines() == [
         "[2.0, 2.0]",
-        "No module named 'autograd.nothing': multigrad_autograd, which stands in autograd's "
-        "place, has none autograd.nothing",
+        "No module named 'autograd.nothing': multigrad_autograd, which replaces autograd, "
+        "lacks it autograd.nothing",
     ], done.stderr
 
 

@@ -312,7 +312,7 @@ def test_least_squares_with_bounds_and_settings() -> None:
     np.testing.assert_allclose(least_squares(lambda x: x - T, np.zeros(2), loss=own).x, T)
     with pytest.raises(
         NotImplementedError,
-        match="least_squares: where loss is a function, the solution has no derivative; pass "
+        match="least_squares: if loss is a function, the solution has no derivative; pass "
         "the loss by name",
     ):
         least_squares(lambda x: x - t[:2], np.zeros(2), loss=own)

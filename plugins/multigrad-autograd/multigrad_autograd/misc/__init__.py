@@ -1,4 +1,4 @@
-"""Things that are useful with derivatives."""
+"""Utilities for programs with derivatives."""
 
 from .flatten import flatten
 from .tracers import const_graph

@@ -1,7 +1,7 @@
-"""The fixed point of an iteration, differentiable by the parameters of the iteration.
+"""The fixed point of an iteration, differentiable with respect to the iteration's parameters.
 
 At x = f(a, x) the implicit function theorem gives dx = (1 - f_x)^-1 f_a da. A cotangent g of x is
-taken back by solving w = g + f_x^T w, which is a fixed point itself, and then f_a^T w: B.
+pulled back by solving w = g + f_x^T w, itself a fixed point, and then computing f_a^T w: B.
 Christianson, "Reverse accumulation and attractive fixed points", 1994.
 """
 
@@ -20,15 +20,16 @@ Function = Callable[..., Any]
 
 
 def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: Any) -> Any:
-    """The x with x = f(a)(x), by iteration from x0 until `distance` of one x and the next is at
-    most `tol`.
+    """Return the x with x = f(a)(x), by iteration from x0.
+
+    The iteration ends when the `distance` of two successive values is at most `tol`.
 
     f         a function of the parameters `a` that returns the function to iterate
     a, x0     arrays, numbers, or nested containers of them
     distance  a function of two successive values that returns a number
 
-    The result is differentiable by `a`, to any order. It does not depend on x0, by which the
-    derivative is zero.
+    The result is differentiable with respect to `a`, to any order. It is independent of x0, so the
+    derivative with respect to x0 is zero.
     """
     if not has_box(a) and not has_box(x0):
         return _iterated(f, distance, tol, a, x0)
@@ -58,7 +59,7 @@ def _gradients(f: Function, distance: Function, tol: Any, kept: Any, g: Any) -> 
     def backwards(given: Any) -> Function:
         a, x, g = given
         _, pullback = transformations.vjp(rebinding(lambda y: f(known(a))(y)), x)
-        if getattr(x, "shape", None) == ():  # one number: f_x is one, too, and found once
+        if getattr(x, "shape", None) == ():  # x is one number, so f_x is one number, computed once
             slope = pullback(x * 0.0 + 1.0)[0]
             return lambda w: slope * w + g
         return lambda w: mapped(lambda y, z: y + z, pullback(w)[0], g)

@@ -1,4 +1,4 @@
-"""Nested containers of arrays as one vector."""
+"""Flattening of nested containers of arrays into one vector."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ Maker = Callable[[Any], Any]
 
 
 def flatten(value: Any) -> tuple[Any, Maker]:
-    """(vector, unflatten): the numbers of nested tuples, lists and dictionaries in one vector, and
-    the function back.
+    """Flatten nested tuples, lists and dictionaries, and return (vector, unflatten).
 
-    Dictionaries are taken in the order of their sorted keys. All numbers get one dtype; a real part
-    of the value is real again when it comes back.
+    Dictionaries are read in the order of their sorted keys. All numbers get one dtype; unflatten
+    makes the real parts of the value real again.
     """
     parts: list[Any] = []
     unflatten, _ = _planned(value, 0, parts)
@@ -28,8 +27,9 @@ def flatten(value: Any) -> tuple[Any, Maker]:
 
 
 def _planned(value: Any, start: int, parts: list[Any]) -> tuple[Maker, int]:
-    """What makes `value` anew of a vector in which it begins at `start`, and where it ends; its
-    vectors are added to `parts`.
+    """Plan one value, which begins at `start` of the vector; its vectors are appended to `parts`.
+
+    Returns the function from the vector to the value, and the end of the value in the vector.
     """
     if isinstance(value, dict):
         made: dict[Any, Maker] = {}
@@ -50,15 +50,16 @@ def _planned(value: Any, start: int, parts: list[Any]) -> tuple[Maker, int]:
     parts.append(np.ravel(value))
 
     def part(vector: Any) -> Any:
-        found = np.reshape(vector[start:end], shape) if shape else vector[start]
-        return found if is_complex or not np.iscomplexobj(found) else np.real(found)
+        out = np.reshape(vector[start:end], shape) if shape else vector[start]
+        return out if is_complex or not np.iscomplexobj(out) else np.real(out)
 
     return part, end
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Maker, Any]:
-    """(function from vectors to vectors, unflatten, the example as a vector) for a function of a
-    container that returns one like it.
+    """Return (function from vectors to vectors, unflatten, the flattened example).
+
+    `func` is a function of a container that returns a container of the same structure.
     """
     flat, unflatten = flatten(example)
 

@@ -1,9 +1,8 @@
-"""Stochastic gradient descent with momentum, RMSprop and Adam, for arrays and nested tuples, lists
-and dictionaries of them.
+"""Gradient descent with momentum, RMSprop and Adam, for arrays and nested containers of them.
 
-`grad(x, i)` gives the gradient at x in iteration i, in the structure of x; `callback(x, i, g)` is
-called before each step. The functions are written with differentiable operations, so that an
-optimization can itself be differentiated.
+The containers are tuples, lists and dictionaries. `grad(x, i)` returns the gradient at x in
+iteration i, in the structure of x; `callback(x, i, g)` is called before each step. The functions
+consist of differentiable operations, so an optimization can itself be differentiated.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Function = Callable[..., Any]
 
 
 def unflatten_optimizer(optimize: Function) -> Function:
-    """An optimizer of nested containers, made of `optimize`, which is one of vectors."""
+    """Return an optimizer of nested containers, from the optimizer `optimize` of vectors."""
 
     @wraps(optimize)
     def optimizer(
@@ -51,8 +50,9 @@ def sgd(
     step_size: Any = 0.1,
     mass: Any = 0.9,
 ) -> Any:
-    """Gradient descent along a mean of the gradients in which each counts `mass` times what the
-    next one does.
+    """Descend along a running mean of the gradients.
+
+    Each gradient has `mass` times the weight of the next one.
     """
     velocity: Any = np.zeros(len(x))
     for i in range(num_iters):
@@ -74,10 +74,9 @@ def rmsprop(
     gamma: Any = 0.9,
     eps: Any = 10**-8,
 ) -> Any:
-    """Gradient descent with each component divided by the root of a running mean of its squares,
-    which starts at 1.
+    """Divide each component of the gradient by the root of a running mean of its squares.
 
-    T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera, 2012.
+    The mean starts at 1. T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera, 2012.
     """
     squares: Any = np.ones(len(x))
     for i in range(num_iters):
@@ -100,8 +99,9 @@ def adam(
     b2: Any = 0.999,
     eps: Any = 10**-8,
 ) -> Any:
-    """Adam: D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm
-    1.
+    """Minimize by Adam.
+
+    D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1.
     """
     first: Any = np.zeros(len(x))
     second: Any = np.zeros(len(x))

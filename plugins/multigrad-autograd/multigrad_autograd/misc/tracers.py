@@ -1,6 +1,4 @@
-"""Functions of which the evaluation is recorded once and run again: `const_graph`, and the record
-itself: `full_graph`.
-"""
+"""Functions whose evaluation is recorded once and then replayed: `const_graph`, `full_graph`."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ Function = Callable[..., Any]
 
 
 class ConstGraphNode(Node):
-    """A node that computes its value again from those of its parents."""
+    """A node that recomputes its value from the values of its parents."""
 
     __slots__ = ("_argnums", "_args", "_fun", "_kwargs", "parents")
 
@@ -41,16 +39,14 @@ class ConstGraphNode(Node):
         self.parents = ()
 
     def partial_fun(self, values: Iterable[Any]) -> Any:
-        """The value, for these values of the parents."""
+        """Return the value of the node for these values of the parents."""
         return self._fun(
             *subvals(self._args, zip(self._argnums, values, strict=True)), **self._kwargs
         )
 
 
 def const_graph_unary(fun: Function) -> Function:
-    """A function of one argument that calls `fun` the first time, and later the operations that it
-    called then.
-    """
+    """Return a function of one argument that calls `fun` once, and then replays its operations."""
     order: list[ConstGraphNode] = []
 
     def replayed(x: Any) -> Any:
@@ -69,8 +65,9 @@ def const_graph_unary(fun: Function) -> Function:
 
 
 def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
-    """`fun` with some of its arguments given, as a function of the others that calls it once, and
-    later the operations that it called then.
+    """Return `fun` with some arguments fixed, as a function of the others.
+
+    It calls `fun` once, and then replays the recorded operations.
     """
     bound = partial(fun, *args, **kwargs)
     replayed = const_graph_unary(lambda given: bound(*given))
@@ -83,9 +80,7 @@ def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
 
 
 class FullGraphNode(Node):
-    """A node that keeps everything: its value, and the function, arguments and parents that it was
-    made of.
-    """
+    """A node that stores its value, and the function, arguments and parents that produced it."""
 
     __slots__ = ("recipe", "value")
 
@@ -112,5 +107,5 @@ class FullGraphNode(Node):
 
 
 def full_graph(fun: Function, *args: Any, **kwargs: Any) -> Any:
-    """The node of the output of `fun(*args, **kwargs)`."""
+    """Return the node of the output of `fun(*args, **kwargs)`."""
     return trace(FullGraphNode.new_root(), lambda given: fun(*given, **kwargs), args)[1]

@@ -1,8 +1,8 @@
 """NumPy for programs with boxes: HIPS autograd's `autograd.numpy`.
 
-Every function of NumPy is here. On raw arrays it is NumPy's. On boxes it is that of multigrad where
-there is one; what has no derivative is called on the values; what multigrad lacks raises when a
-derivative would be lost.
+It has every function of NumPy. On raw arrays it calls NumPy's function. On boxes it calls
+multigrad's counterpart if there is one. A function without a derivative is called on the values. A
+function that multigrad lacks raises an error if a derivative would be lost.
 """
 
 from typing import Any

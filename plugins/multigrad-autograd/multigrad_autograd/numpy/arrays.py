@@ -1,6 +1,6 @@
-"""The functions that programs call most, on boxes, with NumPy's signatures.
+"""The most used functions on boxes, with NumPy's signatures.
 
-They are shorter ways to what NumPy's protocols come to.
+They are faster versions of the functions that NumPy's protocols would call.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def _atleast(n: int, arys: Any) -> Any:
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Matrices with the last axis of `D` on their diagonals, as HIPS autograd has it: for offset=0,
-    axis1=-1 and axis2=-2 only.
+    """Return matrices with the last axis of `D` on their diagonals.
+
+    As in HIPS autograd, only offset=0, axis1=-1 and axis2=-2 are supported.
     """
     if (offset, axis1, axis2) != (0, -1, -2):
         raise NotImplementedError("make_diagonal only supports offset=0, axis1=-1, axis2=-2")
@@ -98,7 +99,7 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 
 
 def _parts(arrays: Any) -> list[Any]:
-    """The arrays of a sequence, of one dtype as NumPy would have it."""
+    """Return the arrays of a sequence, converted to NumPy's common dtype."""
     parts = [x if type(x) in _READY or is_box(x) else array(x) for x in arrays]
     dtypes = {x.dtype for x in parts}
     if len(dtypes) < 2:
@@ -153,7 +154,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: 
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two arrays of one dtype, as NumPy would have it."""
+    """Return two arrays, converted to NumPy's common dtype."""
     a, b = (x if hasattr(x, "dtype") else array(x) for x in (a, b))
     dtype = a.dtype if a.dtype == b.dtype else np.result_type(a.dtype, b.dtype)
     return cast(a, dtype), cast(b, dtype)
@@ -187,8 +188,9 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _reduction(name: str, raw: Any, *before: str) -> Callable[..., Any]:
-    """A reduction whose parameters are `a`, `axis`, those in `before`, `keepdims`, and others,
-    which are NumPy's affair.
+    """Return a reduction with the parameters `a`, `axis`, those in `before`, and `keepdims`.
+
+    Any other arguments are passed to NumPy.
     """
     op = getattr(mg, name)
 
@@ -210,7 +212,7 @@ def std(
     a: Any, axis: Any = None, *args: Any, ddof: float = 0, keepdims: Any = False, **more: Any
 ) -> Any:
     axes = range(a.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    # 0, and so is its derivative
+    # the result is 0, and so is its derivative
     if not ddof and not args and math.prod([a.shape[i] for i in axes]) <= 1:
         return np.sum(np.real(a) * 0.0, axis=axis, keepdims=keepdims)
     return np.std(a, axis, *args, ddof=ddof, keepdims=keepdims, **more)

@@ -1,5 +1,6 @@
-"""NumPy's elementwise functions that multigrad has, by their names: those that a program calls most
-take no detour by NumPy's protocols.
+"""Those of NumPy's elementwise functions that multigrad has, by name.
+
+The most used ones bypass NumPy's protocols.
 """
 
 from __future__ import annotations

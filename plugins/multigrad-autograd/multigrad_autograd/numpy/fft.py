@@ -1,4 +1,4 @@
-"""numpy.fft for boxes as well as for raw arrays."""
+"""numpy.fft for boxes and raw arrays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""numpy.linalg for boxes as well as for raw arrays."""
+"""numpy.linalg for boxes and raw arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .table import NUMPY, wrap_namespace
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    """Of one triangle, as in NumPy, with the signs and phases of vectors that NumPy gives."""
+    """Return the eigendecomposition of one triangle, with NumPy's signs and phases of vectors."""
     triangle = mg.tril(a, k=-1) if UPLO.upper() == "L" else mg.triu(a, k=1)
     values, vectors = mg.linalg.eigh(
         triangle + mg.conj(mg.matrix_transpose(triangle)) + mg.tril(mg.triu(a))
@@ -40,7 +40,7 @@ globals().update(wrap_namespace(raw.__dict__, _BOXED))
 
 
 def T(x: Any) -> Any:
-    """The transposes of matrices."""
+    """Return the transposes of matrices."""
     return NUMPY["swapaxes"](x, -1, -2)
 
 

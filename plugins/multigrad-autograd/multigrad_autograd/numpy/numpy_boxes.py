@@ -1,6 +1,4 @@
-"""`ArrayBox`, which HIPS autograd has in this module: every array of multigrad is an instance of
-it.
-"""
+"""`ArrayBox`, in its module of HIPS autograd: every array of multigrad is an instance of it."""
 
 from ..tracer import Box as ArrayBox
 

@@ -1,4 +1,4 @@
-"""What programs take from `autograd.numpy.numpy_vjps` for rules of their own."""
+"""Functions of `autograd.numpy.numpy_vjps` that programs import for their own rules."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ __all__ = ["balanced_eq", "match_complex", "replace_zero", "unbroadcast", "unbro
 
 
 def match_complex(target: Any, x: Any) -> Any:
-    """`x` as a complex array where `target` is complex, and as a real one where it is not."""
+    """Return `x` as a complex array if `target` is complex, otherwise as a real one."""
     if np.iscomplexobj(target):
         return x if np.iscomplexobj(x) else x + 0j
     return np.real(x) if np.iscomplexobj(x) else x
 
 
 def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) -> Any:
-    """`x` summed over the axes along which an array was broadcast; `target_meta` is `metadata` of
-    that array.
+    """Sum `x` over the axes along which an array was broadcast.
+
+    `target_meta` is `metadata` of that array.
     """
     shape, ndim, _, is_complex = target_meta
     while np.ndim(x) > ndim:
@@ -30,16 +31,16 @@ def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) ->
 
 
 def unbroadcast_f(target: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`f`, with its result summed to the shape of `target`."""
+    """Return `f` with its result summed to the shape of `target`."""
     meta = np.metadata(target)
     return lambda g: unbroadcast(f(g), meta)
 
 
 def balanced_eq(x: Any, z: Any, y: Any) -> Any:
-    """1 where x is z, 1/2 where y is as well, else 0."""
+    """Return 1 where x equals z, 1/2 where y does as well, else 0."""
     return np.equal(x, z) / (1.0 + np.equal(x, y))
 
 
 def replace_zero(x: Any, val: Any) -> Any:
-    """`x` with `val` in the place of zeros."""
+    """Return `x` with its zeros replaced by `val`."""
     return np.where(np.not_equal(x, 0), x, val)

@@ -1,4 +1,4 @@
-"""The vector spaces of arrays, under the module in which HIPS autograd has them."""
+"""The vector spaces of arrays, in their module of HIPS autograd."""
 
 from ..spaces import ArrayVSpace, ComplexArrayVSpace
 

@@ -1,6 +1,4 @@
-"""The names of `autograd.numpy` that are NumPy's, under the module in which HIPS autograd has
-them.
-"""
+"""The names of NumPy in `autograd.numpy`, in their module of HIPS autograd."""
 
 from typing import Any
 
@@ -15,7 +13,7 @@ numpy_version = _np.__version__
 
 
 def __getattr__(name: str) -> Any:
-    """What NumPy imports when it is asked for."""
+    """Return an attribute that NumPy imports lazily."""
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_np, name)

@@ -1,6 +1,6 @@
-"""numpy.random: what it draws has no derivative.
+"""numpy.random: random draws have no derivative.
 
-Arguments that require one are refused, unless `defvjp` defines it.
+Arguments that require a derivative raise an error, unless `defvjp` defines one.
 """
 
 from typing import Any

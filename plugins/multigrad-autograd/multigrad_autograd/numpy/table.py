@@ -1,5 +1,6 @@
-"""NumPy's namespaces with functions that take boxes as well: `wrap_namespace` makes one, `NUMPY` is
-that of numpy itself.
+"""NumPy's namespaces with functions that also take boxes.
+
+`wrap_namespace` makes such a namespace; `NUMPY` is that of numpy itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .elementwise import BINARY, UNARY
 from .wrapping import array, binary, constant, general, unary
 
 Function = Callable[..., Any]
-LARGE = 4096  # elements, from which on a plan of products is worth its time
+LARGE = 4096  # the number of elements above which planning a product pays off
 
 NONDIFFERENTIABLE = frozenset(
     {
@@ -87,7 +88,7 @@ NONDIFFERENTIABLE = frozenset(
         "array2string",
     }
 )
-"""Functions whose results have no derivative: they are those of the values."""
+"""Functions without a derivative: they are called on the values."""
 
 
 OF_SEQUENCES = frozenset(
@@ -106,7 +107,7 @@ OF_SEQUENCES = frozenset(
 )
 """Functions that take lists of arrays.
 
-In an argument of others a list with boxes in it is an array.
+For other functions, a list with boxes is converted to an array.
 """
 
 
@@ -126,30 +127,28 @@ def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Function:
 
 
 def wrap_namespace(old: Mapping[str, Any], boxed: Mapping[str, Function]) -> dict[str, Any]:
-    """The names of a namespace of NumPy, with functions in the place of its functions; `boxed` are
-    those on boxes.
+    """Return the names of a NumPy namespace, with its functions replaced.
 
-    What has no counterpart, a class or a number, is what it was. A function without a derivative is
-    a primitive, for which `defvjp` can define one.
+    `boxed` are the versions for boxes. A function without a derivative becomes a primitive, for
+    which `defvjp` can define one. Classes, numbers and functions without a counterpart are
+    unchanged.
     """
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     made: dict[int, Any] = {}
     for name, raw in old.items():
         if name.startswith("__") or inspect.ismodule(raw):
             continue
         if not callable(raw) or inspect.isclass(raw):
-            found[name] = raw
+            names[name] = raw
             continue
         if id(raw) not in made:
             made[id(raw)] = _wrapped(name, raw, boxed)
-        found[name] = made[id(raw)]
-    return found
+        names[name] = made[id(raw)]
+    return names
 
 
 def drawing(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of numpy.random, with functions in the place of its functions that refuse what
-    requires a derivative.
-    """
+    """Return the names of numpy.random, with functions that refuse arguments with a derivative."""
     return {
         name: _drawn(raw) if callable(raw) and not inspect.isclass(raw) else raw
         for name, raw in old.items()
@@ -171,9 +170,7 @@ def _drawn(raw: Any) -> Function:
 
 
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
-    """As numpy.where; of Python's numbers and lists alone it gives Python's, as HIPS autograd
-    does.
-    """
+    """Return numpy.where; Python numbers and lists alone give Python's, as in HIPS autograd."""
     if not args and not kwargs:
         return np.where(value(condition))
     if len(args) + len(kwargs) != 2:
@@ -194,14 +191,14 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
-    """As numpy.full_like; the gradient of a box that fills the array is carried."""
+    """Return numpy.full_like; it carries the gradient of a box that fills the array."""
     if is_box(fill_value):
         return np.broadcast_to(fill_value, np.shape(value(a)))
     return np.full_like(value(a), fill_value, *args, **kwargs)
 
 
 def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
-    """As numpy.full; the gradient of a box that fills the array is carried."""
+    """Return numpy.full; it carries the gradient of a box that fills the array."""
     return (
         np.broadcast_to(fill_value, shape)
         if is_box(fill_value)
@@ -210,14 +207,14 @@ def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
-    """As numpy.einsum of raw arrays, by products of matrices where these are large."""
+    """Return numpy.einsum of raw arrays, by matrix products if the arrays are large."""
     if "optimize" not in kwargs and sum(x.size for x in operands if type(x) is np.ndarray) > LARGE:
         kwargs["optimize"] = True
     return np.einsum(*operands, **kwargs)
 
 
 class _Joined:
-    """`r_` and `c_`: numpy's of raw arrays; of boxes, arrays, numbers and slices as well."""
+    """`r_` and `c_`: NumPy's for raw arrays; they also join boxes, arrays, numbers and slices."""
 
     def __init__(self, raw: Any, join: Function) -> None:
         self._raw = raw
@@ -254,8 +251,9 @@ def _in_columns(parts: list[Any]) -> Any:
 
 
 class _Integer(type):
-    """The type of NumPy's integer types as they are here: they make numbers and arrays of the
-    values of boxes, and mean NumPy's otherwise.
+    """The type of NumPy's integer types in this namespace.
+
+    They convert the values of boxes to numbers and arrays, and otherwise behave like NumPy's.
     """
 
     kind: type
@@ -275,7 +273,7 @@ def _of_values(kind: type) -> type:
 
 
 def metadata(a: Any) -> tuple[Any, ...]:
-    """The shape, the number of axes and the dtype of an array, and whether it is complex."""
+    """Return the shape, number of axes and dtype of an array, and whether it is complex."""
     dtype = np.result_type(a.dtype if is_box(a) else a)
     return tuple(np.shape(a)), np.ndim(a), dtype, dtype.kind == "c"
 

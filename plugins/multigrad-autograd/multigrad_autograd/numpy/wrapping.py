@@ -1,6 +1,4 @@
-"""How a function of NumPy becomes one that takes boxes as well: raw arrays go to NumPy, boxes to
-multigrad.
-"""
+"""Wrappers of NumPy's functions: raw arrays go to NumPy, boxes to multigrad."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ FAST = {Tensor, np.ndarray, np.float64, float, int}
 
 
 def unary(raw: Any, op: Function) -> Function:
-    """An elementwise function of one array; `op` is that of multigrad."""
+    """Wrap an elementwise function of one array; `op` is multigrad's."""
 
     @_like(raw)
     def function(x: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -34,7 +32,7 @@ def unary(raw: Any, op: Function) -> Function:
 
 
 def binary(raw: Any, op: Function) -> Function:
-    """An elementwise function of two arrays; `op` is that of multigrad."""
+    """Wrap an elementwise function of two arrays; `op` is multigrad's."""
 
     @_like(raw)
     def function(x: Any, y: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -49,9 +47,9 @@ def binary(raw: Any, op: Function) -> Function:
 
 
 def general(raw: Any, op: Function, sequences: bool = False) -> Function:
-    """Any function; `op` takes the same arguments, boxes among them.
+    """Wrap any function; `op` takes the same arguments, including boxes.
 
-    sequences  whether it takes lists of arrays; else a list with boxes in it becomes an array
+    sequences  whether it takes lists of arrays; otherwise a list with boxes becomes an array
     """
 
     @_like(raw)
@@ -65,7 +63,7 @@ def general(raw: Any, op: Function, sequences: bool = False) -> Function:
 
 
 def constant(raw: Any) -> Function:
-    """A function that has no derivative: it is called on the values of boxes."""
+    """Wrap a function without a derivative: it is called on the values of boxes."""
 
     @_like(raw)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -87,7 +85,7 @@ def _called(
     kwargs: dict[str, Any],
     sequences: bool = False,
 ) -> Any:
-    """`op` where there is a box among the arguments, else NumPy's function."""
+    """Call `op` if an argument is a box, otherwise NumPy's function."""
     if not any(map(has_box, args)) and not (kwargs and any(map(has_box, kwargs.values()))):
         return raw(*args, **kwargs)
     if not sequences:
@@ -96,14 +94,12 @@ def _called(
 
 
 def listed(x: Any) -> Any:
-    """An operand: lists as arrays."""
+    """Return an operand, with a list converted to an array."""
     return array(x) if type(x) in (list, tuple) else x
 
 
 def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """As numpy.array, also of boxes, and of nested lists with boxes in them, whose gradients it
-    carries.
-    """
+    """Return numpy.array, also of boxes and nested lists of boxes, with their gradients."""
     if type(obj) not in (list, tuple):
         return _of_box(obj, *args, **kwargs) if is_box(obj) else np.array(obj, *args, **kwargs)
     if not has_box(obj):

@@ -1,4 +1,4 @@
-"""SciPy's functions, on raw arrays and on boxes: special, linalg, signal, integrate, stats."""
+"""SciPy's functions on raw arrays and on boxes: special, linalg, signal, integrate, stats."""
 
 from __future__ import annotations
 

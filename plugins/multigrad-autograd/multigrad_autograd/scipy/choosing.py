@@ -1,9 +1,8 @@
-"""Which of two ways a function of SciPy goes: SciPy's own for raw arrays, multigrad's where an
-argument is an array of multigrad's.
+"""The choice between SciPy's function for raw arrays, and multigrad's if an argument is a box.
 
-An array of multigrad's, a *box* to programs for HIPS autograd, is a Tensor or a layer of a
-transformation. Functions here take boxes, raw arrays, lists and numbers in any place. Only raw
-arguments give what SciPy gives, unchanged.
+A box, in the terms of HIPS autograd, is an array of multigrad: a Tensor, or a layer of a
+transformation. These functions take boxes, raw arrays, lists and numbers in any position. Raw
+arguments alone give SciPy's result, unchanged.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ DOUBLE = np.dtype(np.float64)
 
 
 def boxed(*values: Any) -> bool:
-    """Whether one of the values is a box, or a list or tuple with one in it."""
+    """Return whether one of the values is a box, or a list or tuple with a box."""
     return first_box(values) is not None
 
 
 def first_box(values: Iterable[Any]) -> Any:
-    """The first box among the values, and in lists and tuples among them, or None."""
+    """Return the first box among the values, and in lists and tuples among them, or None."""
     for x in values:
         if level_of(x):
             return x
@@ -52,9 +51,7 @@ def first_box(values: Iterable[Any]) -> Any:
 
 
 def operand(x: Any) -> Any:
-    """What an operation takes for an argument: a box or a float as it is, anything else as a NumPy
-    array of a floating dtype.
-    """
+    """Return a box or a float unchanged, and anything else as a NumPy array of a floating dtype."""
     if type(x) is float or level_of(x):
         return x
     if type(x) is int:
@@ -66,25 +63,25 @@ def operand(x: Any) -> Any:
 
 
 def arrays(*values: Any) -> list[Any]:
-    """The values, with numbers as arrays of the dtype of the first box: rules of functions with
-    parameters compute with these alone.
+    """Return the values, with numbers as arrays of the dtype of the first box.
+
+    Rules of functions with parameters compute only with arrays.
     """
     dtype = first_box(values).dtype
     return [np.asarray(x, dtype=dtype) if type(x) is float else x for x in values]
 
 
 def positive(x: Any) -> Any:
-    """A parameter that must be positive: x where it is, nan elsewhere, as SciPy's distributions
-    have it.
-    """
+    """Return a positive parameter unchanged, and nan elsewhere, as in SciPy's distributions."""
     if type(x) is float:
         return x if x > 0 else float("nan")
     return mg.where(x > 0, x, float("nan")) if level_of(x) else np.where(x > 0, x, np.nan)
 
 
 def simple(*values: Any) -> bool:
-    """Whether all values are floats or float64 arrays, of which most functions can be computed
-    without looking at each argument.
+    """Return whether all values are floats or float64 arrays.
+
+    Most functions can then skip the inspection of each argument.
     """
     for x in values:
         kind = type(x)
@@ -97,8 +94,9 @@ def simple(*values: Any) -> bool:
 
 
 def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Function:
-    """A function that is `plain` where no argument is a box, else `boxes`, with what `operand`
-    makes of the first `arrays` positional arguments.
+    """Return a function that calls `plain` if no argument is a box, and otherwise `boxes`.
+
+    `operand` converts the first `arrays` positional arguments of `boxes`.
     """
 
     @wraps(plain, assigned=("__doc__",), updated=())
@@ -116,8 +114,9 @@ def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Functio
 
 
 def refusing(name: str, plain: Function, instead: str = "") -> Function:
-    """SciPy's function `name`, which has no rule here: boxes that need a gradient raise
-    NotImplementedError, constant ones give their values.
+    """Return SciPy's function `name`, which has no rule here.
+
+    A box that needs a gradient raises NotImplementedError; a constant box passes its values.
     """
 
     @wraps(plain, updated=())
@@ -133,7 +132,7 @@ def refusing(name: str, plain: Function, instead: str = "") -> Function:
 
 
 def _value(name: str, x: Any, instead: str) -> Any:
-    """The values of a box that is a constant; of a list or a tuple those of its elements."""
+    """Return the values of a constant box, or of the elements of a list or a tuple."""
     if isinstance(x, (list, tuple)) and boxed(x):
         return type(x)([_value(name, y, instead) for y in x])
     if not level_of(x):

@@ -1,9 +1,9 @@
 """scipy.integrate: odeint, with the gradient of its solution by the adjoint equation.
 
-The adjoint method: L. S. Pontryagin et al., "The Mathematical Theory of Optimal Processes", 1962;
-in the form used here R. T. Q. Chen et al., "Neural Ordinary Differential Equations", 2018, appendix
-B: the solution, the cotangent of the state, that of the time and that of the parameters are
-integrated together, backwards from each time of the solution to the one before.
+The adjoint method is from L. S. Pontryagin et al., "The Mathematical Theory of Optimal Processes",
+1962; the form used here from R. T. Q. Chen et al., "Neural Ordinary Differential Equations", 2018,
+appendix B. The solution and the cotangents of the state, of the time and of the parameters are
+integrated together, backwards from each time of the solution to the previous one.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ __all__ = ["odeint"]
 
 Function = Callable[..., Any]
 DERIVATIVES = ("Dfun", "col_deriv", "ml", "mu")
-"""Options about the Jacobian of the user's function, which is not that of the augmented system."""
+"""Options for the Jacobian of the user's function, which do not fit the augmented system."""
 
 
 def odeint(func: Function, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
-    """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t, as
-    scipy.integrate.odeint, which computes it.
+    """Solve dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t, by scipy.integrate.odeint.
 
     y0       the state at t[0], of shape (n,)
-    t        the times, of shape (m,), rising or falling
+    t        the times, of shape (m,), increasing or decreasing
     args     further arguments of `func`: arrays, or nested lists, tuples and dictionaries of them
-    options  as those of SciPy's function
+    options  the options of SciPy's function
 
-    Returns an array of shape (m, n), differentiable by y0, t and args. Of what `func` itself refers
-    to there is no derivative, so a box that needs a gradient and is not in `args` raises. With
-    boxes, NotImplementedError is raised for full_output.
+    Returns an array of shape (m, n), differentiable with respect to y0, t and args. There is no
+    derivative with respect to other data that `func` refers to, so a box that needs a gradient and
+    is not in `args` raises an error. With boxes, full_output raises NotImplementedError.
     """
     if not boxed(y0, t, *leaves(args)):
         return scipy.integrate.odeint(func, y0, t, args=args, **options)
@@ -56,7 +55,7 @@ def _time_last(func: Function) -> Function:
 
 
 def _forward(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -> Any:
-    """SciPy's solution, on the values of the arguments."""
+    """Return SciPy's solution, for the values of the arguments."""
     return mg.asarray(
         scipy.integrate.odeint(
             func, _values(y0), _values(t), args=left(mapped(_values, args)), **options
@@ -77,8 +76,9 @@ def _kept(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -
 
 
 def _augmented(func: Function, n: int) -> Function:
-    """The dynamics of the state of `func`, its cotangent, and those of time and parameters, in one
-    vector.
+    """Return the dynamics of the state, its cotangent, and those of time and parameters.
+
+    All are in one vector.
     """
 
     def dynamics(state: Any, t: Any, *args: Any) -> Any:
@@ -87,7 +87,7 @@ def _augmented(func: Function, n: int) -> Function:
         )
         by_y, by_t, by_args = pullback(-state[n : 2 * n])
         parts = [slope, by_y, by_t]
-        # in the order of args, which that of dictionaries may not be
+        # in the order of args; the dictionaries of by_args may have another order
         mapped(lambda _, x: parts.append(x), args, by_args)
         return _joined(parts)
 
@@ -95,18 +95,18 @@ def _augmented(func: Function, n: int) -> Function:
 
 
 def _array(x: Any) -> Any:
-    """A box as it is, anything else as an array, numbers too."""
+    """Return a box unchanged, and anything else as an array, also a number."""
     x = operand(x)
     return x if boxed(x) else np.asarray(x)
 
 
 def _vector(y: Any) -> Any:
-    """The slope as an array, also where the function gives a list."""
+    """Return the slope as an array, also if the function returns a list."""
     return operand(y)
 
 
 def _joined(parts: list[Any]) -> Any:
-    """One vector of all parts."""
+    """Return all parts as one vector."""
     if boxed(*parts):
         return mg.concat([mg.reshape(mg.asarray(x), (-1,)) for x in parts])
     return np.concatenate([np.ravel(x) for x in parts])
@@ -121,7 +121,7 @@ def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tu
     by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in flat]
     times = []
     for i in range(y.shape[0] - 1, 0, -1):
-        # of a later time: the solution there moves along its slope
+        # moving the time moves the solution along its slope
         moved = mg.sum(_vector(func(*known((y[i, :], t[i], *args)))) * g[i, :])
         times.append(moved)
         state = odeint(
@@ -138,7 +138,7 @@ def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tu
 
 
 def _parts(vector: Any, like: list[Any]) -> list[Any]:
-    """The vector, cut into arrays of the shapes of `like`."""
+    """Split the vector into arrays of the shapes of `like`."""
     out, start = [], 0
     for x in like:
         shape = np.shape(x)

@@ -1,7 +1,8 @@
-"""scipy.linalg: sqrtm, solve_triangular, solve_banded and solve_sylvester have derivatives;
-everything else of it is there for raw arrays.
+"""scipy.linalg: sqrtm, solve_triangular, solve_banded and solve_sylvester have derivatives.
 
-The rules follow from the equation that each function solves, differentiated: M. Giles, "Collected
+All other functions take raw arrays only.
+
+The rules follow from differentiating the equation that each function solves: M. Giles, "Collected
 matrix derivative results for forward and reverse mode algorithmic differentiation", 2008; ^H is the
 conjugate transpose.
 """
@@ -20,7 +21,7 @@ from .choosing import differentiable, operand, operations, refusing
 
 Function = Callable[..., Any]
 
-# ----- what rules share -----
+# ----- common functions of rules -----
 
 
 def _adjoint(xp: Any, x: Any) -> Any:
@@ -32,7 +33,7 @@ def _conj(xp: Any, x: Any) -> Any:
 
 
 def _columns(x: Any) -> Any:
-    """A right-hand side as a matrix."""
+    """Return a right-hand side as a matrix."""
     return x[..., None] if x.ndim == 1 else x
 
 
@@ -78,14 +79,13 @@ def _sqrtm(a: Any, disp: bool | None = None, blocksize: Any = None) -> Any:
     return operations.hips.sqrtm(a)
 
 
-# ----- triangular systems: op(a) x = b, where op is nothing, the transpose or the conjugate
-# transpose -----
+# ----- triangular systems: op(a) x = b; op is the identity, transpose or conjugate transpose -----
 
 TRANS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 def _solve_op(xp: Any, a: Any, b: Any, trans: int, lower: bool, unit: bool) -> Any:
-    """op(a)^-H b."""
+    """Return op(a)^-H b."""
     if trans == 1:
         return _conj(xp, xp.hips.solve_triangular(a, _conj(xp, b), 0, lower, unit))
     return xp.hips.solve_triangular(a, b, 2 if trans == 0 else 0, lower, unit)
@@ -154,15 +154,16 @@ def _solve_triangular(
 
 
 def _banded_adjoint(xp: Any, bands: tuple[int, int], ab: Any) -> Any:
-    """The bands of the conjugate transpose: its diagonal k places below the main one is the one k
-    places above of the matrix itself.
+    """Return the bands of the conjugate transpose.
+
+    Its diagonal k below the main one is the conjugate of the matrix's diagonal k above.
     """
     lower, upper = bands
     return xp.stack([_conj(xp, xp.roll(ab[upper - k, :], -k)) for k in range(-lower, upper + 1)])
 
 
 def _banded_product(xp: Any, bands: tuple[int, int], left: Any, right: Any) -> Any:
-    """The bands of left @ right^H."""
+    """Return the bands of left @ right^H."""
     lower, upper = bands
     n = left.shape[0]
     rows = []
@@ -184,7 +185,7 @@ def _banded_vjp(xp: Any, g: Any, ab: Any, ans: Any, bands: tuple[int, int], need
 
 
 def _banded_jvp(xp: Any, t_ab: Any, t_b: Any, ab: Any, ans: Any, bands: tuple[int, int]) -> Any:
-    """The product of the bands of t_ab and ans, diagonal by diagonal."""
+    """Return the product of the bands of t_ab with ans, diagonal by diagonal."""
     lower, upper = bands
     x = _columns(ans)
     n = x.shape[0]
@@ -229,7 +230,7 @@ def _solve_banded(
     return operations.hips.solve_banded(operand(ab), operand(b), (int(lower), int(upper)))
 
 
-# ----- what the module offers -----
+# ----- public functions -----
 
 
 def _named(name: str, boxes: Function, arrays: int) -> Function:

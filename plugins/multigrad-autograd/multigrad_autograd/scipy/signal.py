@@ -1,17 +1,17 @@
-"""scipy.signal: convolve, along chosen axes, with sums along others.
+"""scipy.signal: convolve along chosen axes, with sums along others.
 
-Two bilinear operations carry it out, on arrays with one axis that stays, one that is summed over,
-and those that are convolved:
+Two bilinear operations carry it out. Their arrays have one axis that remains, one that is summed
+over, and the convolved axes:
 
     correlate(a, b)[m, n, x] = sum over d and u of a[m, d, x + u] b[n, d, u]
     spread(a, b)[m, n, y]    = sum over d and u of a[m, d, y - u] b[d, n, u]
 
-`a` has the shape (m, d, *size). `b` has (n, d, *kernel) in the first, (d, n, *kernel) in the
-second.
+`a` has the shape (m, d, *size). `b` has the shape (n, d, *kernel) in the first operation, and (d,
+n, *kernel) in the second.
 
-The first is a correlation without padding, the second a full convolution. Each gradient of one of
-them is one of them, of the same arrays with axes exchanged, so derivatives of any order are
-products of matrices.
+The first operation is a correlation without padding, the second a full convolution. The gradient of
+each is one of the two, of the same arrays with axes exchanged. So derivatives of any order are
+matrix products.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ Axes = tuple[Sequence[int], Sequence[int]]
 
 
 def _windows(a: Any, kernel: tuple[int, ...]) -> Any:
-    """The parts of `a` that kernels of that size see, as a matrix: rows by (d, *kernel), columns by
-    (m, *places).
+    """Return the windows of `a` that a kernel of that size sees, as a matrix.
+
+    Its rows are (d, *kernel) and its columns (m, *places).
     """
     k = len(kernel)
     view = (
@@ -97,8 +98,10 @@ mg.registry.multilinear(
 def convolve(
     A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ()), mode: str = "full"
 ) -> Any:
-    """The convolution of A and B along pairs of axes, as a sum of products along other pairs, and
-    as an outer product along those that remain.
+    """Convolve A and B along pairs of axes.
+
+    The result is a sum of products along other pairs of axes, and an outer product along the
+    remaining axes.
 
     axes      two sequences of equal length: the axes of A and of B that are convolved with each
               other; None means all, in order
@@ -108,9 +111,9 @@ def convolve(
               "same", that of A, cut out of the middle; "valid", |n - k| + 1, where one array is at
               least as long as the other along all of these axes
 
-    The axes of the result are those of A that are in neither, those of B, and then the convolved
-    ones, in the order of `axes`. Raises ValueError for another mode, for axes that do not match,
-    and where in mode "valid" each array is the longer one along some axis.
+    The axes of the result are the remaining axes of A, those of B, and then the convolved axes, in
+    the order of `axes`. Raises ValueError for another mode, for axes that do not match, and in mode
+    "valid" if each array is the longer one along some axis.
     """
     A, B = (operand(A), operand(B)) if boxed(A, B) else (np.asarray(A), np.asarray(B))
     conv_a, conv_b = (range(A.ndim),) * 2 if axes is None else axes
@@ -144,7 +147,7 @@ def convolve(
 
 
 def _valid(a: Any, b: Any) -> Any:
-    """The shorter array moves over the longer one, and is read backwards."""
+    """Convolve in mode "valid": the shorter array moves over the longer one, read backwards."""
     pairs = list(zip(a.shape[2:], b.shape[2:], strict=True))
     backwards = (..., *[slice(None, None, -1)] * len(pairs))
     if all(n >= k for n, k in pairs):
@@ -159,9 +162,7 @@ def _valid(a: Any, b: Any) -> Any:
 
 
 def _arranged(x: Any, rest: list[int], dot: list[int], conv: list[int]) -> Any:
-    """The array with one axis for those that remain, one for those that are summed over, and the
-    convolved ones.
-    """
+    """Reorder the axes: one for the remaining, one for the summed, then the convolved axes."""
     shape = x.shape
     x = _permuted(x, (*rest, *dot, *conv))
     return _reshaped(
@@ -180,7 +181,7 @@ def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _call(name: str, a: Any, b: Any) -> Any:
-    """The operation on boxes; its forward on raw arrays."""
+    """Call the operation on boxes, or its forward function on raw arrays."""
     if boxed(a, b):
         return getattr(operations.hips, name)(a, b)
     return _correlate(a, b) if name == "correlate" else _spread(a, b)

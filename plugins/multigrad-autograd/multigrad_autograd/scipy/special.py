@@ -1,9 +1,8 @@
 """scipy.special: gamma, beta, Bessel and error functions, logit, logsumexp.
 
-What multigrad-special has is taken from there. The rules of the others are those of the Digital
-Library of Mathematical Functions (DLMF), by number. Parameters (the order of a Bessel function, the
-shapes of an incomplete function) have no derivative: one that needs a gradient raises
-NotImplementedError.
+multigrad-special provides most of them. The rules of the others have numbers of the Digital Library
+of Mathematical Functions (DLMF). Parameters (the order of a Bessel function, the shapes of an
+incomplete function) have no derivative: one that needs a gradient raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -56,8 +55,9 @@ Function = Callable[..., Any]
 
 
 def _offered(name: str, operation: Function | None = None) -> Function:
-    """SciPy's function for raw arrays; for boxes the operation, which is multigrad-special's of
-    that name unless another is given.
+    """Return a function that is SciPy's for raw arrays, and the operation for boxes.
+
+    The operation is multigrad-special's of that name, unless another is given.
     """
     boxes = getattr(operations.special, name) if operation is None else operation
     return differentiable(getattr(scipy.special, name), _named(name, boxes))
@@ -72,7 +72,7 @@ def _named(name: str, boxes: Function) -> Function:
 
 
 def _with_parameters(name: str) -> Function:
-    """A function of multigrad-special that has parameters, which may be numbers."""
+    """Return a function of multigrad-special with parameters, which may be numbers."""
     boxes = getattr(operations.special, name)
     return _offered(name, lambda *args: boxes(*arrays(*args)))
 
@@ -85,7 +85,7 @@ def _declared(signature: str, doc: str, forward: Function, **partials: Any) -> F
     return getattr(operations.hips, op.name.partition(".")[2])  # type: ignore[no-any-return]
 
 
-# ----- what multigrad-special has -----
+# ----- from multigrad-special -----
 
 beta = _offered("beta")
 betainc = _with_parameters("betainc")
@@ -123,8 +123,10 @@ polygamma = differentiable(scipy.special.polygamma, _named("polygamma", _polygam
 
 
 def _rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """-digamma(x) / gamma(x); below 1/2 by reflection, 1/gamma(x) = gamma(1 - x) sin(pi x) / pi
-    (DLMF 5.5.3), which has no poles there.
+    """Return the derivative of 1 / gamma(x): -digamma(x) / gamma(x).
+
+    Below 1/2 it uses the reflection 1/gamma(x) = gamma(1 - x) sin(pi x) / pi (DLMF 5.5.3), which
+    has no poles there.
     """
     low = x < 0.5
     left, right = xp.where(low, x, 0.0), xp.where(low, 1.0, x)
@@ -136,8 +138,9 @@ def _rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def _multigammaln_slope(xp: Any, a: Any, d: int) -> Any:
-    """multigammaln(a, d) is a constant and the sum of gammaln(a - j/2) for j below d (DLMF
-    35.3.4).
+    """Return the derivative of multigammaln(a, d).
+
+    The function is a constant plus the sum of gammaln(a - j/2) for j below d (DLMF 35.3.4).
     """
     return sum(xp.special.digamma(a - 0.5 * j) for j in range(d))
 
@@ -227,7 +230,7 @@ erfcinv = _offered(
 
 
 def _spread(xp: Any, y: Any, x_shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
-    """What was reduced along `axis`, with that axis again, of length 1."""
+    """Insert the reduced `axis` again, with length 1."""
     if keepdims:
         return y
     axes = range(len(x_shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -236,7 +239,7 @@ def _spread(xp: Any, y: Any, x_shape: tuple[int, ...], axis: Any, keepdims: bool
 
 
 def _weights(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
-    """exp(x - ans), the softmax; where all of x is -inf, and so is ans, the weights are 0."""
+    """Return exp(x - ans), the softmax, and 0 where all of x, and so ans, is -inf."""
     ans = _spread(xp, ans, x.shape, axis, keepdims)
     return xp.exp(x - xp.where(ans == -math.inf, 0.0, ans))
 
@@ -250,8 +253,10 @@ def _logsumexp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: bool)
 
 
 def _logsumexp_forward(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest elements are taken out, so that nothing overflows, and counted, so that what the
-    others add is not lost beside 1.
+    """Return the logarithm of the sum of exponentials, relative to the largest elements.
+
+    They are factored out, so that no term overflows, and counted, so that smaller terms are not
+    lost beside 1.
     """
     top = np.max(x, axis=axis, keepdims=True)
     if not np.isfinite(top).all():
@@ -300,8 +305,9 @@ def _reduced(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
 def _raw_logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
-    """SciPy's value, and where there is no more than an array and an axis without its ways for all
-    kinds of arrays.
+    """Return SciPy's value.
+
+    If there are only an array and an axis, SciPy's conversions of the arguments are skipped.
     """
     if b is None and not return_sign and type(a) is np.ndarray and a.size and simple(a):
         return _logsumexp_forward(a, axis, keepdims)

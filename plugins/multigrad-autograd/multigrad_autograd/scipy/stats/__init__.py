@@ -1,8 +1,8 @@
-"""scipy.stats: densities, distribution functions and their logarithms, by all of their arguments
-that have a derivative.
+"""scipy.stats: densities, distribution functions and their logarithms.
 
-Outside of its support a density is 0, and all derivatives of it and of its logarithm are 0. At the
-edge of the support they are 0 as well.
+They are differentiable with respect to all arguments that have a derivative. Outside its support a
+density is 0, and so are all derivatives of it and of its logarithm. They are 0 at the edge of the
+support as well.
 """
 
 from __future__ import annotations

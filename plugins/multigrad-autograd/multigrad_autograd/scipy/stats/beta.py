@@ -1,7 +1,7 @@
-"""scipy.stats.beta: pdf, logpdf and cdf of the beta distribution: by x, loc and scale, the
-densities by the shapes a and b, too.
+"""scipy.stats.beta: pdf, logpdf and cdf of the beta distribution.
 
-The density at 0 < y < 1 is y**(a - 1) (1 - y)**(b - 1) / B(a, b).
+They are differentiable with respect to x, loc and scale, the densities also with respect to the
+shapes a and b. The density at 0 < y < 1 is y**(a - 1) (1 - y)**(b - 1) / B(a, b).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _kernel(y: Any, a: Any, b: Any, /) -> Any:
 
 
 def _inner(xp: Any, y: Any) -> tuple[Any, Any]:
-    """Where the density is smooth, and y there."""
+    """Return where the density is smooth, and y there."""
     inside = (y > 0) & (y < 1)
     return inside, xp.where(inside, y, 0.5)
 

@@ -1,7 +1,7 @@
-"""scipy.stats.chi2: pdf, logpdf and cdf of the chi-squared distribution: by x, loc and scale, the
-densities by df, too.
+"""scipy.stats.chi2: pdf, logpdf and cdf of the chi-squared distribution.
 
-It is the gamma distribution of shape df/2 at y/2.
+They are differentiable with respect to x, loc and scale, the densities also with respect to df. It
+is the gamma distribution of shape df/2 at y/2.
 """
 
 from __future__ import annotations

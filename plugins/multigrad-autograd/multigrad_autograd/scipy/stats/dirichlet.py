@@ -1,8 +1,7 @@
-"""scipy.stats.dirichlet: pdf and logpdf of the Dirichlet distribution, differentiable by x and
-alpha, and rvs, which draws.
+"""scipy.stats.dirichlet: pdf, logpdf and rvs of the Dirichlet distribution.
 
-The density is the product of x[i]**(alpha[i] - 1), divided by the product of gamma(alpha[i]) over
-gamma(sum(alpha)).
+The densities are differentiable with respect to x and alpha. The density is the product of
+x[i]**(alpha[i] - 1), divided by the product of gamma(alpha[i]) over gamma(sum(alpha)).
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ def _by_alpha(xp: Any, x: Any, alpha: Any) -> Any:
 
 
 def _column(xp: Any, alpha: Any, x: Any) -> Any:
-    """A vector of parameters beside one or many points, whose first axis is that of the
-    parameters.
-    """
+    """Shape a vector of parameters for one or many points, whose first axis is that of alpha."""
     return alpha if x.ndim == 1 else alpha[:, None]
 
 

@@ -1,8 +1,8 @@
-"""What the distributions of one variable share: a location and a scale, and the four functions made
-of a standard one.
+"""Common code of univariate distributions: location and scale, and the four functions.
 
-For y = (x - loc) / scale a density is f(y) / scale, and a distribution function F(y). A scale or a
-shape that is not positive gives nan, as in SciPy.
+The functions follow from a standard distribution. For y = (x - loc) / scale a density is f(y) /
+scale, and a distribution function F(y). A scale or a shape that is not positive gives nan, as in
+SciPy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _standard(x: Any, loc: Any, scale: Any) -> Any:
 def _parameters(
     shapes: int, given: tuple[Any, ...], named: dict[str, Any], names: tuple[str, ...]
 ) -> list[Any]:
-    """The shapes, the location and the scale, of positional and named arguments."""
+    """Return the shapes, the location and the scale, from positional and named arguments."""
     values = dict(zip((*names, "loc", "scale"), given, strict=False))
     values |= {name: operand(x) for name, x in named.items()}
     unknown = [name for name in named if name not in (*names, "loc", "scale")]
@@ -43,7 +43,7 @@ def _parameters(
 
 
 def logpdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function:
-    """`standard(y, *shapes)` - log(scale)."""
+    """Return the function `standard(y, *shapes)` - log(scale)."""
 
     def logpdf(x: Any, *given: Any, **named: Any) -> Any:
         *shapes, loc, scale = _parameters(len(names), given, named, names)
@@ -54,7 +54,7 @@ def logpdf(plain: Function, names: tuple[str, ...], standard: Function) -> Funct
 
 
 def pdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function:
-    """exp(`standard(y, *shapes)`) / scale, where `standard` is the logarithm of the density."""
+    """Return exp(`standard(y, *shapes)`) / scale; `standard` is the logarithm of the density."""
 
     def pdf(x: Any, *given: Any, **named: Any) -> Any:
         *shapes, loc, scale = _parameters(len(names), given, named, names)
@@ -64,7 +64,7 @@ def pdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function
 
 
 def cdf(plain: Function, names: tuple[str, ...], standard: Function, name: str = "cdf") -> Function:
-    """`standard(y, *shapes)`."""
+    """Return the function `standard(y, *shapes)`."""
 
     def cdf(x: Any, *given: Any, **named: Any) -> Any:
         *shapes, loc, scale = _parameters(len(names), given, named, names)
@@ -75,5 +75,5 @@ def cdf(plain: Function, names: tuple[str, ...], standard: Function, name: str =
 
 
 def logcdf(plain: Function, names: tuple[str, ...], standard: Function) -> Function:
-    """log(`standard(y, *shapes)`)."""
+    """Return the function log(`standard(y, *shapes)`)."""
     return cdf(plain, names, lambda y, *shapes: mg.log(standard(y, *shapes)), "logcdf")

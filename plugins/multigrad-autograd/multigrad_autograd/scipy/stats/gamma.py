@@ -1,7 +1,7 @@
-"""scipy.stats.gamma: pdf, logpdf and cdf of the gamma distribution: by x, loc and scale, the
-densities by the shape a, too.
+"""scipy.stats.gamma: pdf, logpdf and cdf of the gamma distribution.
 
-The density at y > 0 is y**(a - 1) exp(-y) / gamma(a).
+They are differentiable with respect to x, loc and scale, the densities also with respect to the
+shape a. The density at y > 0 is y**(a - 1) exp(-y) / gamma(a).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ mg.registry.elementwise(
 
 
 def standard_logpdf(y: Any, a: Any) -> Any:
-    """The logarithm of the density at y."""
+    """Return the logarithm of the density at y."""
     kernel = operations.hips.gamma_kernel(*arrays(y, a)) if boxed(y, a) else _kernel(y, a)
     constant = operations.special.gammaln(a) if boxed(a) else scipy.special.gammaln(a)
     return kernel - (float(constant) if type(a) is float else constant)
 
 
 def standard_cdf(y: Any, a: Any) -> Any:
-    """The distribution function at y."""
+    """Return the distribution function at y."""
     return operations.special.gammainc(*arrays(a, mg.where(y > 0, y, 0.0)))
 
 

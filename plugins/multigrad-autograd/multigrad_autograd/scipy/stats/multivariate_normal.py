@@ -1,10 +1,11 @@
-"""scipy.stats.multivariate_normal: pdf and logpdf, differentiable by x, mean and cov, and entropy,
-differentiable by cov.
+"""scipy.stats.multivariate_normal: pdf, logpdf and entropy.
 
-With d = x - mean and P the inverse of cov, logpdf = -(d P d + log det(cov) + n log(2 pi)) / 2, so
-its derivatives are -P d by x, P d by mean and (P d d P - P) / 2 by cov (M. Giles, "Collected matrix
-derivative results", 2008, 2.2.3 and 2.3.1). As in SciPy a covariance is read as symmetric, from its
-lower half; the gradient by it is symmetric.
+The densities are differentiable with respect to x, mean and cov, the entropy with respect to cov.
+
+With d = x - mean and P the inverse of cov, logpdf = -(d P d + log det(cov) + n log(2 pi)) / 2. So
+its derivatives are -P d for x, P d for mean and (P d d P - P) / 2 for cov (M. Giles, "Collected
+matrix derivative results", 2008, 2.2.3 and 2.3.1). As in SciPy, a covariance is taken as symmetric
+and read from its lower half; its gradient is symmetric.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _scipy = scipy.stats.multivariate_normal
 
 
 def _factor(cov: Any) -> Any:
-    """The Cholesky factor of a covariance, or None where it has none."""
+    """Return the Cholesky factor of a covariance, or None if there is none."""
     if cov.dtype != np.float64 or not cov.size:
         return None
     factor, failed = lapack.dpotrf(cov, lower=1, clean=0)
@@ -41,8 +42,9 @@ def _factor(cov: Any) -> Any:
 
 
 def _nearly_singular(diagonal: Any) -> bool:
-    """Whether SciPy's test of the eigenvalues might call the matrix singular, so that it is
-    asked.
+    """Return whether SciPy's test of the eigenvalues might call the matrix singular.
+
+    Only then is SciPy's test needed.
     """
     return bool(diagonal.min() ** 2 < 1e-8 * diagonal.max() ** 2)
 
@@ -121,8 +123,9 @@ mg.registry.define(
 
 
 def _shaped(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
-    """Points (..., n), a mean (n,) and a covariance (n, n), of what SciPy takes: numbers for one
-    dimension, a vector for a diagonal covariance.
+    """Return points (..., n), a mean (n,) and a covariance (n, n), from SciPy's forms.
+
+    SciPy also takes numbers for one dimension, and a vector for a diagonal covariance.
     """
     mean, cov = operand(0.0 if mean is None else mean), operand(1.0 if cov is None else cov)
     n = max(np.size(mean) if np.ndim(mean) == 1 else 1, np.shape(cov)[0] if np.ndim(cov) else 1)
@@ -156,7 +159,7 @@ def _entropy(mean: Any = None, cov: Any = 1.0) -> Any:
 
 
 def _quick(x: Any, mean: Any, cov: Any) -> bool:
-    """Whether shapes and dtypes are those that the forward takes; SciPy takes more."""
+    """Return whether the forward function takes these shapes and dtypes; SciPy takes more."""
     return (
         simple(x, mean, cov)
         and np.ndim(cov) == 2

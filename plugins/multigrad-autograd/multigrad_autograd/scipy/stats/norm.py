@@ -1,8 +1,8 @@
-"""scipy.stats.norm: pdf, logpdf, cdf, logcdf, sf and logsf of the normal distribution,
-differentiable by x, loc and scale.
+"""scipy.stats.norm: pdf, logpdf, cdf, logcdf, sf and logsf of the normal distribution.
 
-The densities are operations of their own, with the derivatives of -(x - loc)**2 / (2 scale**2) -
-log(scale); distribution functions are those of multigrad-special at (x - loc) / scale.
+All are differentiable with respect to x, loc and scale. The densities are separate operations, with
+the derivatives of -(x - loc)**2 / (2 scale**2) - log(scale). The distribution functions are those
+of multigrad-special at (x - loc) / scale.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _pdf(x: Any, loc: Any, scale: Any, /) -> Any:
 
 
 def _slope(xp: Any, x: Any, loc: Any, scale: Any) -> Any:
-    """Of the logarithm by loc; by x it is the negative."""
+    """Return the derivative of the log density for loc; the derivative for x is its negative."""
     return (x - loc) / (scale * scale)
 
 
@@ -76,14 +76,14 @@ _pdf_of_boxes = operations.hips.norm_pdf
 
 
 def _raw_logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """SciPy's value: it spends most of its time on other kinds of arguments."""
+    """Return SciPy's value, without SciPy's slow handling of other kinds of arguments."""
     return (
         _logpdf(x, loc, scale) if simple(x, loc, scale) else scipy.stats.norm.logpdf(x, loc, scale)
     )
 
 
 def _raw_pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """As _raw_logpdf."""
+    """Return SciPy's value, as _raw_logpdf does."""
     return _pdf(x, loc, scale) if simple(x, loc, scale) else scipy.stats.norm.pdf(x, loc, scale)
 
 

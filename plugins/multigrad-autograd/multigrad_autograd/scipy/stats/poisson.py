@@ -1,8 +1,7 @@
-"""scipy.stats.poisson: pmf, logpmf and cdf of the Poisson distribution, differentiable by the mean
-mu.
+"""scipy.stats.poisson: pmf, logpmf and cdf of the Poisson distribution.
 
-The probability of k = 0, 1, ... is mu**k exp(-mu) / k!; d/dmu of the sum of the first of them up to
-k is minus the last.
+They are differentiable with respect to the mean mu. The probability of k = 0, 1, ... is mu**k
+exp(-mu) / k!. The derivative of the sum of the terms up to k is minus the last term.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """scipy.stats.t: pdf, logpdf, cdf and logcdf of Student's t distribution.
 
-All are differentiable by x, loc and scale, the densities by df, too. The density at y is (1 +
-y**2/df)**(-(df + 1)/2) / (sqrt(df) B(df/2, 1/2)).
+All are differentiable with respect to x, loc and scale, the densities also with respect to df. The
+density at y is (1 + y**2/df)**(-(df + 1)/2) / (sqrt(df) B(df/2, 1/2)).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _constant(df: Any) -> Any:
     if boxed(df):
         return 0.5 * mg.log(df) + operations.special.betaln(0.5 * df, 0.5)
     value = 0.5 * np.log(df) + scipy.special.betaln(0.5 * df, 0.5)
-    return float(value) if type(df) is float else value  # which leaves float32 what it is
+    return float(value) if type(df) is float else value  # a float keeps float32 arrays in float32
 
 
 def _logpdf(y: Any, df: Any) -> Any:
