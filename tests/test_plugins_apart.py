@@ -1021,10 +1021,11 @@ def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
         """).splitlines()
     assert out[0] == "3.0 multigrad.numpy"
     assert (
-        "RegistrationError: evil.plus: the operator 'add' is that of the operation 'add'." in out[1]
+        "RegistrationError: evil.plus: the operator 'add' already belongs to the operation 'add'."
+        in out[1]
     )
     assert (
-        "RegistrationError: worse.f: 'array_namespace' is no operator of Python that arrays have"
+        "RegistrationError: worse.f: 'array_namespace' is not a Python operator that arrays have"
         in out[2]
     )
 
@@ -1047,7 +1048,7 @@ UNKNOWN = {
     "rules={'argmax': {'x': lambda xp, g: g}}": "gives rules for 'argmax' by the unknown "
     "argument 'x': a nondifferentiable operation "
     "has none.",
-    "rules={'sin': {'x': lambda xp, y: y}}": "sin: the rule 'x' asks for 'y', which is none of",
+    "rules={'sin': {'x': lambda xp, y: y}}": "sin: the rule 'x' takes 'y', which is not one of",
 }
 
 
