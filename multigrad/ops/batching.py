@@ -353,12 +353,12 @@ def places(
     numbers = xp.reshape(xp.arange(prod(shape[:axes]), device=device), shape[:axes])
     if lead:
         return xp.getitem(numbers, lead), axes, any(own)
-    places_ = xp.getitem(numbers, key)
+    selected = xp.getitem(numbers, key)
     return (
         (
-            xp.moveaxis(places_, _batch_axis(split_key(xp, key, len(shape))), 0)
+            xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
             if any(own)
-            else places_
+            else selected
         ),
         axes,
         any(own),
