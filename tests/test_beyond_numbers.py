@@ -419,7 +419,7 @@ def test_what_is_kept_of_a_softmax() -> None:
         (
             lambda x: mg.quantile(x, 0.5, method="best"),
             ValueError,
-            "quantile: the method 'best' is none of linear, lower, higher, nearest, midpoint",
+            "quantile: the method 'best' is not one of linear, lower, higher, nearest, midpoint",
         ),
         (
             lambda x: mg.quantile(x, 1.5),

@@ -417,7 +417,7 @@ print(told(lambda: mg.use_backend("evil")))
 """).splitlines()
     told = "backend 'evil' of the plugin 'p' of multigrad-p 1.0 is broken: ValueError: no such luck"
     assert all(line.startswith("TypeError: unsupported operand type") for line in out[:3])
-    assert out[3] == str([f"{told}. Its arrays are taken for those of an unknown library."])
+    assert out[3] == str([f"{told}. Its arrays count as those of an unknown library."])
     assert out[4] == out[5] == f"BackendError: {told}"
 
 
@@ -456,7 +456,7 @@ with warnings.catch_warnings(record=True) as seen:
         out[3].startswith(f"the plugin 'toy' of multigrad-toy 1.0 {error}")
         and out[3].count("multigrad-toy") == 1
     )
-    assert out[3].endswith(" Arrays of 'toy' are taken for those of an unknown library.")
+    assert out[3].endswith(" Arrays of 'toy' count as those of an unknown library.")
 
 
 LEAVING = {
@@ -621,7 +621,7 @@ def test_a_backend_that_asks_for_itself_while_it_is_made(site: Site) -> None:
     site.plugin("p", plugin("toy", "toy"))
     out = site.run(f"{USE}\nprint(told(lambda: discovery.get('toy')))\nnumpy_works()")
     assert (
-        "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was asked for by the function that "
+        "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was requested by the function that "
         "makes it, 'toy:make'." in out
     )
 

@@ -46,7 +46,7 @@ def full_name(t: type) -> str:
 
 
 def may_be_virtual(t: type, module: str) -> bool:
-    """Whether a type may have virtual subclasses, or belongs to another library than the backend's."""
+    """Whether a type may have virtual subclasses, or is from another library than the backend."""
     return type(t) is not type or not is_from(t, module)
 
 

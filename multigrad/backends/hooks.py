@@ -107,7 +107,7 @@ def call(plugin: Plugin, hook: str) -> Any:
 
 
 def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
-    """The items that a hook of one plugin returns; items of another type are reported and dropped."""
+    """The items that a hook of one plugin returns; others are reported and dropped."""
     result = call(plugin, hook)
     if result is None:
         return []

@@ -1,4 +1,4 @@
-"""Installed distributions and modules, found by metadata and path without an import of any library."""
+"""Installed distributions and modules, found without an import of any library."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def version_of(module: str) -> str:
 
 
 def foreign_distribution() -> str | None:
-    """Report if the unrelated PyPI package `multigrad` is installed or has overwritten files of
-    this one.
+    """Report a conflict with the unrelated PyPI package `multigrad`.
+
+    It is a conflict if that package is installed, or has overwritten files of this one.
     """
     from importlib import metadata
 

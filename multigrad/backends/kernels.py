@@ -58,10 +58,10 @@ def device(xp: Any, x: Any) -> Any:
 
 
 def order(xp: Any, x: Any) -> str | None:
-    """Return the memory order of the last two axes of `x`: "C", "F", or None for neither or
-    unknown.
+    """Return the memory order of the last two axes of `x`: "C", "F" or None.
 
-    Rules read it as `<array>_order`, to make a gradient in the memory order of its argument.
+    None means neither or unknown. Rules read it as `<array>_order`, to make a gradient in the
+    memory order of its argument.
     """
     return None
 
@@ -93,11 +93,11 @@ def fresh(xp: Any, x: Any) -> Any:
 
 
 def shares_memory(xp: Any, x: Any, y: Any) -> bool:
-    """Return whether `x`, computed from `y` by operations that may return views, certainly shares
-    memory.
+    """Return whether `x` certainly shares memory with `y`, from which it was computed.
 
-    The engine calls it where arrays are mutable, before it writes to a view. If the answer is
-    False, it writes to `y` instead, which takes longer.
+    The operations in between may return views. The engine calls this where arrays are mutable,
+    before it writes to a view. If the answer is False, it writes to `y` instead, which takes
+    longer.
     """
     return False
 
@@ -253,8 +253,7 @@ def _bytes(xp: Any, x: Any) -> int:
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
-    """Return `x` as a NumPy array of the same dtype, with shared memory if the library supports
-    that.
+    """Return `x` as a NumPy array of the same dtype, on shared memory if possible.
 
     The default tries DLPack, then `__array__`, then converts up to 10,000 elements one by one. A
     result of dtype object is the library's array in a box, so the default rejects it. `copy=False`
@@ -293,11 +292,10 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
 
 
 def from_numpy(xp: Any, x: Any) -> Any:
-    """Return the NumPy array `x` as an array of the library with the same dtype, on its default
-    device.
+    """Return the NumPy array `x` as an array of the library, on its default device.
 
-    It may share the memory of `x`. The default tries DLPack, then `asarray`, then a list of up to
-    10,000 elements.
+    It has the same dtype and may share the memory of `x`. The default tries DLPack, then `asarray`,
+    then a list of up to 10,000 elements.
     """
     reasons = []
     # the library may lack some dtypes
@@ -496,8 +494,7 @@ def _calibrate_view() -> int:
 
 
 SOLE_VIEW = _calibrate_view()
-"""The value of `base_references(view)` if only the view holds its base, such as a transposed
-result.
+"""The value of `base_references(view)` if only the view holds its base.
 
-It is -1 where a count is no proof.
+An example is a transposed result. It is -1 where a count is no proof.
 """

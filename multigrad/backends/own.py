@@ -39,7 +39,7 @@ def opened(t: Any, transformation: str) -> Any:
 
 @wanted
 def closed(x: Any, backend: str) -> Any:
-    """Make a Tensor from the value that a library's own transformation passes instead of an array."""
+    """Make a Tensor from the value that a library's transformation passes instead of an array."""
     raise NotImplementedError
 
 

@@ -161,7 +161,7 @@ class Backend:
         claims.check_attributes(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """The kernel of that name: the backend's own, or the default that uses only the standard."""
+        """The backend's own kernel of that name, or the default that uses only the standard."""
         if name in self.kernels:
             return self.kernels[name]
         if not self.capabilities.mutable and name in _kernels.IMMUTABLE:

@@ -104,8 +104,8 @@ class Text:
         return f"  # {line.removeprefix(PACKAGE)}" if line else ""
 
     def last_uses(self) -> dict[int, list[int]]:
-        """The values that are unused after each step, except inputs, constants and those needed at
-        the end.
+        """The values that are unused after each step, except inputs, constants and values for the
+        end.
         """
         program = self.program
         kept = {
