@@ -183,7 +183,7 @@ def test_what_stands_for_several_arrays_is_no_collection() -> None:
         with pytest.raises(
             AttributeError,
             match="a Dual inside func.jvp or func.vmap is not a Dask collection: it consists of "
-            "several arrays. Compute what the transformation returns.",
+            "several arrays. Compute the result of the transformation.",
         ):
             x.visualize()
         return x

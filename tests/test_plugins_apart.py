@@ -380,8 +380,8 @@ print(told(lambda: mg.asarray(np.matrix([[1.0]]))))
 print(told(lambda: mg.asarray(np.ma.masked_array([1.0]))))
 """).splitlines()
     assert (
-        "RegistrationError: backend 'evil': refused_types must be classes of its arrays, those "
-        "of array_types or subclasses of theirs" in out[0]
+        "RegistrationError: backend 'evil': refused_types must be classes of its arrays, "
+        "from array_types or subclasses of those" in out[0]
     )
     assert (
         "RegistrationError: backend 'worse': scalar_types must be classes of its arrays" in out[1]

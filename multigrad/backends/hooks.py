@@ -153,14 +153,14 @@ def operations_loaded() -> bool:
     return _operations_loaded
 
 
-def _declare(found: list[Plugin]) -> None:
+def _declare(discovered: list[Plugin]) -> None:
     global _declaring, _operations_loaded
     # a plugin's hook may call multigrad, which asks again; other threads wait for the lock
     if _operations_loaded or _declaring:
         return
     _declaring = True
     try:
-        for plugin in found:
+        for plugin in discovered:
             declare(plugin)
         _operations_loaded = True
     finally:
@@ -197,12 +197,12 @@ def declare(plugin: Plugin) -> None:
 _warned: set[Plugin] = set()
 
 
-def warn_overrides(found: Iterable[Plugin]) -> None:
+def warn_overrides(discovered: Iterable[Plugin]) -> None:
     """Warn once per plugin about the operations of the standard that it replaces.
 
     The replacement applies to the whole program.
     """
-    for plugin in found:
+    for plugin in discovered:
         if plugin.overrides and plugin not in _warned:
             _warned.add(plugin)
             warnings.warn(

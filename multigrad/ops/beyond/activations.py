@@ -259,12 +259,8 @@ define(
 def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
     a = floating(xp, a)
     if b is None and not (return_sign and is_complex(xp, a.dtype)):
-        found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
-        return (
-            (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found)))
-            if return_sign
-            else found
-        )
+        out = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
+        return (out, xp.where(out == -math.inf, 0.0, xp.ones_like(out))) if return_sign else out
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
     a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
@@ -274,16 +270,16 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     powers = xp.exp(a - peak)
     total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
     if return_sign:
-        found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
+        out, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
     else:
-        found = (
+        out = (
             xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total))
             + peak
         )
     axes = () if keepdims else _axes(total.shape, axis)
     parts = tuple(
         _as(xp, xp.squeeze(part, axis=axes), dtype)
-        for part in ((found, sign) if return_sign else (found,))
+        for part in ((out, sign) if return_sign else (out,))
     )
     return parts if return_sign else parts[0]
 

@@ -134,11 +134,11 @@ def _matching(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _compared(name: str, args: tuple[Any, ...], arrays: list[Any]) -> tuple[Any, ...]:
-    """Add a check to one argument: when it is computed, its blocks must have the sizes of the
-    others.
+    """Add a check to one argument: its blocks must have the sizes of the others.
 
-    A size of 1 does not broadcast there. This ensures that a gradient has the shape of its
-    argument, since NumPy would repeat a block of one element beside a larger one.
+    The check runs when the argument is computed. A size of 1 does not broadcast there. This ensures
+    that a gradient has the shape of its argument, since NumPy would repeat a block of one element
+    beside a larger one.
     """
     ndim = max(x.ndim for x in arrays)
     axes = [

@@ -157,8 +157,8 @@ def linspace(
     wide = xp.result_type(start, stop, 1.0)
     start, stop = (xp.asarray(x, dtype=wide) for x in (start, stop))
     steps = xp.astype(xp.arange(num), wide) / max(num - 1 if endpoint else num, 1)
-    found = start * (1 - steps) + stop * steps
-    return found if dtype is None else xp.astype(found, dtype)
+    values = start * (1 - steps) + stop * steps
+    return values if dtype is None else xp.astype(values, dtype)
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Any:

@@ -29,10 +29,10 @@ def each(function: Callable[[Any], tuple[Any, ...]], x: Any, kinds: str) -> tupl
     dtypes = {"x": x.dtype, "c": complex_dtype, "r": np.empty(0, dtype=complex_dtype).real.dtype}
     m, n = x.shape[-2:]
     stack = numbers(x).reshape((prod(x.shape[:-2]), m, n))
-    found = [function(mp.matrix(matrix.tolist())) for matrix in stack]
+    results = [function(mp.matrix(matrix.tolist())) for matrix in stack]
     outs = []
     for i, kind in enumerate(kinds):
-        arrays = [np.array(f[i].tolist(), dtype=object) for f in found]
+        arrays = [np.array(f[i].tolist(), dtype=object) for f in results]
         arrays = [a.reshape(-1) if kind.isupper() else a for a in arrays]
         data = (
             np.stack(arrays) if arrays else np.empty((0, m, n)[: 2 + kind.islower()], dtype=object)

@@ -1,4 +1,4 @@
-"""The backend of array-api-strict: its namespace, its array type, and devices and flags to test on."""
+"""The backend of array-api-strict: namespace, array type, and devices and flags to test on."""
 
 from __future__ import annotations
 

@@ -207,12 +207,12 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Take with indices of any number of axes; PyTorch takes a vector of indices."""
-    found = xp.take(x, indices.to(torch.int64).reshape(-1), axis=axis)
+    rows = xp.take(x, indices.to(torch.int64).reshape(-1), axis=axis)
     axis = (axis or 0) % x.ndim
     return (
-        found
+        rows
         if indices.ndim == 1
-        else found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+        else rows.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     )
 
 
@@ -350,9 +350,7 @@ def unique_values(x: Any, /) -> Any:
 
 
 def admit(xp: Any, x: Any) -> None:
-    """Raise for a tensor that PyTorch differentiates, and for layouts that few of its functions
-    support.
-    """
+    """Raise for a tensor that requires grad in PyTorch, and for layouts with few functions."""
     if x.requires_grad:
         raise mg.errors.GradientError(
             "backend 'torch': this torch.Tensor requires grad, so PyTorch would record what "
@@ -480,7 +478,7 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
 
 
 def exportable(xp: Any, x: Any) -> bool:
-    """Every tensor except PyTorch's lazy conjugates and negatives; copies of those can be exported."""
+    """Whether `x` can be exported: lazy conjugates and negatives cannot, but their copies can."""
     return not (x.is_conj() or x.is_neg())
 
 
