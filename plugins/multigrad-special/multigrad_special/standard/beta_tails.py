@@ -1,15 +1,15 @@
-"""Tails of the beta distribution: what the incomplete beta functions and the distributions F, t,
-binomial, negative binomial are made of.
+"""Tails of the beta distribution, on which the incomplete beta functions are based.
 
-Whichever tail ends before the mean is integrated, by a double exponential rule: about its end,
-where its integrand is largest, the nodes crowd, so that a hundred of them do for parameters of any
-size. They stand on an axis of their own, which takes a hundred times the memory of the arguments
-for a while. The derivatives by the parameters are integrals of the same kind, under which the
-logarithm of the density is differentiated. 13 digits in float64, of the derivatives as well.
+The distributions F, t, binomial and negative binomial use them too. A double exponential rule
+integrates the tail that ends before the mean. Its nodes are dense near that end, where the
+integrand is largest, so a hundred nodes suffice for parameters of any size. The nodes have their
+own axis, which temporarily takes a hundred times the memory of the arguments. The derivatives by
+the parameters are integrals of the same kind, where the logarithm of the density is differentiated.
+Results and derivatives have 13 digits in float64.
 
 A tail is given by the parameters `a` and `b`, by `x` and `y` = 1 - x, each with all its digits, and
-by `d` = x b - y a, the distance from the mean, which decides over the digits where the parameters
-are large.
+by `d` = x b - y a, the distance from the mean, which determines the digits where the parameters are
+large.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The confluent hypergeometric function 1F1 of real arguments, and its derivatives by the
-parameters.
+"""The confluent hypergeometric function 1F1 of real arguments, and its derivatives.
 
-By Kummer's transformation (DLMF 13.2.39) negative arguments become positive ones. Then 1F1 is its
-power series (DLMF 13.2.2) or, where that does not converge in time, its asymptotic series (DLMF
-13.7.1 and 13.7.2). Both are differentiated term by term, where a derivative by a parameter
-multiplies each term by the sum of the logarithmic derivatives of its factors. Terms and sums are
-pairs of floats, so that terms may cancel as many digits as one float has and leave a result to all
-digits. They stand on an axis of their own, which takes ten thousand times the memory of the
-arguments for a while. What remains is measured: where the terms do not fall off in time, far
-outside of |a|, |b| < 20, or cancel more than that, the result is nan.
+Kummer's transformation (DLMF 13.2.39) makes negative arguments positive. Then 1F1 is its power
+series (DLMF 13.2.2) or, where that does not converge in time, its asymptotic series (DLMF 13.7.1
+and 13.7.2). Both are differentiated term by term: a derivative by a parameter multiplies each term
+by the sum of the logarithmic derivatives of its factors. Terms and sums are pairs of floats. So
+terms may cancel as many digits as one float has, and the result still has all digits. The terms
+have their own axis, which temporarily takes ten thousand times the memory of the arguments. The
+error is measured: where the terms do not fall off in time, far outside of |a|, |b| < 20, or cancel
+more digits than that, the result is nan.
 """
 
 from __future__ import annotations
@@ -23,17 +22,15 @@ from .pairs import Pair, added, plus, products, reciprocal, sums, times, two_pro
 __all__ = ["hyp1f1"]
 
 TERMS = 512
-"""Of the power series."""
+"""The number of terms of the power series."""
 FAR_TERMS = 128
-"""Of the asymptotic series."""
+"""The number of terms of the asymptotic series."""
 MOST = {64: 400.0, 32: 100.0}
 """Up to here the power series is tried, by the bits of a float: in float32 it overflows beyond."""
 BARS = {64: 1e-12, 32: 1e-5}
-"""The largest relative error of a result that is right."""
+"""The largest relative error of an accepted result."""
 SHRUNK = 2.0**-40
-"""By this the terms for large arguments are multiplied, which would overflow before their
-results.
-"""
+"""The scale of terms for large arguments, which would otherwise overflow before their results."""
 PAIRED = 64
 """The error of a sum of pairs, in units of the square of epsilon times its largest term."""
 SPARE = 8
@@ -58,11 +55,11 @@ def evaluated(
     step: Any = None,
     fall: Any = None,
 ) -> Any:
-    """1F1, or its derivative by "a" or "b", by the functions given: `step(u, v)` is digamma(u + v)
-    - digamma(u), `fall` the slope of 1 / gamma.
+    """1F1, or its derivative by "a" or "b", by the given functions.
 
-    Where the series ends, c being 0 or a negative integer, the value is that of the polynomial for
-    every argument, and so is what is differentiated at a constant c.
+    `step(u, v)` is digamma(u + v) - digamma(u), and `fall` is the derivative of 1 / gamma. Where
+    the series ends, because c is 0 or a negative integer, the value is that of the polynomial for
+    every argument, and its derivatives are those at a constant c.
     """
     a, b, x = (v + xp.zeros_like(a + b + x) for v in (a, b, x))
     below, y, none = x < 0, xp.abs(x), xp.zeros_like(a)
@@ -210,14 +207,14 @@ class _Factor(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """What `_sums` gives."""
+    """The result of `_sums`."""
 
     total: Any
     slope: Any
     settled: Any
-    """Whether the result is right."""
+    """Whether the result is accurate."""
     rough: Any
-    """Whether it would not be if the terms were floats."""
+    """Whether it would not be accurate if the terms were single floats."""
 
 
 def _factor(xp: Any, x: Pair) -> _Factor:
@@ -302,7 +299,7 @@ def _judged(xp: Any, terms: Any, result: Any) -> tuple[Any, Any]:
 
 
 def _raised(x: Pair, j: Any) -> Pair:
-    """x + j on an axis of their own."""
+    """x + j for each j, on a new axis."""
     high, low = two_sum(x[0][..., None], j)
     return plus((high, low), x[1][..., None])
 

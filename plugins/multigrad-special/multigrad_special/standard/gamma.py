@@ -1,5 +1,6 @@
-"""The gamma function, its logarithm, its reciprocal and digamma; the beta function, Pochhammer's
-symbol and the binomial coefficients.
+"""The gamma function, its logarithm, its reciprocal and digamma, and functions based on it.
+
+These are the beta function, Pochhammer's symbol and the binomial coefficients.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ there; how far the series about them is used.
 
 @elementwise_or_complex
 def gamma(xp: Any, x: Any) -> Any:
-    """The gamma function: Stirling's formula, reached by recurrence from below 10; reflection below
-    1/2; nan at negative integers.
+    """The gamma function; nan at negative integers.
 
-    The power is taken of the argument itself, in two halves, so that no logarithm is rounded and
+    It uses Stirling's formula, reached by recurrence from below 10, and reflection below 1/2. The
+    power is computed from the argument itself, in two halves, so that no logarithm is rounded and
     nothing overflows too early.
     """
     if xp.isdtype(x.dtype, "complex floating"):
@@ -97,8 +98,10 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
 
 @elementwise
 def gammaln(xp: Any, x: Any) -> Any:
-    """log |gamma(x)|: a series about its zeros 1 and 2, Stirling's formula above them, reflection
-    below 1/2.
+    """log |gamma(x)|.
+
+    It uses a series about its zeros 1 and 2, Stirling's formula above them, and reflection below
+    1/2.
     """
     reflected = math.log(math.pi) - xp.log(xp.abs(xp.sin(math.pi * remainder(xp, x, 0.5))))
     y = xp.where(x < 0.5, 1 - x, x)
@@ -108,10 +111,10 @@ def gammaln(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def digamma(xp: Any, x: Any) -> Any:
-    """The logarithmic derivative of gamma: shifted by recurrence, then an asymptotic series; nan at
-    negative integers.
+    """The logarithmic derivative of gamma; nan at negative integers.
 
-    Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18.
+    It is shifted by recurrence, then an asymptotic series is used. Abramowitz and Stegun, 6.3.5,
+    6.3.7 and 6.3.18.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.digamma(xp, x)
@@ -146,8 +149,10 @@ def _digamma_coefficients(centre: float) -> list[float]:
 
 @elementwise_or_complex
 def loggamma(xp: Any, x: Any) -> Any:
-    """The logarithm of gamma: of real arrays nan below 0, of complex ones the branch that is cut
-    along the negative real axis.
+    """The logarithm of gamma, for real and complex arrays.
+
+    Of negative real numbers it is nan; for complex arrays it is the branch that is cut along the
+    negative real axis.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.loggamma(xp, x)
@@ -169,7 +174,7 @@ def rgamma(xp: Any, x: Any) -> Any:
 
 @elementwise
 def gammasgn(xp: Any, x: Any) -> Any:
-    """The sign of gamma(x), at 0 that of the zero; nan at the other poles."""
+    """The sign of gamma(x). At 0 it is the sign of the zero, and nan at the other poles."""
     pole = (x < 0) & (x == xp.floor(x))
     sign = xp.where(
         x == 0, xp.copysign(xp.ones_like(x), x), _gamma_sign(xp, xp.where(pole, 0.5, x))
@@ -179,8 +184,9 @@ def gammasgn(xp: Any, x: Any) -> Any:
 
 @elementwise
 def poch(xp: Any, z: Any, m: Any) -> Any:
-    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below; there,
-    for integers m, the product that it is.
+    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below.
+
+    There, for integers m, it is computed as a product.
     """
     top = z + m
     low, high = z <= 0, top <= 0
@@ -199,8 +205,10 @@ def poch(xp: Any, z: Any, m: Any) -> Any:
 
 
 def _gamma_ratio(xp: Any, a: Any, m: Any) -> Any:
-    """gamma(a + m) / gamma(a) for positive a and a + m: what Stirling's formula of the two leaves
-    when its main terms are subtracted.
+    """gamma(a + m) / gamma(a) for positive a and a + m.
+
+    It is the quotient of the two remainders of Stirling's formula, after its main terms are
+    subtracted.
     """
     b = a + m
     product_a, product_b = xp.where(a < 10, a, 1.0), xp.where(b < 10, b, 1.0)
@@ -267,8 +275,9 @@ def binom(xp: Any, n: Any, k: Any) -> Any:
 
 
 def sine_of_pi(xp: Any, x: Any, y: Any = 0.0) -> Any:
-    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them, where x +
-    y may be rounded.
+    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them.
+
+    x + y itself may be rounded.
     """
     sine = xp.sin(math.pi * (x - xp.round(x)))
     if isinstance(y, float):
