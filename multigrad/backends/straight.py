@@ -104,8 +104,9 @@ class Text:
         return f"  # {line.removeprefix(PACKAGE)}" if line else ""
 
     def last_uses(self) -> dict[int, list[int]]:
-        """The values that are unused after each step, except inputs, constants and values for the
-        end.
+        """The values that become unused after each step.
+
+        Inputs, constants and values for the end are excluded.
         """
         program = self.program
         kept = {

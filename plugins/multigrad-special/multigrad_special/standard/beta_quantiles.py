@@ -126,8 +126,9 @@ def _normal_start(xp: Any, p: Any, q: Any, target: Any) -> Any:
 
 
 def _step(xp: Any, p: Any, q: Any, s: Any, log_target: Any, known: Any) -> Any:
-    """Halley's step for log(tail) at log(u / v) = s; the logarithm of the density u**p v**q /
-    beta(p, q) has the slope p v - q u.
+    """Halley's step for log(tail) at log(u / v) = s.
+
+    The logarithm of the density u**p v**q / beta(p, q) has the derivative p v - q u.
     """
     u, v = _share(xp, s), _share(xp, -s)
     d = u * q - v * p

@@ -90,17 +90,16 @@ def evaluated(
 
 
 def _edge(xp: Any, where: Any, like: Any) -> Any:
-    """0 whose derivatives are nan there: for a result that is right and computed by what does not
-    have its derivatives.
-    """
+    """0 with derivatives of nan, for a correct result whose formula has wrong derivatives."""
     return 0 * xp.sqrt(xp.where(where, 0 * like, 1.0))
 
 
 def _near(
     xp: Any, b: Any, c: Pair, y: Any, below: Any, by: str | None, cut: Any
 ) -> tuple[Any, Any, Any]:
-    """The sum of (c)_k / (b)_k y**k / k!, for a negative argument times exp(-y); whether that is
-    right, and whether one float would do less.
+    """The sum of (c)_k / (b)_k y**k / k!, for a negative argument times exp(-y).
+
+    It also returns whether the sum is accurate, and whether single floats would be enough.
     """
     j = _numbers(xp, y, TERMS - 1)
     b, y, under, cut = (v[..., None] for v in (b, y, below, cut))
@@ -141,8 +140,9 @@ def _far(
     step: Any,
     fall: Any,
 ) -> tuple[Any, Any]:
-    """gamma(b) / gamma(c) y**-d times the sum of (d)_k (1 - c)_k / (k! y**k), d being b - c, for a
-    positive argument times exp(y).
+    """gamma(b) / gamma(c) y**-d times the sum of (d)_k (1 - c)_k / (k! y**k), where d = b - c.
+
+    For a positive argument it is multiplied by exp(y).
     """
     c, d, bits = exact_c[0], exact_d[0], xp.finfo(y.dtype).bits
     half = xp.exp(xp.where(below, 0.0, 0.5 * y))
@@ -232,11 +232,12 @@ def _sums(
     slopes: list[Any] | None,
     both: bool = False,
 ) -> _Sums:
-    """The sum of the terms that start with `first`, each the one before times above / under, and
-    its derivative: `slopes` are those of the factors.
+    """The sum of terms from `first` on, and its derivative.
 
-    A factor of 0 is taken out of the products, which are those of the derivative by it: what is
-    right for those of higher order, too.
+    Each term is the one before times above / under.
+
+    `slopes` are the derivatives of the factors. A factor of 0 is left out of the products; they are
+    then the products of the derivative by that factor, and also give correct higher derivatives.
     """
     r = above[0] / under[0]
     p, rest = two_product(xp, r, under[0])

@@ -32,8 +32,10 @@ NEAR_ROOTS = (
     (1.461639404296875, 7.024627389718043e-06, 0.3),
     (-0.50408935546875, -5.674276041949296e-05, 0.1),
 )
-"""Two numbers next to the zeros of digamma about 0, which float32 holds exactly; what digamma is
-there; how far the series about them is used.
+"""Constants of digamma near its zeros about 0.
+
+They are two numbers next to the zeros, which float32 holds exactly; the values of digamma there;
+and the range of the series about them.
 """
 
 
@@ -137,8 +139,10 @@ def digamma(xp: Any, x: Any) -> Any:
 
 @lru_cache
 def _digamma_coefficients(centre: float) -> list[float]:
-    """Of the powers of the distance from a number above -1, by the series of DLMF 5.15.1; its first
-    term as such where it is negative.
+    """The coefficients of the powers of the distance from a number above -1.
+
+    They come from the series of DLMF 5.15.1, with its first term computed directly where it is
+    negative.
     """
     below = centre < 0
     return [

@@ -1,7 +1,7 @@
-"""The incomplete gamma functions, their inverses, and the distributions that are made of them;
-`gamma_tails` has what they are integrated by.
+"""The incomplete gamma functions, their inverses, and the distributions based on them.
 
-13 digits in float64, of the value and of the smaller tail, whichever is asked for.
+`gamma_tails` has their integrals. The value and the smaller tail have 13 digits in float64,
+whichever of them is requested.
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ def _tails(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _upper_of_small(xp: Any, chosen: Any, a: Any, x: Any, log_gamma_above: Any) -> Any:
-    """Q for a < 1 and x < 9/4: 1 less x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a +
-    n)), Abramowitz and Stegun, 6.5.29.
+    """Q for a < 1 and x < 9/4. Abramowitz and Stegun, 6.5.29.
+
+    It is 1 minus x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a + n)).
     """
     a, x = xp.where(chosen, a, 0.5), xp.where(chosen, x, 1.0)
     logarithm = a * xp.log(x) - xp.where(chosen, log_gamma_above, 0.0)

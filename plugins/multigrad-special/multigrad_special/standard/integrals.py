@@ -24,8 +24,9 @@ SCALE = 32.0
 NEAR = 2.0
 """Below this bound the exponential integrals are computed by series."""
 ORDERS = 18
-"""Up to this order expn is reached from exp1 by recurrence below NEAR; above it the continued
-fraction converges everywhere.
+"""The highest order of expn that recurrence from exp1 reaches below NEAR.
+
+Above it the continued fraction converges everywhere.
 """
 
 
@@ -126,8 +127,10 @@ def _fraction(xp: Any, n: Any, x: Any) -> Any:
 
 @lru_cache
 def _expi_coefficients() -> list[float]:
-    """Of the quotient of the series of x**k / (k k!), less itself at the zero, by x less the zero:
-    of the powers of x / SCALE.
+    """The coefficients of the powers of x / SCALE in a quotient.
+
+    The dividend is the series of x**k / (k k!) minus its value at the zero, and the divisor is x
+    minus the zero.
     """
     zero = ZERO + ZERO_REST
     coefficients = [0.0] * 115

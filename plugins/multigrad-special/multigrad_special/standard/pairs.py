@@ -72,11 +72,11 @@ def added(xp: Any, x: Pair) -> Any:
 
 
 def products(xp: Any, r: Any, deviation: Any) -> Pair:
-    """The products of the first of the numbers r (1 + deviation) of the last axis, as P and the
-    relative deviation from it.
+    """The cumulative products of the numbers r (1 + deviation) along the last axis.
 
-    However the library rounds: what counts are the quotients of neighbouring P. Next to the ends of
-    the range that deviation is unknown and counts as 0.
+    They are returned as P and the relative deviation from P. This is independent of the library's
+    rounding, since only the quotients of neighbouring P count. Next to the ends of the range that
+    deviation is unknown and counts as 0.
     """
     p = xp.cumulative_prod(r, axis=-1)
     high, low = two_product(xp, _before(xp, p, 1.0), r)
