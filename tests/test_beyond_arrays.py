@@ -728,8 +728,8 @@ class TestShapes:
                 "ravel",
                 (real(2), "K"),
                 ValueError,
-                "ravel: order is 'K': it is that of the memory, which arrays of the standard do "
-                "not tell",
+                "ravel: order is 'K': it depends on the memory layout, which array "
+                "API arrays do not report",
             ),
             (
                 "ravel",

@@ -354,18 +354,18 @@ def _named(name: str) -> Callable[..., Any]:
     )
 
 
-_ORDER = "The gradient goes to the same elements as that of sort; "
+_ORDER = "The gradient goes to the same elements as that of sort. "
 
 composite(
     "median(a: array, axis=None, *, keepdims=False)",
     lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
-    doc=f"The median over one axis, several, or all; nan if an element is nan. {_ORDER}as "
+    doc=f"The median over one axis, several, or all; nan if an element is nan. {_ORDER}As "
     "numpy.median.",
 )
 composite(
     "nanmedian(a: array, axis=None, *, keepdims=False)",
     lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
-    doc=f"The median of the elements that are not nan; nan if all are nan. {_ORDER}as "
+    doc=f"The median of the elements that are not nan; nan if all are nan. {_ORDER}As "
     "numpy.nanmedian.",
 )
 for _name, _words in (
@@ -378,12 +378,12 @@ for _name, _words in (
         _named(_name),
         doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, "
         "or an element of an array q is out of range. Axes of q come first. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}as numpy.{_name}.",
+        f"'inverted_cdf' takes weights. {_ORDER}As numpy.{_name}.",
     )
     composite(
         f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
         "weights: array = None)",
         _named(f"nan{_name}"),
-        doc=f"{_words}, of the elements that are not nan, nan where all are. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}as numpy.nan{_name}.",
+        doc=f"{_words}, of the elements that are not nan; nan if all are nan. The method "
+        f"'inverted_cdf' takes weights. {_ORDER}As numpy.nan{_name}.",
     )
