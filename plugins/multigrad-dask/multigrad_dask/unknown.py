@@ -1,9 +1,9 @@
 """Arrays of unknown sizes: sizes that Dask shows as nan until they are computed.
 
-Operations that are exact for such arrays run; all others raise by name. Dask combines arrays of
-unknown sizes block by block. Elementwise operations and derivatives are then exact, and so are
-sums, matrix products and masks. An operation that needs a size raises when it is called, not when
-it is computed.
+Operations that are exact for such arrays run; all others raise an error that names the operation.
+Dask combines arrays of unknown sizes block by block. Elementwise operations and derivatives are
+then exact, and so are sums, matrix products and masks. An operation that needs a size raises when
+it is called, not when it is computed.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def _has_unknown(value: Any) -> bool:
 
 
 def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
-    """The derivative rule of an operation; for unknown sizes it is exact or raises by name."""
+    """The derivative rule of an operation.
+
+    For unknown sizes it is exact, or raises an error that names the operation.
+    """
     exact = name in EXACT or OPS[name].batching == "elementwise"
 
     @wraps(vjp)
@@ -103,7 +106,10 @@ def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of an operation; for unknown sizes it is exact or raises by name."""
+    """The function of an operation.
+
+    For unknown sizes it is exact, or raises an error that names the operation.
+    """
     several = OPS[name].batching == "elementwise" and len(OPS[name].arrays) > 1
 
     @wraps(forward)
