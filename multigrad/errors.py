@@ -12,18 +12,18 @@ from pathlib import Path
 from types import FrameType
 
 PACKAGE = str(Path(__file__).parent) + os.sep
-"""How the names of multigrad's own files begin."""
+"""The prefix of the names of multigrad's own files."""
 OWN = (PACKAGE, "<multigrad", "<pullback")
-"""The same with the files of what it generates."""
+"""The prefixes of the names of multigrad's own and generated files."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A question, " Did you mean 'numpy'?", or nothing where no known name is like it."""
+    """A hint such as " Did you mean 'numpy'?", or an empty string if no known name is similar."""
     from difflib import get_close_matches
 
     lower = {k.lower(): k for k in known}
-    found = get_close_matches(name.lower(), lower, n=1)
-    return f" Did you mean {lower[found[0]]!r}?" if found else ""
+    matches = get_close_matches(name.lower(), lower, n=1)
+    return f" Did you mean {lower[matches[0]]!r}?" if matches else ""
 
 
 class MultigradError(Exception):
@@ -31,11 +31,11 @@ class MultigradError(Exception):
 
 
 class RegistrationError(MultigradError, ValueError):
-    """A declaration of an operation or a backend that cannot be accepted."""
+    """A declaration of an operation or a backend is invalid."""
 
 
 class MissingRuleError(MultigradError, NotImplementedError):
-    """An operation has no derivative rule for an argument that requires one."""
+    """An operation has no derivative rule for an argument that requires grad."""
 
 
 class BackendError(MultigradError, RuntimeError):
@@ -43,7 +43,7 @@ class BackendError(MultigradError, RuntimeError):
 
 
 class NoDeviceError(BackendError):
-    """A backend's library is installed but finds no device it can compute on."""
+    """The library of a backend is installed but finds no device to compute on."""
 
 
 class MixedBackendsError(MultigradError, TypeError):
@@ -51,20 +51,21 @@ class MixedBackendsError(MultigradError, TypeError):
 
 
 class GradientError(MultigradError, RuntimeError):
-    """A gradient cannot be computed; where PyTorch raises RuntimeError, so do we."""
+    """A gradient cannot be computed. This is a RuntimeError, as in PyTorch."""
 
 
 class BatchingError(MultigradError, RuntimeError):
-    """Something needs the values or the shapes of single examples, which a batch does not know."""
+    """An operation needs the values or shapes of single examples, which a batch does not know."""
 
 
 class LeakError(GradientError):
-    """An array of a finished transformation was used after it."""
+    """An array of a finished transformation was used after its end."""
 
 
 def kind(x: object) -> str:
-    """What `x` is called in a message: by the name of its type, with its module where it is not to
-    be taken for multigrad's Tensor.
+    """The name of the type of `x` in messages.
+
+    It includes the module if the type could be mistaken for multigrad's Tensor.
     """
     noun = getattr(type(x), "_noun", "")
     if noun:
@@ -74,8 +75,9 @@ def kind(x: object) -> str:
 
 
 def program() -> int:
-    """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`:
-    observers may stand between.
+    """The `stacklevel` with which `warnings` reports the user's line.
+
+    It counts from the calling function. Frames of observers may lie in between.
     """
     frame: FrameType | None = sys._getframe(1)
     level = 1

@@ -1,8 +1,7 @@
-"""What a namespace says about itself: `__array_namespace_info__`, and the limits of its dtypes as
-Python numbers.
+"""Inspection of a namespace: `__array_namespace_info__`, and the limits of its dtypes.
 
-Where the library has an inspection of its own, that decides what there is on which device; the
-forms of the standard are kept here: tuples, Python numbers, the dtypes of the standard only.
+If the library has its own inspection functions, they decide which dtypes and devices exist. The
+results have the form of the standard: tuples, Python numbers, and only dtypes of the standard.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ UNIONS = {
 
 @dataclass(frozen=True, slots=True)
 class FloatLimits:
-    """What `finfo` returns: the limits of a real floating dtype, or of the components of a complex
-    one.
-    """
+    """The result of `finfo`: the limits of a floating dtype, or of a complex one's components."""
 
     bits: int
     eps: float
@@ -53,12 +50,13 @@ class IntLimits:
 
 @lru_cache(maxsize=256)
 def finfo(library: Library, dtype: Any) -> FloatLimits:
-    """The limits of a floating dtype of a library, whose own may be its scalars and may name the
-    dtype by a string.
+    """The limits of a floating dtype of a library.
+
+    The library's own result may hold its scalars, and may name the dtype by a string.
     """
-    found = library.xp.finfo(dtype)
-    bits = int(found.bits)
-    real = getattr(found, "dtype", None)
+    limits = library.xp.finfo(dtype)
+    bits = int(limits.bits)
+    real = getattr(limits, "dtype", None)
     if real is None or isinstance(real, str):
         real = (
             getattr(library.xp, f"float{bits}")
@@ -67,10 +65,10 @@ def finfo(library: Library, dtype: Any) -> FloatLimits:
         )
     return FloatLimits(
         bits,
-        float(found.eps),
-        float(found.max),
-        float(found.min),
-        float(found.smallest_normal),
+        float(limits.eps),
+        float(limits.max),
+        float(limits.min),
+        float(limits.smallest_normal),
         real,
     )
 
@@ -78,20 +76,18 @@ def finfo(library: Library, dtype: Any) -> FloatLimits:
 @lru_cache(maxsize=256)
 def iinfo(library: Library, dtype: Any) -> IntLimits:
     """The limits of an integer dtype of a library."""
-    found = library.xp.iinfo(dtype)
-    own = getattr(found, "dtype", None)
+    limits = library.xp.iinfo(dtype)
+    own = getattr(limits, "dtype", None)
     return IntLimits(
-        int(found.bits),
-        int(found.max),
-        int(found.min),
+        int(limits.bits),
+        int(limits.max),
+        int(limits.min),
         dtype if own is None or isinstance(own, str) else own,
     )
 
 
 class Info:
-    """What `__array_namespace_info__()` returns: the dtypes, devices and capabilities of one
-    backend.
-    """
+    """The result of `__array_namespace_info__()`: dtypes, devices, capabilities of one backend."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -101,9 +97,7 @@ class Info:
         self._inspection = None if inspect is None else inspect()
 
     def capabilities(self) -> dict[str, bool | int | None]:
-        """Whether masks and shapes that depend on values work everywhere, and the largest number of
-        dimensions.
-        """
+        """Whether masks and data-dependent shapes work, and the maximum number of dimensions."""
         lacks = self._library.backend.lacks()
         ours: dict[str, bool | int | None] = {
             "boolean indexing": "boolean_indexing" not in lacks,
@@ -113,18 +107,18 @@ class Info:
         return ours if self._inspection is None else ours | dict(self._inspection.capabilities())
 
     def default_device(self) -> Any:
-        """The device on which arrays are made; None where the library does not say."""
+        """The device on which new arrays are placed; None if the library does not say."""
         return None if self._inspection is None else self._inspection.default_device()
 
     def devices(self) -> tuple[Any, ...]:
-        """The devices that there are."""
+        """The available devices."""
         library = self._library
         if self._inspection is None and "devices" not in library.backend.kernels:
             return (library.device(library.xp, library.xp.zeros(0)),)
         return tuple(library.backend.kernel("devices")(library.backend.namespace))
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtype of each kind that is chosen where none is given."""
+        """The default dtype of each kind."""
         if self._inspection is not None:
             return dict(self._inspection.default_dtypes(device=device))
         xp = self._library.xp
@@ -139,7 +133,7 @@ class Info:
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, Any]:
-        """The dtypes of the standard by name, of one kind, of several, or all."""
+        """The dtypes of the standard by name, of one kind, of a tuple of kinds, or all."""
         if self._inspection is not None:
             there = self._inspection.dtypes(device=device)
         else:
@@ -154,7 +148,7 @@ class Info:
 
 
 def names_of(kind: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The names of the dtypes of one kind of the standard, or of several."""
+    """The names of the dtypes of one kind of the standard, or of several kinds."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     for k in kinds:
         if k not in KINDS and k not in UNIONS:

@@ -1,8 +1,8 @@
-"""The operators and methods of Tensor and the other layers, generated from the table; the function
-of each operation.
+"""The operators and methods of Tensor and the other array objects, generated from the table.
 
-All layers share them by their common base, Surface. Only in-place forms differ: Tensor has its own,
-of layers that are never written the result takes the place of the value.
+It also holds the function of each operation. All array objects share these members by their common
+base class, Surface. Only in-place operators differ. Tensor has its own. For array objects that are
+never written, the result of an in-place operator replaces the value.
 """
 
 from __future__ import annotations
@@ -84,16 +84,14 @@ _BEYOND = frozenset(
         "trace",
     )
 )
-"""The operations beyond the standard that are methods: of NumPy's arrays, or of PyTorch's.
+"""The operations beyond the standard that are methods of NumPy's or PyTorch's arrays.
 
-Not split: in PyTorch it takes lengths of parts.
+`split` is left out: in PyTorch, its argument gives the lengths of the parts.
 """
 
 
 class _Lazy:
-    """A method that is generated when it is first looked up, and then takes this object's place in
-    the class.
-    """
+    """A method that is generated at its first lookup and then replaces this object."""
 
     def __init__(self, name: str, make: Callable[[], Callable[..., Any]]) -> None:
         self.name = name
@@ -110,8 +108,9 @@ class _Lazy:
 
 
 def install(op: Op) -> None:
-    """Give all layers the operators and the method of an operation, in the place of those of a
-    former declaration.
+    """Give all array objects the operators and the method of an operation.
+
+    They replace those of an earlier declaration.
     """
     global _fast_getitem
     if op.name == "getitem":
@@ -144,7 +143,7 @@ def _install_methods(op: Op) -> None:
             _installed.add(twin)
             Tensor._define(twin, _Lazy(twin, lambda: _twin(op, twin)))
             Surface._define(twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
-    for former in gone & _installed:  # of another kind
+    for former in gone & _installed:  # an object of another kind
         for owner in (Tensor, Surface):
             if former in owner.__dict__:
                 owner._remove(former)
@@ -173,8 +172,9 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
 
 def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The in-place form of a function for layers that are never written: the result takes the place
-    of the value.
+    """Make the in-place form of a function for array objects that are never written.
+
+    The result replaces the value.
     """
 
     def method(self: Any, *others: Any, **options: Any) -> Any:
@@ -208,7 +208,7 @@ def _install_operator(op: Op) -> None:
             run = self._elem.run
             if run is not None:
                 if run.rebinds:
-                    return NotImplemented  # Python goes on to `self = self + other`
+                    return NotImplemented  # Python then tries `self = self + other`
             elif (
                 type(self) is Tensor
                 and type(other) is Tensor
@@ -236,12 +236,13 @@ def _install_operator(op: Op) -> None:
 
 
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
-    """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer
-    arrays.
+    """The part of the array that `key` selects.
+
+    The key may have integers, slices, ..., None, a boolean mask, and integer arrays.
     """
     try:
         kind = type(key)
-        # is_fixed, without the call
+        # is_fixed, inlined
         if (
             kind is int
             or (
@@ -252,10 +253,10 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
             )
             or (kind is tuple and dispatch.is_basic_key(key))
         ):
-            found: Tensor = _fast_getitem(self, key)
-            return found
-        found = function_of(OPS["getitem"])(self, _key(key, self._elem.library))
-        return found
+            part: Tensor = _fast_getitem(self, key)
+            return part
+        part = function_of(OPS["getitem"])(self, _key(key, self._elem.library))
+        return part
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -266,9 +267,7 @@ def _fast_getitem(self: Tensor, key: Any) -> Any:
 
 
 def _key(key: Any, library: Library) -> Any:
-    """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are
-    Python's.
-    """
+    """Normalise a key: lists become integer arrays or masks, integers become Python's."""
     kind = type(key)
     if kind in library.backend.array_types or (kind is Tensor and key._elem.library is library):
         return key
@@ -288,7 +287,7 @@ def _key(key: Any, library: Library) -> Any:
 
 
 def _with_item(x: Any, key: Any, value: Any) -> Any:
-    """The values of `x` with others at `key`."""
+    """The values of `x` with `value` written at `key`."""
     return function_of(OPS["setitem"])(x, key, value)
 
 
@@ -326,16 +325,17 @@ def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
 
 
 def _transposed(self: Tensor) -> Tensor:
-    """The transpose of a matrix; for other dimensions use mT or permute_dims, as in the
-    standard.
+    """The transpose of a matrix; the array must have two axes, as in the standard.
+
+    For other numbers of axes use mT or permute_dims.
     """
     try:
         if self.ndim != 2:
             raise ValueError(
                 f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims"
             )
-        found: Tensor = function_of(OPS["matrix_transpose"])(self)
-        return found
+        out: Tensor = function_of(OPS["matrix_transpose"])(self)
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -344,32 +344,33 @@ def _transposed(self: Tensor) -> Tensor:
 def _matrix_transposed(self: Tensor) -> Tensor:
     """The transpose of each matrix in the last two axes."""
     try:
-        found: Tensor = function_of(OPS["matrix_transpose"])(self)
-        return found
+        out: Tensor = function_of(OPS["matrix_transpose"])(self)
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
 
 def _real(self: Tensor) -> Tensor:
-    """The real part, an attribute: a view that can be written and assigned; a real array itself.
+    """The real part, as numpy.ndarray.real: a view that can be written to and assigned.
 
-    As numpy.ndarray.real.
+    For a real array it is the array itself.
     """
-    found: Tensor = function_of(OPS["real"])(self) if self._elem.complex else self
-    return found
+    out: Tensor = function_of(OPS["real"])(self) if self._elem.complex else self
+    return out
 
 
 def _imag(self: Tensor) -> Tensor:
-    """The imaginary part, an attribute: a view that can be written and assigned; of a real array
-    constant zeros. As numpy.ndarray.imag.
+    """The imaginary part, as numpy.ndarray.imag: a view that can be written to and assigned.
+
+    For a real array it is an array of constant zeros.
     """
-    found: Tensor = (
+    out: Tensor = (
         function_of(OPS["imag"])(self)
         if self._elem.complex
         else self.__array_namespace__().zeros_like(self)
     )
-    return found
+    return out
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -387,9 +388,9 @@ def _set_imag(self: Tensor, value: Any) -> None:
 
 
 def _write_part(self: Tensor, part: Tensor, value: Any) -> None:
-    if part is value:  # at the end of `x.real += other`, where x is real
+    if part is value:  # the last step of `x.real += other`, where x is real
         return
-    if views.same_view(value, part):  # there as well, where x is complex
+    if views.same_view(value, part):  # the last step of `x.real += other`, where x is complex
         if isinstance(self, Tensor):
             inplace.touch(self, value)
     else:
@@ -407,15 +408,16 @@ def _zero(self: Tensor) -> Tensor:
 
 
 def _copy(self: Tensor, other: Any) -> Tensor:
-    """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor,
-    differentiably.
+    """Copy the values of `other` into this Tensor, differentiably.
+
+    They are broadcast to this shape and cast to this dtype.
     """
     try:
         value = creation.asarray(other, backend=self._elem.library.name)
         if value._elem.base is not self._elem.base and (
             self._elem.complex or not value._elem.complex
         ):
-            # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
+            # unlike `x[...] = value`, this also casts from a higher kind of dtype: 1.5 becomes 1
             value = self._elem.library.bound.astype(value, self.dtype)
         self[...] = value
         return self
@@ -425,7 +427,7 @@ def _copy(self: Tensor, other: Any) -> Tensor:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """This Tensor on another device; differentiable."""
+    """A copy of this Tensor on another device; differentiable."""
     try:
         moved: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
         return moved
@@ -435,12 +437,13 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3); -1 stands for what
-    is left.
+    """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3).
+
+    A length of -1 is inferred from the others.
     """
     try:
-        found: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
-        return found
+        out: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -449,40 +452,44 @@ def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
 def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order: t.permute_dims((1, 0)) or t.permute_dims(1, 0)."""
     try:
-        found: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
-        return found
+        out: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """The axes in reverse order, or in that given: t.transpose(), t.transpose((1, 0, 2)) or
-    t.transpose(1, 0, 2). As numpy.ndarray.transpose.
+    """The axes in reverse order, or in the given order. As numpy.ndarray.transpose.
+
+    Write t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2).
     """
     try:
-        found: Tensor = function_of(OPS["transpose"])(
+        out: Tensor = function_of(OPS["transpose"])(
             self, None if axes in ((), (None,)) else _sizes(axes)
         )
-        return found
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
 
 def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
-    """Without the axes of length 1, or those of them that are given. As numpy.ndarray.squeeze."""
+    """The array without its axes of length 1, or without the given ones.
+
+    As numpy.ndarray.squeeze.
+    """
     try:
         axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
-        found: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
-        return found
+        out: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
 
 def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The sums of the elements up to each, along an axis, or along one of all elements.
+    """The cumulative sums along an axis, or of the flattened array (None).
 
     As numpy.ndarray.cumsum.
     """
@@ -490,7 +497,7 @@ def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The products of the elements up to each, along an axis, or along one of all elements.
+    """The cumulative products along an axis, or of the flattened array (None).
 
     As numpy.ndarray.cumprod.
     """
@@ -499,17 +506,17 @@ def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
 
 def _cumulated(name: str, x: Tensor, axis: Any, dtype: Any) -> Tensor:
     try:
-        found: Tensor = function_of(OPS[name])(
+        out: Tensor = function_of(OPS[name])(
             _reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype
         )
-        return found
+        return out
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """One tuple or list, or the integers themselves."""
+    """The integers of a call `f(1, 2)` or `f((1, 2))`, as a tuple."""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
 
 
@@ -534,7 +541,7 @@ _METHODS = {
 }
 for _name, _method in _METHODS.items():
     if isinstance(_method, FunctionType):
-        # what Python's errors say of a call
+        # Python's errors about calls name the function like this
         _method.__name__, _method.__qualname__ = _name, f"Tensor.{_name}"
     Surface._define(_name, _method)
 Tensor._define("__setitem__", _setitem)

@@ -34,7 +34,7 @@ VERSION = "2025.12"
 
 
 def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a function that name."""
+    """Set the name of a function."""
 
     def rename(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
@@ -46,9 +46,9 @@ def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 class Namespace:
     """The Array API standard over the arrays of one backend, differentiable.
 
-    Functions take Tensors, raw arrays of the backend and Python scalars and return Tensors; those
-    that make an array take `requires_grad` as well, and dtypes also by name. `linalg`, `fft` and
-    the prefixes of plugins are namespaces too.
+    Functions take Tensors, raw arrays of the backend and Python scalars, and return Tensors.
+    Functions that create an array also take `requires_grad`, and accept dtypes by name. `linalg`,
+    `fft` and the prefixes of plugins are namespaces too.
     """
 
     def __init__(self, library: Library, prefix: str = "") -> None:
@@ -66,12 +66,12 @@ class Namespace:
                     f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self
                 )
             op = OPS.get(self._prefix + name)
-            found = self._find(name)
+            value = self._find(name)
             with keeping:
-                # another thread may have replaced it meanwhile
+                # another thread may have replaced the function meanwhile
                 if OPS.get(self._prefix + name) is op:
-                    setattr(self, name, found)
-            return found
+                    setattr(self, name, value)
+            return value
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -113,7 +113,7 @@ class Namespace:
         )
 
     def _hides(self, op: Op) -> bool:
-        """Whether an operation is beyond what this backend's own namespace may have."""
+        """Whether the namespace of this backend hides an operation that is beyond the standard."""
         return op.beyond and self._library.backend.capabilities.strict
 
     def _bind(self, op: Op) -> Callable[..., Any]:
@@ -138,7 +138,7 @@ class Namespace:
         copy: bool | None = None,
         requires_grad: bool = False,
     ) -> Tensor:
-        """Make a Tensor of this backend, from arrays of any known library too.
+        """Make a Tensor of this backend from an object, or from an array of any known library.
 
         See multigrad.asarray.
         """
@@ -156,8 +156,9 @@ class Namespace:
             raise
 
     def device_of(self, x: Any) -> Any:
-        """The device on which to make a constant that is to meet `x`, None where the library places
-        it by itself. For rules.
+        """The device on which a rule makes a constant that is combined with `x`.
+
+        None if the library places constants by itself.
         """
         return self._library.device(self._library.xp, innermost(x))
 
@@ -171,8 +172,9 @@ class Namespace:
         copy: bool | None = None,
         requires_grad: bool = False,
     ) -> Tensor:
-        """A Tensor on the memory of an array of any library that knows DLPack; on that of a Tensor
-        of this backend as its detach().
+        """Make a Tensor that shares the memory of an array of any library with DLPack.
+
+        For a Tensor of this backend it shares memory as its detach() does.
         """
         try:
             if not isinstance(x, Tensor):
@@ -191,7 +193,7 @@ class Namespace:
             raise
 
     def _forget(self) -> None:
-        """Drop the functions of a former declaration, also in the namespaces below."""
+        """Drop the functions of an earlier declaration, also in nested namespaces."""
         with keeping:
             for name, value in list(vars(self).items()):
                 if isinstance(value, Namespace):
@@ -230,7 +232,7 @@ def _bound_named(name: str, prefix: str) -> Any:
 
 
 def _creation(op: Op, library: Library) -> Callable[..., Any]:
-    """A function that takes no array: it makes one of this backend, or tells about dtypes."""
+    """Make a function that takes no array: a creation function or one about dtypes."""
     raw = codegen.raw_function(library, op.name)
     signature = op.signature
     makes = "dtype" in signature.parameters and "device" in signature.parameters
@@ -251,7 +253,7 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
             if len(args) > most or not by_name.issuperset(kwargs):
                 try:
                     signature.bind(*args, **kwargs)
-                except TypeError as error:  # it does not say of which function
+                except TypeError as error:  # the library's error does not name the function
                     raise TypeError(
                         f"{op.name}() {error}{_called_instead(op, args, kwargs, by_name)}"
                     ) from None
@@ -277,9 +279,7 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
 
 
 def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[str]) -> str:
-    """What to write in the place of a call with arguments that a function that makes arrays does
-    not take.
-    """
+    """The advice in the error for a creation function that got arguments it does not take."""
     if "backend" in kwargs:
         return (
             ". Call that of the backend's namespace, "
@@ -300,7 +300,7 @@ def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known
 def _named(
     function: Callable[..., Any], op: Op, signature: inspect.Signature
 ) -> Callable[..., Any]:
-    """`function` with the name, the words and the signature of an operation."""
+    """Give `function` the name, the docstring and the signature of an operation."""
     function.__name__ = function.__qualname__ = op.name.rpartition(".")[2]
     function.__doc__ = documentation(op)
     function.__signature__ = signature  # type: ignore[attr-defined]
@@ -311,17 +311,17 @@ def _named(
 def documentation(op: Op) -> str:
     """The docstring of an operation.
 
-    The words are imported with the first function that is made.
+    The module with the texts is imported when the first docstring is made.
     """
     text: str = import_module("multigrad.ops.words").text(op)
     return text
 
 
 def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
-    """A function about dtypes.
+    """Make a function about dtypes.
 
-    They may be given by name, or by an array of any backend; without an array they are this
-    backend's.
+    It accepts dtypes by name, and arrays of any backend. Without an array, names are dtypes of this
+    backend.
     """
     limits = {"finfo": inspection.finfo, "iinfo": inspection.iinfo}.get(op.name)
 
@@ -347,7 +347,7 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
     def isdtype(dtype: Any, kind: Any) -> bool:
         try:
             return known[dtype, kind]
-        except (KeyError, TypeError):  # of what cannot be a key
+        except (KeyError, TypeError):  # an argument that cannot be hashed
             answer: bool = function(dtype, kind)
         if not element.is_array(dtype) and type(kind) in (str, tuple):
             known[dtype, kind] = answer
@@ -365,11 +365,11 @@ def _dtype_named(library: Library, x: Any) -> Any:
 
 
 def _anchored(op: Op, library: Library) -> Callable[..., Any]:
-    """A function that may get no array at all (full, linspace): then it is this backend's, else its
-    arguments decide.
+    """Make a function whose array arguments are optional (full, linspace).
 
-    What is only made in the form of its argument (zeros_like) belongs to the transformation that
-    runs, as what `zeros` makes.
+    Without an array argument the result belongs to this backend; otherwise the arguments decide. An
+    argument that only gives its form (zeros_like) does not decide the level: the result belongs to
+    the running transformation, like that of `zeros`.
     """
     made = _creation(op, library)
     derived = function_of(op)
@@ -401,7 +401,7 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
 
 
 def _plain(x: Any, library: Library) -> Any:
-    """A scalar of another library (np.float64) as Python's; anything else as it is."""
+    """Convert a scalar of another library (np.float64) to Python's; return others unchanged."""
     return (
         dispatch.plain_scalars(x, library)
         if element.is_array(x) and not isinstance(x, Layer)
@@ -410,9 +410,7 @@ def _plain(x: Any, library: Library) -> Any:
 
 
 def _unwrapped(x: Any) -> Any:
-    """The raw array of a Tensor among the arguments of a function without gradient (arange,
-    eye).
-    """
+    """The raw array of a Tensor in a call of a function without gradient (arange, eye)."""
     while isinstance(x, Layer):
         x._check()
         if isinstance(x, Tensor):
@@ -432,16 +430,16 @@ _begun = False
 
 
 def load() -> None:
-    """Fill the table of operations, once: the standard's, then those of plugins."""
+    """Fill the table of operations once: the operations of the standard, then those of plugins."""
     global _begun, _loaded
     if _loaded:
         return
-    # Both import modules. With the lock held, another thread that imports one of them, and uses
-    # multigrad there, would wait for this one.
+    # Both calls import modules. If this thread held the lock meanwhile, another thread that imports
+    # one of these modules, and uses multigrad there, would wait for this one.
     import_module("multigrad.ops")
     plugins()
     with lock:
-        # a plugin may ask again, meanwhile; other threads wait until all is there
+        # A plugin may call load() again meanwhile. Other threads wait until the table is complete.
         if _loaded or _begun:
             return
         _begun = True
@@ -453,7 +451,7 @@ def load() -> None:
 
 
 def _fill() -> None:
-    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook below
+    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook
         creation.declare()
         for op in list(OPS.values()):
             methods.install(op)
@@ -462,8 +460,10 @@ def _fill() -> None:
 
 
 def _changed(op: Op) -> None:
-    """An operation was declared or replaced: what was generated from the old one goes, before what
-    other threads may have made of it meanwhile.
+    """Drop everything that was generated from the earlier declaration of an operation.
+
+    This runs when an operation is declared or replaced. Other threads may have used the earlier one
+    meanwhile.
     """
     element.forget()
     plans.forget()

@@ -1,14 +1,14 @@
-"""Functions that a module calls and a module above it defines.
+"""Functions that a lower module calls and a higher module defines.
 
-The module below declares each with `wanted`, and calls it as one of its own. The one above, which
-imports it, gives it by name:
+The lower module declares each with `wanted` and calls it like one of its own functions. The higher
+module, which imports the lower one, provides it by name:
 
     @wanted                                     # gradients.py
     def in_batches(...): ...
 
     provide(gradients, in_batches=in_batches)   # layers/batched.py
 
-A call costs what any call costs.
+A call costs as much as any function call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def wanted(declaration: _F) -> _F:
-    """Declare a function that a module above this one provides; its body is never run."""
+    """Declare a function that a higher module provides; the body of the declaration never runs."""
     place = f"{declaration.__module__}.{declaration.__qualname__}"
 
     def missing(*args: Any, **kwargs: Any) -> NoReturn:
@@ -35,8 +35,11 @@ def wanted(declaration: _F) -> _F:
 
 
 def provide(module: ModuleType, **functions: Callable[..., Any]) -> None:
-    """Define functions which `module` declares with `wanted`, each once."""
+    """Define functions that `module` declares with `wanted`, each once."""
     for name, function in functions.items():
         if not hasattr(vars(module).get(name), "__wanted__"):
-            raise TypeError(f"{module.__name__} wants no {name!r}, or has got one")
+            raise TypeError(
+                f"{module.__name__} does not declare {name!r} with `wanted`, or "
+                "another module has provided it already"
+            )
         setattr(module, name, function)

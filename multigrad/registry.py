@@ -1,43 +1,53 @@
-"""The table of operations, and the ways to declare one.
+"""The table of operations, and the functions that declare operations.
 
 An operation is declared once, with its signature and its derivative rules:
 
     elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans)
     linear("permute_dims(x, /, axes)", x=lambda xp, g, axes: xp.permute_dims(g, inverse(axes)))
 
-Everything else is generated from the table: the namespaces, the operators and methods of Tensor,
-the pullbacks, the conformance suite, the listing of the command line.
+multigrad generates everything else from the table: the namespaces, the operators and methods of
+Tensor, the pullbacks, the conformance suite, the listing of the command line.
 
-**Signatures** are those of the standard. A positional-only parameter is an array, any other is
-plain; an annotation says otherwise: `array`, `arrays` (a list of arrays, one parameter) or `plain`.
-`*arrays` is a list of arrays.
+**Signatures** are those of the standard. A positional-only parameter is an array, and any other
+parameter is plain. An annotation changes this: `array`, `arrays` (one parameter that takes a list
+of arrays) or `plain`. `*arrays` is a list of arrays.
 
-**Rules** take `xp`, then by name exactly what they need: the cotangent `g` (for several outputs
-`g_<output>`, for a variable number a tuple `g`), an input, the output `ans` (or one of the outputs
-by its name), metadata that keeps no array alive (`<array>_shape`, `<array>_dtype`,
-`<array>_device`, `<array>_order`: how the last two axes lie in memory, "C", "F" or None;
-`<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter.
-What no rule asks for is not kept for the backward pass. A jvp takes tangents instead: `t`, or
-`t_<parameter>` where there are several arrays.
+**Rules** take `xp` and then, by name, exactly the values that they need:
 
-A cotangent of an output that was not used, and a tangent of an argument that does not move, are
-zeros, which are allocated only if the rule takes them. A rule that can do with less says
-`materialize=False` and gets None in their place.
+- the cotangent `g`; for several outputs `g_<output>`, for a variable number of outputs a tuple `g`;
+- an input, or a plain parameter;
+- the output `ans`, or one of several outputs by its name;
+- metadata, which keeps no array alive: `<array>_shape`, `<array>_dtype`, `<array>_device`,
+  `<array>_order` (the memory order of the last two axes: "C", "F" or None) and `<array>_scalar`
+  (the Python scalar that the caller passed as this argument, else None).
 
-What rules need that is neither an argument nor an output, `residuals={"order": f}` names: f takes
-`xp` and then, by name, what a rule may take but for cotangents and tangents. It runs when the
-operation is recorded, and the array that it returns is kept if a rule takes that name. It must be
-of integers or booleans, such as the permutation of a sort: what depends on an argument
-differentiably would be a constant to second derivatives.
+A node saves only the values that some rule names. A jvp rule takes tangents instead of cotangents:
+`t`, or `t_<parameter>` if the operation has several arrays.
 
-**Batching** says how many examples are computed at once: "elementwise"; "axis" (one array, whose
-examples are reduced or arranged along `axis` or `axes`; None means all of them); "leading" (of one
-array, whose leading axes are a batch already); "form" (as its standard-only form does); or a rule,
-`rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis,
-of length `size`, or of length 1 where all examples have the same; anything else as it is;
-`batched`, a dictionary that tells of each parameter whether it is batched (of a list or a key, of
-each part). It returns the outputs with the batch as their first axis, of length `size`. Only arrays
-and keys may be batched, no other plain parameter. Without any, examples are computed one by one.
+If an output was not used, its cotangent is zeros. If an argument does not change, its tangent is
+zeros. These zeros are allocated only if the rule takes them. A rule declared with
+`materialize=False` gets None instead of zeros.
+
+**Residuals** are other values that rules need: `residuals={"order": f}`. The function f takes `xp`
+and then, by name, anything that a rule may take except cotangents and tangents. It runs when the
+operation is recorded, and the node saves the array that it returns if a rule takes its name. The
+array must have an integer or boolean dtype, such as the permutation of a sort. A residual with a
+floating dtype would be wrong: second derivatives would treat it as a constant.
+
+**Batching** says how an operation computes many examples at once. It is one of
+
+- "elementwise";
+- "axis": the operation has one array and reduces or arranges it along `axis` or `axes`; None means
+  all axes;
+- "leading": the operation has one array, and its leading axes are a batch already;
+- "form": the batch runs the standard-only form of the operation;
+- a batching rule `rule(xp, ...)`, a function that takes by name the values that it needs. Arrays
+  come with the batch as their first axis, of length `size`, or of length 1 if all examples have the
+  same array. Other values come unchanged. `batched` is a dictionary that says for each parameter
+  whether it is batched; for a list or a key, it says so for each part. The rule returns the outputs
+  with the batch as their first axis, of length `size`.
+
+Only arrays and keys may be batched. Without `batching`, examples are computed one by one.
 """
 
 from __future__ import annotations
@@ -104,13 +114,14 @@ METADATA = ("shape", "dtype", "device", "order", "scalar")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A derivative rule and the names it takes, in its own order.
+    """A derivative rule and the names that it takes, in the rule's own order.
 
-    A number stands for a constant partial derivative.
+    A number as `fn` is a constant partial derivative.
 
-    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted. `materialize`
-    says what it gets for the cotangent of an output that was not used, and for the tangent of an
-    argument that does not move: zeros, or None. `residuals` are those that it takes.
+    `keep` narrows the values that a joint rule saves, by the argument whose gradient is wanted.
+    `materialize` says what the rule gets for the cotangent of an unused output and for the tangent
+    of an unchanged argument: zeros (True) or None (False). `residuals` holds the residuals that it
+    takes.
     """
 
     fn: Callable[..., Any] | complex
@@ -121,7 +132,7 @@ class Rule:
 
     @property
     def keeps(self) -> tuple[str, ...]:
-        """What must be saved in the forward pass for this rule to run."""
+        """The names of the values that a node must save in the forward pass for this rule."""
         return tuple(
             n
             for n in self.takes
@@ -131,8 +142,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Op:
-    """One operation. `vjp` is a rule per array parameter, or one joint rule that returns a gradient
-    per array parameter.
+    """One operation of the table.
+
+    `vjp` is either one rule per array parameter, or one joint rule that returns a gradient for each
+    array parameter.
     """
 
     name: str
@@ -145,29 +158,33 @@ class Op:
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
     batching: Any  # "elementwise", "axis", "leading", "form", a rule, or None: a loop
-    # What the output shows of the memory of the first argument: True a part, "layout" a part where
-    # its strides allow it, "same" that argument itself, False nothing of it; or a function of all
-    # arguments that returns one of these.
+    # How the output shares memory with the first argument. True: the output is a part of it.
+    # "layout": a part if its strides allow that. "same": the argument itself. False: no shared
+    # memory. A function of all arguments may return one of these.
     view: Any
     # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
     operator: str
-    # What carries it out. None: the library's function of that name. A function (xp, *arguments):
-    # that, on every backend. A dictionary {backend: function or "module:name"}: that on these;
-    # under "*" what serves where the library has no function of that name.
+    # The implementation. None: the library's function of that name. A function (xp, *arguments):
+    # this function on every backend. A dictionary {backend: function or "module:name"}: one
+    # implementation per backend; the entry "*" runs if the library has no function of that name.
     forward: Any
     doc: str
     module: str
 
     @property
     def beyond(self) -> bool:
-        """Whether it is beyond the standard: a name of NumPy, SciPy or PyTorch, which a `strict`
-        backend hides.
+        """Whether the operation is beyond the standard: a name from NumPy, SciPy or PyTorch.
+
+        A `strict` backend hides these names.
         """
         return self.chapter == "beyond"
 
     @property
     def public(self) -> bool:
-        """Whether it is for users to call. What rules and methods are made of is not."""
+        """Whether users call the operation.
+
+        The building blocks of rules and methods are private.
+        """
         return self.chapter not in ("kernels", "conversion") and self.name not in (
             "getitem",
             "setitem",
@@ -180,8 +197,9 @@ class Op:
 
     @property
     def differentiable(self) -> tuple[str, ...]:
-        """The array parameters that a gradient can be taken by; of a composite, those that its
-        parts allow.
+        """The array parameters that have a gradient.
+
+        For a composite these are all its array parameters; its parts decide.
         """
         if self.kind == "nondifferentiable":
             return ()
@@ -192,8 +210,9 @@ class Op:
         )
 
     def kept(self, argument: str) -> tuple[str, ...]:
-        """The arrays that the gradient of an argument keeps alive until the backward pass:
-        arguments and outputs, by name.
+        """The names of the arrays that the gradient of an argument keeps alive until backward.
+
+        These are arguments, outputs and residuals.
         """
         rule = self.vjp if isinstance(self.vjp, Rule) else self.vjp[argument]
         names = (rule.keep or {}).get(argument, rule.keeps)
@@ -213,15 +232,11 @@ OPS: dict[str, Op] = {}
 
 @wanted
 def fill() -> None:
-    """Fill the table, once: the operations of the standard, then those of plugins.
-    (namespace.py)
-    """
+    """Fill the table once: the operations of the standard, then those of plugins. (namespace.py)"""
 
 
 OVERRIDDEN: dict[str, str] = {}
-"""The operations that were declared anew by another module, with the module of the first
-declaration.
-"""
+"""Operations that another module has redeclared, with the module of the first declaration."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -229,8 +244,9 @@ _remembered: list[Callable[[], None]] = []
 
 
 def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Remember what `function` returns for an operation, until some operation is replaced: what is
-    remembered would keep the former one alive.
+    """Cache the results of `function` per operation, until some operation is replaced.
+
+    Without this, the cache would keep the replaced operation alive.
     """
     cached: Any = lru_cache(maxsize=4096)(function)
     _remembered.append(cached.cache_clear)
@@ -238,47 +254,50 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def when_replaced(forget: Callable[[], None]) -> None:
-    """Call `forget()` whenever an operation was replaced or taken away."""
+    """Call `forget()` whenever an operation has been replaced or removed."""
     _remembered.append(forget)
 
 
 def is_prefix(name: str) -> bool:
-    """Whether names of operations have that prefix."""
-    # one search, a tenth of asking each; a list: other threads may declare some meanwhile
+    """Whether `name` is a prefix of operations."""
+    # One search takes a tenth of the time of a loop. It needs a list: other threads may declare
+    # operations meanwhile.
     return f"\n{name}." in "\n".join(["", *list(OPS)])
 
 
 def is_declared(name: str) -> bool:
-    """Whether an operation has that name, or that prefix."""
+    """Whether `name` is an operation or a prefix of operations."""
     return name in OPS or is_prefix(name)
 
 
 def forget_remembered() -> None:
-    """Empty what `per_operation` and others remember, after an operation was replaced or taken
-    away.
-    """
+    """Clear the caches of `per_operation` and `when_replaced`, after a replacement or removal."""
     for clear in list(_remembered):
         clear()
 
 
 keeping = threading.RLock()
-"""Held while what was made of an operation is kept, if that is still in the table, and while it is
-dropped, after the operation was replaced.
+"""The lock for caches of objects that were generated from an operation.
+
+A thread holds it while it stores such an object, after it has checked that the operation is still
+in the table, and while it drops the objects of a replaced operation.
 """
 
 _listeners: list[Callable[[Op], None]] = []
 
 
 def on_declaration(listener: Callable[[Op], None]) -> None:
-    """Call `listener(op)` for each operation declared from now on (the engine drops what it made of
-    an older one).
+    """Call `listener(op)` for each operation that is declared from now on.
+
+    The engine drops what it has generated from an earlier declaration.
     """
     _listeners.append(listener)
 
 
 def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
-    """Put back what the table was, for all operations or for `own`, and have the engine drop what
-    it made of the operations in between.
+    """Restore an earlier state of the table, for all operations or for those in `own`.
+
+    The engine drops what it has generated from the operations declared in between.
     """
     given = list(OPS.items()) if own is None else [(op.name, op) for op in own]
     changed = [op for name, op in given if OPS.get(name) is op and before.get(name) is not op]
@@ -303,13 +322,17 @@ def elementwise(
     override: bool = False,
     **partials: Any,
 ) -> Op:
-    """Declare an operation that acts on each element; vjp and jvp are derived from its partial
-    derivatives.
+    """Declare an operation that acts on each element.
 
-    A partial derivative is a number, a function of `xp` and saved names that returns it, or, where
-    `g * partial` would be worse, a function that takes `g` as well and returns the product. It is
-    the holomorphic derivative; for complex arrays the engine conjugates it, as PyTorch does.
-    Arguments without a partial get a missing-rule error.
+    multigrad derives its vjp and jvp from the partial derivatives. A partial derivative is
+
+    - a number;
+    - a function of `xp` and saved names that returns the partial derivative;
+    - a function that takes `g` as well and returns the product, for partials where `g * partial`
+      would be less accurate or slower.
+
+    It is the holomorphic derivative; for complex arrays the engine conjugates it, as PyTorch does.
+    The gradient of an argument without a partial derivative raises MissingRuleError.
     """
     if "(" not in signature:
         signature = f"{signature}({', '.join(partials)}, /)"
@@ -343,12 +366,10 @@ def linear(
     override: bool = False,
     **vjps: Any,
 ) -> Op:
-    """Declare an operation that is jointly linear in all its array arguments that have a rule.
+    """Declare an operation that is jointly linear in all array arguments that have a rule.
 
-    Its jvp is itself, on the tangents.
-
-    With several outputs, `materialize=False` gives its rules None, not zeros, for the cotangent of
-    an output that was not used.
+    Its jvp is the operation itself, applied to the tangents. If it has several outputs,
+    `materialize=False` gives its rules None instead of zeros for the cotangent of an unused output.
     """
     return _declare(
         "linear",
@@ -420,18 +441,20 @@ def define(
     override: bool = False,
     **vjps: Any,
 ) -> Op:
-    """Declare an operation whose vjp and jvp are written out.
+    """Declare an operation with explicit vjp and jvp rules.
 
-    Either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)` that
-    returns the gradients of the array parameters in their order (None where not needed).
-    `keep={parameter: names}` narrows what a joint rule keeps.
+    Pass either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)`. A
+    joint vjp returns the gradients of the array parameters in their order, with None where a
+    gradient is not needed.
 
-    `materialize=False` gives the rules None, not zeros, for the cotangent of an output that was not
-    used and for the tangent of an argument that does not move: a rule of several outputs or
-    arguments may then leave out what is zero.
+    `keep={parameter: names}` narrows the values that a joint rule saves.
 
-    `residuals={name: f(xp, ...)}` makes what rules may take besides arguments and outputs: arrays
-    of integers or booleans, computed when the operation is recorded.
+    `materialize=False` gives the rules None instead of zeros for the cotangent of an unused output
+    and for the tangent of an unchanged argument. A rule with several outputs or arguments may then
+    skip the terms that are zero.
+
+    `residuals={name: f(xp, ...)}` declares further values that rules may take: arrays of integers
+    or booleans, computed when the operation is recorded.
     """
     return _declare(
         "define",
@@ -465,7 +488,7 @@ def nondifferentiable(
     batching: Any = None,
     override: bool = False,
 ) -> Op:
-    """Declare an operation whose results carry no gradient, by declaration."""
+    """Declare an operation whose results have no gradient."""
     return _declare(
         "nondifferentiable",
         signature,
@@ -490,11 +513,9 @@ def composite(
     outputs: Iterable[str] | None = (),
     override: bool = False,
 ) -> Op:
-    """Declare an operation by `forward(xp, *arguments)`, written in terms of others.
+    """Declare an operation by `forward(xp, *arguments)`, written in terms of other operations.
 
-    It needs no rule.
-
-    The arguments come in the order of the signature, all by position.
+    It needs no rule. `forward` gets all arguments by position, in the order of the signature.
     """
     return _declare(
         "composite",
@@ -529,7 +550,8 @@ def _declare(
 ) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
     if not module.startswith("multigrad."):
-        # a stranger's operations meet those of the standard, not the other way round
+        # A plugin's operations are checked against those of the standard, so the standard is loaded
+        # first.
         import_module("multigrad.ops")
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     outs = None if outputs is None else tuple(outputs)
@@ -542,7 +564,7 @@ def _declare(
             f"operation {name!r} is declared by {module} but was already declared by "
             f"{known.module}. Choose another name, or pass override=True to replace it."
         )
-    if known is not None:  # what is not said anew stays
+    if known is not None:  # an override keeps the parts that it does not give
         doc, operator, chapter = (
             doc or known.doc,
             operator or known.operator,
@@ -566,11 +588,11 @@ def _declare(
     _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
 
     def rule(what: str, fn: Any, **how: Any) -> Rule:
-        found = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
+        checked = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
         return replace(
-            found,
+            checked,
             materialize=materialize,
-            residuals={n: r for n, r in more.items() if n in found.takes},
+            residuals={n: r for n, r in more.items() if n in checked.takes},
         )
 
     rules: Any
@@ -608,7 +630,7 @@ def _declare(
 
 
 def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
-    """How an operation is batched, if it says so: a word, or a function as a rule."""
+    """Check the `batching` of a declaration: a word, or a function that becomes a rule."""
     if given is None or given in BATCHINGS:
         return given
     code = getattr(given, "__code__", None)
@@ -626,15 +648,16 @@ def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
     for n in takes:
         if n not in ("xp", "size", "batched", *roles):
             raise RegistrationError(
-                f"{name}: the batching rule asks for {n!r}, which is none of "
+                f"{name}: the batching rule takes {n!r}, which is not one of "
                 f"{', '.join(['xp', 'size', 'batched', *roles])}."
             )
     return Rule(given, takes)
 
 
 def behind_batch(axis: Any, ndim: int) -> Any:
-    """For batching rules: an axis, or a tuple of axes, of an example of `ndim` dimensions, as that
-    of the batch. None means all axes.
+    """Shift the axes of an example behind the batch axis, for batching rules.
+
+    `axis` is an axis or a tuple of axes of an example with `ndim` dimensions; None means all axes.
     """
     if axis is None:
         return tuple(range(1, ndim + 1))
@@ -647,14 +670,14 @@ def behind_batch(axis: Any, ndim: int) -> Any:
 
 
 def _check_name(name: str) -> None:
-    """Names are identifiers, with at most one prefix, and a prefix is not an operation itself."""
+    """Raise unless a name is an identifier with at most one prefix, itself not an operation."""
     prefix, dot, last = name.rpartition(".")
     if not all(
         part.isidentifier() and not part.startswith("__")
         for part in ([prefix, last] if dot else [last])
     ):
         raise RegistrationError(
-            f"{name!r} is no name for an operation: write an identifier, with at most one "
+            f"{name!r} is not a valid name for an operation: write an identifier, with at most one "
             "prefix, as in 'special.erf'."
         )
     if dot and (prefix in OPS or prefix in _RESERVED):
@@ -697,24 +720,22 @@ _RESERVED = frozenset(
 def _check_outputs(
     name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool
 ) -> None:
-    """A rule takes arguments, outputs and residuals by name, so no name may stand for two of
-    them.
-    """
+    """Raise if an output or residual has the name of another value: rules take values by name."""
     for i, output in enumerate(outputs or ()):
         if output in roles or output in RESERVED or output in (outputs or ())[:i]:
             raise RegistrationError(
-                f"{name}: an output or residual cannot be called {output!r}: a parameter, "
-                "another output or a word of rules has that name."
+                f"{name}: an output or residual cannot be called {output!r}: that is the name of a "
+                "parameter, of another output, or a reserved word of rules. Choose another name."
             )
     if not isinstance(materialize, bool):
         raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
 
 
 def _check_operator(name: str, operator: str) -> None:
-    """An operator of Python is served by one operation."""
+    """Raise unless the operator exists in Python and no other operation has it."""
     if operator and operator not in OPERATORS:
         raise RegistrationError(
-            f"{name}: {operator!r} is no operator of Python that arrays have; choose one of "
+            f"{name}: {operator!r} is not a Python operator that arrays have; choose one of "
             f"{', '.join(OPERATORS)}."
         )
     other = next(
@@ -727,7 +748,7 @@ def _check_operator(name: str, operator: str) -> None:
     )
     if other is not None:
         raise RegistrationError(
-            f"{name}: the operator {operator!r} is that of the operation {other!r}. "
+            f"{name}: the operator {operator!r} already belongs to the operation {other!r}. "
             f"Declare {other!r} with override=True to change it."
         )
 
@@ -743,7 +764,7 @@ def _check_forward(name: str, forward: Any) -> None:
 
 
 def signature_text(op: Op) -> str:
-    """The declaration's text: the signature with the annotations that it needs."""
+    """The text of a declaration: the signature with the annotations that it needs."""
     parameters = []
     for p in op.signature.parameters.values():
         usual = (
@@ -760,8 +781,10 @@ def signature_text(op: Op) -> str:
 
 
 def call_form(op: Op) -> list[tuple[Any, ...]]:
-    """What two signatures have in common that take the same calls in the same way; the names of
-    positional-only parameters are free.
+    """The part of a signature that decides which calls it accepts, and how.
+
+    Two operations with equal call forms accept the same calls. Names of positional-only parameters
+    do not matter.
     """
     return [
         (p.kind, op.roles[p.name], p.default, "" if p.kind is p.POSITIONAL_ONLY else p.name)
@@ -770,7 +793,7 @@ def call_form(op: Op) -> list[tuple[Any, ...]]:
 
 
 class _Verbatim:
-    """An annotation that prints as the word itself."""
+    """An annotation whose repr is the word itself."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -782,8 +805,9 @@ class _Verbatim:
 def parse(
     text: str, reserved: tuple[str, ...] = RESERVED
 ) -> tuple[str, inspect.Signature, dict[str, str]]:
-    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter,
-    which `reserved` words cannot name.
+    """Parse `name(x, /, *, axis=None)` into a name, a signature and the role of each parameter.
+
+    `reserved` lists the names that a parameter cannot have.
     """
     name, paren, rest = text.partition("(")
     try:
@@ -799,8 +823,8 @@ def parse(
     for parameter, role in roles.items():
         if parameter.startswith("_") or parameter in reserved:
             raise RegistrationError(
-                f"{name}: a parameter cannot be called {parameter!r}: names that begin with an "
-                f"underscore and {', '.join(RESERVED)} have a meaning of their own in rules."
+                f"{name}: a parameter cannot be called {parameter!r}: rules reserve "
+                f"{', '.join(RESERVED)} and names that begin with an underscore."
             )
         if role not in ROLES:
             raise RegistrationError(
@@ -848,8 +872,9 @@ def _rule(
     residual: bool = False,
     more: tuple[str, ...] = (),
 ) -> Rule:
-    """Read what a rule keeps from the names of its parameters; an unknown name fails here, at
-    registration. `more`: names of residuals.
+    """Check a rule and make its record; the names of its parameters say what it saves.
+
+    An unknown name raises here, at registration. `more` holds the names of residuals.
     """
     if isinstance(fn, (int, float, complex)) and not isinstance(fn, bool):
         if joint or tangents or residual or outputs != ():
@@ -885,7 +910,7 @@ def _rule(
     unknown = [n for n in takes if n not in known]
     if unknown:
         raise RegistrationError(
-            f"{op}: the rule {what!r} asks for {unknown[0]!r}, which is none of "
+            f"{op}: the rule {what!r} takes {unknown[0]!r}, which is not one of "
             f"{', '.join(sorted(known))}."
         )
     if not partial and not tangents and not residual and not cotangents & set(takes):

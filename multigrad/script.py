@@ -1,9 +1,8 @@
-"""Running a script as `python script.py arguments` does, and something more when it has ended: for
-the commands that look at it.
+"""Run a script as `python script.py arguments` does, then call a function: for commands on scripts.
 
-What ends a program is more than its last line: Python waits for its threads, tells pools to let
-theirs go, and calls what was registered with atexit. So where the process belongs to the script,
-what is done at its end is registered there too, first and so run last.
+A program ends later than its last line: Python waits for its threads, tells pools to stop theirs,
+and calls the functions registered with atexit. So if the process belongs to the script, the final
+function is registered with atexit too. It is registered first and therefore runs last.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ def run(
 
     Returns the status that `finish` returns.
 
-    leaving   this process ends with the script: `finish` is called as the last thing before it
-              does, in the process that was here at first, and another status than the script's
-              makes the process end with that one at once; what is returned is the script's own
+    leaving   this process ends with the script. `finish` then runs as the last function of the
+              original process. If it returns another status than the script's, the process ends
+              with that status at once. The return value is the script's own status.
 
-    The script finds its absolute path in `__file__` and itself in `sys.modules`. An error is shown
-    by `sys.excepthook`, without the frames of this function.
+    The script finds its absolute path in `__file__` and itself in `sys.modules`. `sys.excepthook`
+    shows an error, without the frames of this function.
     """
     given, path = path, os.path.abspath(path)
     before = sys.argv, sys.path[:], sys.modules["__main__"]
@@ -62,19 +61,16 @@ def run(
 
 
 def watch_threads() -> Callable[[], None]:
-    """Have the observers of this context told of all threads that begin from now on, until the
-    function is called that this returns.
+    """Report events of all new threads to the observers of this context.
 
-    Threads have contexts of their own, in which no observer is in force. A command owns the
-    process, so it may enter its observers there too.
+    Call the result to stop. Threads have their own contexts, in which no observer is active. A
+    command owns the process, so it may enter its observers there too.
     """
     observers = observe.watching()
     before = threading.getprofile()
 
     def begin(*_: object) -> None:
-        """Runs at the first event of a thread, and gives way to what was to look at threads
-        before.
-        """
+        """Run at the first event of a thread, then restore the earlier profile function."""
         sys.setprofile(before)
         for observer in observers:
             observe.enter(observer)
@@ -84,7 +80,7 @@ def watch_threads() -> Callable[[], None]:
 
 
 def _last(finish: Callable[[int], int], ended: list[int], process: int) -> None:
-    if os.getpid() != process or not ended:  # a fork of it
+    if os.getpid() != process or not ended:  # a fork of the process
         return
     status = finish(ended[0])
     if status != ended[0]:
@@ -105,7 +101,7 @@ def _status(path: str, main: types.ModuleType) -> int:
         trace = error.__traceback__
         while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(path):
             trace = trace.tb_next
-        # one of the script itself has no frame in it
+        # a SyntaxError of the script itself has no frame in it
         if trace is not None or isinstance(error, SyntaxError):
             error = error.with_traceback(trace)
         sys.excepthook(type(error), error, error.__traceback__)
@@ -114,7 +110,7 @@ def _status(path: str, main: types.ModuleType) -> int:
 
 
 def _execute(path: str, main: types.ModuleType) -> None:
-    if zipfile.is_zipfile(path):  # python runs the __main__.py in it
+    if zipfile.is_zipfile(path):  # Python runs the __main__.py of a directory
         import runpy
 
         runpy.run_path(path, run_name="__main__")

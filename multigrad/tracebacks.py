@@ -1,6 +1,6 @@
-"""Tracebacks that show the program: each run of frames inside multigrad is one line.
+"""Tracebacks that show the user's program: each run of frames inside multigrad becomes one line.
 
-A function that programs call, here `outer`, catches what is raised inside, and raises it again:
+A public function, here `outer`, catches an exception from inside and raises it again:
 
     try:
         return work(x)
@@ -8,11 +8,11 @@ A function that programs call, here `outer`, catches what is raised inside, and 
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
-From the frame of `outer` on, frames of multigrad, and those of array libraries and of Python's own
-library that it called, are left out of `error.__traceback__`. So what follows the program's line is
-that of `fold`, and below it frames of functions that the program passed in, if there are any. The
-exception itself, its cause and its context are the same objects. Nothing is done where nothing is
-raised: a `try` costs nothing.
+`fold` removes frames from `error.__traceback__`, starting below the frame of `outer`: the frames of
+multigrad, of array libraries, and of the standard library that multigrad called. After the
+program's line the traceback then shows the line of `fold`, and below it the frames of functions
+that the program passed in, if there are any. The exception, its cause and its context remain the
+same objects. A `try` that catches no exception has no cost.
 """
 
 from __future__ import annotations
@@ -42,24 +42,21 @@ def library_roots() -> frozenset[str]:
 def full(*_: object) -> bool:
     """Whether tracebacks show all frames: the environment variable MULTIGRAD_TRACEBACK is `full`.
 
-    It is read when something is raised.
+    The variable is read when an exception is raised.
     """
     return os.environ.get(VARIABLE) == "full"
 
 
 def shown(*_: object) -> bool:
-    """Whether pytest is to leave the frame of a generated function out: the value of
-    `__tracebackhide__` in it.
-    """
+    """The value of `__tracebackhide__` in generated functions: whether pytest hides them."""
     return not full()
 
 
 def fold(error: BaseException) -> bool:
-    """Leave what is inside multigrad out of the traceback of `error`, which is in the `except` of a
-    function that raises it again.
+    """Remove the frames inside multigrad from the traceback of `error`.
 
-    Returns whether the error comes from a function that the program passed in, which the traceback
-    shows then.
+    Call it in the `except` block of a function that raises `error` again. It returns whether the
+    error comes from a function that the program passed in; the traceback then shows that function.
     """
     here = error.__traceback__
     assert here is not None
@@ -72,9 +69,7 @@ def fold(error: BaseException) -> bool:
 
 
 def _fold_related(error: BaseException) -> None:
-    """The same for the causes and contexts of `error`, which were caught inside: of each run the
-    first frame stays.
-    """
+    """Fold the causes and contexts of `error` that were caught inside; each run keeps one frame."""
     seen = {error}
     waiting = [error.__cause__, error.__context__]
     while waiting:
@@ -86,8 +81,9 @@ def _fold_related(error: BaseException) -> None:
 
 
 def _kept(entry: TracebackType | None, inside: bool) -> TracebackType | None:
-    """The entries from this one on without those inside multigrad; of each further run, the first
-    stays. `inside`: such a run is going on.
+    """The entries from this one on, without those inside multigrad.
+
+    Each later run of them keeps its first entry. `inside` says whether `entry` continues a run.
     """
     kept: list[TracebackType] = []
     while entry is not None:
@@ -112,8 +108,9 @@ def _is_own(frame: FrameType) -> bool:
 
 
 def _is_library(frame: FrameType) -> bool:
-    """Whether the frame is of an array library, or of Python's own, which count where multigrad has
-    called them.
+    """Whether a frame belongs to an array library or to the standard library.
+
+    Such frames are removed if multigrad has called them.
     """
     root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return (
@@ -124,9 +121,7 @@ def _is_library(frame: FrameType) -> bool:
 
 
 def entry(function: F) -> F:
-    """Decorate a function that programs call, and that takes far longer than a call: what it raises
-    is folded.
-    """
+    """Decorate a slow public function, so that its exceptions are folded."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -150,9 +145,7 @@ def entry(function: F) -> F:
 
 
 def _suggest(error: TypeError, function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Add to the error of a call with a misspelt keyword which one is meant, as Python does from
-    3.13 on.
-    """
+    """Add the closest keyword to the error for a misspelt keyword, as Python does from 3.13 on."""
     known = inspect.signature(function).parameters
     near = nearest(next((name for name in given if name not in known), ""), known)
     if near and "unexpected keyword argument" in str(error) and "Did you mean" not in str(error):

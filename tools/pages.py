@@ -1,8 +1,8 @@
 """Run the Python examples of a Markdown page, with everything that they print, return and draw.
 
-`make docs` shows the outputs on the site; tests/project/test_pages.py runs every page and writes none. All
-blocks of a page share one namespace, like the cells of a notebook. A page that needs a library on
-which multigrad does not depend names it in a comment:
+`make docs` shows the outputs on the site; tests/project/test_pages.py runs every page and writes
+none. All blocks of a page share one namespace, like the cells of a notebook. A page that needs a
+library on which multigrad does not depend names it in a comment:
 
     <!-- needs: jax, multigrad_dask -->
 """

@@ -1,6 +1,6 @@
-"""What a backend may call its own: a module, array types, names of operations.
+"""Checks of what a backend claims: a module, array types, names of operations.
 
-One plugin must not take what is another's.
+A plugin must not take those of another plugin.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PYTHONS = (bool, int, float, complex, str, bytes, list, tuple, dict, slice, type
 
 
 def covers(module: str, name: str) -> bool:
-    """Whether `name` is that module, or lies in it."""
+    """Whether `name` is that module or a submodule of it."""
     return name == module or name.startswith(f"{module}.")
 
 
 def module_of(t: type) -> str:
-    """The module that a type says it is from; classes of strangers may say anything."""
+    """The module that a type declares; third-party classes may declare anything."""
     module = t.__module__
     return module if type(module) is str else ""
 
@@ -46,19 +46,17 @@ def full_name(t: type) -> str:
 
 
 def may_be_virtual(t: type, module: str) -> bool:
-    """Whether a type may have subclasses that do not inherit from it, or is from another library
-    than the backend's.
-    """
+    """Whether a type may have virtual subclasses, or is from another library than the backend."""
     return type(t) is not type or not is_from(t, module)
 
 
 def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
-    """Whose arrays a type already stands for, None where a backend of that module may claim it.
+    """The owner of an array type, or None if a backend of that module may claim it.
 
-    A class of the backend's own library may inherit from another library's arrays, and others from
-    it: the class of an array decides by its own order of bases. What reaches arrays of others in
-    any other way is theirs: `object`, a class of their library, an abstract class or a protocol
-    that they are registered with.
+    A class of the backend's own library may inherit from another library's arrays, and vice versa:
+    the method resolution order of an array's class then decides. A type that covers other
+    libraries' arrays in any other way belongs to them: `object`, a class of their library, an
+    abstract class or a protocol that they are registered with.
     """
     if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
         return "one of Python's own"
@@ -79,7 +77,10 @@ def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
 
 
 def _is_subclass(a: type, b: type) -> bool:
-    """A class that cannot even be asked might say anything about others' arrays later."""
+    """issubclass(a, b).
+
+    If the class raises, the answer is True: it might cover others' arrays later.
+    """
     try:
         return issubclass(a, b)
     except Exception:
@@ -87,7 +88,7 @@ def _is_subclass(a: type, b: type) -> bool:
 
 
 def is_instance(x: Any, types: tuple[type, ...]) -> bool:
-    """`isinstance`, where the classes are of a stranger and may raise when they are asked."""
+    """isinstance(x, types), for third-party classes that may raise."""
     try:
         return isinstance(x, types)
     except Exception:
@@ -98,10 +99,10 @@ def is_instance(x: Any, types: tuple[type, ...]) -> bool:
 
 
 def check_operations(backend: Backend) -> None:
-    """Refuse functions and rules for operations that do not exist; they would never be used.
+    """Raise for functions and rules of unknown operations, which would never run.
 
-    A prefix that no operation has is that of a plugin that is not here: what is said about its
-    operations waits for it.
+    A prefix that no operation has belongs to a plugin that is not installed; its entries are kept
+    for that plugin.
     """
     for label, given in (("functions", backend.functions), ("rules", backend.rules)):
         unknown = sorted(_unknown_of_all(given)) if _unknown(given) else []
@@ -117,8 +118,9 @@ def check_operations(backend: Backend) -> None:
 
 
 def _unknown_of_all(names: Collection[str]) -> set[str]:
-    """The unknown names, once the table has the operations of all plugins; none while a plugin is
-    declaring some.
+    """The unknown names, once the table has the operations of all plugins.
+
+    While a plugin is declaring operations, the result is empty.
     """
     from .hooks import operations_loaded
 
@@ -156,11 +158,12 @@ def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) ->
 
 
 def check_attributes(backend: Backend) -> None:
-    """Refuse attributes that Tensors have on every backend: what they mean does not depend on the
-    library.
+    """Raise for attributes that Tensors of all backends have.
+
+    Their meaning does not depend on the library.
     """
     if backend.attributes:
-        registry.fill()  # methods are attributes, too
+        registry.fill()  # methods are attributes too
         taken = [name for name in sorted(backend.attributes) if own.has_attribute(name)]
         if taken:
             raise RegistrationError(

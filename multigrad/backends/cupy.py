@@ -1,8 +1,7 @@
-"""CuPy: the standard through array-api-compat, atomic scatters, ownership by reference count,
-arrays kept on their device.
+"""CuPy, through array-api-compat: atomic scatters, ownership by reference count, device arrays.
 
-An index out of bounds wraps around in CuPy, when reading and when adding alike, so that the two
-stay adjoint. Atomic adds come in no fixed order: the last bits of a sum over repeated indices may
+An out-of-bounds index wraps around in CuPy, both when reading and when adding, so the two stay
+adjoint. Atomic additions have no fixed order, so the last bits of a sum over repeated indices may
 differ from run to run.
 """
 
@@ -38,7 +37,7 @@ def multigrad_backends() -> list[BackendSpec]:
 
 
 def make() -> Backend:
-    """The backend of CuPy arrays. Raises NoDeviceError where there is no driver or no device."""
+    """Make the backend of CuPy arrays. Raises NoDeviceError if there is no driver or no device."""
     global cp, cupyx, xp
     import cupy as cp
 
@@ -87,9 +86,9 @@ def make() -> Backend:
 
 
 def _count_devices() -> int:
-    """How many CUDA devices there are.
+    """The number of CUDA devices.
 
-    CuPy imports without any; then even an empty array raises.
+    CuPy imports without a device; then even an empty array raises.
     """
     advice = (
         "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES "
@@ -109,7 +108,7 @@ def _count_devices() -> int:
     return count
 
 
-# ----- Scatters -----
+# ----- scatters -----
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
@@ -118,7 +117,7 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of that shape with `values` added at `key`."""
+    """Zeros of the given shape with `values` added at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     # no element is selected twice
     if all(not hasattr(k, "dtype") or k.dtype.kind == "b" for k in entries):
@@ -136,22 +135,22 @@ def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
             result = cp.zeros(shape, dtype)
             cupyx.scatter_add(result, key, values)
             return result
-        # The hardware adds no other types. Integers wrap around alike as unsigned ones, and narrow
-        # ones fit into these.
+        # The hardware adds only these types. Integers wrap around like unsigned ones, and narrow
+        # ones fit into these types.
         result = cp.zeros(shape, cp.uint64)
         cupyx.scatter_add(result, key, values.astype(cp.int64).view(cp.uint64))
         return (result != 0) if dtype.kind == "b" else result.view(cp.int64).astype(dtype)
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` in which `value` stands at `key`."""
+    """A copy of `x` with `value` at `key`."""
     with x.device:
         result = x.copy()
         result[key] = value
     return result
 
 
-# ----- Kernels -----
+# ----- kernels -----
 
 
 def is_c_contiguous(xp: Any, x: Any) -> bool:
@@ -169,12 +168,13 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
     if like is None or g.device == like.device:
         return g
     with like.device:
-        return cp.asarray(g)  # CuPy's way to copy from device to device
+        return cp.asarray(g)  # CuPy's way to copy between devices
 
 
 def take_ownership(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself where it is provably the caller's alone (see numpy.take_ownership), else a dense
-    copy of it, on the device of `like`.
+    """`g` itself if it provably has no other owner (see numpy.take_ownership), else a dense copy.
+
+    The result is on the device of `like`.
     """
     fits = like is None or g.shape != like.shape or g.strides == like.strides
     if fits and type(g) is cp.ndarray and g.base is None and sys.getrefcount(g) <= SOLE_OWNER:
@@ -197,25 +197,24 @@ _constants: dict[Any, Any] = {}
 
 
 def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """`value` as a 0-d array on its device, remembered: each new one is a copy from the library."""
+    """`value` as a 0-d array on its device, cached: each new one is copied from the host."""
     if device is None:
         device = cp.cuda.Device()
     key = (repr(value), type(value), dtype, device.id)
-    found = _constants.get(key)
-    if found is None:
+    out = _constants.get(key)
+    if out is None:
         if len(_constants) >= 1024:
             _constants.clear()
         with device:
-            found = _constants[key] = cp.asarray(value, dtype=dtype)
-    return found
+            out = _constants[key] = cp.asarray(value, dtype=dtype)
+    return out
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
-    """A copy in the host's memory: CuPy refuses implicit ones."""
+    """Copy to host memory: CuPy refuses implicit copies."""
     if copy is False:
         raise ValueError(
-            "to_numpy(copy=False): the memory of a device cannot become NumPy's without a copy. "
-            "Leave out copy=False."
+            "to_numpy(copy=False): NumPy cannot share the memory of a device. Leave out copy=False."
         )
     return x.get()
 
@@ -227,12 +226,12 @@ def synchronize(xp: Any, x: Any) -> None:
 
 
 def accelerator(xp: Any, x: Any) -> str:
-    """CuPy's arrays are on CUDA devices, or on those of ROCm."""
+    """The kind of device: CuPy's arrays are on CUDA or ROCm devices."""
     return "rocm" if cp.cuda.runtime.is_hip else "cuda"
 
 
 def mark(xp: Any, x: Any) -> Any:
-    """An event on the stream that computes on the device of `x`, and that device."""
+    """A recorded event on the current stream of the device of `x`, and that device."""
     with x.device as device:
         event = cp.cuda.Event()
         event.record()
@@ -240,8 +239,9 @@ def mark(xp: Any, x: Any) -> Any:
 
 
 def elapsed(xp: Any, start: Any, end: Any) -> float:
-    """The time between two events, which CuPy has in milliseconds; none where an array went from
-    one device to another.
+    """The microseconds between two events, or None if the array moved to another device.
+
+    CuPy measures milliseconds.
     """
     (first, device), (last, other) = start, end
     last.synchronize()
@@ -249,7 +249,7 @@ def elapsed(xp: Any, start: Any, end: Any) -> float:
 
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
-    """The array that the memory of `x` belongs to."""
+    """The array that owns the memory of `x`."""
     while x.base is not None:
         x = x.base
     return x, int(x.nbytes)
@@ -257,6 +257,6 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
 
 @contextlib.contextmanager
 def _on_device(number: int) -> Iterator[Any]:
-    """Make a device the current one: CuPy launches there, whatever its operands' device."""
+    """Make a device the current one: CuPy ignores the device of the operands."""
     with cp.cuda.Device(number) as device:
         yield device

@@ -1,14 +1,14 @@
-"""Which backends there are, and to which of them an array belongs.
+"""The known backends, and the lookup of an array's backend.
 
-Nothing is read at import. The first question reads the entry points (`plugins.py`); a library is
-imported only when its backend is asked for by name, or looked at when an unknown array turns up
-while the library is in `sys.modules` already. On the hot path `backend_of` is one lookup in a dict
-keyed by the type of the array.
+Nothing is read at import. The first question reads the entry points (`plugins.py`). A library is
+imported only when its backend is requested by name; a library that is already in `sys.modules` is
+also used when an unknown array appears. On the hot path, `backend_of` is one dictionary lookup by
+the type of the array.
 
-Of an array of a new type the classes decide, in their own order: the first that a backend has
-claimed, or whose module a backend has. Only where none has are all backends asked with
-`isinstance`. So what one plugin claims never takes the arrays of another, and what is wrong with a
-backend is an error only for those who ask for it by its name.
+For an array of a new type, the classes in its method resolution order decide: the first class that
+a backend has claimed, or whose module belongs to a backend. Only if there is none, multigrad asks
+all backends with `isinstance`. So a plugin's claim never takes the arrays of another plugin, and a
+fault of a backend raises only when a user requests it by name.
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ from .spec import Backend, BackendSpec
 
 @dataclass(eq=False)
 class Known:
-    """A backend that is known: its spec, who brought it, and what became of it."""
+    """The state of a known backend: its spec, its origin, and the result of loading it."""
 
     spec: BackendSpec
     plugin: Plugin | None  # None: registered by a call
     backend: Backend | None = None
-    # why it could not be loaded; kept, and raised again whenever it is asked for
+    # the reason why it could not be loaded; raised at each request
     error: BackendError | None = None
     traceback: str = ""
-    has_module: bool = True  # False where its module is another backend's, or it was made by hand
-    loading: int = 0  # the thread that loads it
-    # no array is asked about: a KeyboardInterrupt ended its loading, or its error has been told
+    # False if its module belongs to another backend, or it was made by hand
+    has_module: bool = True
+    loading: int = 0  # the thread that is loading it
+    # it is skipped for arrays: a KeyboardInterrupt ended its loading, or its error was reported
     set_aside: bool = False
 
     @property
@@ -67,8 +68,9 @@ class Known:
 
     @property
     def rank(self) -> tuple[bool, bool, str, str]:
-        """The order in which backends have a right to a module: the built-in ones, then plugins by
-        name, then those of calls.
+        """The precedence of backends for a module.
+
+        The built-in ones come first, then plugins by name, then those registered by calls.
         """
         plugin = self.plugin
         return (
@@ -85,7 +87,7 @@ class Known:
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """One line of the listing. `devices` and `dtypes` are filled in by a probe only."""
+    """One line of the listing. A probe fills in `devices` and `dtypes`."""
 
     name: str
     distribution: str
@@ -123,20 +125,19 @@ _by_root: dict[str, list[Known]] = {}  # by the top-level module of their librar
 _discovered = False
 _adding = False
 
-# What is exactly of these types is no array, whoever asks; other misses are not kept, since the
-# library may come later.
+# Objects of exactly these types are never arrays. Other misses are not cached, since the library
+# may be imported later.
 _by_type: dict[type, Backend | None] = dict.fromkeys(
     (bool, int, float, complex, str, type(None), list, tuple, dict, slice)
 )
 
 
 def backend_of(x: Any) -> Backend | None:
-    """Return the backend of the array `x`, None where it is an array of no known library (Python
-    scalars, for instance).
+    """Return the backend of the array `x`, or None if it is not an array of a known library.
 
-    Raises BackendError if `x` is of a type that its library's backend refuses (numpy.matrix).
-    Arrays of a library whose backend is broken or has no device are those of an unknown one, and a
-    warning says so once.
+    Python scalars, for instance, have no backend. Raises BackendError if the library's backend
+    refuses the type of `x` (numpy.matrix). If a library's backend is broken or has no device, its
+    arrays count as those of an unknown library, and a warning says so once.
     """
     try:
         return _by_type[type(x)]
@@ -145,10 +146,10 @@ def backend_of(x: Any) -> Backend | None:
 
 
 def get(name: str) -> Backend:
-    """Return the backend of that name, its library imported.
+    """Return the backend of that name, and import its library.
 
-    Raises BackendError that says what to do where it is unknown, blocked, not installed or broken,
-    and NoDeviceError where the library finds no device.
+    Raises BackendError with advice if the backend is unknown, blocked, not installed or broken, and
+    NoDeviceError if the library finds no device.
     """
     entry = _all().get(name) if isinstance(name, str) else None
     if entry is None and isinstance(name, str):
@@ -169,20 +170,20 @@ def get(name: str) -> Backend:
 
 
 def want(name: str) -> bool:
-    """Load the deferred plugin of that name. Whether there was one."""
+    """Load the deferred plugin of that name, and return whether there was one."""
     return wake(_bring, name)
 
 
 def load_plugins() -> None:
-    """Load the deferred plugins too, as what lists or tests everything has to."""
+    """Load the deferred plugins too, for listings and tests of everything."""
     _all()
     wake(_bring, everything=True)
 
 
 def register(item: BackendSpec | Backend) -> None:
-    """Make a backend known by a call instead of a plugin.
+    """Register a backend by a call instead of a plugin.
 
-    Raises RegistrationError where its name, module or array types are taken.
+    Raises RegistrationError if its name, module or array types are taken.
     """
     if not isinstance(item, (Backend, BackendSpec)):
         raise RegistrationError(f"register() takes a Backend or a BackendSpec, not {item!r}.")
@@ -215,8 +216,9 @@ def loaded() -> list[Backend]:
 
 
 def names() -> list[str]:
-    """The names of all known backends, blocked and broken ones included, and of the deferred
-    plugins, which have not said theirs.
+    """The names of all known backends, including blocked and broken ones and deferred plugins.
+
+    A deferred plugin has not named its backends yet, so its own name is listed.
     """
     return sorted({*_all(), *(plugin.name for plugin in deferred())})
 
@@ -224,22 +226,22 @@ def names() -> list[str]:
 def load_operations() -> None:
     """Let every plugin declare its operations, once.
 
-    The engine calls it before the table is first used.
+    The engine calls this before it first uses the table.
     """
     hooks.load_operations()
 
 
 def listing(probe: bool = False) -> list[BackendInfo]:
-    """What is known about each backend, and each broken plugin.
+    """The state of each backend and each broken plugin.
 
-    Imports no array library, unless `probe` is true.
+    This imports no array library, unless `probe` is true.
     """
     registry.fill()  # plugins may replace operations
     known = _all()
     if probe:
         load_plugins()
         for entry in list(known.values()):
-            # it is kept with the entry, or found again below
+            # the error is kept with the entry, or occurs again below
             with contextlib.suppress(BackendError):
                 get(entry.spec.name)
     lines = [_line(entry, probe) for entry in list(known.values())]
@@ -274,13 +276,13 @@ def listing(probe: bool = False) -> list[BackendInfo]:
 def _all() -> dict[str, Known]:
     global _adding, _discovered
     if not _discovered:
-        found = plugins()
+        loaded = plugins()
         with lock:
-            # a plugin's hook may ask again; other threads wait until all are there
+            # a plugin's hook may call this again; other threads wait until all are loaded
             if not _discovered and not _adding:
                 _adding = True
                 try:
-                    for plugin in found:
+                    for plugin in loaded:
                         _add(plugin)
                     _discovered = True
                 finally:
@@ -290,7 +292,7 @@ def _all() -> dict[str, Known]:
 
 
 def _bring(plugin: Plugin) -> None:
-    """Take a plugin that was deferred into use."""
+    """Load a plugin that was deferred."""
     _add(plugin)
     hooks.declare(plugin)
 
@@ -299,7 +301,7 @@ def _add(plugin: Plugin) -> None:
     with lock:
         if plugin.added or plugin.deferred:
             return
-        plugin.added = True  # also where what follows is interrupted
+        plugin.added = True  # also if the rest is interrupted
         for spec in hooks.items_of(plugin, "multigrad_backends", BackendSpec):
             other = _known.get(spec.name)
             if other is None:
@@ -312,8 +314,9 @@ def _add(plugin: Plugin) -> None:
 
 
 def _know(entry: Known) -> None:
-    """Keep a new backend, and settle whose its module is: of those not in use yet, the first by
-    rank has it.
+    """Store a new backend, and decide who owns its module.
+
+    Among backends that are not in use yet, the first by rank owns it.
     """
     global _by_root
     _known[entry.spec.name] = entry
@@ -341,7 +344,7 @@ def _know(entry: Known) -> None:
             )
             if second is entry:
                 break
-    # exchanged as one, since other threads look up arrays meanwhile
+    # replaced in one step, since other threads look up arrays meanwhile
     by_root: dict[str, list[Known]] = {}
     for known in _known.values():
         if known.has_module:
@@ -359,7 +362,7 @@ def _unknown(name: object) -> str:
                 "MULTIGRAD_BLOCK, or do not block it."
             )
     if not isinstance(name, str):
-        return f"a backend is asked for by its name, a string, not {name!r}."
+        return f"a backend is requested by its name, a string, not {name!r}."
     known = ", ".join(
         f"{p.name} of "
         f"{p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}"
@@ -373,13 +376,14 @@ def _unknown(name: object) -> str:
 
 
 def _load(entry: Known) -> Backend:
-    """Import the library and make the backend, once; a failure is kept, unless the library is only
-    not installed.
+    """Import the library and make the backend, once.
+
+    A failure is stored, unless the library is just not installed.
     """
     spec = entry.spec
     if not entry.built_in:
-        # the backend may have functions for any operation; not with the lock held, which plugins
-        # need for theirs
+        # The backend may have functions for any operation. Operations are loaded without the lock,
+        # which plugins need for theirs.
         registry.fill()
     _await_imports(spec)
     with lock:
@@ -394,8 +398,8 @@ def _load(entry: Known) -> Backend:
             )
         if entry.loading:
             raise BackendError(
-                f"backend {spec.name!r} of {entry.origin} was asked for by the function that "
-                f"makes it, {spec.load!r}."
+                f"backend {spec.name!r} of {entry.origin} was requested by the function that makes "
+                f"it, {spec.load!r}. Do not request it there."
             )
         entry.loading = threading.get_ident()
         try:
@@ -407,7 +411,7 @@ def _load(entry: Known) -> Backend:
             entry.set_aside = not entry.built_in
             raise
         except BaseException as error:
-            # SystemExit too: it may be an array of another library that was asked about
+            # SystemExit too: the array that led here may belong to another library
             entry.error = BackendError(
                 f"backend {spec.name!r} of {entry.origin} is broken: "
                 f"{error if isinstance(error, BackendError) else told(error)}"
@@ -419,8 +423,9 @@ def _load(entry: Known) -> Backend:
 
 
 def _await_imports(spec: BackendSpec) -> None:
-    """Wait for a thread that imports the library, or the module of the backend: with the lock held,
-    both would wait if that thread asks, too.
+    """Wait for a thread that imports the library, or the module of the backend.
+
+    With the lock held, both threads would wait for each other if that thread asks for a backend.
     """
     for module in (spec.module, spec.load.partition(":")[0]):
         if sys.modules.get(module) is not None:
@@ -429,11 +434,11 @@ def _await_imports(spec: BackendSpec) -> None:
 
 
 def _how_to_install(spec: BackendSpec) -> str:
-    return spec.install or "install it as its documentation says"
+    return spec.install or "install it according to its documentation"
 
 
 def _accept(entry: Known, backend: Any) -> Backend:
-    """Take a backend into use: check that it is one, and that its arrays are no other backend's."""
+    """Check the result of a backend's loader, then take it into use."""
     spec = entry.spec
     if not isinstance(backend, Backend):
         raise BackendError(f"{spec.load} returned {backend!r}: return a multigrad.Backend")
@@ -456,9 +461,7 @@ def _accept(entry: Known, backend: Any) -> Backend:
 
 
 def _owner(t: type, entry: Known) -> str | None:
-    """Whose the array type is already: of a library with a backend of its own, or of a backend that
-    is loaded.
-    """
+    """The owner of an array type: a library with its own backend, or a loaded backend."""
     taken = _by_type.get(t)
     if taken is not None:
         return f"that of the backend {taken.name!r}"
@@ -474,16 +477,14 @@ def _owner(t: type, entry: Known) -> str | None:
         return f"that of the backend {other.spec.name!r}"
     if entry.built_in:
         return None
-    # it may be anybody's: those who are here have to be asked
+    # any library may own it, so all current ones are asked
     if claims.may_be_virtual(t, entry.spec.module):
         _load_imported()
     return claims.whose(t, entry.spec.module, loaded())
 
 
 def _of_module(module: str) -> list[Known]:
-    """The backends whose libraries that module belongs to, those for a part of a library before
-    those for all of it.
-    """
+    """The backends whose libraries contain that module, backends for a submodule first."""
     known = _by_root.get(module.partition(".")[0])
     if known is None:
         return []
@@ -494,15 +495,15 @@ def _of_module(module: str) -> list[Known]:
 
 
 def _look_up(x: Any) -> Backend | None:
-    """Find the backend of an array of a type not seen before, and remember it by that type."""
+    """Find the backend of an array of a new type, and cache it by the type."""
     cls = type(x)
     _all()
     backend = _inherited(x, cls)
     if backend is None and _load_imported():
         backend = _inherited(x, cls)
     if backend is None:
-        # A class that answers `isinstance` itself may say so. (Another thread may have taken a
-        # backend into use meanwhile, too.)
+        # A class may override `isinstance`. Another thread may also have loaded a backend
+        # meanwhile.
         backend = next((b for b in loaded() if claims.is_instance(x, b.array_types)), None)
     if backend is None:
         if any(plugin.error for plugin in plugins()):
@@ -521,22 +522,20 @@ def _look_up(x: Any) -> Backend | None:
 
 
 def _inherited(x: Any, cls: type) -> Backend | None:
-    """The backend of the first class that `cls` inherits from and that is a backend's, by its array
-    types or by its module.
-    """
+    """The backend of the first base class of `cls` with a backend, by array type or by module."""
     for c in cls.__mro__:
-        found = _by_type.get(c)
-        if found is not None:
-            return found
+        backend = _by_type.get(c)
+        if backend is not None:
+            return backend
         for entry in _of_module(claims.module_of(c)):
-            found = _usable(entry)
-            if found is not None and claims.is_instance(x, found.array_types):
-                return _by_type.get(c) or found
+            backend = _usable(entry)
+            if backend is not None and claims.is_instance(x, backend.array_types):
+                return _by_type.get(c) or backend
             if entry.error is not None and not entry.set_aside and entry.spec.module in sys.modules:
                 entry.set_aside = True
                 warnings.warn(
-                    f"{str(entry.error).rstrip('.')}. Its arrays are taken for those of an "
-                    "unknown library.",
+                    f"{str(entry.error).rstrip('.')}. Its arrays count as those of an unknown "
+                    "library.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -544,8 +543,9 @@ def _inherited(x: Any, cls: type) -> Backend | None:
 
 
 def _usable(entry: Known) -> Backend | None:
-    """The backend of a library that is imported, None where it does not work: that is an error for
-    those who ask for it by name.
+    """The backend of an imported library, or None if it does not work.
+
+    Its error is raised only when a user requests the backend by name.
     """
     if entry.backend is not None:
         return entry.backend
@@ -556,8 +556,8 @@ def _usable(entry: Known) -> Backend | None:
         or sys.modules.get(entry.spec.module) is None
     ):
         return None
-    # It is being loaded: its own functions may ask, and so may the library while this thread
-    # imports it. All others wait.
+    # It is being loaded. Its own functions may ask for it, and so may the library while this thread
+    # imports it; all other threads wait.
     if entry.loading and (
         entry.loading == threading.get_ident() or not imported(entry.spec.module)
     ):
@@ -571,10 +571,7 @@ def _usable(entry: Known) -> Backend | None:
 
 
 def _load_imported() -> bool:
-    """Take into use the backends of all libraries that are imported.
-
-    Whether there were any left to take.
-    """
+    """Load the backends of all imported libraries, and return whether there were any left."""
     waiting = [
         k
         for k in list(_known.values())
@@ -618,20 +615,18 @@ def _line(entry: Known, probe: bool) -> BackendInfo:
 
 
 def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """The devices of a backend and the dtypes on its default device; a failure is told and harms
-    nothing.
-    """
+    """The devices of a backend, and the dtypes on its default device, or the failure."""
     try:
         devices = tuple(str(d) for d in backend.kernel("devices")(backend.namespace))
-        found = backend.namespace.__array_namespace_info__().dtypes()
-        dtypes = tuple(name for name in _DTYPES if name in found)
+        known = backend.namespace.__array_namespace_info__().dtypes()
+        dtypes = tuple(name for name in _DTYPES if name in known)
     except Exception as error:
         return (), (), f"the probe failed: {type(error).__name__}: {error}"
     return devices, dtypes, ""
 
 
 def _library_roots() -> frozenset[str]:
-    """Of the libraries, of the plugins that bring them, and of what makes them conform."""
+    """The modules of the libraries, of their plugins, and of the adapters between them."""
     names = list(_by_root)
     for known in list(_known.values()):
         names += [known.spec.load] if not known.built_in else []

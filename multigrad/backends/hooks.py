@@ -1,4 +1,4 @@
-"""The hooks that a plugin implements, and what calls them.
+"""The hooks that a plugin implements, and the functions that call them.
 
 A plugin is a light module, named by an entry point of the group `multigrad`, that imports no array
 library:
@@ -10,11 +10,11 @@ library:
         load = "multigrad_strict.backend:make"
         return [mg.BackendSpec("strict", module="array_api_strict", load=load)]
 
-It may say, by `MULTIGRAD_API = 1`, which version of multigrad's API it needs; one that needs a
-newer one is refused (plugins.py).
+The plugin may declare the version of multigrad's API that it needs, by `MULTIGRAD_API = 1`. A
+plugin that needs a newer version is refused (plugins.py).
 
-Each plugin is called by itself: what goes wrong is kept with that plugin and never takes the others
-down. How plugins are found is written in `plugins.py`.
+Each plugin is called separately. multigrad stores its errors with the plugin, so they never affect
+other plugins. `plugins.py` describes how plugins are discovered.
 """
 
 from __future__ import annotations
@@ -64,15 +64,14 @@ def multigrad_backends() -> Iterable[BackendSpec]:  # type: ignore[empty-body]
 
 @hookspec
 def multigrad_operations() -> Iterable[registry.Op]:  # type: ignore[empty-body]
-    """Declare operations with the functions of `multigrad.registry`, and return what they
-    returned.
-    """
+    """Declare operations with the functions of `multigrad.registry`, and return their results."""
 
 
 @hookspec
 def multigrad_samples() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """Return the conformance samples of the plugin's operations: {operation: generator function, or
-    "module:name"}.
+    """Return the conformance samples of the plugin's operations.
+
+    The result is {operation: generator function, or "module:name"}.
     """
 
 
@@ -82,8 +81,10 @@ _declaring = False
 
 
 def call(plugin: Plugin, hook: str) -> Any:
-    """What one plugin's hook returns, or None: it has none, or it failed and the failure is kept
-    with the plugin.
+    """The result of one plugin's hook, or None.
+
+    It is None if the plugin lacks the hook, or if the hook failed; then the error is stored with
+    the plugin.
     """
     if plugin.module is None or plugin_manager.get_plugin(plugin.name) is not plugin.module:
         return None
@@ -106,9 +107,7 @@ def call(plugin: Plugin, hook: str) -> Any:
 
 
 def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
-    """The items that a hook of one plugin returns; whatever is not of that kind is reported and
-    left out.
-    """
+    """The items that a hook of one plugin returns; others are reported and dropped."""
     result = call(plugin, hook)
     if result is None:
         return []
@@ -140,28 +139,28 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
 def load_operations() -> None:
     """Let every plugin declare its operations, once.
 
-    Of a plugin that fails on the way, no operation stays.
+    If a plugin fails, all of its operations are removed.
     """
     if not _operations_loaded:
-        found = plugins()
+        loaded = plugins()
         with lock:
-            _declare(found)
-        warn_overrides(found)
+            _declare(loaded)
+        warn_overrides(loaded)
 
 
 def operations_loaded() -> bool:
-    """Whether the table has the operations of all plugins that have been loaded."""
+    """Whether the table has the operations of all loaded plugins."""
     return _operations_loaded
 
 
-def _declare(found: list[Plugin]) -> None:
+def _declare(discovered: list[Plugin]) -> None:
     global _declaring, _operations_loaded
     # a plugin's hook may call multigrad, which asks again; other threads wait for the lock
     if _operations_loaded or _declaring:
         return
     _declaring = True
     try:
-        for plugin in found:
+        for plugin in discovered:
             declare(plugin)
         _operations_loaded = True
     finally:
@@ -169,8 +168,9 @@ def _declare(found: list[Plugin]) -> None:
 
 
 def declare(plugin: Plugin) -> None:
-    """Let one plugin declare its operations; of one that is loaded before the table is needed, that
-    is done later.
+    """Let one plugin declare its operations.
+
+    If the table is not in use yet, the plugin declares them later.
     """
     with lock:
         if plugin.declared or plugin.deferred or not (_operations_loaded or _declaring):
@@ -197,11 +197,12 @@ def declare(plugin: Plugin) -> None:
 _warned: set[Plugin] = set()
 
 
-def warn_overrides(found: Iterable[Plugin]) -> None:
-    """Say once of each plugin which operations of the standard it replaces: they are then others
-    for the whole program.
+def warn_overrides(discovered: Iterable[Plugin]) -> None:
+    """Warn once per plugin about the operations of the standard that it replaces.
+
+    The replacement applies to the whole program.
     """
-    for plugin in found:
+    for plugin in discovered:
         if plugin.overrides and plugin not in _warned:
             _warned.add(plugin)
             warnings.warn(
@@ -214,8 +215,9 @@ def warn_overrides(found: Iterable[Plugin]) -> None:
 
 
 def load_samples() -> dict[str, Any]:
-    """The conformance samples of all plugins that are loaded: {operation: generator function, or
-    "module:name"}.
+    """The conformance samples of all loaded plugins.
+
+    The result is {operation: generator function, or "module:name"}.
     """
     samples: dict[str, Any] = {}
     owners: dict[str, Plugin] = {}
@@ -249,5 +251,5 @@ def load_samples() -> dict[str, Any]:
 
 
 def failures() -> dict[str, str]:
-    """What went wrong, by plugin."""
+    """The errors of plugins, by plugin."""
     return {plugin.name: plugin.error for plugin in plugins() if plugin.error}

@@ -1,6 +1,4 @@
-"""What is installed, found in the metadata of distributions and on the path, without importing any
-library.
-"""
+"""Installed distributions and modules, found without an import of any library."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from .plugins import DISTRIBUTION
 
 
 def is_installed(module: str) -> bool:
-    """Whether a library is there, without importing it."""
-    root = module.partition(".")[0]  # to look for a part of a module would import the module
+    """Whether a library is installed; it is not imported."""
+    root = module.partition(".")[0]  # a search for a submodule would import the module
     if root in sys.modules:
         return sys.modules[root] is not None
     try:
@@ -23,7 +21,7 @@ def is_installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """The version of a library, found without importing it, or an empty string."""
+    """The version of a library without importing it, or an empty string."""
     from importlib import metadata
 
     version = getattr(sys.modules.get(module), "__version__", None)
@@ -33,16 +31,17 @@ def version_of(module: str) -> str:
         return metadata.version(module)
     except metadata.PackageNotFoundError:
         pass
-    # The distribution may have another name than the module (cupy-cuda12x): a slower search, by the
-    # files of each.
+    # The distribution may have another name than the module (cupy-cuda12x). This slower search goes
+    # by the files of each.
     for distribution in metadata.packages_distributions().get(module, ()):
         return metadata.version(distribution)
     return ""
 
 
 def foreign_distribution() -> str | None:
-    """Say so if the unrelated package `multigrad` of PyPI is installed, or has overwritten files of
-    this one.
+    """Report a conflict with the unrelated PyPI package `multigrad`.
+
+    It is a conflict if that package is installed, or has overwritten files of this one.
     """
     from importlib import metadata
 

@@ -1,18 +1,19 @@
 """JAX: eager, under `jax.jit` and `jax.vmap`, and on sharded arrays.
 
-Its own namespace, mended where it departs from the standard or where its habits would spoil a
+The namespace is JAX's own, corrected where it differs from the standard or would lead to a wrong
 gradient:
 
-- An index that is out of bounds raises where it is a Python integer or a NumPy array. Where it is a
-  JAX array, reading gives nan (JAX would read the last element) and writing does nothing, so that
-  each is the other's adjoint.
-- A NumPy array is copied at once. JAX copies it later, or uses its memory for good if it is
-  aligned, so that a change of the source would reach the "immutable" array.
-- Creating an array on the default device leaves it free to go where its operands are. JAX would tie
-  it to that device, and a constant in a rule could not meet a sharded array.
-- A Python scalar becomes an array of a definite dtype, not a weakly typed one.
+- An out-of-bounds index raises if it is a Python integer or a NumPy array. If it is a JAX array,
+  reading gives nan (JAX would read the last element) and writing does nothing, so that each is the
+  other's adjoint.
+- A NumPy array is copied immediately. JAX copies it later, or shares its memory permanently if it
+  is aligned, so that a change of the source would reach the "immutable" array.
+- Creating an array on the default device leaves it uncommitted, so that JAX can move it to its
+  operands. JAX would commit it to that device, and a constant in a rule could not be combined with
+  a sharded array.
+- A Python scalar becomes an array with a fixed dtype, not a weakly typed one.
 
-float64 exists only when the user has set `jax_enable_x64`; nothing here touches that.
+float64 exists only if the user has set `jax_enable_x64`; this module does not change that.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def multigrad_backends() -> list[BackendSpec]:
 
 
 def make() -> Backend:
-    """The backend of JAX arrays and tracers; also makes Tensor a pytree."""
+    """Make the backend of JAX arrays and tracers, and register Tensors as a pytree."""
     global jax, jnp, np, _backend
     import jax
     import jax.numpy as jnp
@@ -70,7 +71,7 @@ def make() -> Backend:
         "jax",
         jnp,
         (jax.Array,),
-        # of eager arrays; JAX tells what holds under jit
+        # for eager arrays; JAX itself reports the capabilities under jit
         capabilities=Capabilities(
             mutable=False,
             data_dependent=True,
@@ -152,7 +153,7 @@ def _default_device() -> Any:
 
 
 def _left_free(create: Callable[..., Any]) -> Callable[..., Any]:
-    """Have `create` make uncommitted arrays where the device it is given is the default one."""
+    """Make `create` return uncommitted arrays if the given device is the default device."""
 
     @wraps(create)
     def function(*args: Any, device: Any = None, **kwargs: Any) -> Any:
@@ -164,14 +165,14 @@ def _left_free(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of `obj`; of a NumPy array or a buffer, always on memory of its own."""
+    """Convert `obj` to an array; a NumPy array or a buffer is always copied."""
     if isinstance(obj, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(
         obj, "__array_interface__"
     ):
         if copy is False:
             raise ValueError(
-                "JAX cannot use the memory of a NumPy array and stay immutable: leave out "
-                "copy=False, or call from_dlpack."
+                "asarray: JAX arrays are immutable, so they cannot share the memory of a NumPy "
+                "array. Leave out copy=False, or call from_dlpack."
             )
         obj, copy = np.array(obj), None
     elif dtype is None and type(obj) in (bool, int, float, complex):
@@ -190,19 +191,20 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array on the memory of `x`, or on a copy where `copy` is true (which jax.numpy forgets) or
-    JAX cannot use the memory.
+    """An array on the memory of `x`, or a copy.
+
+    It is a copy if `copy` is true (jax.numpy ignores it), or if JAX cannot use the memory.
     """
     if device is not None and device == _default_device():
         device = None
     if copy:
-        # of memory that NumPy cannot read
+        # for memory that NumPy cannot read
         with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):
             return asarray(x if isinstance(x, np.ndarray) else np.from_dlpack(x), device=device)
     try:
         result = jnp.from_dlpack(x, device=device, copy=copy)
     except (BufferError, RuntimeError, TypeError, ValueError):
-        # It refuses memory that is read-only or has gaps.
+        # JAX refuses memory that is read-only or has gaps.
         if copy is False or not isinstance(x, np.ndarray):
             raise
         return asarray(x, device=device)
@@ -217,7 +219,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def expand_dims(x: Any, /, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple) else (axis,)
     ndim = x.ndim + len(axes)
-    if not all(-ndim <= a < ndim for a in axes):  # of JAX a ValueError
+    if not all(-ndim <= a < ndim for a in axes):  # JAX raises a ValueError
         raise IndexError(f"axis {axis} is out of bounds for an array of {ndim} dimensions")
     return jnp.expand_dims(x, axis)
 
@@ -227,9 +229,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 
 def power(x1: Any, x2: Any, /) -> Any:
-    """JAX takes an integer exponent without axes for a plain parameter, whose dtype does not
-    count.
-    """
+    """JAX treats a 0-d integer exponent as a plain parameter, whose dtype does not count."""
     if isinstance(x2, jax.Array) and not x2.ndim and jnp.isdtype(x2.dtype, "integral"):
         x1 = jnp.asarray(x1, dtype=jnp.result_type(x1, x2))
     return jnp.pow(x1, x2)
@@ -238,12 +238,12 @@ def power(x1: Any, x2: Any, /) -> Any:
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    # in float32, as its sums
+    # computed in float32, as JAX's sums
     if jnp.isdtype(x.dtype, "real floating") and x.dtype.itemsize < 4 and dtype in (None, x.dtype):
         return jnp.cumulative_prod(
             x.astype(jnp.float32), axis=axis, include_initial=include_initial
         ).astype(x.dtype)
-    if dtype is None:  # that of the sum: small integers become the default integer
+    if dtype is None:  # the dtype of the sum: small integers become the default integer
         dtype = (
             jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype
             if jnp.isdtype(x.dtype, "integral")
@@ -253,7 +253,7 @@ def cumulative_prod(
 
 
 def add_up(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum. JAX adds up narrow dtypes in float32, but not where it is told their dtype."""
+    """The sum. JAX adds narrow dtypes in float32, except if the caller passes their dtype."""
     return jnp.sum(
         x,
         axis=axis,
@@ -264,7 +264,7 @@ def add_up(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
 
 @lru_cache(maxsize=256)
 def _wide(dtype: Any) -> Any:
-    """The dtype to add up values of `dtype` in: float32 for narrower ones, None for itself."""
+    """The dtype in which to sum `dtype`: float32 for narrow dtypes, None for itself."""
     return (
         jnp.float32 if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32 else None
     )
@@ -275,8 +275,9 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 def _over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A Fourier transform over several axes that knows -1, the length that an axis would have
-    without `s`.
+    """A Fourier transform over several axes that accepts -1 in `s`.
+
+    -1 is the length that the axis would have without `s`.
     """
 
     @wraps(transform)
@@ -296,7 +297,7 @@ def _over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getitem(x: Any, key: Any, /) -> Any:
-    """`x[key]`, with a check of the bounds, or nan."""
+    """`x[key]`; an out-of-bounds index raises if it is known, else it gives nan."""
     entries = key if isinstance(key, tuple) else (key,)
     _check_bounds(entries, x.shape)
     if any(isinstance(k, jax.Array) and jnp.issubdtype(k.dtype, jnp.integer) for k in entries):
@@ -305,7 +306,7 @@ def getitem(x: Any, key: Any, /) -> Any:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` in which `value` stands at `key`."""
+    """A copy of `x` with `value` at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     _check_bounds(entries, x.shape)
     if hasattr(value, "dtype") and value.dtype != x.dtype:
@@ -314,7 +315,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
         return OPS["setitem"].forward(RawNamespace(_backend), x, key, value)
     try:
         return x.at[key].set(value)
-    except ValueError:  # it drops no leading axes of length 1
+    except ValueError:  # JAX does not drop leading axes of length 1
         fitting = without_leading(value, x[key].ndim)
         if fitting is None:
             raise
@@ -322,7 +323,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of that shape with `values` added at `key`."""
+    """Zeros of the given shape with `values` added at `key`."""
     if _has_traced_mask(key if isinstance(key, tuple) else (key,)):
         return OPS["unindex"].forward(RawNamespace(_backend), values, key, shape)
     return _added(values, key, shape)
@@ -331,7 +332,7 @@ def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
 def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros with `values` added at `key`, which may repeat.
 
-    JAX would add up narrow dtypes as they are: in bfloat16, 256 + 1 is 256.
+    JAX would add narrow dtypes without widening: in bfloat16, 256 + 1 is 256.
     """
     dtype = values.dtype
     wide = _wide(dtype)
@@ -341,17 +342,17 @@ def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
-    """Add rows by index. See `ops/kernels.py`; what is out of bounds is dropped."""
+    """Add rows by index. See `ops/kernels.py`; out-of-bounds indices are dropped."""
     return _added(values, indices, (n, *values.shape[1:]))
 
 
 def _has_traced_mask(entries: tuple[Any, ...]) -> bool:
-    """Whether there is a mask whose true elements cannot be counted here."""
+    """Whether there is a mask whose true elements cannot be counted, because it is traced."""
     return any(isinstance(k, jax.core.Tracer) and _is_mask(k) for k in entries)
 
 
 def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
-    """Raise IndexError for an index out of bounds that is known without a look at the device."""
+    """Raise IndexError for an out-of-bounds index that is known on the host."""
     axis = 0
     for i, k in enumerate(entries):
         kind = type(k)
@@ -381,7 +382,7 @@ def _is_mask(entry: Any) -> bool:
 
 
 def _width(entry: Any) -> int:
-    """Over how many axes an entry of a key goes."""
+    """The number of axes that an entry of a key covers."""
     if entry is None or isinstance(entry, bool):
         return 0
     return entry.ndim if _is_mask(entry) else 1
@@ -391,11 +392,10 @@ def _width(entry: Any) -> int:
 
 
 def device(xp: Any, x: Any) -> Any:
-    """Where `x` is: a device or, for an array on several, a sharding that puts a whole copy on
-    each; None under a trace.
+    """The placement of `x`: a device, or a sharding that puts a whole copy on each of its devices.
 
-    It can be given to the functions that make arrays, for any shape. (The sharding of `x` itself
-    fits its shape only.)
+    It is None under a trace. The functions that create arrays accept it, for any shape. (The
+    sharding of `x` itself fits its shape only.)
     """
     if isinstance(x, jax.core.Tracer):
         return None
@@ -406,14 +406,14 @@ def device(xp: Any, x: Any) -> Any:
 
 
 def devices(xp: Any) -> tuple[Any, ...]:
-    """jax.numpy lists None, and only the first device."""
+    """All devices; jax.numpy lists None and only the first device."""
     return tuple(jax.devices())
 
 
 def place_like(xp: Any, g: Any, like: Any) -> Any:
-    """`g` sharded as `like`.
+    """`g` with the sharding of `like`.
 
-    Under a trace the compiler decides; an array that was never placed binds nothing.
+    Under a trace the compiler decides. An array that was never placed imposes no sharding.
     """
     if (
         like is None
@@ -428,9 +428,9 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
 
 
 def take_ownership(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself, placed: it cannot change.
+    """`g` itself, placed as `like`: it cannot change.
 
-    A tracer must not be kept by a Tensor that requires grad, and may outlive the trace.
+    A Tensor that requires grad must not hold a tracer, since it may outlive the trace.
     """
     if (
         isinstance(g, jax.core.Tracer)
@@ -440,8 +440,8 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
         raise GradientError(
             "under a JAX transformation, this would write a tracer into the .grad of a Tensor "
             "from outside it, or into that Tensor itself, which requires grad. Pass it as an "
-            "argument of the transformed function, or go on with what multigrad.autograd.grad "
-            "gives, and write nothing in place."
+            "argument of the transformed function, or use the results of multigrad.autograd.grad, "
+            "and write nothing in place."
         )
     return place_like(xp, g, like)
 
@@ -450,26 +450,25 @@ _constants: dict[Any, Any] = {}
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """`value` as a 0-d array, remembered, unless it is a tracer."""
+    """`value` as a 0-d array, cached unless it is a tracer."""
     key = (repr(value), type(value), dtype, device)
-    found = _constants.get(key)
-    if found is None:
-        found = asarray(value, dtype=dtype, device=device)
-        if found.dtype == dtype and not isinstance(found, jax.core.Tracer):
+    out = _constants.get(key)
+    if out is None:
+        out = asarray(value, dtype=dtype, device=device)
+        if out.dtype == dtype and not isinstance(out, jax.core.Tracer):
             if len(_constants) >= 1024:
                 _constants.clear()
-            _constants[key] = found
-    return found
+            _constants[key] = out
+    return out
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Arrays cannot change: `value`, placed as `x`, takes its place.
+    """Return `value`, placed as `x`, to replace it: arrays cannot change.
 
-    A tracer must not take that of an array from outside its trace.
-
-    While JAX compiles, any array that is made is a tracer, so others are from outside. Its other
-    transformations, as grad and vmap, make tracers of their arguments alone: there is no telling
-    then, and JAX raises when a tracer is used that has outlived its trace.
+    A tracer must not replace an array from outside its trace. While JAX compiles, every new array
+    is a tracer, so a concrete array is from outside. Other transformations, such as grad and vmap,
+    make tracers only of their arguments, so the origin is unknown; JAX raises when a tracer is used
+    after its trace.
     """
     if (
         isinstance(value, jax.core.Tracer)
@@ -477,22 +476,22 @@ def write(xp: Any, x: Any, value: Any) -> Any:
         and isinstance(jnp.zeros(()), jax.core.Tracer)
     ):
         raise GradientError(
-            "this write in place, where JAX compiles, would put a tracer into a Tensor with an "
-            "array from outside. Write into one that is made inside, as clone() does, or pass "
-            "that Tensor as an argument and return it."
+            "this write in place, while JAX compiles, would put a tracer into a Tensor with an "
+            "array from outside. Write into a Tensor that is made inside, for example by clone(), "
+            "or pass that Tensor as an argument and return it."
         )
     return place_like(xp, value, x)
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
     """A program under `jax.jit`. See jax_program.py."""
-    from .jax_program import compiled  # which no program needs that compiles nothing
+    from .jax_program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
 
 
 def eagerly(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
-    """What is made of a known array inside a trace is an array as well, no tracer."""
+    """Compute from a known array; inside a trace the result is a concrete array too."""
     if isinstance(x, jax.core.Tracer):
         return compute()
     with jax.ensure_compile_time_eval():
@@ -508,7 +507,7 @@ def concrete_bool(xp: Any, x: Any) -> bool | None:
 
 
 class _Lax:
-    """lax.scan, lax.while_loop and lax.switch, as the kernel `control` has them."""
+    """lax.scan, lax.while_loop and lax.switch in the form of the kernel `control`."""
 
     @staticmethod
     def scan(step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool) -> Any:
@@ -524,9 +523,7 @@ class _Lax:
 
 
 def control(xp: Any, arrays: Any) -> Any:
-    """Those of jax.lax where an array is a tracer, or JAX compiles, so that all that is made is
-    one.
-    """
+    """The loops of jax.lax if an array is a tracer, or if JAX compiles."""
     return (
         _Lax
         if any(isinstance(x, jax.core.Tracer) for x in arrays)
@@ -543,18 +540,18 @@ _PLATFORMS = {"cpu": None, "gpu": "cuda"}
 
 
 def accelerator(xp: Any, x: Any) -> str | None:
-    """The platform of the devices that `x` is on.
+    """The platform of the devices of `x`.
 
     JAX calls the GPUs of CUDA "gpu", those of ROCm "rocm".
     """
     if isinstance(x, jax.core.Tracer):
         return None
-    found = next(iter(x.devices())).platform if hasattr(x, "devices") else jax.default_backend()
-    return _PLATFORMS.get(found, found)
+    platform = next(iter(x.devices())).platform if hasattr(x, "devices") else jax.default_backend()
+    return _PLATFORMS.get(platform, platform)
 
 
 def mark(xp: Any, x: Any) -> Any:
-    """JAX has no events of its devices: wait for `x`, and look at the clock."""
+    """Wait for `x` and read the host's clock: JAX has no device events."""
     if isinstance(x, jax.core.Tracer):
         return None
     jax.block_until_ready(x)
@@ -570,14 +567,14 @@ def annotation(xp: Any, name: str) -> Any:
 
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
-    """What a trace has not computed takes no memory."""
+    """The buffers of `x`; a traced array has no memory."""
     return x, 0 if isinstance(x, jax.core.Tracer) else int(x.nbytes)
 
 
 @contextlib.contextmanager
 def _precision(x64: bool) -> Iterator[None]:
     """Turn float64 on or off for a run of the conformance suite, as the user would."""
-    # Older versions have it elsewhere.
+    # older versions have it in another module
     switch = (
         jax.enable_x64
         if hasattr(jax, "enable_x64")
@@ -594,8 +591,10 @@ _registered = False
 
 
 def _register_pytree() -> None:
-    """A leaf Tensor has one child, its array, and nothing else, so that `jit` retraces for nothing
-    but shapes and dtypes.
+    """Register Tensors as pytrees.
+
+    A leaf Tensor has one child, its array, and no other data, so that `jit` retraces only for
+    shapes and dtypes.
     """
     global _registered
     if _registered:
@@ -606,7 +605,7 @@ def _register_pytree() -> None:
             lambda t: ((own_arrays.opened(t, "a JAX transformation"),), None),
             lambda _, children: own_arrays.closed(children[0], "jax"),
         )
-    # where JAX keeps what it asks of arguments: newer versions may not have it
+    # the module in which JAX caches checks of arguments; newer versions may lack it
     for kind in own_arrays.tensor_classes():
         getattr(importlib.import_module("jax._src.core"), "pytype_aval_mappings", {})[kind] = (
             _no_jax_type
@@ -616,7 +615,7 @@ def _register_pytree() -> None:
 
 def _no_jax_type(t: Any) -> NoReturn:
     raise TypeError(
-        "a Tensor is no JAX type. Functions of multigrad return Tensors, of JAX arrays too: "
-        "return y.array from a function that jax.grad differentiates, or use "
-        "multigrad.func.grad, which takes JAX arrays and returns them."
+        "a Tensor is not a JAX type. Functions of multigrad return Tensors, also for JAX arrays: "
+        "return y.array from a function that jax.grad differentiates, or use multigrad.func.grad, "
+        "which takes and returns JAX arrays."
     )

@@ -1,10 +1,10 @@
 """JAX: programs under `jax.jit`.
 
-The operations are called one by one while JAX traces them, in pieces: XLA takes more than linear
-time for long code. What guards are told comes out with the results, and is looked at before any
-result is given away. Arithmetic of Python numbers is Python's own, and so is what becomes of them
-as arrays, since a trace has not their precision. Where the operations need values, as those whose
-shapes depend on them, they are called one by one.
+The operations are called one by one while JAX traces them, in pieces, since the compile time of XLA
+grows faster than linearly. The values for guards are returned with the results, and are checked
+before any result is handed out. Arithmetic of Python numbers, and their conversion to arrays, runs
+in Python, since a trace lacks its precision. Operations that need values, such as those with
+data-dependent shapes, are called one by one.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ..program import (
 from .straight import compiled as one_by_one
 
 PIECE = 500
-"""How many calls are compiled together."""
+"""The number of calls that are compiled together."""
 
 
 def compiled(xp: Any, program: Program, *, arena: int) -> Callable[..., Any]:
-    """What runs `program` on JAX arrays.
+    """A function that runs `program` on JAX arrays.
 
-    See `multigrad/program.py`; JAX has an arena of its own.
+    See `multigrad/program.py`; JAX manages its own memory.
     """
     program = optimizing.optimized(program)
     if any(
@@ -75,7 +75,7 @@ class Jitted:
         self._pieces = list(_pieces(xp, program, device, wanted))
 
     def _is_on_host(self, step: Call | Guard | Write) -> bool:
-        """Whether a step is about Python numbers alone."""
+        """Whether a step uses only Python numbers."""
         specs = self._program.specs
         if isinstance(step, Call):
             return is_on_numbers(self._program, step) or (
@@ -100,7 +100,7 @@ class Jitted:
         values = dict(self._program.constants)
         values.update(zip(self._program.inputs, inputs, strict=True))
         if not self._on_host(values):
-            return self._one_by_one(inputs)  # where guards are asked in their order
+            return self._one_by_one(inputs)  # where guards are checked in their order
         for function, taken, given in self._pieces:
             values.update(zip(given, function(*[values[n] for n in taken]), strict=True))
         for guard in self._guards:
@@ -110,7 +110,7 @@ class Jitted:
         return tuple(values[n] for n in self._program.outputs)
 
     def _on_host(self, values: dict[int, Any]) -> bool:
-        """The arithmetic of numbers, and the guards on them. Says whether these hold."""
+        """Run the arithmetic of numbers and the guards on them, and return whether these hold."""
         for step in self._library:
             if isinstance(step, Guard):
                 if not compatible(step.kind, step.expected, got(step.kind, values[step.value])):
@@ -127,8 +127,8 @@ class Jitted:
     def _one_by_one(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         if self._plain is None:
             self._plain = one_by_one(self._xp, self._program)
-        found: tuple[Any, ...] = self._plain(*inputs)
-        return found
+        results: tuple[Any, ...] = self._plain(*inputs)
+        return results
 
 
 def _given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
@@ -141,7 +141,7 @@ def _given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
 def _pieces(
     xp: Any, program: Program, calls: Sequence[Call], wanted: Sequence[int]
 ) -> Iterator[tuple[Any, list[int], list[int]]]:
-    """Functions of values, with the numbers of those that they take and of those that they give."""
+    """Split a program into functions of values, with the numbers of their inputs and outputs."""
     last = dict.fromkeys(wanted, len(calls))
     for i, call in enumerate(calls):
         for n in refs(call.args):
@@ -169,9 +169,9 @@ def _function(
     def piece(*arrays: Any) -> tuple[Any, ...]:
         values = dict(zip(taken, arrays, strict=True))
         for call, function in zip(calls, functions, strict=True):
-            found = function(*_given(call.args, values))
+            result = function(*_given(call.args, values))
             values.update(
-                zip(call.outs, (found,) if call.op.outputs == () else tuple(found), strict=True)
+                zip(call.outs, (result,) if call.op.outputs == () else tuple(result), strict=True)
             )
         return tuple(values[n] for n in given)
 

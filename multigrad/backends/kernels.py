@@ -1,7 +1,7 @@
-"""What the engine needs beyond the standard, each with a default that uses only the standard.
+"""Functions that the engine needs beyond the standard, with defaults that use only the standard.
 
-A backend overrides what its library does better; one without any kernel is complete, only slower.
-(Kernels that *rules* call, such as scatter_add, are operations: see `ops/kernels.py`.)
+A backend overrides those that its library does better. A backend without kernels is complete, only
+slower. Kernels that *rules* call, such as scatter_add, are operations: see `ops/kernels.py`.
 """
 
 from __future__ import annotations
@@ -16,234 +16,227 @@ from ..errors import BackendError
 
 
 def take_ownership(xp: Any, g: Any, like: Any) -> Any:
-    """Return an array equal to `g` that nobody else holds, dense, laid out and placed as `like`
-    where the library can.
+    """Return an array equal to `g` that has no other owner, dense, laid out and placed as `like`.
 
-    What becomes a leaf's `.grad` passes through here, since later gradients are added to it in
-    place. Where arrays are immutable, `g` itself will do. `like` is None when the leaf is gone.
+    Layout and placement follow `like` as far as the library can. The engine calls it for arrays
+    that become a leaf's `.grad`, since later gradients are added to them in place. Where arrays are
+    immutable, `g` itself is enough. `like` is None if the leaf no longer exists.
 
-    A backend may return `g` itself if nobody else refers to it (see SOLE_OWNER). So the caller
-    hands over its only reference, a temporary such as `box.pop()`; with any other left, in a local
-    variable too, it gets a copy.
+    A backend may return `g` itself if there is no other reference to it (see SOLE_OWNER). So the
+    caller passes its only reference, a temporary such as `box.pop()`. If it keeps another
+    reference, even in a local variable, it gets a copy.
     """
     return xp.asarray(g, copy=True)
 
 
 def admit(xp: Any, x: Any) -> None:
-    """Raise where the raw array `x` must not be computed with: a tensor that its own library
-    differentiates, say, or one of a sparse layout.
+    """Raise if operations must not use the raw array `x`.
 
-    A backend that writes it is asked of each raw array that is given to an operation, and of each
-    that becomes a Tensor. (`Backend.refused_types` refuses all arrays of a class, and costs
-    nothing.)
+    Examples are a tensor that its own library differentiates, and one with a sparse layout. A
+    backend with this kernel is called for each raw array that is passed to an operation or becomes
+    a Tensor. (`Backend.refused_types` refuses all arrays of a class, at no cost.)
     """
 
 
 def place_like(xp: Any, g: Any, like: Any) -> Any:
-    """Return `g` placed (device, sharding) as `like` is. Applied to what `grad` returns."""
+    """Return `g` with the device and sharding of `like`, for results of `grad`."""
     return g
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """Return the Python scalar `value` as a 0-d array. It may be cached: nobody writes to it.
+    """Return the Python scalar `value` as a 0-d array, which may be cached: it is never written.
 
-    `device` is None beside an array whose device was not asked for: then the constant must be one
-    that meets arrays of every device.
+    `device` is None beside an array whose device is unknown; then the constant must be compatible
+    with arrays on every device.
     """
     return xp.asarray(value, dtype=dtype, device=device)
 
 
 def device(xp: Any, x: Any) -> Any:
-    """Return the device of `x`, None where it is not known (under a trace)."""
+    """Return the device of `x`, or None if it is unknown (under a trace)."""
     return getattr(x, "device", None)
 
 
 def order(xp: Any, x: Any) -> str | None:
-    """Say how the last two axes of `x` lie in memory: "C" by rows, "F" by columns, None if unknown
-    or neither.
+    """Return the memory order of the last two axes of `x`: "C", "F" or None.
 
-    Rules read it as `<array>_order`, to make a gradient in the memory order of its argument.
+    None means neither or unknown. Rules read it as `<array>_order`, to make a gradient in the
+    memory order of its argument.
     """
     return None
 
 
 def is_c_contiguous(xp: Any, x: Any) -> bool:
-    """Say whether it is certain that `x` lies in memory in row-major order without gaps, so that
-    any reshape of it is a view.
+    """Return whether `x` certainly lies in memory in row-major order without gaps.
 
-    Asked where arrays are mutable; where it is not certain, the standard's reshape(copy=False)
-    answers, which takes longer.
+    Any reshape of such an array is a view. The engine calls it where arrays are mutable. If the
+    answer is False, it tries the standard's reshape(copy=False), which takes longer.
     """
     return False
 
 
 def eagerly(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
-    """Return `compute()`, made of `x`.
+    """Return `compute()`, a value computed from `x`, as a concrete array.
 
-    It is kept by what outlives a trace, so where the values of `x` are known it must not become
-    part of one.
+    The result is stored by objects that outlive a trace. So if the values of `x` are known, the
+    result must not become part of a trace.
     """
     return compute()
 
 
 def fresh(xp: Any, x: Any) -> Any:
-    """Return `x` so that a compiler cannot know it for `x`: what is computed of it again is
-    computed again, and not kept instead.
+    """Return `x` in a form that a compiler does not identify with `x`.
+
+    The compiler then recomputes values instead of keeping those computed from `x`.
     """
     return x
 
 
 def shares_memory(xp: Any, x: Any, y: Any) -> bool:
-    """Say whether it is certain that `x`, made of `y` by operations that may return views, lies in
-    the memory of `y`.
+    """Return whether `x` certainly shares memory with `y`, from which it was computed.
 
-    Asked where arrays are mutable, before a view is written to. Where it is not certain, `y` is
-    written to instead, which takes longer.
+    The operations in between may return views. The engine calls this where arrays are mutable,
+    before it writes to a view. If the answer is False, it writes to `y` instead, which takes
+    longer.
     """
     return False
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Give `x` the values of `value`, of the same shape and dtype, and return the array that now
-    holds them.
+    """Write the values of `value` into `x`, and return the array that now holds them.
 
-    Where arrays are immutable, the default returns `value`, which takes the place of `x`.
+    Both have the same shape and dtype. Where arrays are immutable, the default returns `value`,
+    which replaces `x`.
     """
     x[...] = value
     return x
 
 
 def _exchange(xp: Any, x: Any, value: Any) -> Any:
-    """`write` where arrays are immutable."""
+    """The default of `write` where arrays are immutable."""
     return value
 
 
 def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
     """Write `value` into the memory of `x` at `key`, as `x[key] = value`.
 
-    After an IndexError, TypeError or ValueError the engine finds another way.
-
-    Asked where arrays are mutable. A library whose keys differ from the standard's has a `getitem`
-    among its functions, and writes alike here.
+    If it raises IndexError, TypeError or ValueError, the engine uses another method. The engine
+    calls it where arrays are mutable. If a library's keys differ from the standard's, the backend
+    has a `getitem` among its functions, and this kernel gives keys the same meaning.
     """
     x[key] = value
 
 
 def devices(xp: Any) -> tuple[Any, ...]:
-    """List the devices that there are, for `python -m multigrad backends --probe`."""
+    """Return the available devices, for `python -m multigrad backends --probe`."""
     return tuple(xp.__array_namespace_info__().devices())
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
     """Return a function that runs a Program of `func.compile` on raw arrays: see multigrad.program.
 
-    The default calls its operations one by one.
-
-    `arena`: how many bytes it may keep between calls.
+    The default calls its operations one by one. `arena` is the number of bytes that it may keep
+    between calls.
     """
-    from .straight import compiled  # which needs the raw namespace, and that needs this module
+    # imported here: it needs the raw namespace, which needs this module
+    from .straight import compiled
 
     return compiled(xp, program)
 
 
 def modes(xp: Any) -> Any:
-    """Return what decides, besides arguments, what operations do, as `numpy.geterr()` does:
-    something to compare by `==`, None for nothing.
+    """Return the state, other than arguments, that operations depend on, as `numpy.geterr()` does.
 
-    A function that changes it while `func.compile` records it is not compiled.
+    It is a value to compare by `==`, or None for no state. If a function changes it while
+    `func.compile` records, the function is not compiled.
     """
 
 
 def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the derivative rule of the operation `name` as it is to run on arrays of this library,
-    called as `vjp(xp, g, *saved)`. Asked once.
+    """Return the derivative rule of the operation `name` for arrays of this library.
 
-    For a library whose arrays may be something that rules do not expect, sizes that are not known
-    yet for instance, so that it can refuse them.
+    The result is called as `vjp(xp, g, *saved)`. The engine calls this kernel once per rule. It
+    lets a backend refuse arrays that rules do not expect, for instance with unknown sizes.
     """
     return vjp
 
 
 def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that carries out the operation `name` on raw arrays of this library,
-    which would be `forward`. Asked once, as `rule` is.
+    """Return the function that runs the operation `name` on raw arrays; the default is `forward`.
+
+    Like `rule`, it is called once per operation.
     """
     return forward
 
 
 def concrete_bool(xp: Any, x: Any) -> bool | None:
-    """Return the value of the 0-d boolean array `x`, None where it is not known (under a trace, or
-    not computed yet).
+    """Return the value of the 0-d boolean array `x`, or None if it is unknown.
+
+    A value is unknown under a trace, or before it is computed.
     """
     return bool(x)
 
 
 def _unknown(xp: Any, x: Any) -> bool | None:
-    """`concrete_bool` where arrays are plans of what is to be computed: to look at a value would
-    compute it.
-    """
+    """`concrete_bool` for lazy arrays: a look at a value would compute it."""
     return None
 
 
 def control(xp: Any, arrays: Any) -> Any:
-    """Return the library's own loops and branches where values are not known yet (under a trace, of
-    `arrays` or of all), None where they are.
+    """Return the library's loops and branches if values are unknown, else None.
 
-    What is returned has `scan(step, carry, xs, length, reverse)`, where `step(carry, x)` returns
-    (carry, y) and the result is (carry, ys); `while_loop(condition, step, carry)`; and
-    `switch(index, branches, args)`, where `index` is a 0-d integer array that is in bounds and each
-    branch is called as `branch(args)`. Carries, arguments and results are nested lists and tuples
-    of arrays.
+    Values are unknown under a trace, of `arrays` or of all arrays. The result has `scan(step,
+    carry, xs, length, reverse)`, where `step(carry, x)` returns (carry, y) and the result is
+    (carry, ys); `while_loop(condition, step, carry)`; and `switch(index, branches, args)`, where
+    `index` is a 0-d integer array within bounds and each branch is called as `branch(args)`.
+    Carries, arguments and results are nested lists and tuples of arrays.
     """
     return None
 
 
 def synchronize(xp: Any, x: Any) -> None:
-    """Wait until `x` has been computed. A no-op where computation is synchronous."""
+    """Wait until `x` has been computed; a synchronous library does nothing."""
 
 
 def accelerator(xp: Any, x: Any) -> str | None:
-    """Return the kind of device that `x` is on, "cuda" for instance, None for the host's own
-    memory. Without `x`: that of new arrays.
+    """Return the kind of device of `x`, such as "cuda", or None for host memory.
 
-    The profiler asks it for what memory to count where, and whether there is a device to measure at
-    all.
+    Without `x` it is the kind for new arrays. The profiler calls it to attribute memory to devices,
+    and to decide whether there is a device to measure.
     """
     return None
 
 
 def mark(xp: Any, x: Any) -> Any:
-    """Note the moment at which `x` is computed on its device, for `elapsed`.
+    """Record the moment at which `x` is computed on its device, for `elapsed`.
 
-    None where there is no telling.
-
-    A library that computes at once needs none: the time on the host is all there is. One that only
-    plans what is to be computed has none.
+    Return None if it cannot be recorded. A synchronous library does not need it, since the host's
+    clock is enough; a lazy library has no such moment.
     """
     return None
 
 
 def elapsed(xp: Any, start: Any, end: Any) -> float:
-    """Return the microseconds between two moments that `mark` noted, once both are past."""
+    """Return the microseconds between two moments from `mark`, once both have passed."""
     raise NotImplementedError(
-        "a backend whose `mark` notes anything says how long it was between two of them"
+        "a backend with the kernel `mark` also needs the kernel `elapsed`: the time between two "
+        "marks"
     )
 
 
 def annotation(xp: Any, name: str) -> Any:
-    """Return a context manager that shows its block under that name in the library's own profiler,
-    None where there is none.
-    """
+    """Return a context manager that labels its block in the library's own profiler, or None."""
     return None
 
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
-    """Return the object that holds the memory of `x`, for all arrays on that memory the same one,
-    and the bytes of it.
+    """Return the object that owns the memory of `x`, and its number of bytes.
+
+    All arrays on the same memory have the same object.
     """
     try:
         return x, _bytes(xp, x)
-    except (AttributeError, TypeError, ValueError):  # a dtype from outside of the standard
+    except (AttributeError, TypeError, ValueError):  # a dtype outside the standard
         return x, 0
 
 
@@ -254,18 +247,17 @@ def _bytes(xp: Any, x: Any) -> int:
         else (xp.iinfo if xp.isdtype(x.dtype, "integral") else xp.finfo)(x.dtype).bits
     )
     if xp.isdtype(x.dtype, "complex floating"):
-        bits *= 2  # finfo speaks of one of the two parts
+        bits *= 2  # finfo describes one of the two parts
     n: int = math.prod(x.shape)
     return n * int(bits) // 8
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
-    """Return the values of `x` as a NumPy array of the same dtype, on the memory of `x` where the
-    library can share it.
+    """Return `x` as a NumPy array of the same dtype, on shared memory if possible.
 
-    The default tries DLPack, then `__array__`, then takes up to 10,000 elements one by one. A
-    result of dtype object is the library's array in a box, so it does not count. `copy=False`
-    raises ValueError where the memory cannot be shared.
+    The default tries DLPack, then `__array__`, then converts up to 10,000 elements one by one. A
+    result of dtype object is the library's array in a box, so the default rejects it. `copy=False`
+    raises ValueError if the memory cannot be shared.
     """
     import numpy as np
 
@@ -281,14 +273,14 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
     reasons = []
     for way in ways[:2] if copy is False else ways:
         try:
-            found = way(x)
+            out = way(x)
         except Exception as error:
-            # what a library raises here is its own affair (dtype, device): the next way may do
+            # the library may raise any exception here (dtype, device); the next method may work
             reasons.append(f"{type(error).__name__}: {error}")
             continue
-        if found.dtype.kind != "O":
-            return found
-        reasons.append("it gave an array of dtype object")
+        if out.dtype.kind != "O":
+            return out
+        reasons.append("it returned an array of dtype object")
     if copy is False:
         raise ValueError(
             f"to_numpy(copy=False): an array of {type(x).__module__} cannot become one of NumPy "
@@ -300,13 +292,13 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
 
 
 def from_numpy(xp: Any, x: Any) -> Any:
-    """Return the NumPy array `x` as an array of the library on its default device, of the same
-    dtype. It may lie on the memory of `x`.
+    """Return the NumPy array `x` as an array of the library, on its default device.
 
-    The default tries DLPack, then `asarray`, then a list of up to 10,000 elements.
+    It has the same dtype and may share the memory of `x`. The default tries DLPack, then `asarray`,
+    then a list of up to 10,000 elements.
     """
     reasons = []
-    # it may lack some
+    # the library may lack some dtypes
     ways: tuple[Callable[[Any], Any], ...] = (
         lambda x: xp.from_dlpack(x),
         lambda x: xp.asarray(x),
@@ -314,11 +306,11 @@ def from_numpy(xp: Any, x: Any) -> Any:
     )
     for way in ways:
         try:
-            found = way(x)
-            if tuple(found.shape) == x.shape:
-                return found
-            reasons.append(f"it gave an array of shape {tuple(found.shape)}")
-        except Exception as error:  # as above
+            out = way(x)
+            if tuple(out.shape) == x.shape:
+                return out
+            reasons.append(f"it returned an array of shape {tuple(out.shape)}")
+        except Exception as error:  # any exception, as above
             reasons.append(f"{type(error).__name__}: {error}")
     raise BackendError(
         _unconverted(
@@ -330,10 +322,11 @@ def from_numpy(xp: Any, x: Any) -> Any:
 
 
 ONE_BY_ONE = 10_000
-"""How many elements the defaults convert one by one.
+"""The number of elements that the defaults convert one by one.
 
-Libraries take from microseconds to milliseconds for each; for more of them a backend writes the
-kernel."""
+Each element takes libraries from microseconds to milliseconds. A backend that needs more elements
+overrides the kernel.
+"""
 
 
 def _unconverted(kernel: str, what: str, reasons: list[str]) -> str:
@@ -365,14 +358,15 @@ _KINDS: dict[str, tuple[type, str]] = {
 
 
 def _one_by_one(xp: Any, x: Any) -> Any:
-    """A NumPy array of the elements of `x`, by indexing and Python's own conversions, which every
-    library of the standard has.
+    """Copy the elements of `x` to a NumPy array, by indexing and Python conversions.
+
+    Every library of the standard supports these.
     """
     import numpy as np
 
     kind = next((k for k in _KINDS if xp.isdtype(x.dtype, k)), None)
     if kind is None:
-        raise TypeError(f"{x.dtype} is no dtype of the standard")
+        raise TypeError(f"{x.dtype} is not a dtype of the standard")
     _few(x.shape)
     scalar, stem = _KINDS[kind]
     bits = (
@@ -381,21 +375,21 @@ def _one_by_one(xp: Any, x: Any) -> Any:
         else (xp.iinfo if scalar is int else xp.finfo)(x.dtype).bits * (1 + (scalar is complex))
     )
     if scalar is float and bits < 32:
-        raise TypeError(f"{x.dtype} is no dtype of the standard")  # which of the narrow ones?
-    found = np.empty(tuple(x.shape), f"{stem}{bits or ''}")
-    for index in np.ndindex(*found.shape):
-        found[index] = scalar(x[index] if index else x)
-    return found
+        raise TypeError(f"{x.dtype} is not a dtype of the standard")  # which of the narrow ones?
+    out = np.empty(tuple(x.shape), f"{stem}{bits or ''}")
+    for index in np.ndindex(*out.shape):
+        out[index] = scalar(x[index] if index else x)
+    return out
 
 
 def _from_list(xp: Any, x: Any) -> Any:
-    """An array of the elements of `x`, by way of Python's scalars."""
+    """Make an array with the elements of `x` from a list of Python scalars."""
     _few(x.shape)
     return xp.reshape(xp.asarray(x.reshape(-1).tolist(), dtype=getattr(xp, x.dtype.name)), x.shape)
 
 
 def exportable(xp: Any, x: Any) -> bool:
-    """Say whether every library can take the memory of `x` by DLPack as it is.
+    """Return whether every library can import `x` by DLPack.
 
     PyTorch ends the process at a negative stride.
     """
@@ -406,17 +400,15 @@ def exportable(xp: Any, x: Any) -> bool:
         try:
             strides = np.from_dlpack(x).strides
         except Exception:
-            # what cannot be looked at from here says itself what is wrong with it, when it is
-            # exported
+            # if it cannot be inspected here, the export itself raises the right error
             return True
     return all(s >= 0 for s in strides)
 
 
 def without_leading(value: Any, ndim: int) -> Any:
-    """`value` without the leading axes of length 1 that it has beyond `ndim`, which the standard
-    lets a written value have.
+    """`value` without the leading axes of length 1 beyond `ndim`, which a written value may have.
 
-    None if there are none, or they are longer.
+    It is None if there are none, or if they are longer than 1.
     """
     extra = getattr(value, "ndim", 0) - ndim
     return (
@@ -460,9 +452,9 @@ DEFAULTS: dict[str, Callable[..., Any]] = {
     )
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
-"""The defaults that are others where arrays are immutable."""
+"""The defaults that differ where arrays are immutable."""
 LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": _unknown}
-"""The defaults that are others where arrays are lazy."""
+"""The defaults that differ where arrays are lazy."""
 
 
 def _count_references(xp: Any, g: Any, like: Any) -> int:
@@ -471,18 +463,20 @@ def _count_references(xp: Any, g: Any, like: Any) -> int:
 
 def _calibrate() -> int:
     if not hasattr(sys, "getrefcount") or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return -1  # a count proves nothing there
+        return -1  # a reference count is no proof there
     return _count_references(None, [object()].pop(), None)
 
 
 SOLE_OWNER = _calibrate()
-"""What `sys.getrefcount(g)` says inside `take_ownership` where nothing but its argument refers to
-`g`, by this interpreter's way of counting. No count is as low where an interpreter does not count
-references, or counts by thread."""
+"""The value of `sys.getrefcount(g)` inside `take_ownership` if only its argument refers to `g`.
+
+It is measured on this interpreter. An interpreter without reference counts, or with counts by
+thread, never reports such a low count.
+"""
 
 
 def base_references(view: Any) -> int:
-    """The reference count of the array that `view` shows a part of, as seen from here."""
+    """The reference count of the base of `view`, measured from here."""
     base = view.base
     return sys.getrefcount(base)
 
@@ -500,6 +494,7 @@ def _calibrate_view() -> int:
 
 
 SOLE_VIEW = _calibrate_view()
-"""`base_references(view)` where the view alone holds its base: a transposed result, say. -1 where
-nothing can be proven.
+"""The value of `base_references(view)` if only the view holds its base.
+
+An example is a transposed result. It is -1 where a count is no proof.
 """

@@ -1,8 +1,7 @@
-"""NumPy: operators and ufunc methods in place of its slower Python wrappers, native scatters,
-ownership by reference count.
+"""NumPy: operators and ufunc methods instead of its slower wrappers, native scatters, ownership.
 
-Every number in a comment was measured with NumPy 2.4 on Python 3.11, one thread, side by side, for
-ten elements unless said.
+Ownership is decided by reference counts. Every number in a comment was measured with NumPy 2.4 on
+Python 3.11, on one thread, side by side, for ten elements unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _seen_modes: tuple[Any, Any] = None, None
-"""The setting of np.errstate that was asked about last, and what np.geterr() said of it."""
+"""The np.errstate setting that was looked up last, and the result of np.geterr() for it."""
 
 
 @hookimpl
@@ -36,8 +35,9 @@ def multigrad_backends() -> list[BackendSpec]:
 
 
 def make() -> Backend:
-    """The backend of NumPy arrays and of NumPy scalars, which NumPy returns where the standard has
-    0-d arrays.
+    """Make the backend of NumPy arrays and NumPy scalars.
+
+    NumPy returns scalars where the standard has 0-d arrays.
     """
     global np
     import array_api_compat.numpy as xp
@@ -50,7 +50,7 @@ def make() -> Backend:
         xp,
         (np.ndarray, np.generic),
         scalar_types=(np.generic,),
-        # `*` is a matrix product there; masks do not reach a derivative
+        # `*` is a matrix product for np.matrix; derivatives would lose the mask of a masked array
         refused_types=(np.matrix, np.ma.MaskedArray),
         functions=_operators()
         | _reductions()
@@ -59,8 +59,8 @@ def make() -> Backend:
         | _elementwise(xp)
         | numpy_beyond.functions(lambda: backend)
         | {
-            # NumPy's own have every parameter of the standard since 2.1, at half the time of the
-            # wrappers.
+            # NumPy's own functions have every parameter of the standard since 2.1, at half the time
+            # of the wrappers.
             **{
                 name: getattr(np, name)
                 for name in (
@@ -79,7 +79,7 @@ def make() -> Backend:
             "from_dlpack": from_dlpack,
             "getitem": getitem,
             "linalg.diagonal": diagonal,
-            # 1.5 us without; rules ask it all the time
+            # 1.5 us without this; rules call it often
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),
             "scaled": scaled,
             "scatter_add": scatter_add,
@@ -108,8 +108,9 @@ def make() -> Backend:
 
 
 def _operators() -> dict[str, Callable[..., Any]]:
-    """Python operators: as fast as ufuncs on arrays, 8 times as fast on NumPy scalars (0.1 us
-    instead of 0.9).
+    """Python operators: as fast as ufuncs on arrays, and 8 times as fast on NumPy scalars.
+
+    They take 0.1 us instead of 0.9.
     """
     names = {
         "add": "add",
@@ -129,12 +130,12 @@ def _operators() -> dict[str, Callable[..., Any]]:
 
 
 def _reductions() -> dict[str, Callable[..., Any]]:
-    """The ufunc methods that NumPy's own functions end in: 1.1 us instead of 3.2."""
+    """The ufunc methods that NumPy's own functions call: 1.1 us instead of 3.2."""
     add: Any
     multiply: Any
     largest: Any
     smallest: Any
-    # the stubs of NumPy 2.5 have no overload for a keepdims that is known at run time only
+    # The stubs of NumPy 2.5 have no overload for a keepdims that is only known at run time.
     average: Any
     add, multiply, largest, smallest, average = (
         np.add.reduce,
@@ -146,13 +147,13 @@ def _reductions() -> dict[str, Callable[..., Any]]:
 
     def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
-            # NumPy adds up float16 in float32 along a contiguous axis only: along others 2048 + 1
-            # is 2048.
+            # NumPy adds float16 in float32 only along a contiguous axis: along others 2048 + 1 is
+            # 2048.
             return add(x, axis, np.float32, None, keepdims).astype(x.dtype)
         return add(x, axis, dtype, None, keepdims)
 
     def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-        # 1000 * 1000 is infinite, whatever follows
+        # 1000 * 1000 is infinite, whatever comes next
         if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
             return multiply(x, axis, np.float32, None, keepdims).astype(x.dtype)
         return multiply(x, axis, dtype, None, keepdims)
@@ -165,9 +166,9 @@ def _reductions() -> dict[str, Callable[..., Any]]:
 
     def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
         if x.dtype.kind != "f" or x.dtype.itemsize == 2:
-            return average(x, axis=axis, keepdims=keepdims)  # of float16, NumPy adds up in float32
+            return average(x, axis=axis, keepdims=keepdims)  # for float16, NumPy adds in float32
         total = add(x, axis, None, None, keepdims)
-        # As np.mean, a sum divided by a count: 1.8 us instead of 5.6.
+        # Like np.mean, a sum divided by a count: 1.8 us instead of 5.6.
         return total / (
             x.size // total.size
             if total.size
@@ -181,7 +182,8 @@ def _vector_norm(xp: Any) -> Callable[..., Any]:
     theirs = xp.linalg.vector_norm
 
     def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-        if x.itemsize == 2 and x.dtype.char == "e":  # as sum: the squares of ten 200s are infinite
+        # as for sum: the squares of ten 200s add up to inf
+        if x.itemsize == 2 and x.dtype.char == "e":
             return theirs(x.astype(np.float32), axis=axis, keepdims=keepdims, ord=ord).astype(
                 x.dtype
             )
@@ -219,7 +221,7 @@ def _shapes(xp: Any) -> dict[str, Callable[..., Any]]:
         return x.reshape((*shape[:axis], 1, *shape[axis:]))
 
     def broadcast_to(x: Any, /, shape: Any) -> Any:
-        # Of one element: the gradient of every full sum. 0.9 us instead of 3.7; read-only, as
+        # For one element, the gradient of every full sum: 0.9 us instead of 3.7; read-only, as
         # NumPy's result.
         if x.ndim or type(shape) is not tuple or x.dtype.kind not in "fciub":
             return np.broadcast_to(x, shape)
@@ -237,12 +239,12 @@ def _shapes(xp: Any) -> dict[str, Callable[..., Any]]:
 
 def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
     def sign(x: Any, /) -> Any:
-        # The wrapper mends other libraries' nan and older NumPys' complex signs: 2.8 us instead of
-        # 0.6.
+        # The wrapper corrects other libraries' nan and older NumPy's complex signs: 2.8 us instead
+        # of 0.6.
         return xp.sign(x) if x.dtype.kind == "c" else np.sign(x)
 
     def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-        # 1.5 us instead of 16.6, where no dtype has to be thought about.
+        # 1.5 us instead of 16.6, where all dtypes agree.
         if x.dtype.kind != "f" or not all(
             type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)
         ):
@@ -250,7 +252,7 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
                 type(b) is float or getattr(getattr(b, "dtype", None), "kind", "") == "f"
                 for b in (min, max)
             ):
-                # the wrapper cuts the bounds, and gradients with them
+                # the wrapper truncates the bounds, and their gradients are lost
                 raise TypeError(
                     f"clip: the bounds must be integers where x is one ({x.dtype}); convert x "
                     "first, x.astype(float)"
@@ -265,14 +267,15 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[..., Any]:
-    """A scan by the ufunc's own: 0.9 us instead of 3.5, and 2 instead of 6 with the initial
-    element, which the rule of cumulative_prod asks for.
+    """A scan by the ufunc's accumulate: 0.9 us instead of 3.5.
+
+    With the initial element, which the rule of cumulative_prod needs, it takes 2 us instead of 6.
     """
 
     def scan(
         x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
     ) -> Any:
-        # as sum
+        # as for sum
         if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
             return scan(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(
                 x.dtype
@@ -300,11 +303,11 @@ def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[...,
 
 
 def pow(x1: Any, x2: Any, /) -> Any:
-    """Powers. NumPy is fast where the exponent is a Python number, and takes 58 ns an element for
-    the exponent 3 or 4.
+    """Powers, with products for the exponents 3 and 4.
 
+    NumPy is fast where the exponent is a Python number, except that 3 and 4 take 58 ns per element.
     As products these take 0.5 ns, and are as exact for float32 and wider (at most one rounding
-    more, of 1.5 ulp in all).
+    more, 1.5 ulp in all).
     """
     kind = type(x2)
     if kind is not float and kind is not int:
@@ -324,17 +327,18 @@ def pow(x1: Any, x2: Any, /) -> Any:
 
 
 def getitem(x: Any, /, key: Any) -> Any:
-    """`x[key]`, of no dimensions too as an array on the memory of x, where NumPy gives a scalar
-    that does not follow it.
+    """`x[key]`; a 0-d result is an array on the memory of x.
+
+    NumPy returns a scalar there, which does not see later writes.
     """
-    found = x[key]
-    if type(found) is np.ndarray or isinstance(x, np.generic):
-        return found
+    part = x[key]
+    if type(part) is np.ndarray or isinstance(x, np.generic):
+        return part
     return x[(*key, ...)] if isinstance(key, tuple) else x[key, ...]
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """A diagonal of each matrix: a view that can be written, where NumPy's own cannot."""
+    """A diagonal of each matrix, as a writable view; NumPy's own view is read-only."""
     rows, columns = x.shape[-2:]
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     start = max(-offset, 0), max(offset, 0)
@@ -344,31 +348,32 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """`x` as another dtype."""
+    """`x` converted to another dtype."""
     if device is not None and device != "cpu":
         raise ValueError(f"Unsupported device for NumPy: {device!r}")
     return x.astype(dtype, copy=copy)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array on the memory of `x`; a copy can be written to, which NumPy forbids where `x`
-    cannot.
+    """An array on the memory of `x`, or a writable copy.
+
+    NumPy makes a copy read-only if `x` is read-only.
     """
-    found = np.from_dlpack(x, device=device, copy=copy)
-    return found.copy() if copy and not found.flags.writeable else found
+    out = np.from_dlpack(x, device=device, copy=copy)
+    return out.copy() if copy and not out.flags.writeable else out
 
 
 def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The inverse of rfftn.
 
-    NumPy takes a last length of -1 for that of the half spectrum; it is that of the whole.
+    A last length of -1 means the length of the whole spectrum; NumPy takes it for that of the half.
     """
     if s is not None and s[-1] == -1:
         s = (*s[:-1], 2 * (x.shape[-1 if axes is None else axes[-1]] - 1))
     return np.fft.irfftn(x, s=s, axes=axes, norm=norm)
 
 
-# ----- Scatters -----
+# ----- scatters -----
 
 
 def scaled(x: Any, /, by: Any) -> Any:
@@ -376,10 +381,10 @@ def scaled(x: Any, /, by: Any) -> Any:
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
-    """Add rows by index. See `ops/kernels.py`; an index out of bounds raises IndexError.
+    """Add rows by index. See `ops/kernels.py`; an out-of-bounds index raises IndexError.
 
-    bincount adds in float64 and takes, for 1e5 values, 0.15 ms where add.at takes 0.2; for 1e4 rows
-    of 64, on flattened indices, 2.6 ms instead of 10. Rows of 256 and more are better added one by
+    bincount adds in float64. For 1e5 values it takes 0.15 ms, and add.at takes 0.2. For 1e4 rows of
+    64, on flattened indices, it takes 2.6 ms instead of 10. Rows of 256 and more are faster one by
     one.
     """
     if (
@@ -415,7 +420,7 @@ def _sums(places: Any, weights: Any, n: int, k: int) -> Any:
     size = n * k
     try:
         sums = np.bincount(places, weights, size)
-    except ValueError:  # a negative index: counted from the end
+    except ValueError:  # a negative index counts from the end
         if places.size and places.min() < -size:
             raise IndexError(
                 f"index {places.min() // k} is out of bounds for axis 0 with size {n}"
@@ -427,7 +432,7 @@ def _sums(places: Any, weights: Any, n: int, k: int) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of that shape with `values` added at `key`."""
+    """Zeros of the given shape with `values` added at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     result: Any
     if all(
@@ -457,11 +462,11 @@ def _is_mask(entry: Any) -> bool:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` in which `value` stands at `key`."""
+    """A copy of `x` with `value` at `key`."""
     result = np.array(x)
     try:
         result[key] = value
-    except (TypeError, ValueError):  # of one element, NumPy takes no value with axes
+    except (TypeError, ValueError):  # for one element, NumPy takes no value with axes
         fitting = without_leading(value, result[key].ndim)
         if fitting is None:
             raise
@@ -469,41 +474,43 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     return result
 
 
-# ----- Kernels -----
+# ----- kernels -----
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
-    """A program as straight-line code. See numpy_program.py."""
-    from .numpy_program import compiled  # which no program needs that compiles nothing
+    """Compile a program to straight-line code. See numpy_program.py."""
+    from .numpy_program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
 
 
 def device(xp: Any, x: Any) -> str:
-    """Where every NumPy array is."""
+    """The device of every NumPy array."""
     return "cpu"
 
 
 def modes(xp: Any) -> Any:
-    """What `np.errstate` sets, as `np.geterr()` has it, which is asked only where another setting
-    is in force than when it was asked last.
+    """The setting of `np.errstate`, as `np.geterr()` returns it.
+
+    np.geterr() runs only if the setting differs from the last one.
     """
     global _seen_modes
     setting = _setting()
     if setting is None:
         return np.geterr()
     now = setting.get(None)
-    known, found = _seen_modes
-    if known is not now or found is None:
-        found = np.geterr()
-        _seen_modes = now, found
-    return found
+    known, state = _seen_modes
+    if known is not now or state is None:
+        state = np.geterr()
+        _seen_modes = now, state
+    return state
 
 
 @cache
 def _setting() -> ContextVar[Any] | None:
-    """The context variable that `np.errstate` sets, which is none of NumPy's public names; None
-    where there is none, as before NumPy 2.
+    """The context variable of `np.errstate`, which has no public name.
+
+    It is None if it does not exist, as before NumPy 2.
     """
 
     def entered() -> ContextVar[Any] | None:
@@ -516,16 +523,14 @@ def _setting() -> ContextVar[Any] | None:
 
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
-    """The array that the memory of `x` belongs to, or what NumPy was given it by."""
+    """The array that owns the memory of `x`, or the object that NumPy got the memory from."""
     while getattr(x, "base", None) is not None:
         x = x.base
     return x, getattr(x, "nbytes", 0)
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Give `x` the values of `value`; a NumPy scalar, which cannot change, is replaced by an
-    array.
-    """
+    """Write `value` into `x`; a NumPy scalar, which is immutable, is replaced by an array."""
     if type(x) is not np.ndarray and isinstance(x, np.generic):
         return np.array(value, x.dtype)
     x[...] = value
@@ -536,21 +541,22 @@ _constants: dict[Any, Any] = {}
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """`value` as a 0-d array, remembered: 0.15 us instead of 1.5, and 0.28 us less than a Python
-    scalar in the operation.
+    """`value` as a 0-d array, cached: 0.15 us instead of 1.5.
+
+    It is 0.28 us faster in the operation than a Python scalar.
     """
     kind = type(value)
-    # 0.0 and -0.0 are equal, and so are 1, 1.0 and True; a complex number may have a -0.0 in either
-    # part.
+    # 0.0 and -0.0 are equal, and so are 1, 1.0 and True; both parts of a complex number may be
+    # -0.0.
     key = (repr(value) if kind is complex or value == 0 else value, kind, dtype)
-    found = _constants.get(key)
-    if found is None:
+    out = _constants.get(key)
+    if out is None:
         if len(_constants) >= 1024:
             _constants.clear()
-        found = np.asarray(value, dtype=dtype)
-        found.setflags(write=False)
-        _constants[key] = found
-    return found
+        out = np.asarray(value, dtype=dtype)
+        out.setflags(write=False)
+        _constants[key] = out
+    return out
 
 
 def is_c_contiguous(xp: Any, x: Any) -> bool:
@@ -559,24 +565,23 @@ def is_c_contiguous(xp: Any, x: Any) -> bool:
 
 
 def shares_memory(xp: Any, x: Any, y: Any) -> bool:
-    """Whether `x` is a view of `y` or of its base: memory that both have a part of."""
+    """Whether `x` is a view of `y` or of its base: both then share memory."""
     base = getattr(x, "base", None)
     return base is y or (base is not None and base is y.base) or bool(np.may_share_memory(x, y))
 
 
 def order(xp: Any, x: Any) -> str | None:
-    """Whether a matrix lies in memory by columns, as the transpose of one does."""
+    """Whether a matrix is column-major in memory, as a transposed matrix is."""
     flags = x.flags
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 
 
 def take_ownership(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself where it is provably the caller's alone, else a dense copy of it in the memory
-    order of `like`.
+    """`g` itself if it provably has no other owner, else a dense copy laid out as `like`.
 
-    The proof is the reference count: whatever could still use the memory of `g` (a saved value, a
-    second cotangent, a Tensor, a view, an exported buffer) holds a reference to it. An array that
-    owns its memory is dense; so is all of one, transposed.
+    The proof is the reference count: every object that could still use the memory of `g` (a saved
+    value, a second cotangent, a Tensor, a view, an exported buffer) holds a reference to it. An
+    array that owns its memory is dense, and so is a transposed view of all of it.
     """
     if type(g) is not np.ndarray:
         return np.array(g)
@@ -603,8 +608,9 @@ def _is_all_of_its_base(g: Any) -> bool:
 
 
 def _same_order(g: Any, like: Any) -> bool:
-    """Whether both are row-major, or both column-major (strides of axes of length 1 may differ), or
-    `g` is row-major and `like` has gaps.
+    """Whether both have the same memory order, or `g` is row-major and `like` has gaps.
+
+    Strides of axes of length 1 may differ.
     """
     a, b = g.flags, like.flags
     return bool(
@@ -615,7 +621,7 @@ def _same_order(g: Any, like: Any) -> bool:
 
 
 def _is_dense(x: Any) -> bool:
-    """Whether the elements of `x`, in some order of its axes, lie side by side."""
+    """Whether the elements of `x`, in some order of its axes, are contiguous."""
     expected = x.itemsize
     for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
         if stride != expected:

@@ -1,9 +1,8 @@
-"""NumPy: names beyond the standard.
+"""NumPy: functions beyond the standard.
 
-Each step is written over the last, since an array of a megabyte costs as much to get as to compute.
-
-That serves arrays of real floats of 32 bits and more; any other, and whatever a function returns
-None for, goes the way of all backends.
+Each step overwrites the array of the last step, since a new array of a megabyte costs as much as
+the computation. This is for real floats of 32 bits and more. Other dtypes, and calls for which a
+function returns None, use the form of all backends.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .spec import Backend
 
 
 def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
-    """The functions by operation. `backend` gives the one that they are of, once it is made."""
+    """The functions by operation; `backend` returns their backend, once it exists."""
 
     def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
@@ -34,9 +33,9 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
                 and x.ndim
                 and x.itemsize > 2
             ):
-                found = function(x, *args, **kwargs)
-                if found is not None:
-                    return found
+                out = function(x, *args, **kwargs)
+                if out is not None:
+                    return out
             op = OPS[name]
             bound = op.signature.bind(x, *args, **kwargs)
             bound.apply_defaults()
@@ -75,7 +74,7 @@ def relu(x: Any, /) -> Any:
 
 
 def logistic(x: Any, /) -> Any:
-    """1 / (1 + exp(-x)), where an infinite exponential gives 0."""
+    """1 / (1 + exp(-x)); an infinite exponential gives 0."""
     result = np.negative(x)
     with np.errstate(over="ignore"):
         np.exp(result, out=result)
@@ -102,7 +101,7 @@ def silu_slope(x: Any, /) -> Any:
 
 
 def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """The larger of z and 0, and log1p of the exponential of -|z|."""
+    """The maximum of z and 0, plus log1p of the exponential of -|z|."""
     z = x if beta == 1 else x * beta
     result = np.abs(z)
     np.negative(result, out=result)
@@ -130,7 +129,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 
 def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest element of each line, and log1p of the sum of the others."""
+    """The largest element of each line, plus log1p of the sum over the others."""
     if isinstance(axis, tuple):
         axis = tuple(a % x.ndim for a in axis)
     elif axis is not None:
@@ -159,17 +158,17 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def order_statistics(x: Any, /, places: Any) -> Any:
-    """By partition, which takes time in proportion to the elements."""
+    """Select by partition, which takes linear time."""
     places = list(places)
     return np.partition(x, places, axis=-1)[..., places]
 
 
 def places_of(x: Any, values: Any, /, places: Any) -> Any:
-    """Where each value occurs once, that place; else by sorting, as on any backend."""
-    found = []
+    """The position of each value if it is unique; else sort, as on all backends."""
+    positions = []
     for i in range(len(places)):
         here = x == values[..., i, None]
         if not (np.add.reduce(here, -1, dtype=np.intp) == 1).all():
             return np.argsort(x, axis=-1, stable=True)[..., list(places)]
-        found.append(here.argmax(-1))
-    return np.stack(found, axis=-1)
+        positions.append(here.argmax(-1))
+    return np.stack(positions, axis=-1)

@@ -1,10 +1,10 @@
 """NumPy: programs as straight-line code.
 
-The first call with inputs of given strides runs the operations one by one and notes what each
-result is (numpy_program_trial.py). Then Python code is written for those strides: ufuncs with
-`out=`, in an arena planned by liveness, on views that were made once (numpy_program_code.py). It is
-run beside that first call, and used from then on if its results are the same to the last bit; else
-the operations run one by one for good.
+The first call with inputs of given strides runs the operations one by one and records the
+properties of each result (numpy_program_trial.py). Then Python code is written for those strides:
+ufuncs with `out=`, in an arena planned by liveness, on views that are made once
+(numpy_program_code.py). The code runs beside that first call. If its results are equal to the last
+bit it is used from then on; otherwise the operations always run one by one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from .numpy_program_frame import Text
 from .numpy_program_trial import Seen, Trial, copied, same_bits, seen, store
 
 STRIDES = 8
-"""For how many strides of its inputs a program has code.
+"""The number of stride combinations of inputs for which a program has code.
 
-With others the operations run one by one.
+For other strides the operations run one by one.
 """
 
 
 def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
-    """What runs `program` on NumPy arrays; for inputs of given strides at most `arena` bytes are
-    kept. See `multigrad/program.py`.
+    """A function that runs `program` on NumPy arrays, and keeps at most `arena` bytes.
+
+    The limit holds for inputs of given strides. See `multigrad/program.py`.
     """
     return Replay(xp, optimizing.live(program), arena)
 
@@ -41,16 +42,16 @@ def _evaluator(
     xp: Any, program: Program
 ) -> Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]:
     def evaluate(call: Call, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        with np.errstate(all="raise"):  # what warns is to warn at each call
-            found = function_of(xp, program, call)(*args)
-        outs = (found,) if call.op.outputs == () else tuple(found)
+        with np.errstate(all="raise"):  # a warning must be repeated at each call
+            result = function_of(xp, program, call)(*args)
+        outs = (result,) if call.op.outputs == () else tuple(result)
         return outs if all(isinstance(x, (np.ndarray, np.generic)) for x in outs) else None
 
     return evaluate
 
 
 def uniform(x: Any) -> Any:
-    """The scalar that an array holds everywhere, None if there is none."""
+    """The scalar that fills an array, or None."""
     if x.size == 0 or x.size > optimizing.LARGEST:
         return None
     first = x[(0,) * x.ndim]
@@ -66,7 +67,7 @@ def uniform(x: Any) -> Any:
 def text_of(
     xp: Any, trial: Trial, facts: dict[int, Seen], arena: int, poison: bool = False
 ) -> Text:
-    """The code of what is left of a program, once it is known what its values are like."""
+    """The code of a program, from its trial."""
 
     def alike(n: int, m: int) -> bool:
         return facts[n].kind == facts[m].kind and facts[n].alike(facts[m])
@@ -105,7 +106,7 @@ class Replay:
         self._program, self._arena = program, arena
         self._xp, self._trial = xp, Trial(xp, program)
         self._codes: dict[Any, Code | None] = {}
-        self._last: tuple[Any, Code | None] = None, None  # the strides that were seen last
+        self._last: tuple[Any, Code | None] = None, None  # the last strides
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         key = tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
@@ -125,10 +126,9 @@ class Replay:
         return outputs
 
     def steady(self, *inputs: Any) -> Callable[..., tuple[Any, ...]] | None:
-        """What runs the program for inputs that always lie in memory as these do, one call at a
-        time, if there is code for them.
+        """A faster runner for inputs that always have these strides, one call at a time, or None.
 
-        It does not look at their strides, and has a frame of its own.
+        It does not check strides, and has its own frame.
         """
         code = self._codes.get(
             tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
@@ -136,7 +136,7 @@ class Replay:
         return None if code is None else code.steady(self)
 
     def _first(self, key: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Run one by one, and make the code beside."""
+        """Run one by one, and make the code beside it."""
         facts: dict[int, Seen] | None = {} if len(self._codes) < STRIDES else None
         outputs, writes = self._trial.run(inputs, facts)
         if facts is not None:
@@ -147,7 +147,7 @@ class Replay:
 
     @property
     def source(self) -> str:
-        """The code, for the strides that were seen first; before the first call, the operations."""
+        """The code for the first strides; before the first call, the operations."""
         for code in self._codes.values():
             if code is not None:
                 return code.text.source
@@ -164,14 +164,12 @@ class Replay:
 def _holds(
     code: Code, inputs: Sequence[Any], outputs: Sequence[Any], writes: Sequence[tuple[Any, Any]]
 ) -> bool:
-    """Whether the code gives the outputs, and writes what is to be written, as the operations one
-    by one did.
-    """
+    """Whether the code gives the same outputs and writes as the operations one by one."""
     targets = {id(target): copied(target) for target, _ in writes}
     try:
         with np.errstate(all="ignore"):
             results = code(tuple(targets.get(id(x), x) for x in inputs))
-    except Exception:  # whatever it is: the operations one by one did not raise it
+    except Exception:  # any exception: the operations one by one did not raise it
         return False
     return all(map(same_bits, results, outputs)) and all(
         same_bits(targets[id(target)], copied(np.asarray(x))) for target, x in writes
@@ -179,9 +177,9 @@ def _holds(
 
 
 class Code:
-    """Code for inputs of given strides, and frames for its callers: the arrays that it computes in.
+    """Code for inputs of given strides, and the frames of its callers, in which it computes.
 
-    As many are kept as the arena has room for.
+    It keeps as many frames as the arena has room for.
     """
 
     __slots__ = ("frames", "function", "most", "text")
@@ -201,7 +199,7 @@ class Code:
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         try:
             frame = self.frames.pop()
-        except IndexError:  # another call is under way
+        except IndexError:  # another call is running
             frame = self.text.frame()
         try:
             return self.function(frame, *inputs)
@@ -215,13 +213,14 @@ class Code:
                 self.frames.append(frame)
 
     def torn(self, error: BaseException) -> None:
-        """Raise Torn where an error came after the first write had begun."""
+        """Raise Torn if an error occurred after the first write had begun."""
         if self.text.store and _line(error.__traceback__, self.function) >= self.text.store:
             raise Torn(error) from error
 
     def steady(self, otherwise: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-        """The code with a frame of its own, for one caller; `otherwise` is called where a result is
-        laid out in another way than in the trial.
+        """The code with its own frame, for one caller.
+
+        It calls `otherwise` if a result has another layout than in the trial.
         """
         function, frame, torn = self.function, self.text.frame(), self.torn
 
@@ -240,7 +239,7 @@ class Code:
 
 
 def _line(traceback: TracebackType | None, function: Any) -> int:
-    """The line of the code at which an error arose."""
+    """The line of the code at which an error occurred."""
     while traceback is not None:
         if traceback.tb_frame.f_code is function.__code__:
             return traceback.tb_lineno

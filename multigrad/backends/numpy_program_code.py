@@ -1,5 +1,6 @@
-"""From a program, and what its values were like in a trial, to the text of a Python function and
-the arrays that it computes in.
+"""The text of a Python function for a program, and the arrays that it computes in.
+
+They are made from the program and the results of its trial.
 
     def program(frame, a0, a1):
         b1, b2, v3 = frame
@@ -7,8 +8,8 @@ the arrays that it computes in.
         ...
         return t9,
 
-Names: `a` an input, `k` a constant, `b` an array in the arena, `v` a view of one, `s` a place for
-one of NumPy's scalars that arrays are to meet, `t` what is made at each call.
+Names: `a` an input, `k` a constant, `b` an array in the arena, `v` a view of one, `s` a cell for a
+NumPy scalar that is combined with arrays, `t` a value that is made at each call.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from .numpy_program_plan import STATIC, Plan
 from .numpy_program_trial import Seen
 
 FREED = 4096
-"""The bytes from which on an array that is made at each call is dropped before the end."""
+"""The size in bytes from which an array that is made at each call is dropped early."""
 
 SCALARS = frozenset(("matmul", "max", "mean", "min", "prod", "sum"))
-"""Operations whose form is also what makes a scalar of an array."""
+"""Operations whose form also converts a scalar to an array."""
 
 
 class Changed(Exception):
-    """A result is not laid out as it was in the trial."""
+    """A result has another layout than in the trial."""
 
 
 def written(
@@ -59,10 +60,11 @@ def written(
 ) -> Text:
     """The code of a program.
 
-    Where an arena for all of it would take more than `arena` bytes, the largest arrays are made at
+    If an arena for all of it would take more than `arena` bytes, the largest arrays are made at
     each call.
 
-    poison  fill memory with nonsense once nothing is to be read there, so that a test can tell
+    poison  fill memory with invalid values once it must not be read,
+            so that a test can detect a read
     """
     plan, limit = Plan(xp, program, facts), arena
     while True:
@@ -74,7 +76,7 @@ def written(
 
 
 class Code:
-    """The code while it is written."""
+    """The code while it is being written."""
 
     def __init__(self, plan: Plan, functions: Sequence[Any], limit: int, poison: bool) -> None:
         self.life, self.program, self.facts, self.own, self.raw = (
@@ -114,7 +116,7 @@ class Code:
         for n, x in self.program.constants.items():
             self.names[n], self.memory[n] = self.const(x), Memory("constant")
 
-    # ----- Names -----
+    # ----- names -----
 
     def const(self, x: Any, name: str = "k") -> str:
         key: Any = id(x)
@@ -123,7 +125,7 @@ class Code:
                 name = f"{name}{len(self.consts)}"
             self.out.scope[name] = x
             self.consts[key] = name
-            self.consts[name] = x  # alive, so that no other has its id
+            self.consts[name] = x  # keeps the object alive, so that its id stays unique
         return self.consts[key]
 
     def text(self, x: Any) -> str:
@@ -157,8 +159,9 @@ class Code:
         return name
 
     def array(self, x: Any, dtype: Any) -> str:
-        """An operand that a ufunc need not convert: numbers are arrays without axes, where that
-        changes neither value nor dtype of the result.
+        """An operand that a ufunc need not convert.
+
+        Numbers become 0-d arrays, where that changes neither value nor dtype of the result.
         """
         if type(x) is Ref:
             seen = self.facts[x.number]
@@ -183,7 +186,7 @@ class Code:
         return self.consts[key]
 
     def box(self, n: int) -> str:
-        """A place in the frame for a scalar, filled."""
+        """A cell in the frame for a scalar, filled."""
         if n in self.program.constants:
             self.boxes.setdefault(n, self.const(np.asarray(self.program.constants[n])))
         if n not in self.boxes:
@@ -200,7 +203,7 @@ class Code:
         self.framed.add(name)
         return name
 
-    # ----- Statements -----
+    # ----- statements -----
 
     def add(self, line: str) -> None:
         self.lines.append(f"    {line}{self.line}")
@@ -239,9 +242,7 @@ class Code:
             self.plainly(step)
 
     def known(self, name: str) -> bool:
-        """Whether the function of an operation is the backend's or NumPy's, whose views are
-        known.
-        """
+        """Whether a function is the backend's own or NumPy's, whose views are known."""
         function = self.raw[self.at]
         library = str(getattr(function, "__module__", "")).partition(".")[0]
         return self.own.get(name) is function or library in (
@@ -267,9 +268,7 @@ class Code:
             )
 
     def scalar(self, step: Call) -> None:
-        """A result that is one of NumPy's scalars, or a number: as Python's operators make it,
-        where the backend has these.
-        """
+        """A result that is a NumPy scalar or a number, computed by operators if possible."""
         n, function = step.outs[0], self.raw[self.at]
         if is_on_numbers(self.program, step):
             function = ON_NUMBERS[step.op.name]
@@ -290,7 +289,7 @@ class Code:
             self.plainly(step)
 
     def static(self, step: Call, seen: Seen) -> bool:
-        """A result that depends on the shape of an operand alone is a constant."""
+        """A result that depends only on the shape of an operand is a constant."""
         x, n = step.args[0], step.outs[0]
         if (
             type(x) is not Ref
@@ -309,7 +308,7 @@ class Code:
         return True
 
     def view(self, step: Call, seen: Seen) -> bool:
-        """A view of what stays where it is between calls is made once."""
+        """A view of an array that stays in place between calls is made once."""
         x, n = step.args[0], step.outs[0]
         if type(x) is not Ref or any(True for _ in refs(step.args[1:])):
             return False
@@ -326,29 +325,29 @@ class Code:
         elif self.names[x.number] in self.framed:
             base = self.names[x.number]
         elif self.memory[seen.root].kind == "constant":
-            found = function(self.out.scope[self.names[x.number]], *step.args[1:])
-            self.names[n] = self.const(found)
+            view = function(self.out.scope[self.names[x.number]], *step.args[1:])
+            self.names[n] = self.const(view)
             return True
         else:
             return self.each_call(step, seen)
-        found = function(self.made[base], *step.args[1:])
+        view = function(self.made[base], *step.args[1:])
         if (
-            type(found) is not np.ndarray
-            or not seen.alike(seen_of(found))
-            or not np.may_share_memory(found, self.made[base])
+            type(view) is not np.ndarray
+            or not seen.alike(seen_of(view))
+            or not np.may_share_memory(view, self.made[base])
         ):
             return False
-        self.names[n] = self.recipe(f"v{n}", function, (Name(base), *step.args[1:]), found)
+        self.names[n] = self.recipe(f"v{n}", function, (Name(base), *step.args[1:]), view)
         if before.kind == "scalar":
             self.memory[n] = Memory("kept")
         return True
 
     def each_call(self, step: Call, seen: Seen) -> bool:
-        """A view of what is another array at each call, by a method of it."""
+        """A view of an array that is new at each call, by a method of it."""
         x, n, name = self.text(step.args[0]), step.outs[0], step.op.name
         if name == "getitem":
             key = step.args[1] if type(step.args[1]) is tuple else (step.args[1],)
-            if not seen.shape and Ellipsis not in key:  # where NumPy gives a scalar
+            if not seen.shape and Ellipsis not in key:  # NumPy returns a scalar here
                 key = (*key, ...)
             made = f"{x}[{self.text(key)}]"
         elif name in ("reshape", "expand_dims"):
@@ -409,14 +408,14 @@ class Code:
         )
         return f"{self.const(function, step.op.name.replace('.', '_'))}({', '.join(texts)})"
 
-    # ----- Where results stand -----
+    # ----- places of results -----
 
     def place(self, step: Call, way: Form, seen: Seen) -> bool:
         n = step.outs[0]
         if n in self.life.direct:
             name = self.names[self.life.direct[n]]
             self.out.store = self.out.store or len(self.lines) + 3
-            self.memory[n] = Memory("input")  # for good
+            self.memory[n] = Memory("input")  # never freed
         elif (library := self.library(step, way)) is not None:
             root, m = library
             name = self.names[m]
@@ -464,7 +463,7 @@ class Code:
         return True
 
     def buffer(self, seen: Seen) -> tuple[str, Memory]:
-        """An array in a slot that is free, or in a new one."""
+        """An array in a free slot, or in a new one."""
         size = slot_size(seen.nbytes)
         fitting = [s for s in self.free if size <= s <= 2 * size and self.free[s]]
         if fitting:
@@ -510,10 +509,10 @@ class Code:
                 " = ".join(dict.fromkeys((memory.name, *self.views.get(root, ())))) + " = None"
             )
 
-    # ----- The end -----
+    # ----- the end -----
 
     def finish(self) -> None:
-        """Copies of what must not be given away, the writes, the outputs."""
+        """Copies of values that must not be returned themselves, the writes, the outputs."""
         results = {n: self.result(n) for n in dict.fromkeys(self.program.outputs)}
         targets = {w.target for w in self.life.writes}
         values = []
@@ -553,7 +552,7 @@ class Code:
 SAME = frozenset(
     ("broadcast_to", "matrix_transpose", "moveaxis", "permute_dims", "reshape", "squeeze")
 )
-"""Views that are their argument itself where strides and shape are the same."""
+"""Views that are their argument itself if strides and shape are the same."""
 
 METHODS = {
     "imag": "imag",
@@ -566,8 +565,9 @@ METHODS = {
 
 
 def _constant(x: Any, dtype: Any) -> Any:
-    """The number `x` as the array without axes that a ufunc on arrays of `dtype` makes of it; None
-    where it may make another one.
+    """The 0-d array that a ufunc on arrays of `dtype` makes of the number `x`.
+
+    It is None if the ufunc may make another one.
     """
     kind = type(x)
     if dtype is None or kind is bool or not plain(x):
@@ -580,8 +580,8 @@ def _constant(x: Any, dtype: Any) -> Any:
     if kind is complex and dtype.kind == "f":
         dtype = np.result_type(dtype, x)
     with np.errstate(all="ignore"):
-        found = np.asarray(x, dtype)
-    if dtype.kind in "fc" and bool(np.isfinite(found)) != bool(np.isfinite(x)):
-        return None  # it overflows, and is to warn
-    found.setflags(write=False)
-    return found
+        out = np.asarray(x, dtype)
+    if dtype.kind in "fc" and bool(np.isfinite(out)) != bool(np.isfinite(x)):
+        return None  # it overflows, and must warn
+    out.setflags(write=False)
+    return out

@@ -1,8 +1,8 @@
-"""How operations on NumPy arrays are written into a given array.
+"""Forms: operations on NumPy arrays, written into a given array.
 
-A form is for the backend's own functions alone: where a plugin has exchanged one, the operation is
-called. What a form computes is what that function computes, by the same ufuncs on the same dtypes,
-so that the results are equal to the last bit.
+A form replaces only the backend's own function: if a plugin has replaced the function, that is
+called. A form uses the same ufuncs on the same dtypes as the function, so that the results are
+equal to the last bit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UFUNCS: dict[Any, Any] = {
     operator.gt: np.greater,
     operator.ge: np.greater_equal,
 }
-"""The ufuncs that Python's operators are on arrays."""
+"""The ufuncs of Python's operators on arrays."""
 
 INFIX: dict[Any, str] = {
     operator.add: "+",
@@ -66,19 +66,17 @@ VIEWS = frozenset(
         "squeeze",
     )
 )
-"""Operations whose result, where it lies in the memory of the argument, depends on the memory alone
-and not on what stands there.
-"""
+"""Operations whose view result depends on the memory of the argument alone, not on its contents."""
 
 
 @dataclass(slots=True)
 class Form:
-    """How a call is written.
+    """The code of a call.
 
-    into   given the name of an array, the statements after which the result stands in it
-    fresh  an expression that makes a new array of the result; "": one is made, and written into
-    reuse  operands that may themselves be that array
-    start  what makes the new array, if `fresh` does not
+    into   given the name of an array, the statements that write the result into it fresh  an
+    expression that makes a new array of the result; "": one is made, and written into reuse
+    operands whose memory the result may overwrite start  the function that makes the new array, if
+    `fresh` does not
     """
 
     into: Callable[[str], Sequence[str]]
@@ -88,23 +86,21 @@ class Form:
 
 
 class Writer(Protocol):
-    """What forms ask of the code that is being written."""
+    """The services that forms need from the code's writer."""
 
     facts: dict[int, Seen]
 
     def text(self, x: Any) -> str:
-        """An argument as it stands in the code."""
+        """An argument as it is written in the code."""
 
     def const(self, x: Any, name: str = "k") -> str:
         """The name of an object."""
 
     def value(self, x: Any) -> Any:
-        """The object that a constant is, None for another value."""
+        """The object of a constant, or None for another value."""
 
     def array(self, x: Any, dtype: Any) -> str:
-        """An operand of a ufunc that computes in `dtype`, if that is an array of it, or a number
-        that becomes one.
-        """
+        """An operand of a ufunc in `dtype`: an array of it, or a number that becomes one."""
 
 
 def plain(x: Any) -> bool:
@@ -129,7 +125,7 @@ def _operands(args: Sequence[Any]) -> bool:
 
 
 def ufunc(w: Writer, call: Call, function: Any, args: Sequence[Any] | None = None) -> Form | None:
-    """A call of a ufunc with one output on each element."""
+    """A call of an elementwise ufunc with one output."""
     args = call.args if args is None else args
     facts, dtype, mixed = w.facts, None, False
     for x in args:
@@ -150,7 +146,7 @@ def ufunc(w: Writer, call: Call, function: Any, args: Sequence[Any] | None = Non
         dtype = _common(w, args)
     texts = ", ".join(w.array(x, dtype) for x in args)
     name = w.const(function, function.__name__)
-    # a third argument that is no keyword is deprecated there
+    # a positional third argument is deprecated there
     out = "out=" if function in (np.maximum, np.minimum) else ""
     return Form(lambda to: (f"{name}({texts}, {out}{to})",), f"{name}({texts})", tuple(args))
 
@@ -215,7 +211,7 @@ def _matmul(w: Writer, call: Call) -> Form | None:
 
 
 def _all_of(w: Writer, call: Call, *args: Any) -> bool:
-    """Whether the operands have the dtype of the result, numbers that become it counted in."""
+    """Whether all operands have the dtype of the result; numbers that become it count."""
     out = w.facts[call.outs[0]].dtype
     return _operands(args) and all(
         w.facts[x.number].dtype == out if type(x) is Ref else _becomes(x, out) for x in args
@@ -223,7 +219,7 @@ def _all_of(w: Writer, call: Call, *args: Any) -> bool:
 
 
 def _becomes(x: Any, dtype: Any) -> bool:
-    """Whether the number `x` is one of `dtype`, without a loss of its kind."""
+    """Whether the number `x` converts to `dtype` without a change of kind."""
     kind = dtype.kind
     if type(x) is int and kind in "iu":
         return bool(np.iinfo(dtype).min <= x <= np.iinfo(dtype).max)
@@ -251,11 +247,11 @@ def _where(w: Writer, call: Call) -> Form | None:
 def _astype(w: Writer, call: Call) -> Form | None:
     x = call.args[0]
     before, after = w.facts[x.number], w.facts[call.outs[0]]
-    # which warns
+    # this warns
     if before.kind != "array" or (before.dtype.kind == "c" and after.dtype.kind != "c"):
         return None
     dtype = w.const(after.dtype, str(after.dtype))
-    # nan and numbers that are too large warn by their own words
+    # nan and numbers that are too large have their own warnings
     if before.dtype.kind in "fc" and after.dtype.kind in "iu":
         return None
     return Form(lambda to: (f"{to}[...] = {w.text(x)}",), f"{w.text(x)}.astype({dtype})")
@@ -306,12 +302,12 @@ def _clip(w: Writer, call: Call) -> Form | None:
         for b in (low, high)
     ):
         return None
-    # the larger of two is of the shape of the result, or it is two arrays
+    # either the larger one has the shape of the result, or there are two arrays
     if w.facts[x.number].shape != w.facts[call.outs[0]].shape:
         return None
     maximum, minimum = w.const(np.maximum, "maximum"), w.const(np.minimum, "minimum")
     a, b, c = (w.array(v, dtype) for v in (x, low, high))
-    reuse = () if x in (low, high) else (x,)  # which the first statement writes over
+    reuse = () if x in (low, high) else (x,)  # the first statement overwrites it
     return Form(
         lambda to: (f"{maximum}({a}, {b}, out={to})", f"{minimum}({to}, {c}, out={to})"),
         f"{minimum}({maximum}({a}, {b}), {c})",
@@ -345,7 +341,7 @@ def _stack(w: Writer, call: Call) -> Form | None:
 
 
 def _asarray(w: Writer, call: Call) -> Form | None:
-    """A number that arrays are to meet."""
+    """A number that is combined with arrays."""
     x, (dtype, _, copy) = call.args[0], call.args[1:]
     out = w.facts[call.outs[0]]
     if (
@@ -401,7 +397,7 @@ def _setitem(w: Writer, call: Call) -> Form | None:
         - sum(type(k) is int for k in entries)
         + sum(k is None for k in entries)
     )
-    # NumPy takes no value with more axes than the part has
+    # NumPy takes no value with more axes than the part
     if type(value) is Ref and len(w.facts[value.number].shape) > ndim:
         return None
     text = w.text(x)
@@ -414,7 +410,7 @@ def _setitem(w: Writer, call: Call) -> Form | None:
 
 
 def _copied_reshape(w: Writer, call: Call) -> Form | None:
-    """A reshape that cannot be a view: the elements by rows."""
+    """A reshape that must copy: the elements in row-major order."""
     x, out = call.args[0], w.facts[call.outs[0]]
     if w.facts[x.number].kind != "array" or call.args[2] is not None:
         return None
@@ -460,7 +456,7 @@ OWN: dict[str, Callable[[Writer, Call], Form | None]] = {
     "sum": _reduction(np.add.reduce),
     "unindex": _unindex,
 }
-"""Forms of functions that the backend of NumPy has written itself."""
+"""Forms of functions that the NumPy backend implements itself."""
 
 THEIRS: dict[str, tuple[Any, Callable[[Writer, Call], Form | None]]] = {
     "concat": (np.concatenate, _concat),
@@ -472,9 +468,7 @@ THEIRS: dict[str, tuple[Any, Callable[[Writer, Call], Form | None]]] = {
 
 
 def form(w: Writer, call: Call, function: Any, own: Any) -> Form | None:
-    """How a call whose function of the raw namespace is `function` is written; `own` are the
-    functions of the backend.
-    """
+    """The form of a call with the raw function `function`; `own` are those of the backend."""
     name = call.op.name
     if function in UFUNCS:
         return ufunc(w, call, UFUNCS[function])

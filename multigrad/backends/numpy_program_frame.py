@@ -1,8 +1,8 @@
 """The arrays that the code of a program computes in: a frame for each simultaneous call.
 
-The arena of a frame is a list of slots. A value has one from the step that computes it to the last
-that reads its memory, or takes over that of an operand which is not needed any more; so an array of
-the frame serves many values.
+The arena of a frame is a list of slots. A value has a slot from the step that computes it to the
+last step that reads its memory, or takes over the slot of an operand that is no longer needed. So
+one array of the frame serves many values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from .numpy_program_trial import Seen
 
 LINE = 64
-"""Slots are multiples of a cache line, and begin with one."""
+"""Slots are aligned to cache lines, and their sizes are multiples of one."""
 
 
 @dataclass
@@ -25,13 +25,13 @@ class Text:
 
     source  the text of the function `program`
     scope   its globals
-    store   the line from which on inputs are written; 0: none is
+    store   the line from which on inputs are written; 0 if none is
     nbytes  the memory of a frame
     slots   the bytes of each slot
     first   a frame
     recipes how the arrays of a frame are made, in order: name, function, arguments; an argument
-    that is a Name is an array made before
-    used    those that the function is given
+            that is a Name is an earlier array
+    used    the arrays that the function gets
     """
 
     source: str = ""
@@ -84,8 +84,10 @@ def place(dtype: Any) -> Any:
 
 @dataclass(slots=True)
 class Memory:
-    """Where the array of a root lies: "input" (`slot` is its number), "constant", "arena" (in a
-    slot), "kept" (of a scalar), "call" (made at each call, here), or "theirs" (made by a function).
+    """The place of the array of a root.
+
+    It is "input" (`slot` is its number), "constant", "arena" (in a slot), "kept" (for a scalar),
+    "call" (made at each call, here), or "theirs" (made by a function).
     """
 
     kind: str
@@ -106,7 +108,7 @@ def by_rows(seen: Seen) -> tuple[int, ...]:
 
 
 def dense(seen: Seen) -> bool:
-    """Whether the elements lie side by side, in some order of the axes."""
+    """Whether the elements are contiguous, in some order of the axes."""
     expected = seen.dtype.itemsize
     for stride, n in sorted(
         (s, n) for s, n in zip(seen.strides, seen.shape, strict=True) if n != 1
@@ -118,6 +120,6 @@ def dense(seen: Seen) -> bool:
 
 
 def slot_size(nbytes: int) -> int:
-    """Large sizes are rounded up by up to an eighth, so that slots fit more often."""
+    """Round large sizes up by at most an eighth, so that slots fit more often."""
     grain = max(LINE, 1 << max(0, nbytes.bit_length() - 4))
     return -(-nbytes // grain) * grain

@@ -1,5 +1,7 @@
-"""What is known of a program before its code is written: how long memory is needed, what is made
-anew, what is computed into an argument.
+"""The plan of a program before its code is written.
+
+It says how long memory is needed, which values are new arrays, and which are computed directly into
+an argument.
 """
 
 from __future__ import annotations
@@ -13,19 +15,19 @@ from .numpy_program_forms import INFIX, VIEWS, Form, form
 from .numpy_program_trial import Seen
 
 STATIC = frozenset(("zeros_like", "ones_like", "full_like", "empty_like"))
-"""Operations that ask for the shape of their argument alone."""
+"""Operations that only read the shape of their argument."""
 
 
 class Plan:
-    """The lives of the values of a program.
+    """The lifetimes of the values of a program.
 
-    last    the step after which the memory of a root is not read
-    fresh   roots that are made anew at each call: an output is all of it, as it is or as another
+    last    the last step that reads the memory of a root
+    fresh   roots that are new at each call: an output is all of it, either itself or as another
             view. Any other output is copied
     direct  the targets that a value is computed into: {value: target}
-    filled  the step at which that is: {target: step}
-    barrier the last step that may raise, or miss: nothing is written before
-    dying   by step, the roots that are not read after it
+    filled  the step at which that happens: {target: step}
+    barrier the last step that may raise, or miss: there are no writes before it
+    dying   by step, the roots that no later step reads
     raw     the function of the raw namespace for each call
     """
 
@@ -34,7 +36,7 @@ class Plan:
         self.own = xp._backend.functions
         self.raw = [_raw(xp, step) for step in program.steps]
         steps, end = program.steps, len(program.steps)
-        self.last: dict[int, int] = {}  # the step after which the memory of a root is not read
+        self.last: dict[int, int] = {}  # the last step that reads the memory of a root
         self.writes = [step for step in steps if isinstance(step, Write)]
         self.reads: dict[int, list[int]] = {}  # by the id of a call
         for i, step in enumerate(steps):
@@ -71,8 +73,8 @@ class Plan:
     def direct_writes(self) -> dict[int, int]:
         """The targets that a value is computed into: {value: target}.
 
-        From the first such statement on nothing may raise or miss, and the old values of the target
-        are not read any more.
+        After the first such statement no step may raise or miss, or read the old values of the
+        target.
         """
         steps, facts = self.program.steps, self.facts
         targets, values = (
@@ -89,7 +91,7 @@ class Plan:
         )
         barrier = self.barrier = max(risky, default=-1)
         made = {n: i for i, step in enumerate(steps) if isinstance(step, Call) for n in step.outs}
-        found = {}
+        direct = {}
         for w in self.writes:
             i = made.get(w.value, -1)
             if (
@@ -110,13 +112,14 @@ class Plan:
             assert isinstance(call, Call)
             way = self.dry(i, call)
             if w.target not in read and way is not None and self.may_reuse(call, way, w.target):
-                found[w.value] = w.target
+                direct[w.value] = w.target
                 self.filled[w.target] = i
-        return found
+        return direct
 
     def may_lie_in(self, n: int, target: int, at: int) -> bool:
-        """Whether a value computed at a step may stand in an argument that is written later: it is
-        not read any more when it is, or as an operand.
+        """Whether a value computed at a step may be written directly into an argument.
+
+        From then on, the old value is not read, except as an operand of this step.
         """
         until, last = self.filled.get(target, -1), self.last.get(n, at)
         if at <= self.barrier or n in self.fresh or last > until:
@@ -129,7 +132,7 @@ class Plan:
         return way is not None and self.may_reuse(call, way, n)
 
     def safe(self, i: int, call: Call) -> bool:
-        """Whether a call raises nothing."""
+        """Whether a call cannot raise."""
         if (
             is_on_numbers(self.program, call)
             or self.raw[i] in INFIX
@@ -141,7 +144,7 @@ class Plan:
         )
 
     def dry(self, i: int, call: Call) -> Form | None:
-        """The form of a call, asked for before its operands have names."""
+        """The form of a call, before its operands have names."""
         return (
             form(_Dry(self.facts, self.program), call, self.raw[i], self.own)
             if call.op.outputs == ()
@@ -149,11 +152,11 @@ class Plan:
         )
 
     def may_reuse(self, call: Call, made: Form, root: int) -> bool:
-        """Whether the result may be written over the memory of `root`: the call reads it not at
-        all, or as an operand at the same places.
+        """Whether the result may overwrite the memory of `root`.
 
-        A complex number alone is not written over: NumPy has a loop for arrays of one element in
-        place, which rounds a product otherwise than the loop that makes a new array.
+        The call must not read it, or only as an operand at the same places. An array of one complex
+        number is not overwritten: NumPy has a separate loop for one element in place, which rounds
+        a product differently from the loop that makes a new array.
         """
         facts = self.facts
         read = {n for n in self.reads[id(call)] if facts[n].root == root}
@@ -171,7 +174,7 @@ class Plan:
 
 
 class _Dry:
-    """A writer that writes nothing."""
+    """A writer without output."""
 
     def __init__(self, facts: dict[int, Seen], program: Program) -> None:
         self.facts, self.program = facts, program
@@ -190,7 +193,7 @@ class _Dry:
 
 
 def _raw(xp: Any, step: Any) -> Any:
-    """What the raw namespace has for a call, without what passes keywords on."""
+    """The function of the raw namespace for a call, without wrappers that pass keywords."""
     if not isinstance(step, Call):
         return None
     function = xp

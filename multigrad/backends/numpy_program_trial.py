@@ -1,7 +1,6 @@
-"""A program run one operation after the other on NumPy arrays, and what is noted meanwhile of every
-value.
+"""A trial: a program run operation by operation on NumPy arrays, with notes on every value.
 
-Strides and sharing of memory follow from those of the inputs, so what is seen once holds for all
+Strides and sharing of memory follow from those of the inputs, so an observation holds for all
 inputs of the same strides.
 """
 
@@ -30,9 +29,9 @@ from ..program import (
 
 @dataclass(slots=True)
 class Seen:
-    """What a value was: an "array", one of NumPy's "scalar"s, a Python "number", or "other".
+    """The properties of a value: an "array", a NumPy "scalar", a Python "number", or "other".
 
-    root  the value in whose memory an array lies: its own number, or an input, a constant, a result
+    root  the value that owns the memory of an array: itself, an input, a constant, a result
     """
 
     kind: str
@@ -63,12 +62,12 @@ def seen(number: int, x: Any, root: int | None = None) -> Seen:
 
 
 def copied(x: Any) -> Any:
-    """An array in the order of `x`, by rows where `x` repeats elements."""
+    """Copy an array in its own order, or row-major if it repeats elements."""
     return np.array(x, order="C" if 0 in x.strides else "K")
 
 
 def given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
-    """Arguments with the values that they refer to."""
+    """Replace references in arguments by their values."""
     return tuple(
         values[x.number] if type(x) is Ref else given(x, values) if type(x) is tuple else x
         for x in args
@@ -76,9 +75,9 @@ def given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
 
 
 class Trial:
-    """What runs a program one by one.
+    """A runner of a program, operation by operation.
 
-    `last` is the number of the step after which a value is not needed.
+    `last` is the number of the last step that needs a value.
     """
 
     def __init__(self, xp: Any, program: Program) -> None:
@@ -103,9 +102,9 @@ class Trial:
     def run(
         self, inputs: Sequence[Any], facts: dict[int, Seen] | None = None
     ) -> tuple[tuple[Any, ...], list[tuple[Any, Any]]]:
-        """Outputs, and pairs of a target and the values that it is to hold; nothing is written yet.
+        """The outputs, and pairs of a target and its new values, which are not written yet.
 
-        What values are like is noted in `facts`.
+        It stores the properties of values in `facts`.
         """
         program = self.program
         values = dict(program.constants)
@@ -136,8 +135,8 @@ class Trial:
     def call(
         self, step: Call, function: Any, values: dict[int, Any], facts: dict[int, Seen] | None
     ) -> None:
-        found = function(*given(step.args, values))
-        outs = (found,) if step.op.outputs == () else tuple(found)
+        result = function(*given(step.args, values))
+        outs = (result,) if step.op.outputs == () else tuple(result)
         for n, x in zip(step.outs, outs, strict=True):
             if n >= 0:
                 values[n] = x
@@ -151,7 +150,7 @@ class Trial:
 
 
 def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) -> int | None:
-    """The value in whose memory a result lies, if that of an operand."""
+    """The value that owns the memory of a result, if an operand does."""
     if type(x) is not np.ndarray:
         return None
     for n in refs(step.args):
@@ -164,7 +163,7 @@ def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) ->
 
 
 def store(writes: Sequence[tuple[Any, Any]]) -> None:
-    """Write, what is given being read before."""
+    """Write, after all values have been read."""
     targets = [target for target, _ in writes]
     taken = [
         copied(x)
@@ -184,8 +183,9 @@ def store(writes: Sequence[tuple[Any, Any]]) -> None:
 
 
 def same_bits(a: Any, b: Any) -> bool:
-    """Whether two results are equal to the last bit, in dtype, shape and kind; of a nan the payload
-    does not count.
+    """Whether two results are equal to the last bit, in dtype, shape and kind.
+
+    The payload of a nan does not count.
     """
     if type(a) is not type(b):
         return False

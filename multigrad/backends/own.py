@@ -1,6 +1,6 @@
-"""multigrad's own arrays, as far as a backend needs to know them.
+"""The functions about multigrad's own array objects that backends need.
 
-The engine, which stands above the backends, provides it (convert.py).
+The engine, which is above the backends, provides them (convert.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..provided import wanted
 
 @wanted
 def array_classes() -> tuple[type, ...]:
-    """The classes of all of them, bases included: no backend may claim one."""
+    """The classes of all array objects, with their bases; a backend cannot claim one."""
     raise NotImplementedError
 
 
@@ -24,25 +24,22 @@ def tensor_classes() -> tuple[type, ...]:
 
 @wanted
 def stand_ins() -> tuple[type, ...]:
-    """The classes of what functions get in the place of arrays inside transformations, besides
-    Tensors.
-    """
+    """The classes of the objects that replace arrays inside transformations, besides Tensors."""
     raise NotImplementedError
 
 
 @wanted
 def opened(t: Any, transformation: str) -> Any:
-    """The raw array of a Tensor that passes into or out of a library's own transformation, without
-    loss: a leaf that records nothing.
+    """The raw array of a Tensor that enters or leaves a library's own transformation.
+
+    The Tensor must be a leaf that records nothing, so that no information is lost.
     """
     raise NotImplementedError
 
 
 @wanted
 def closed(x: Any, backend: str) -> Any:
-    """A Tensor of what a library's own transformation returns, or maps over, in the place of an
-    array.
-    """
+    """Make a Tensor from the value that a library's transformation passes instead of an array."""
     raise NotImplementedError
 
 

@@ -1,17 +1,15 @@
-"""The plugins that are installed: found by their entry points, imported one by one, each apart from
-all others.
+"""The installed plugins: discovered by entry points, and imported one by one, separately.
 
-Nothing is read before the first need. What goes wrong is kept with the plugin and never takes the
-others down. The plugins of this distribution come first, then the others by name, and the first to
-claim a name keeps it. `MULTIGRAD_BLOCK=name,name` (or `manager().set_blocked(name)`) keeps a plugin
-from being imported at all. Where the metadata of this distribution cannot be seen (a source tree
-that is not installed), its own plugins are taken from the list below, so that the tree works as it
-stands.
+Nothing is read before the first use. multigrad stores an error with its plugin, so that it never
+affects others. The plugins of this distribution come first, then the others by name; the first to
+claim a name keeps it. `MULTIGRAD_BLOCK=name,name` (or `manager().set_blocked(name)`) prevents the
+import of a plugin. If the metadata of this distribution is not available (a source tree that is not
+installed), its own plugins come from the list below, so that the tree works without installation.
 
-A plugin that is its distribution's only one, and has the name of a library that is not imported
-yet, is deferred: it is loaded when that library is imported, or when the plugin is asked for by its
-name. So a plugin that takes long costs nothing to those who do not use its library; any other that
-takes more than five seconds is named in a warning.
+A plugin is deferred if it is the only plugin of its distribution, and has the name of a library
+that is not imported yet. It is loaded when that library is imported, or when the plugin is
+requested by name. So a slow plugin costs nothing to programs that do not use its library. A warning
+names any other plugin that takes more than five seconds.
 """
 
 from __future__ import annotations
@@ -35,37 +33,38 @@ import pluggy
 from .. import registry
 
 if TYPE_CHECKING:
-    # imported where it is needed: it costs as much as all of multigrad
+    # imported on first use: it takes as long as all of multigrad
     from importlib.metadata import EntryPoint
 
 GROUP = "multigrad"
 DISTRIBUTION = "multigrad-array"
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
 API = 1
-"""The version of what plugins are written against, `multigrad.extend.API`.
+"""The version of the API for plugins, `multigrad.extend.API`.
 
-It grows when something is added that a plugin may need.
+It increases when something is added that a plugin may need.
 """
 SLOW = 5.0
-"""Seconds after which a plugin that is still being loaded is named in a warning."""
+"""The seconds after which a warning names a plugin that is still being loaded."""
 
 
 @dataclass(eq=False)
 class Plugin:
-    """A plugin that was found: where it comes from, and what went wrong with it."""
+    """A plugin that was discovered: its origin and its errors."""
 
     name: str
     target: str
     distribution: str
     version: str
     built_in: bool = False
-    deferred: bool = False  # not imported until its library is, or until it is asked for by name
+    # not imported until its library is imported, or until it is requested by name
+    deferred: bool = False
     module: Any = None
     error: str = ""
-    error_told: bool = False  # in a warning, to who has an array of the library of its name
+    error_told: bool = False  # whether a warning has told users with arrays of its library
     traceback: str = ""
     overrides: tuple[str, ...] = ()  # the operations of the standard that it replaced
-    added: bool = False  # whether its backends were asked for, and its operations
+    added: bool = False  # whether its backends and its operations were requested
     declared: bool = False
 
     @property
@@ -74,11 +73,11 @@ class Plugin:
 
     @property
     def origin(self) -> str:
-        """How a message names the plugin."""
+        """The name of the plugin in messages."""
         return f"the plugin {self.name!r} of {self.distribution} {self.version}".rstrip()
 
     def fail(self, message: str, error: BaseException | None = None) -> None:
-        """Remember what went wrong; several mistakes of one plugin are all told."""
+        """Store an error; several errors of one plugin are all reported."""
         self.error = f"{self.error} {message}".strip()
         if error is not None:
             self.traceback = f"{self.traceback}{''.join(traceback.format_exception(error))}"
@@ -86,8 +85,9 @@ class Plugin:
 
 plugin_manager = pluggy.PluginManager("multigrad")
 lock = threading.RLock()
-"""Held while plugins and the backends that they bring are taken into use: one lock, so that no two
-threads wait for each other.
+"""The lock for loading plugins and their backends.
+
+It is a single lock, so that two threads never wait for each other.
 """
 _plugins: list[Plugin] = []
 _deferred: list[Plugin] = []
@@ -100,7 +100,7 @@ _found = False
 
 
 def manager() -> pluggy.PluginManager:
-    """The pluggy manager, for `set_blocked` and for tracing. Asking for it discovers nothing."""
+    """The pluggy manager, for `set_blocked` and for tracing. It triggers no discovery."""
     for name in os.environ.get("MULTIGRAD_BLOCK", "").split(","):
         if name.strip() and not plugin_manager.is_blocked(name.strip()):
             plugin_manager.set_blocked(name.strip())
@@ -108,7 +108,7 @@ def manager() -> pluggy.PluginManager:
 
 
 def plugins() -> list[Plugin]:
-    """Every plugin that is installed, discovered on the first call."""
+    """Every installed plugin, discovered on the first call."""
     if not _found:
         _discover()
     return _plugins
@@ -117,11 +117,11 @@ def plugins() -> list[Plugin]:
 def _discover() -> None:
     global _found
     manager()
-    # A plugin that declares operations when it is imported has to meet the built-in ones, not to be
-    # met by them.
+    # A plugin may declare operations when it is imported. The built-in operations come first, so
+    # that the plugin raises in case of a conflict, not multigrad.
     importlib.import_module("multigrad.ops")
-    # Imports run outside the lock: a thread that imports a plugin itself, and from there asks for a
-    # backend, would hold that module's import lock and wait for ours while we wait for its.
+    # Imports run without the lock. A thread that imports a plugin itself, and asks for a backend
+    # there, would hold that module's import lock and wait for ours while we wait for its lock.
     candidates = _candidates()
     for plugin in candidates:
         if not plugin.deferred:
@@ -138,8 +138,9 @@ def _discover() -> None:
 
 
 def _candidates() -> list[Plugin]:
-    """What the installed distributions offer, not imported yet: the plugins of this one, then the
-    others by name.
+    """The plugins of the installed distributions, not imported yet.
+
+    The plugins of this distribution come first, then the others by name.
     """
     points = [(point, *_origin(point)) for point in _entry_points()]
     built_in = []
@@ -175,19 +176,18 @@ def _entry_points() -> list[EntryPoint]:
 
     try:
         return list(metadata.entry_points(group=GROUP))
-    except Exception:  # of some distribution they cannot be read; those of the others can
-        found: dict[str, list[EntryPoint]] = {}
+    # the entry points of a distribution may be unreadable; those of the others are not
+    except Exception:
+        points_of: dict[str, list[EntryPoint]] = {}
         for distribution in metadata.distributions():
             with contextlib.suppress(Exception):
                 points = [point for point in distribution.entry_points if point.group == GROUP]
-                found.setdefault(str(distribution.name), points)
-        return [point for points in found.values() for point in points]
+                points_of.setdefault(str(distribution.name), points)
+        return [point for points in points_of.values() for point in points]
 
 
 def _origin(point: EntryPoint) -> tuple[str, str]:
-    """The name and the version of the distribution of an entry point, as far as its metadata
-    tells.
-    """
+    """The name and version of the distribution of an entry point, if its metadata has them."""
     try:
         return (point.dist.name or "?", point.dist.version or "") if point.dist else ("?", "")
     except Exception:
@@ -195,8 +195,9 @@ def _origin(point: EntryPoint) -> tuple[str, str]:
 
 
 def _can_wait(name: str) -> bool:
-    """Whether `name` is a module that could be imported but has not been, to its end: not a mere
-    folder of that name.
+    """Whether `name` is a module that could be imported but has not been completely imported.
+
+    A plain folder of that name does not count.
     """
     if not name.isidentifier() or imported(name):
         return False
@@ -208,7 +209,7 @@ def _can_wait(name: str) -> bool:
 
 
 def imported(name: str) -> bool:
-    """Whether the module of that name is there, to its end."""
+    """Whether the module of that name has been completely imported."""
     module = sys.modules.get(name)
     return module is not None and not getattr(
         getattr(module, "__spec__", None), "_initializing", False
@@ -216,19 +217,19 @@ def imported(name: str) -> bool:
 
 
 def deferred() -> list[Plugin]:
-    """The plugins that have not been needed yet."""
+    """The plugins that are still deferred."""
     return [plugin for plugin in plugins() if plugin.deferred]
 
 
 def wake(
     bring: Callable[[Plugin], None], name: str | None = None, *, everything: bool = False
 ) -> bool:
-    """Load deferred plugins: those whose libraries are imported by now, those of that name, or all;
-    `bring` takes each into use.
+    """Load deferred plugins: those of imported libraries, the one of that name, or all.
 
-    Whether there were any. Another thread that asks meanwhile comes back when they are in use.
+    `bring` takes each into use. Returns whether there were any. Another thread that asks meanwhile
+    returns after they are in use.
     """
-    if not _deferred:  # every array of an unknown type asks
+    if not _deferred:  # each array of an unknown type leads here
         return False
     me = threading.get_ident()
     woken = False
@@ -248,7 +249,7 @@ def wake(
 def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
     loaded = replace(plugin, deferred=False, error="", traceback="")
     try:
-        _import(loaded)  # not with the lock held, see above
+        _import(loaded)  # without the lock, see above
     except KeyboardInterrupt:
         plugin.error, plugin.traceback = loaded.error, loaded.traceback
         raise
@@ -264,9 +265,7 @@ def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
 
 
 def warn_of_failed(libraries: set[str], brought: set[Plugin | None]) -> None:
-    """Warn, once, who has an array of a library whose plugin, by its name, failed before it was one
-    of those that brought a backend.
-    """
+    """Warn once about arrays of a library whose plugin, by its name, failed to bring a backend."""
     for plugin in plugins():
         if (
             plugin.error
@@ -276,8 +275,8 @@ def warn_of_failed(libraries: set[str], brought: set[Plugin | None]) -> None:
         ):
             plugin.error_told = True
             warnings.warn(
-                f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} are taken for those of "
-                "an unknown library.",
+                f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} count as those of an "
+                "unknown library.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -285,15 +284,13 @@ def warn_of_failed(libraries: set[str], brought: set[Plugin | None]) -> None:
 
 @contextlib.contextmanager
 def watched(plugin: Plugin) -> Iterator[None]:
-    """Name the plugin in a warning as soon as what runs inside takes too long: what hangs may never
-    come to an end.
-    """
+    """Name the plugin in a warning as soon as the block takes too long, since it may never end."""
     if plugin.built_in or (plugin.name, plugin.target) in _slow:
         yield
         return
     done = _thread.allocate_lock()
     done.acquire()
-    with contextlib.suppress(RuntimeError):  # no threads here (WebAssembly)
+    with contextlib.suppress(RuntimeError):  # no threads on this platform (WebAssembly)
         # 2 ms less than threading.Timer, which waits until its thread runs
         _thread.start_new_thread(_watch, (plugin, done))
     try:
@@ -305,7 +302,7 @@ def watched(plugin: Plugin) -> Iterator[None]:
 def _watch(plugin: Plugin, done: _thread.LockType) -> None:
     if done.acquire(timeout=SLOW):
         return
-    if (plugin.name, plugin.target) in _slow:  # another thread waits for it, too
+    if (plugin.name, plugin.target) in _slow:  # another thread waits for it too
         return
     _slow.add((plugin.name, plugin.target))
     warnings.warn(
@@ -318,7 +315,7 @@ def _watch(plugin: Plugin, done: _thread.LockType) -> None:
 
 
 def told(error: BaseException) -> str:
-    """The type and the text of an error; some errors of strangers cannot even be printed."""
+    """The type and the text of an error; some third-party errors cannot be printed."""
     try:
         text = str(error)
     except Exception:
@@ -336,7 +333,7 @@ def _import(plugin: Plugin) -> None:
     try:
         with watched(plugin), noting() as own:
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
-    except BaseException as error:  # SystemExit too: a plugin may not end the program
+    except BaseException as error:  # SystemExit too: a plugin must not end the program
         registry.restore(before, own)
         refusal = _other_api(plugin, error)
         plugin.fail(
@@ -345,7 +342,7 @@ def _import(plugin: Plugin) -> None:
             else f"{plugin.origin} could not be imported: {told(error)}",
             error,
         )
-        # the user's, most likely; the next call does without this plugin
+        # most likely from the user; the next call leaves this plugin out
         if isinstance(error, KeyboardInterrupt):
             _interrupted[plugin.name, plugin.target, plugin.distribution] = plugin.error
             raise
@@ -369,11 +366,10 @@ def _import(plugin: Plugin) -> None:
 
 
 def _other_api(plugin: Plugin, error: BaseException | None = None) -> str:
-    """Why a plugin is refused that says in its module, by MULTIGRAD_API, that it needs another API
-    than this one; "" if it fits.
+    """The reason to refuse a plugin that needs another API version, or "" if it fits.
 
-    `error` ended the import of the module: what it said before that is read where the error passed
-    through.
+    A plugin declares its version in its module, by MULTIGRAD_API. If `error` ended the import of
+    the module, the version is read from the frame where the error passed through it.
     """
     name = plugin.target.partition(":")[0].strip()
     scopes = [getattr(sys.modules.get(name), "__dict__", {})]
@@ -401,7 +397,7 @@ def _other_api(plugin: Plugin, error: BaseException | None = None) -> str:
 
 
 def shown(x: object) -> str:
-    """The start of what a plugin gave, as text."""
+    """The beginning of a plugin's value as text."""
     try:
         text = repr(x)
     except Exception:
@@ -424,7 +420,7 @@ def _register(plugin: Plugin) -> None:
         _unregister(plugin)
         plugin.fail(f"{plugin.origin} implements a hook wrongly: {error}")
         return
-    except Exception as error:  # looking at the attributes of a stranger's object may run anything
+    except Exception as error:  # attribute access on a third-party object may run any code
         _unregister(plugin)
         plugin.fail(f"{plugin.origin} cannot be looked at: {told(error)}", error)
         return
@@ -463,8 +459,9 @@ _noted = threading.local()
 
 @contextlib.contextmanager
 def noting() -> Iterator[list[registry.Op]]:
-    """The operations that are declared inside, but for those that are somebody else's: a plugin may
-    ask for all plugins while it is imported.
+    """Collect the operations that are declared inside, except those of other plugins.
+
+    A plugin may ask for all plugins while it is imported, so others may declare operations too.
     """
     own: list[registry.Op] = []
     stack = vars(_noted).setdefault("stack", [])
@@ -485,8 +482,9 @@ registry.on_declaration(_note)
 
 
 def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
-    """Keep which operations of the standard the plugin has replaced: by `own`, or when its module
-    was imported before.
+    """Store the operations of the standard that the plugin has replaced.
+
+    They are in `own`, or were replaced when its module was imported before.
     """
     root = plugin.target.partition(":")[0].partition(".")[0]
     mine = {op.name for op in own}

@@ -1,6 +1,4 @@
-"""The raw rule namespace of a backend: the standard plus the kernels, on the library's own arrays,
-at full speed.
-"""
+"""The raw namespace of a backend: the standard plus kernels, on the library's own arrays."""
 
 from __future__ import annotations
 
@@ -16,18 +14,21 @@ from .spec import Backend
 WIDENED = frozenset(
     ("cumulative_prod", "cumulative_sum", "linalg.matrix_norm", "linalg.vector_norm", "std", "var")
 )
-"""Reductions and scans that libraries compute in float16 or bfloat16 as they are, where the sum of
-ten squares of 200 is infinite: they are computed in float32 here. Plain sums, means and products
-are widened by the libraries themselves. A backend that gives a function of its own widens there."""
+"""Reductions and scans that are computed in float32 for float16 and bfloat16.
+
+Libraries compute them in the narrow dtype, where the sum of ten squares of 200 is infinite. They
+already widen plain sums, means and products themselves. If a backend has its own function, that
+function widens.
+"""
 
 
 class RawNamespace:
-    """What rules receive as `xp` in an ordinary backward pass.
+    """The `xp` that rules receive in an ordinary backward pass.
 
-    A name is looked for in the backend's own `functions`, among the forwards declared with the
-    operation for this backend, in the library's namespace, and last in the declaration's
-    standard-only form; what is found is kept as an attribute. `linalg`, `fft` and the prefixes of
-    third parties (`special`) are namespaces of the same kind.
+    A name is looked up in the backend's own `functions`, then among the forwards that the operation
+    declares for this backend, then in the library's namespace, and last in the declaration's
+    standard-only form. The result is cached as an attribute. `linalg`, `fft` and the prefixes of
+    plugins (`special`) are namespaces of the same kind.
     """
 
     def __init__(
@@ -43,41 +44,43 @@ class RawNamespace:
             raise AttributeError(name)
         full = self._prefix + name
         op = registry.OPS.get(full)
-        found = self._find(name)
+        function = self._find(name)
         if full in WIDENED and full not in self._backend.functions:
-            found = _widened(found, self._root)
-        if op is not None and callable(found):
-            found = self._backend.kernel("function")(self._root, full, found)
+            function = _widened(function, self._root)
+        if op is not None and callable(function):
+            function = self._backend.kernel("function")(self._root, full, function)
         with registry.keeping:
-            if registry.OPS.get(full) is op:  # another thread may have replaced it meanwhile
-                setattr(self, name, found)
-        return found
+            # another thread may have replaced the operation meanwhile
+            if registry.OPS.get(full) is op:
+                setattr(self, name, function)
+        return function
 
     def _forget(self) -> None:
-        """Drop what was found, after an operation was replaced.
+        """Drop cached functions after an operation was replaced.
 
-        Whoever holds this namespace gets the new one from here.
+        Holders of this namespace then get the new function.
         """
         with registry.keeping:
             for name in [n for n in vars(self) if not n.startswith("_")]:
                 delattr(self, name)
 
     def device_of(self, x: Any) -> Any:
-        """The device on which to make a constant that is to meet `x`, None where the library places
-        it by itself.
+        """The device on which a rule makes a constant that is combined with `x`.
+
+        None if the library places constants by itself.
         """
         return self._backend.kernel("device")(self, x)
 
     def truth(self, x: Any) -> bool | None:
-        """The value of the 0-d boolean array `x`, None where it is not known."""
-        found: bool | None = self._backend.kernel("concrete_bool")(self, x)
-        return found
+        """The value of the 0-d boolean array `x`, or None if it is unknown."""
+        value: bool | None = self._backend.kernel("concrete_bool")(self, x)
+        return value
 
     def _find(self, name: str) -> Any:
         full = self._prefix + name
-        found = self._backend.functions.get(full)
-        if found is not None:
-            return found
+        out = self._backend.functions.get(full)
+        if out is not None:
+            return out
         op = registry.OPS.get(full)
         if op is not None and isinstance(op.forward, dict):
             forward = op.forward.get(self._backend.name)
@@ -87,18 +90,18 @@ class RawNamespace:
             return RawNamespace(self._backend, f"{name}.", self._root)
         if op is None and arrives(full):
             return self._find(name)
-        # A forward declared as a function is the meaning of the operation, and the names of kernels
-        # are multigrad's own (torch has another scatter_add, and another convolution); one under
-        # "*" is for libraries that have no function of that name.
+        # If forward is a function, it defines the operation on every backend. The names of kernels
+        # are multigrad's own (torch has another scatter_add, and another convolution). A forward
+        # under "*" is for libraries without a function of that name.
         generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
         ours = (
             op is not None
             and generic is not None
             and (op.chapter == "kernels" or not isinstance(op.forward, dict))
         )
-        found = None if ours else _lookup(self._backend.namespace, full)
-        if found is not None:
-            return found
+        out = None if ours else _lookup(self._backend.namespace, full)
+        if out is not None:
+            return out
         if op is None or generic is None:
             known = "" if op is None else " function for the operation"
             advice = (
@@ -114,15 +117,16 @@ def _is_narrow(xp: RawNamespace, dtype: Any) -> bool:
     """Whether `dtype` is float16, bfloat16 or the like."""
     try:
         return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
-    except (TypeError, ValueError, AttributeError):  # a dtype from outside the standard
+    except (TypeError, ValueError, AttributeError):  # a dtype outside the standard
         return False
 
 
 def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., Any]:
-    """A function of one array that computes with narrow dtypes in float32, and returns the dtype
-    that it would have returned.
+    """Wrap a function of one array to compute narrow dtypes in float32.
+
+    The wrapper returns the dtype that the function would have returned.
     """
-    # the dtype that was seen last, if it was no narrow one: most programs have one
+    # caches the last wide dtype: most programs use one
     wide: Any = None
 
     def widened(x: Any, /, **kwargs: Any) -> Any:
@@ -145,10 +149,11 @@ def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., An
 
 
 def arrives(name: str) -> bool:
-    """Whether an operation, or a prefix, is there after all: of a plugin that has been deferred, or
-    that another thread is loading.
+    """Whether an operation or a prefix exists after all deferred plugins are loaded.
+
+    Another thread may be loading one meanwhile.
     """
-    from . import discovery  # which needs this module
+    from . import discovery  # imported here: it needs this module
 
     discovery.want(name.partition(".")[0])
     return registry.is_declared(name)
@@ -165,10 +170,10 @@ def _lookup(namespace: Any, dotted: str) -> Any:
 def _bound_forward(
     op: registry.Op, forward: Callable[..., Any], xp: RawNamespace
 ) -> Callable[..., Any]:
-    """Give `forward(xp, *arguments)` the calling convention of the operation itself."""
+    """Give `forward(xp, *arguments)` the calling convention of the operation."""
     signature = op.signature
     kinds = {p.kind for p in signature.parameters.values()}
-    # which takes them as one argument, a tuple
+    # forward takes them as one argument, a tuple
     variadic = inspect.Parameter.VAR_POSITIONAL in kinds and op.kind != "composite"
     complete = (
         -1
@@ -189,14 +194,14 @@ def _bound_forward(
 
 
 def resolve(target: Any) -> Any:
-    """Return the object that "package.module:name" names, or the object itself."""
+    """The object that "package.module:name" names, or the argument itself if it is not a string."""
     if not isinstance(target, str):
         return target
     module, _, name = target.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        out: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            out = getattr(out, part)
     except (ImportError, AttributeError) as error:
         raise BackendError(f"cannot load {target!r}: {error}") from error
-    return found
+    return out

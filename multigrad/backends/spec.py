@@ -1,6 +1,6 @@
-"""What a backend is: a frozen record.
+"""The record of a backend.
 
-Everything in it but the name, the namespace and the array types is optional.
+Everything in it is optional except the name, the namespace and the array types.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from . import kernels as _kernels
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the arrays of a library can do, where libraries differ.
+    """The capabilities of a library's arrays, where libraries differ.
 
-    The conformance suite holds a backend to it, both ways.
+    The conformance suite checks them in both directions.
 
-    Where a field may be None, that means what `__array_namespace_info__` of the library tells, and
-    True where that does not tell. A declaration comes before it: JAX tells what holds under
-    `jax.jit`, and its eager arrays can do more.
+    Where a field may be None, the answer comes from the library's `__array_namespace_info__`, and
+    is True if the library gives none. A declared value takes precedence: JAX reports what holds
+    under `jax.jit`, and its eager arrays can do more.
 
-    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`. A library whose
-                    arrays are never written, or one where a write is not seen by the views of an
-                    array, says False. Then an in-place operation gives the Tensor a new array,
-                    views of it are computed anew, and the kernel `write` (by default the new value
-                    itself) only has to return an array with the new values
-    defers          the operators return NotImplemented for a foreign right operand that has
+    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`. False if the arrays
+                    are never written, or if the views of an array do not see a write. Then an
+                    in-place operation gives the Tensor a new array, views of it are recomputed, and
+                    the kernel `write` only has to return an array with the new values (by default,
+                    the new value itself)
+    defers          the operators return NotImplemented for an unknown right operand that has
                     reflected operators, so that `raw * tensor` is a Tensor
     data_dependent  nonzero, unique_* and repeat by an array work (shapes may depend on values)
     complex         complex dtypes exist
-    strict          its namespace has the names of the standard alone, so that of multigrad hides
-                    those beyond it (`Op.beyond`)
-    boolean_indexing  `x[mask]` and `x[mask] = v` work. None: as `data_dependent`, if that is
-                      declared, else as the library tells
-    negative_steps  `x[::-1]` works; PyTorch has `flip` only
-    lazy            an array is a plan of its values, computed when they are asked for. Then the
-                    kernel `concrete_bool` is by default one that never knows, so that multigrad
-                    takes no decision on values: a wrong argument that only its values tell gives
-                    nan instead of an error
-    missing         what else the library cannot do, with the reason: {"linalg.svd*": "no svd"}. A
-                    key is the name of an operation or the id of a conformance test, where `*`
-                    matches anything. Only that the suite expects an error there follows from it
+    strict          its namespace has only the names of the standard, so multigrad's namespace hides
+                    the names beyond it (`Op.beyond`)
+    boolean_indexing  `x[mask]` and `x[mask] = v` work. None: as `data_dependent` if that is
+                      declared, else as the library says
+    negative_steps  `x[::-1]` works; PyTorch has only `flip`
+    lazy            an array is a plan that is computed on demand. Then the default kernel
+                    `concrete_bool` always returns None, so that multigrad makes no decision based
+                    on values. An argument that is invalid because of its values gives nan instead
+                    of an error
+    missing         other gaps of the library, with reasons: {"linalg.svd*": "no svd"}. A key is the
+                    name of an operation or the id of a conformance test, where `*` matches
+                    anything. The only effect is that the suite expects an error there
 
-    Raises RegistrationError where `missing` is no mapping of names to reasons.
+    Raises RegistrationError if `missing` is not a mapping of names to reasons.
     """
 
     mutable: bool = True
@@ -80,7 +80,8 @@ LACKS = {
     "negative_steps": "no negative steps",
     "concrete_bool": "lazy",
 }
-"""What a test or a sample may need of a library, and what is said where it is missing."""
+"""The requirements that a test or a sample may have, with the message for a library without them.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,29 +90,31 @@ class Backend:
 
     name           unique, lower case
     namespace      its raw Array API namespace, as far as it conforms
-    array_types    the types of its arrays (their subclasses, too). They may be no other backend's,
-                   nor superclasses of those
-    scalar_types   those of array_types that are immutable scalars, and Python scalars to every
-                   other library (np.generic)
-    refused_types  subclasses of those that do not follow the standard, refused by name rather than
-                   computed with wrongly
+    array_types    the types of its arrays; subclasses are included. They cannot be another
+                   backend's array types, or superclasses of those
+    scalar_types   array_types that are immutable scalars; other libraries treat them as Python
+                   scalars (np.generic)
+    refused_types  subclasses that do not follow the standard; using one raises instead of
+                   computing a wrong result
     capabilities   see Capabilities
-    functions      faster or mended forwards by operation name, kernels of `ops/kernels.py`
-                   included: {"scatter_add": f}. Each is called exactly like the operation: f(x, /,
-                   *, axis=...). Unknown names are refused
-    kernels        overrides of what the engine needs beyond the standard, by name: see
+    functions      faster or corrected forwards by operation name, including kernels of
+                   `ops/kernels.py`: {"scatter_add": f}. Each is called exactly like the
+                   operation: f(x, /, *, axis=...). Unknown names raise
+    kernels        overrides of functions that the engine needs beyond the standard, by name: see
                    `backends/kernels.py`
     rules          faster derivative rules for this library: {operation: {argument: rule}}. Unknown
-                   names are refused
-    attributes     attributes that its Tensors have and those of other backends have not: {name: f},
-                   where f(t) is the value of the attribute for the Tensor `t`, or for another layer
-                   (f raises AttributeError where such has none). What Tensors of all backends have
-                   is refused
+                   names raise
+    attributes     attributes that only Tensors of this backend have: {name: f}, where f(t) is the
+                   value of the attribute for the Tensor `t` or for another array object; f raises
+                   AttributeError if that has no such attribute. Attributes that Tensors of all
+                   backends have raise
     variants       other devices, flags or precisions for the conformance suite to run on: {label:
-                   f}, where `with f() as device:` enters the variant and gives the device to make
-                   arrays on (None: the default one), or a transformation of functions on raw arrays
-                   that must not change their results (a compiler)
-    exemptions     conformance tests this backend cannot pass: {test id: reason}
+                   f}. `with f() as device:` enters the variant and gives the device to make
+                   arrays on (None: the default one), or a transformation of functions on raw
+                   arrays that must not change their results (a compiler)
+    exemptions     conformance tests that this backend cannot pass: {test id: reason}
+
+    Raises RegistrationError if a field is invalid.
     """
 
     name: str
@@ -151,16 +154,14 @@ class Backend:
             for t in getattr(self, label):
                 if not isinstance(t, type) or not issubclass(t, types):
                     raise RegistrationError(
-                        f"backend {self.name!r}: {label} must be classes of its arrays, those "
-                        f"of array_types or subclasses of theirs, unlike {t!r}."
+                        f"backend {self.name!r}: {label} must be classes of its arrays, from "
+                        f"array_types or subclasses of those; {t!r} is neither."
                     )
         claims.check_operations(self)
         claims.check_attributes(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """The kernel of that name: this backend's own, or the default that uses only the
-        standard.
-        """
+        """The backend's own kernel of that name, or the default that uses only the standard."""
         if name in self.kernels:
             return self.kernels[name]
         if not self.capabilities.mutable and name in _kernels.IMMUTABLE:
@@ -172,11 +173,11 @@ class Backend:
         )
 
     def lacks(self) -> dict[str, str]:
-        """What the library cannot do, of `LACKS`, with the reason and who gives it: the backend, or
-        the library by its `__array_namespace_info__`.
+        """The requirements of `LACKS` that the library does not meet, with reason and source.
 
-        The library is asked at each call: its flags may change what it tells.
-        `Capabilities.missing` has what is missing besides.
+        The source is the backend's declaration, or the library's `__array_namespace_info__`. The
+        library is asked at each call, since its flags may change the answer. `Capabilities.missing`
+        has the other gaps.
         """
         c, told = self.capabilities, self._told()
         masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
@@ -187,17 +188,17 @@ class Backend:
             "negative_steps": c.negative_steps,
             "concrete_bool": not c.lazy,
         }
-        found = {
+        reasons = {
             name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False
         }
-        return found | {
+        return reasons | {
             name: f"{text} (the library tells)"
             for name, text in LACKS.items()
             if declared[name] is None and told.get(name) is False
         }
 
     def _told(self) -> dict[str, bool]:
-        """What the library tells of itself, as far as it does."""
+        """The capabilities that the library reports, as far as it does."""
         try:
             info = self.namespace.__array_namespace_info__()
             there = info.capabilities()
@@ -209,22 +210,23 @@ class Backend:
                 "complex": bool(info.dtypes(kind="complex floating"))
             }
         except Exception:
-            # whatever a library raises that has no inspection, or half of one: it does not tell
+            # a library without an inspection, or with half of one, may raise anything: it reports
+            # nothing
             return {}
 
 
 @dataclass(frozen=True, slots=True)
 class BackendSpec:
-    """What a plugin says about a backend before its library is imported.
+    """A plugin's description of a backend, before its library is imported.
 
     name     the backend's name
-    module   the module of the array library, its top-level one or a part of it; the backend is
-             looked at only once this module is imported, or when it is asked for by name. No two
-             plugins may have one module: it belongs to the built-in backend, else to the first
+    module   the module of the array library: its top-level module or a part of it. The backend is
+             used only once this module is imported, or when a user names the backend. Two plugins
+             cannot have the same module: it belongs to the built-in backend, else to the first
              plugin by name
     load     "package.module:function" that returns the Backend (called at most once)
-    install  how to install the library, for the error message: what the library's own documentation
-             says
+    install  how to install the library, for the error message, according to the library's own
+             documentation
     """
 
     name: str

@@ -1,5 +1,4 @@
-"""A program as straight Python code, which calls the operations one by one: the default kernel
-`compile`.
+"""Straight Python code for a program, which calls its operations one by one: the default `compile`.
 
     def run(v0, v1):
         v2 = multiply(v0, v1)
@@ -7,9 +6,9 @@
         ...
         return (v7,)
 
-A name is used again once its value is needed no more, and values whose names nothing takes are
-dropped. What may lie in the memory of something else is copied before it is returned, or before
-anything is written.
+A name is reused once its value is no longer needed; values whose names are not reused are dropped.
+A value that may share memory with another one is copied before it is returned, and before any
+write.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def compiled(xp: RawNamespace, program: Program) -> Callable[..., Any]:
 
 
 class Text:
-    """The text of a program, and what its names mean."""
+    """The text of a program, and the meaning of its names."""
 
     def __init__(self, xp: RawNamespace, program: Program) -> None:
         self.xp = xp
@@ -72,7 +71,7 @@ class Text:
         self.places: dict[int, str] = {}
 
     def copy(self, x: Any) -> Any:
-        """An array of its own; scalars of a library and immutable arrays will do as they are."""
+        """Copy an array, unless it is immutable or a scalar of the library."""
         return x if isinstance(x, self.scalars) else self.xp.asarray(x, copy=True)
 
     def lines(self) -> Iterator[str]:
@@ -98,14 +97,17 @@ class Text:
         yield from self.end(writes)
 
     def place(self, number: int) -> str:
-        """The name that has a value."""
+        """The name of a value."""
         return self.places.get(number) or f"v{number}"
 
     def comment(self, line: str) -> str:
         return f"  # {line.removeprefix(PACKAGE)}" if line else ""
 
     def last_uses(self) -> dict[int, list[int]]:
-        """The values of no use after a step, but for inputs, constants and what the end needs."""
+        """The values that become unused after each step.
+
+        Inputs, constants and values for the end are excluded.
+        """
         program = self.program
         kept = {
             *program.inputs,
@@ -123,13 +125,13 @@ class Text:
             for n in used:
                 if n not in kept:
                     last[n] = i
-        found: dict[int, list[int]] = {}
+        uses: dict[int, list[int]] = {}
         for n, i in last.items():
-            found.setdefault(i, []).append(n)
-        return found
+            uses.setdefault(i, []).append(n)
+        return uses
 
     def arguments(self, call: Call) -> Iterator[str]:
-        """The arguments of a call as text, passed as its function takes them."""
+        """The arguments of a call as text, in the form that its function takes."""
         if is_on_numbers(self.program, call):
             yield from map(self.expression, call.args)
             return
@@ -167,7 +169,7 @@ class Text:
         )
 
     def expression(self, x: Any) -> str:
-        """The text of an argument; what has none is given a name."""
+        """The text of an argument; an argument without a text gets a name."""
         if isinstance(x, Ref):
             return self.place(x.number)
         kind = type(x)
@@ -189,7 +191,7 @@ class Text:
         return known
 
     def end(self, writes: list[Write]) -> Iterator[str]:
-        """What is returned, and what is written, once nothing can fail any more."""
+        """The return values and the writes, after the last point of failure."""
         program, memory = self.program, shared(self.program) if self.mutable else set()
         outputs = {n: self.place(n) for n in program.outputs}
         for n in outputs:

@@ -1,10 +1,10 @@
-"""Batching rules of operations that have one of their own: arrangement, indexing and searching.
+"""Batching rules for arrangement, indexing and searching.
 
-Those of linear algebra are next door.
+Those for linear algebra have their own module.
 
-A rule gets its arrays with the batch as their first axis, of length `size`, or of length 1 where
-all examples have the same. "Places" are the numbers of elements of one example, in the order of its
-rows.
+A rule gets its arrays with the batch as their first axis, of length `size`, or of length 1 if all
+examples have the same array. "Places" are the numbers of the elements of one example, in row-major
+order.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ Shape = tuple[int, ...]
 
 
 def whole(xp: Any, x: Any, size: int) -> Any:
-    """`x` with an example of its own for each of the batch."""
+    """Repeat `x` so that each example of the batch has its own copy."""
     return x if x.shape[0] == size else xp.broadcast_to(x, (size, *x.shape[1:]))
 
 
 def padded(xp: Any, x: Any, ndim: int) -> Any:
-    """`x` with axes of length 1 behind the batch, so that an example has `ndim` dimensions."""
+    """Add axes of length 1 behind the batch, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
     return xp.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing > 0 else x
 
 
 def aligned(xp: Any, *arrays: Any) -> list[Any]:
-    """Arrays whose examples are aligned at their last axes; Python scalars as they are."""
+    """Pad arrays so that their examples align at the last axes; Python scalars are unchanged."""
     ndim = max(len(x.shape) for x in arrays if hasattr(x, "shape")) - 1
     return [padded(xp, x, ndim) if hasattr(x, "shape") else x for x in arrays]
 
 
 def flat(xp: Any, x: Any) -> Any:
-    """Each example in a row."""
+    """Flatten each example."""
     return xp.reshape(x, (x.shape[0], prod(x.shape[1:])))
 
 
 def counted(xp: Any, size: int, ndim: int, n: int, like: Any) -> Any:
-    """n times the number of each example, to be added to an array of `ndim` dimensions whose first
-    axis is the batch.
+    """n times the number of each example, in a shape that broadcasts with the batch.
+
+    The result can be added to an array of `ndim` dimensions whose first axis is the batch.
     """
     return xp.reshape(
         xp.arange(size, dtype=index_dtype(xp, xp.device_of(like)), device=xp.device_of(like)) * n,
@@ -53,8 +54,9 @@ def counted(xp: Any, size: int, ndim: int, n: int, like: Any) -> Any:
 
 
 def refused(name: str, instead: str) -> Any:
-    """The rule of an operation whose output has a shape that depends on values, so that examples
-    cannot be stacked.
+    """Make the rule that raises for an operation with a data-dependent shape.
+
+    The results of different examples may differ in shape, so they cannot be stacked.
     """
 
     def refuse(xp: Any) -> NoReturn:
@@ -180,13 +182,14 @@ def tile(xp: Any, x: Any, repetitions: Any) -> Any:
 def linspace(
     xp: Any, start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool
 ) -> Any:
-    """start + i * step, the last element `stop` itself: the standard's own function takes only
-    Python scalars.
+    """start + i * step, with `stop` itself as the last element.
+
+    The standard's own function takes only Python scalars.
     """
     start, stop = aligned(xp, start, stop)
     arrays = [x for x in (start, stop) if hasattr(x, "shape")]
     device = xp.device_of(arrays[0]) if device is None else device
-    default = xp.linspace(0.0, 1.0, 1, device=device).dtype  # that of integers
+    default = xp.linspace(0.0, 1.0, 1, device=device).dtype  # the integer dtype
     inner = xp.result_type(
         *(default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays)
     )
@@ -200,33 +203,35 @@ def linspace(
     )
     i = xp.reshape(xp.arange(num, device=device), (1, num) + (1,) * (len(arrays[0].shape) - 1))
     steps = num - 1 if endpoint else num
-    found = start + xp.astype(i, inner) * ((stop - start) / max(steps, 1))
+    values = start + xp.astype(i, inner) * ((stop - start) / max(steps, 1))
     if endpoint and num > 1:
-        found = xp.where(i == steps, stop, found)
+        values = xp.where(i == steps, stop, values)
     if dtype is None or dtype == inner:
-        return found
-    return xp.astype(xp.floor(found) if xp.isdtype(dtype, "integral") else found, dtype)
+        return values
+    return xp.astype(xp.floor(values) if xp.isdtype(dtype, "integral") else values, dtype)
 
 
-# ----- along an axis, or all elements in a row -----
+# ----- along an axis, or over the flattened array -----
 
 
 def extremal_index(name: str) -> Any:
-    """The rule of argmax and argmin."""
+    """Make the rule of argmax or argmin."""
 
     def index(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
         if axis is not None:
             return getattr(xp, name)(
                 x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims
             )
-        found = getattr(xp, name)(flat(xp, x), axis=1)
-        return xp.reshape(found, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else found
+        indices = getattr(xp, name)(flat(xp, x), axis=1)
+        return (
+            xp.reshape(indices, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else indices
+        )
 
     return index
 
 
 def scan(name: str) -> Any:
-    """The rule of a cumulative function; without an axis its array has one dimension."""
+    """Make the rule of a cumulative function; without an axis, its array has one dimension."""
 
     def scanned(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
         ndim = len(x.shape) - 1
@@ -248,14 +253,12 @@ def isin(xp: Any, x1: Any, x2: Any, invert: bool, batched: Any) -> Any:
     rows = flat(xp, x2)
     ndim = len(x1.shape) - 1 if hasattr(x1, "shape") else 0
     rows = xp.reshape(rows, (rows.shape[0], *(1,) * ndim, rows.shape[1]))
-    found = xp.any((xp.expand_dims(x1, axis=-1) if hasattr(x1, "shape") else x1) == rows, axis=-1)
-    return ~found if invert else found
+    equal = xp.any((xp.expand_dims(x1, axis=-1) if hasattr(x1, "shape") else x1) == rows, axis=-1)
+    return ~equal if invert else equal
 
 
 def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, batched: Any) -> Any:
-    """By bisection: of the numbers of elements that may come first, one bit after the other, from
-    the highest.
-    """
+    """Find the positions by bisection, one bit of the result after the other, from the highest."""
     if not batched["x1"] and not batched["sorter"]:
         return xp.searchsorted(
             x1[0, ...], x2, side=side, sorter=None if sorter is None else sorter[0, ...]
@@ -272,7 +275,7 @@ def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, b
         more = count + step
         value = xp.take_along_axis(x1, xp.where(more <= n, more - 1, 0), axis=1)
         before = value < wanted if side == "left" else value <= wanted
-        if real:  # nan comes last
+        if real:  # nan sorts last
             before = (
                 before | (xp.isnan(wanted) & ~xp.isnan(value))
                 if side == "left"
@@ -294,20 +297,20 @@ def take(xp: Any, x: Any, indices: Any, axis: Any, size: int, batched: Any) -> A
     shape, n = tuple(indices.shape[1:]), x.shape[axis + 1]
     indices = xp.reshape(indices, (-1,))
     if not batched["x"]:
-        found = xp.take(x[0, ...], indices, axis=axis)
+        part = xp.take(x[0, ...], indices, axis=axis)
         return xp.moveaxis(
-            xp.reshape(found, (*x.shape[1 : axis + 1], size, *shape, *x.shape[axis + 2 :])), axis, 0
+            xp.reshape(part, (*x.shape[1 : axis + 1], size, *shape, *x.shape[axis + 2 :])), axis, 0
         )
     x = xp.moveaxis(x, axis + 1, 1)
-    # from the start, and refused where out of bounds
+    # indices count from the start; out-of-bounds indices raise
     indices = xp.take(xp.arange(n, device=xp.device_of(indices)), indices, axis=0)
     indices = xp.reshape(indices, (size, prod(shape))) + counted(xp, size, 2, n, indices)
-    found = xp.take(xp.reshape(x, (size * n, *x.shape[2:])), xp.reshape(indices, (-1,)), axis=0)
-    found = xp.reshape(found, (size, *shape, *x.shape[2:]))
+    part = xp.take(xp.reshape(x, (size * n, *x.shape[2:])), xp.reshape(indices, (-1,)), axis=0)
+    part = xp.reshape(part, (size, *shape, *x.shape[2:]))
     before = tuple(range(1 + len(shape), 1 + len(shape) + axis))
     return xp.permute_dims(
-        found,
-        (0, *before, *range(1, 1 + len(shape)), *range(1 + len(shape) + axis, len(found.shape))),
+        part,
+        (0, *before, *range(1, 1 + len(shape)), *range(1 + len(shape) + axis, len(part.shape))),
     )
 
 
@@ -327,11 +330,11 @@ def _entries(key: Any, batched: Any) -> tuple[tuple[Any, ...], tuple[bool, ...]]
 def places(
     xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any
 ) -> tuple[Any, int, bool]:
-    """The places that a key with arrays selects, over how many leading axes they count, and whether
-    they have the batch as first axis.
+    """The places that a key with arrays selects, and how they are laid out.
 
-    The key is replayed on the numbers of the elements, so that it means what the library means by
-    it.
+    Returns the places, the number of leading axes that they index, and whether the batch is their
+    first axis. The key is applied to an array of element numbers, so that it has the library's own
+    meaning.
     """
     if any(mine and is_mask(xp, k) for k, mine in zip(key, own, strict=True)):
         refused("indexing with a mask", "Use where(), or multiply by the mask.")(xp)
@@ -350,17 +353,22 @@ def places(
     numbers = xp.reshape(xp.arange(prod(shape[:axes]), device=device), shape[:axes])
     if lead:
         return xp.getitem(numbers, lead), axes, any(own)
-    found = xp.getitem(numbers, key)
+    selected = xp.getitem(numbers, key)
     return (
-        (xp.moveaxis(found, _batch_axis(split_key(xp, key, len(shape))), 0) if any(own) else found),
+        (
+            xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
+            if any(own)
+            else selected
+        ),
         axes,
         any(own),
     )
 
 
 def _batch_axis(key: Sequence[Any]) -> int:
-    """Where the first axis of index arrays comes to lie: at their place if they stand together,
-    else in front.
+    """The position of the first axis of index arrays in the result.
+
+    If the arrays are adjacent, it is their position, otherwise the front.
     """
     at = [i for i, k in enumerate(key) if hasattr(k, "dtype") or is_int(k)]
     return at[0] if at[-1] - at[0] == len(at) - 1 else 0
@@ -374,20 +382,20 @@ def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
     index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
     if not batched["x"]:
-        found = xp.take(xp.reshape(x, (n, *rest)), xp.reshape(index, (-1,)), axis=0)
+        part = xp.take(xp.reshape(x, (n, *rest)), xp.reshape(index, (-1,)), axis=0)
     elif not mine:
-        found = xp.take(xp.reshape(x, (size, n, *rest)), xp.reshape(index, (-1,)), axis=1)
-        return xp.reshape(found, (size, *index.shape, *rest))
+        part = xp.take(xp.reshape(x, (size, n, *rest)), xp.reshape(index, (-1,)), axis=1)
+        return xp.reshape(part, (size, *index.shape, *rest))
     else:
         index = index + counted(xp, size, len(index.shape), n, index)
-        found = xp.take(xp.reshape(x, (size * n, *rest)), xp.reshape(index, (-1,)), axis=0)
-    return xp.reshape(found, (*index.shape, *rest))
+        part = xp.take(xp.reshape(x, (size * n, *rest)), xp.reshape(index, (-1,)), axis=0)
+    return xp.reshape(part, (*index.shape, *rest))
 
 
 def _value_for(xp: Any, value: Any, ndim: int) -> Any:
-    """What is written, for a part of `ndim` dimensions.
+    """Prepare a value to be written to a part of `ndim` dimensions.
 
-    As in NumPy it may have more leading axes of length 1.
+    As in NumPy, it may have additional leading axes of length 1.
     """
     extra = len(value.shape) - 1 - ndim
     if any(n != 1 for n in value.shape[1 : max(extra, 0) + 1]):
@@ -415,14 +423,14 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
     mask = entries[0] if len(entries) == 1 and is_mask(xp, entries[0]) else None
     if mask is not None and own[0]:
         return _write_where(xp, x, mask, value)
-    if mask is not None:  # its true elements need not be counted: the batch moves behind
+    if mask is not None:  # the number of true elements is not needed: the batch moves behind them
         written = xp.setitem(
             xp.moveaxis(x, 0, -1), mask, xp.moveaxis(value, 0, -1) if array else value
         )
         return xp.moveaxis(written, -1, 0)
     index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
-    if rest:  # single elements, which every library can write to
+    if rest:  # write single elements, which every library supports
         inner = xp.reshape(xp.arange(prod(rest), dtype=index.dtype, device=xp.device_of(x)), rest)
         index = xp.reshape(index, (*index.shape, *(1,) * len(rest))) * prod(rest) + inner
     index = index + counted(xp, size, len(index.shape) + (not mine), n * prod(rest), index)
@@ -434,8 +442,9 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
 
 
 def _write_where(xp: Any, x: Any, mask: Any, value: Any) -> Any:
-    """Write where the mask of each example is true: what is the same for all true elements, since
-    nobody knows how many these are.
+    """Write where the mask of each example is true.
+
+    The value must be the same for all true elements, since their number is unknown.
     """
     ndim, rest = len(x.shape) - 1, len(x.shape) - len(mask.shape)
     if hasattr(value, "shape"):
@@ -452,8 +461,9 @@ def _write_where(xp: Any, x: Any, mask: Any, value: Any) -> Any:
 
 
 def scatter_add(xp: Any, values: Any, indices: Any, n: int, size: int, batched: Any) -> Any:
-    """One sum for all examples: those with the same indices side by side, others one behind the
-    other.
+    """Add all examples in one sum.
+
+    Examples with the same indices lie side by side, others one behind the other.
     """
     if not batched["indices"]:
         return xp.moveaxis(xp.scatter_add(xp.moveaxis(values, 0, 1), indices[0, ...], n), 1, 0)

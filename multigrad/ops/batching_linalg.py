@@ -1,6 +1,6 @@
-"""Batching rules of products and linear systems, and of matrix functions with a tolerance.
+"""Batching rules of products, linear systems, and matrix functions with a tolerance.
 
-What is the same for all examples is used once: what differs makes up the rows or columns of a
+An array that is the same for all examples is used once. The others supply the rows or columns of a
 single product or system.
 """
 
@@ -23,7 +23,7 @@ def matmul(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
     if not batched["x2"] and n2 <= 2:
         return _rows_times(xp, x1, x2[0, ...])
     if n2 == 1:
-        if not batched["x1"] and n1 == 2:  # one matrix, many vectors
+        if not batched["x1"] and n1 == 2:  # one matrix and many vectors
             return xp.matmul(x2, xp.matrix_transpose(x1[0, ...]))
         if n1 == 1:
             return xp.matmul(x1[:, None, :], x2[:, :, None])[:, 0, 0]
@@ -35,11 +35,11 @@ def matmul(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
 
 
 def _rows_times(xp: Any, x1: Any, x2: Any) -> Any:
-    """All rows of a stack of matrices times one matrix, or vector."""
+    """Multiply all rows of a stack of matrices by one matrix or vector."""
     if len(x1.shape) <= 2:
         return xp.matmul(x1, x2)
-    found = xp.matmul(xp.reshape(x1, (prod(x1.shape[:-1]), x1.shape[-1])), x2)
-    return xp.reshape(found, (*x1.shape[:-1], *x2.shape[1:]))
+    product = xp.matmul(xp.reshape(x1, (prod(x1.shape[:-1]), x1.shape[-1])), x2)
+    return xp.reshape(product, (*x1.shape[:-1], *x2.shape[1:]))
 
 
 def vecdot(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
@@ -48,11 +48,11 @@ def vecdot(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 
 def _along_axis(xp: Any, x1: Any, x2: Any, axis: int) -> tuple[Any, Any, int]:
-    """Both operands aligned at their last axes, and the number of `axis` there.
+    """Align both operands at their last axes, and count `axis` from the front.
 
-    Counted from the front, it is another one in each.
+    Counted from the front, it has a different number in each operand.
     """
-    # raises where there is no such axis
+    # raises if there is no such axis
     places = [behind_batch(axis, len(x.shape) - 1) for x in (x1, x2)]
     if axis >= 0:
         x1, x2 = (xp.moveaxis(x, place, -1) for x, place in zip((x1, x2), places, strict=True))
@@ -60,7 +60,7 @@ def _along_axis(xp: Any, x1: Any, x2: Any, axis: int) -> tuple[Any, Any, int]:
 
 
 def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
-    """A product of matrices: the axes that are kept are the rows or the columns."""
+    """One matrix product: the remaining axes become its rows or columns."""
     n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
     if hasattr(axes, "__index__"):
         axes = range(n1 - int(axes), n1), range(int(axes))
@@ -76,14 +76,14 @@ def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
     terms = prod(x1.shape[a] for a in sum1)
     left = xp.reshape(xp.permute_dims(x1, (0, *kept1, *sum1)), (x1.shape[0], prod(rows), terms))
     right = xp.reshape(xp.permute_dims(x2, (0, *sum2, *kept2)), (x2.shape[0], terms, prod(columns)))
-    found = _rows_times(xp, left, right[0, ...]) if x2.shape[0] == 1 else xp.matmul(left, right)
-    return xp.reshape(found, (found.shape[0], *rows, *columns))
+    product = _rows_times(xp, left, right[0, ...]) if x2.shape[0] == 1 else xp.matmul(left, right)
+    return xp.reshape(product, (product.shape[0], *rows, *columns))
 
 
 def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
     x1, x2, at = _along_axis(xp, x1, x2, axis)
-    found = xp.linalg.cross(x1, x2, axis=at)
-    return xp.moveaxis(found, -1, axis + 1) if axis >= 0 else found
+    product = xp.linalg.cross(x1, x2, axis=at)
+    return xp.moveaxis(product, -1, axis + 1) if axis >= 0 else product
 
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
@@ -98,7 +98,7 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
 def solve(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
     n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
     _matrices("linalg.solve", x1)
-    if not batched["x1"] and n1 == 2 and n2 <= 2:  # one factorisation for all
+    if not batched["x1"] and n1 == 2 and n2 <= 2:  # one factorization for all examples
         if n2 == 1:
             return xp.matrix_transpose(xp.linalg.solve(x1[0, ...], xp.matrix_transpose(x2)))
         size, m, k = x2.shape
@@ -120,7 +120,7 @@ def _matrices(name: str, x: Any) -> None:
 
 
 def with_tolerance(function: str) -> Any:
-    """The rule of linalg.pinv and linalg.matrix_rank: a tolerance for each matrix of a stack."""
+    """Make the rule of linalg.pinv and linalg.matrix_rank: each matrix has its own tolerance."""
 
     def rule(xp: Any, x: Any, rtol: Any, size: int) -> Any:
         _matrices(f"linalg.{function}", x)
@@ -134,7 +134,7 @@ def with_tolerance(function: str) -> Any:
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any, size: int) -> Any:
     x, dx = aligned(xp, x, dx)
-    # of small matrices it depends on one of them alone
+    # for small matrices the largest singular value depends on one matrix alone
     return xp.adjugate_tangent(whole(xp, x, size), whole(xp, dx, size))
 
 
@@ -143,5 +143,5 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
         return xp.linalg.vector_norm(
             x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims, ord=ord
         )
-    found = xp.linalg.vector_norm(flat(xp, x), axis=1, ord=ord)
-    return xp.reshape(found, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else found
+    norms = xp.linalg.vector_norm(flat(xp, x), axis=1, ord=ord)
+    return xp.reshape(norms, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else norms

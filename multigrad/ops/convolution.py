@@ -1,7 +1,7 @@
 """The convolution of two vectors, a kernel of `convolve` and of its own gradients.
 
-Libraries that have none multiply by a matrix of windows, each shifted by one: for vectors of n and
-m elements its rows are m or n - m + 1, the smaller of the two.
+Libraries without a convolution multiply by a matrix of windows, each shifted by one element. For
+vectors of n and m elements it has m or n - m + 1 rows, whichever is smaller.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from .kernels import conj
 
 
 def _windows(xp: Any, x: Any, rows: int) -> Any:
-    """Of each vector the matrix whose element (i, j) is element i + j: rows of one memory, read
-    with a stride that is longer by one.
+    """For each vector, the matrix whose element (i, j) is element i + j of the vector.
+
+    Its rows share one memory, which is read with a stride that is longer by one.
     """
     size, n = x.shape
     flat = xp.reshape(xp.broadcast_to(x[:, None, :], (size, rows, n)), (size, rows * n))
@@ -65,6 +66,6 @@ multilinear(
         "jax": "jax.numpy:convolve",
         "cupy": "cupy:convolve",
     },
-    doc="The convolution of two vectors, not empty: mode is 'full', or 'valid', where x2 is no "
-    "longer than x1.",
+    doc="The convolution of two vectors that are not empty. mode is 'full' or 'valid'; for "
+    "'valid', x2 must not be longer than x1.",
 )

@@ -1,5 +1,7 @@
-"""Creation. What is made from an array that is differentiable keeps its gradient: asarray, full,
-full_like, linspace.
+"""Creation functions of the standard.
+
+Of these, asarray, full, full_like and linspace are differentiable with respect to an array
+argument.
 """
 
 from __future__ import annotations
@@ -13,26 +15,26 @@ from .manipulation import broadcast_to_vjp
 # fmt: off
 nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)",
                   doc="Evenly spaced numbers with a given step.")
-nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An array that is not filled.")
+nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An uninitialized array.")
 nondifferentiable("empty_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array like `x` that is not filled.")
+                  doc="An uninitialized array with the shape and dtype of `x`.")
 nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
                   doc="Ones on the k-th diagonal, zeros elsewhere.")
 nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)",
-                  doc="An array on the memory of an array of any library.")
+                  doc="An array that shares the memory of an array of any library.")
 nondifferentiable("ones(shape, *, dtype=None, device=None)", doc="An array of ones.")
 nondifferentiable("ones_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array of ones like `x`.")
+                  doc="An array of ones with the shape and dtype of `x`.")
 nondifferentiable("zeros(shape, *, dtype=None, device=None)", doc="An array of zeros.")
 nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array of zeros like `x`.")
+                  doc="An array of zeros with the shape and dtype of `x`.")
 # fmt: on
 
-# Of an array; anything else that it accepts has no gradient.
+# Only an array has a gradient; asarray accepts other objects too.
 linear(
     "asarray(obj, /, *, dtype=None, device=None, copy=None)",
     batching="elementwise",
-    doc="An array of the given object.",
+    doc="Convert an object to an array.",
     view=lambda obj, dtype, device, copy: (
         not copy
         and (dtype is None or dtype == obj.dtype)
@@ -44,8 +46,9 @@ linear(
 
 
 def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
-    """A copy of a broadcast: the standard's own `full` takes Python scalars only, and a 0-d array
-    may have a gradient.
+    """Copy a broadcast of the value.
+
+    The standard's own `full` takes Python scalars only, but a 0-d array may have a gradient.
     """
     value = xp.asarray(fill_value, dtype=dtype, device=device)
     return xp.asarray(
@@ -54,7 +57,7 @@ def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
 
 
 def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
-    """`x` lends its shape, dtype and device only, so no gradient belongs to it."""
+    """The result takes only shape, dtype and device from `x`, so `x` has no gradient."""
     whole = ("bool", "integral")
     if (
         dtype is None
@@ -63,8 +66,8 @@ def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
         and not xp.isdtype(fill_value.dtype, whole)
     ):
         raise TypeError(
-            f"full_like: a fill_value of dtype {fill_value.dtype} would be cut to that of x, "
-            f"{x.dtype}; say which it shall be with dtype=."
+            f"full_like: converting a fill_value of dtype {fill_value.dtype} to the dtype of x, "
+            f"{x.dtype}, would lose information; choose the dtype of the result with dtype=."
         )
     return full(
         xp,
@@ -77,19 +80,20 @@ def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
 
 # fmt: off
 composite("full(shape, fill_value: array, *, dtype=None, device=None)", full,
-          doc="An array filled with a value.")
+          doc="An array filled with one value.")
 composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like,
-          doc="An array like `x`, filled with a value.")
+          doc="An array with the shape and dtype of `x`, filled with one value.")
 # fmt: on
 
 
 def linspace_vjp(
     xp: Any, g: Any, num: int, endpoint: bool, start: Any, device: Any, shape: tuple[int, ...]
 ) -> Any:
-    """Element i is start * (1 - w_i) + stop * w_i, with w running from 0 to 1: the share of
-    `start`, then, reversed, of `stop`.
+    """Split the gradient between `start` and `stop`.
 
-    NumPy and others take arrays of any shapes for both, broadcast against each other.
+    Element i is start * (1 - w_i) + stop * w_i, with w from 0 to 1. The weights of `start` are
+    those of `stop` in reverse order. NumPy and other libraries accept arrays of any shapes for
+    both, broadcast against each other.
     """
     weights = xp.linspace(*start, num, dtype=g.dtype, device=device, endpoint=endpoint)
     return broadcast_to_vjp(

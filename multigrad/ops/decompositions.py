@@ -1,13 +1,11 @@
-"""Decompositions of matrices that leave no choice: Cholesky and QR.
+"""Decompositions of matrices that are unique: Cholesky and QR. The others are in `spectral`.
 
-Those that do are in `spectral`.
+Gradients follow PyTorch: with the real inner product <a, b> = Re tr(a^H b), a vjp is the adjoint of
+the jvp. M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008, has the real formulas; each rule names its source for complex matrices.
 
-As everywhere a gradient is PyTorch's, so for real <a, b> = Re tr(a^H b) a vjp is the adjoint of the
-jvp. M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
-differentiation", 2008, has the real formulas; each rule names the source of what goes beyond it.
-
-Functions of Hermitian matrices are meant as functions of the Hermitian part: gradients are
-Hermitian, over both triangles, and tangents are first made so.
+A function of a Hermitian matrix is a function of the Hermitian part of its argument. Gradients are
+therefore Hermitian, over both triangles, and tangents are first replaced by their Hermitian parts.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ def skew(xp: Any, x: Any) -> Any:
 
 
 def on_diagonal(xp: Any, x: Any) -> Any:
-    """Where the diagonal of a square matrix is."""
+    """The mask of the diagonal of a square matrix."""
     i = xp.arange(x.shape[-1], device=xp.device_of(x))
     return i[:, None] == i[None, :]
 
@@ -59,23 +57,24 @@ def epsilon(xp: Any, dtype: Any) -> float:
 
 
 def lower_half(xp: Any, x: Any) -> Any:
-    """The lower triangle with half of the diagonal: what adds up, with its adjoint, to a Hermitian
-    x.
+    """The lower triangle with half of the diagonal.
+
+    If x is Hermitian, the result and its adjoint add up to x.
     """
     return xp.where(on_diagonal(xp, x), x / 2, xp.tril(x))
 
 
 def cholesky_vjp(xp: Any, g: Any, ans: Any, upper: Any) -> Any:
-    """L^-H P(L^H g) L^-1, made Hermitian; P is `lower_half`.
+    """L^-H P(L^H g) L^-1, made Hermitian, where P is `lower_half`.
 
-    I. Murray, "Differentiation of the Cholesky decomposition", 2016. Both solutions are with the
-    upper triangle, which elimination leaves as it is.
+    I. Murray, "Differentiation of the Cholesky decomposition", 2016. Both systems have the upper
+    triangle as their matrix, which elimination leaves unchanged.
     """
     if upper:
         g = adjoint(xp, g)
     else:
         ans = adjoint(xp, ans)
-    # the other triangle is constant: of a loss like log(abs(L)), its cotangent is inf
+    # the other triangle is constant; for a loss like log(abs(L)) its cotangent is inf
     g = xp.tril(g)
     half = xp.linalg.solve(ans, lower_half(xp, ans @ g))
     return hermitian(xp, adjoint(xp, xp.linalg.solve(ans, adjoint(xp, half))))
@@ -94,8 +93,8 @@ define(
     x=cholesky_vjp,
     jvp=cholesky_jvp,
     chapter="linalg",
-    doc="The lower triangle L with L L^H = x, or the upper U with U^H U = x, of a positive "
-    "definite Hermitian matrix.",
+    doc="The lower triangle L with L L^H = x, or the upper triangle U with U^H U = x, of each "
+    "positive definite Hermitian matrix x.",
 )
 
 # ----- QR -----
@@ -110,8 +109,9 @@ def refuse_complete(x_shape: tuple[int, ...], mode: str) -> None:
 
 
 def leading_square(xp: Any, R: Any) -> Any:
-    """The first square part of R, nan if it is singular: a library's solver may raise, for a whole
-    batch.
+    """The leading square part of R, or nan if it is singular.
+
+    For a singular matrix, a library's solver may raise for a whole batch.
     """
     square = R[..., :, : R.shape[-2]]
     singular = xp.any(on_diagonal(xp, square) & (square == 0), axis=(-2, -1), keepdims=True)
@@ -119,12 +119,12 @@ def leading_square(xp: Any, R: Any) -> Any:
 
 
 def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
-    """(g_Q + Q H) R^-H, H the Hermitian matrix with the upper triangle of g_R R^H - Q^H g_Q.
+    """(g_Q + Q H) R^-H, where H is Hermitian with the upper triangle of g_R R^H - Q^H g_Q.
 
     See `wide_qr_vjp` for more columns than rows.
 
     S.F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions", 2018, for
-    real matrices. A complex R has a real diagonal, so H has, too.
+    real matrices. A complex R has a real diagonal, and so has H.
     """
     refuse_complete(x_shape, mode)
     g_R = None if g_R is None else xp.triu(g_R)  # as in cholesky_vjp
@@ -141,7 +141,7 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any)
 
 
 def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
-    """Q (g_R + (K R1^-H, 0)): only the first, square part R1 of R decides on Q.
+    """Q (g_R + (K R1^-H, 0)): only the leading square part R1 of R determines Q.
 
     K is the lower triangle of Y - Y^H, Y = Q^H g_Q - g_R R^H, with the imaginary part of Y on its
     diagonal. D.A.O. Roberts and L.R. Roberts, "QR and LQ decomposition matrix backpropagation
@@ -160,8 +160,9 @@ def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
 
 
 def qr_jvp(xp: Any, t: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
-    """With t1 the first square part of t: Q^H t1 R1^-1 is skew-Hermitian, the tangent of Q, plus
-    upper triangular, that of R.
+    """With t1 the leading square part of t, split Q^H t1 R1^-1 into the tangents of Q and R.
+
+    It is the sum of a skew-Hermitian matrix, for Q, and an upper triangular one, for R.
     """
     refuse_complete(x_shape, mode)
     b = adjoint(
@@ -185,6 +186,6 @@ define(
     x=qr_vjp,
     jvp=qr_jvp,
     chapter="linalg",
-    doc="Orthonormal columns Q and an upper triangle R with Q R = x. Of mode='complete' with "
+    doc="Orthonormal columns Q and an upper triangle R with Q R = x. With mode='complete' and "
     "more rows than columns there is no gradient.",
 )

@@ -1,9 +1,9 @@
-"""Determinants, in the linalg extension, and the adjugate: the derivative of the determinant,
-defined for singular matrices as well.
+"""Determinants of the linalg extension, and the adjugate.
 
-The adjugate adj(x) = det(x) X, X the inverse, is a polynomial in the elements. Its rules do not go
-through the derivative of the singular vectors that it is made of, which does not exist where
-singular values are equal: at the identity, at orthogonal matrices.
+The adjugate is the derivative of the determinant, and it is defined for singular matrices as well.
+The adjugate adj(x) = det(x) X, with X the inverse, is a polynomial in the elements of x. It is
+computed from singular vectors, but its rules do not use their derivative. That derivative does not
+exist where singular values are equal: at the identity, at orthogonal matrices.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from .statistical import _products_of_others
 
 
 def _pivots(xp: Any, x: Any) -> Any:
-    """The pivots of Gaussian elimination with row exchanges, negative where rows were exchanged:
-    their product is the determinant.
+    """The pivots of Gaussian elimination with row exchanges; their product is the determinant.
+
+    A pivot is negated if its row was exchanged.
     """
     pivots = []
     while x.shape[-1]:
@@ -62,8 +63,9 @@ def _check_square(name: str, x: Any) -> None:
 
 
 def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> Any:
-    """x^-H times g_logabsdet + i Im(conj(sign) g_sign): log det = logabsdet + i phase has the
-    derivative tr(X dx).
+    """x^-H times g_logabsdet + i Im(conj(sign) g_sign).
+
+    This follows from log det = logabsdet + i phase, whose derivative is tr(X dx).
     """
     weight = g_logabsdet
     if g_sign is not None and is_complex(xp, x.dtype):  # a real sign is constant
@@ -86,10 +88,11 @@ define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": d
        x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
        jvp=lambda xp, t, x: xp.sum(xp.matrix_transpose(xp.adjugate(x)) * t, axis=(-2, -1)),
        doc="The determinant of each square matrix. The first two derivatives are exact at "
-           "singular matrices, too; the third, of more than 3 by 3, is refused there.")
+           "singular matrices too; the third derivative raises there for matrices larger than 3 "
+           "by 3.")
 define("linalg.slogdet(x, /)", batching="leading", chapter="linalg", outputs=("sign", "logabsdet"),
        materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
-       doc="The sign (of a complex one, the phase) of the determinant and the logarithm of its "
+       doc="The sign of each determinant (the phase, if it is complex) and the logarithm of its "
            "modulus. A singular matrix has no gradient.")
 # fmt: on
 
@@ -103,8 +106,9 @@ def _of_two(xp: Any, x: Any) -> Any:
 
 
 def _of_three(xp: Any, x: Any, y: Any) -> Any:
-    """That of 3 by 3 matrices, which is bilinear: each row is the vector product of the next two
-    columns.
+    """The adjugate of 3 by 3 matrices, as a bilinear function.
+
+    Each row is the vector product of the next two columns.
     """
     return xp.linalg.cross(
         xp.roll(xp.matrix_transpose(x), -1, axis=-2), xp.roll(xp.matrix_transpose(y), 1, axis=-2)
@@ -114,7 +118,7 @@ def _of_three(xp: Any, x: Any, y: Any) -> Any:
 def _singular_vectors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     """V, the singular values, U^H, and det(U) det(V^H).
 
-    Of a matrix that is not finite, for which libraries raise, the values are nan.
+    For a matrix that is not finite, for which libraries raise, all values are nan.
     """
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     u, s, vh = xp.linalg.svd(xp.where(finite, x, 0), full_matrices=False)
@@ -123,8 +127,9 @@ def _singular_vectors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def adjugate(xp: Any, x: Any) -> Any:
-    """V diag(products of the other singular values) U^H det(U) det(V^H), unless there is a way that
-    costs less and is as good.
+    """V diag(products of the other singular values) U^H det(U) det(V^H).
+
+    Where a cheaper way is as accurate, that is used.
     """
     n = x.shape[-1]
     if 0 in x.shape or n == 1:
@@ -139,13 +144,14 @@ def adjugate(xp: Any, x: Any) -> Any:
 
 
 def _by_inverse(xp: Any, x: Any) -> Any:
-    """det(x) X, at a sixth of the time, if all matrices are known to be so well conditioned that
-    three quarters of the digits are right.
+    """det(x) X, which takes a sixth of the time, or None.
+
+    It is used if all matrices are known to be so well conditioned that three quarters of the digits
+    are correct.
     """
     d = xp.linalg.det(x)
     size, limits = xp.abs(d), xp.finfo(x.dtype)
-    # below that it has lost digits, or all of them; above, the elements of the adjugate may still
-    # be numbers
+    # below this bound digits are lost; above it, the elements of the adjugate may still be finite
     if not xp.truth(
         xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))
     ):
@@ -153,7 +159,7 @@ def _by_inverse(xp: Any, x: Any) -> Any:
     try:
         inverse = xp.linalg.inv(x)
     except (ArithmeticError, RuntimeError, ValueError):
-        # exactly singular to the library, where rounding has left something of the determinant
+        # the library finds it exactly singular, though rounding leaves a nonzero determinant
         return None
     condition = xp.linalg.matrix_norm(x) * xp.linalg.matrix_norm(inverse)
     return (
@@ -164,11 +170,11 @@ def _by_inverse(xp: Any, x: Any) -> Any:
 
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:
-    """The same for the tangent of the adjugate: of a diagonal matrix it is polynomial in products
-    of all but two elements.
+    """The tangent of the adjugate, computed from the same decomposition.
 
-    With e = U^H dx V it has sum_k e_kk p_ik on the diagonal, -e_ij p_ij elsewhere; p_ij is the
-    product without i and j, p_ii = 0.
+    For a diagonal matrix it is a polynomial in products of all but two elements. With e = U^H dx V
+    it has sum_k e_kk p_ik on the diagonal and -e_ij p_ij elsewhere; p_ij is the product without i
+    and j, p_ii = 0.
     """
     n = x.shape[-1]
     if 0 in x.shape or n == 1:
@@ -192,7 +198,7 @@ NO_THIRD = (
 def _second_tangent(xp: Any, x: Any, a: Any, b: Any) -> Any:
     """The second derivative of the adjugate along a and b.
 
-    Of more than 3 by 3 that of det(x) X, so for regular matrices only.
+    For matrices larger than 3 by 3 it is that of det(x) X, so it needs regular matrices.
     """
     n = x.shape[-1]
     if 0 in x.shape or n < 3:
@@ -218,7 +224,7 @@ def adjugate_tangent_jvp(xp: Any, t_x: Any, t_dx: Any, x: Any, dx: Any) -> Any:
 
 
 # tr(D adj(x)[a] b), the second derivative of the determinant, is symmetric in a and b, and so is
-# the third: that makes the adjoints.
+# the third. This gives the adjoints.
 # fmt: off
 define("adjugate(x, /)", batching="leading", forward=adjugate, chapter="kernels",
        doc="The adjugate of each square matrix, det(x) inv(x): the derivative of its determinant.",

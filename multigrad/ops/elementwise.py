@@ -1,9 +1,9 @@
 """Elementwise functions of the standard.
 
-Partial derivatives are holomorphic; where complex arrays follow another law (abs, real, imag, conj,
-sign) the rule is written out in PyTorch's convention, as the adjoint under the real inner product
-Re<g, t>. At kinks and singular points the value chosen is stated beside the rule; it is PyTorch's
-unless the comment says otherwise.
+Partial derivatives are holomorphic. Some functions of complex arrays are not holomorphic (abs,
+real, imag, conj, sign); their rules are written out in PyTorch's convention, as the adjoint under
+the real inner product Re<g, t>. A comment beside each rule states the value at kinks and singular
+points. It is PyTorch's value unless the comment says otherwise.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .kernels import LN2, LN10, alike, imaginary, is_complex, unit
 INF = math.inf
 
 
-# ----- forms for libraries that have no function of the name: those that came to the standard after
-# its first version -----
+# ----- forms for libraries that lack a function: those added to the standard after its first
+# version -----
 
 
 def _arrays(xp: Any, *values: Any) -> list[Any]:
-    """Python scalars as arrays of the dtype of the others."""
+    """Convert Python scalars to arrays of the dtype of the other arguments."""
     like = next(v for v in values if hasattr(v, "dtype"))
     return [
         v if hasattr(v, "dtype") else xp.asarray(v, dtype=like.dtype, device=xp.device_of(like))
@@ -48,16 +48,19 @@ def clip(xp: Any, x: Any, min: Any, max: Any) -> Any:
 
 
 def hypot(xp: Any, x1: Any, x2: Any) -> Any:
-    """larger * sqrt(1 + (smaller / larger)**2), which neither overflows nor vanishes."""
+    """Compute larger * sqrt(1 + (smaller / larger)**2), which neither overflows nor underflows."""
     x1, x2 = (xp.abs(x) for x in _arrays(xp, x1, x2))
     larger, smaller = xp.maximum(x1, x2), xp.minimum(x1, x2)
     ratio = smaller / xp.where((larger == 0) | (xp.isinf(larger)), 1.0, larger)
-    found = larger * xp.sqrt(1 + ratio * ratio)
-    return xp.where(xp.isinf(x1) | xp.isinf(x2), INF, found)
+    root = larger * xp.sqrt(1 + ratio * ratio)
+    return xp.where(xp.isinf(x1) | xp.isinf(x2), INF, root)
 
 
 def signbit(xp: Any, x: Any) -> Any:
-    """The angle of (-1, x) tells -0.0 from 0.0. The sign of nan it does not know."""
+    """Use the angle of (-1, x), which distinguishes -0.0 from 0.0.
+
+    The sign of nan is not detected.
+    """
     return xp.atan2(x, -xp.ones_like(x)) < 0
 
 
@@ -90,13 +93,13 @@ elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans),
 
 def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
     """x2 * x1**(x2 - 1), which is 0 for x2 = 0 even where x1 is 0, infinite or nan."""
-    # x**2 and the like: nothing but the power itself is computed in the size of x1
+    # for x**2 and similar powers, compute only the power in the size of x1
     if x2_scalar is not None:
         if x2_scalar == 2:
             return 2 * x1
         return xp.zeros_like(x1) if x2_scalar == 0 else x2_scalar * x1 ** (x2_scalar - 1)
-    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so it is constant at the
-    # bases at fault only.
+    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there. So it is constant only at
+    # the bases where the formula fails.
     flat = (x2 == 0) & ((x1 == 0) | xp.isnan(x1))
     return xp.where(flat, 0.0, x2 * xp.where(flat, 1, x1) ** (x2 - 1))
 
@@ -112,8 +115,8 @@ def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
 
 # fmt: off
 elementwise("pow(x1, x2, /)", x1=pow_x1_partial, x2=pow_x2_partial, operator="pow",
-            doc="Each element of x1 raised to the power in x2. x**0 has gradient 0 everywhere, "
-                "0**y has 0 for y >= 0.")
+            doc="Each element of x1 raised to the power in x2. The gradient of x**0 is 0 "
+                "everywhere, and that of 0**y is 0 for y >= 0.")
 elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2),
             operator="mod", doc="The remainder of floor division, with the sign of x2.")
 # fmt: on
@@ -134,10 +137,10 @@ elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
 
 
 def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:
-    """exp(x) / (exp(x) + exp(other)), to full relative precision, without overflow to any order.
+    """exp(x) / (exp(x) + exp(other)), with full relative precision and without overflow.
 
-    Where both are the same infinity the weight is that of equal finite numbers, 1/2; PyTorch gives
-    nan.
+    Both hold for derivatives of any order. If both are the same infinity, the weight is that of
+    equal finite numbers, 1/2; PyTorch gives nan.
     """
     same = xp.isinf(x) & (x == other)
     return xp.exp(-xp.logaddexp(0.0, xp.where(same, 0.0, other) - xp.where(same, 0.0, x)))
@@ -152,11 +155,11 @@ elementwise(
 
 # ----- trigonometric and hyperbolic functions -----
 
-# Products of differences, which are exact where they are small, and whose factors do not overflow.
-# `1 - z` and `z + 1` lose the sign of a zero imaginary part, which tells on which side of the
-# branch cut a square root is to be taken; `-(z - 1)` and `z - -1` keep it.
+# The formulas use products of differences. These are exact where they are small, and their factors
+# do not overflow. `1 - z` and `z + 1` lose the sign of a zero imaginary part, which decides on
+# which side of the branch cut a square root lies; `-(z - 1)` and `z - -1` keep it.
 
-MINUS_I = complex(0.0, -1.0)  # -1j has the real part -0.0, which `z - -1j` would lose the sign of
+MINUS_I = complex(0.0, -1.0)  # -1j has the real part -0.0, whose sign `z - -1j` would lose
 
 
 def _root_of_one_minus_square(xp: Any, x: Any) -> Any:
@@ -170,7 +173,8 @@ def _root_of_one_minus_square(xp: Any, x: Any) -> Any:
 def _root_of_one_plus_square(xp: Any, x: Any) -> Any:
     if not is_complex(xp, x.dtype):
         return xp.hypot(x, 1.0)
-    far = xp.abs(x) > 1e10  # where it is x or -x to the last digit, and its square may overflow
+    # here the root is x or -x to the last digit, and the square may overflow
+    far = xp.abs(x) > 1e10
     near = xp.where(far, 0.0, x)
     return xp.where(
         far, xp.where(xp.signbit(xp.real(x)), -x, x), xp.sqrt((near - 1j) * (near - MINUS_I))
@@ -210,7 +214,7 @@ elementwise("atanh(x, /)", x=atanh_vjp,
 
 
 def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
-    """x / r**2 without squaring r, which may overflow or vanish. 0 at the origin."""
+    """x / r**2 without squaring r, which may overflow or underflow; 0 at the origin."""
     return unit(xp, x, r) / xp.where(r == 0, INF, r)
 
 
@@ -243,10 +247,10 @@ def abs_jvp(xp: Any, t: Any, x: Any) -> Any:
 
 
 def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
-    """(g - s Re(conj(s) g)) / |x| with s = x / |x|: the part of g along s changes the modulus only.
-    0 at 0.
+    """(g - s Re(conj(s) g)) / |x| with s = x / |x|, and 0 at 0.
 
-    Its own adjoint, therefore the jvp as well. Of a real argument the gradient is zero everywhere.
+    The part of g along s only changes the modulus. The map is its own adjoint, so it is the jvp as
+    well. The gradient of a real argument is zero everywhere.
     """
     if not is_complex(xp, x.dtype):
         return xp.zeros_like(g)
@@ -261,8 +265,8 @@ define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwis
        doc="The absolute value (modulus) of each element. The gradient at 0 is 0.")
 define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans),
        batching="elementwise",
-       doc="The sign of each element; of a complex one, z / |z|. The gradient of a real "
-           "argument is 0, as is that at 0.")
+       doc="The sign of each element; for complex numbers z / |z|. The gradient of a real "
+           "argument is 0, and so is the gradient at 0.")
 # fmt: on
 
 
@@ -277,7 +281,8 @@ linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batchin
        view=_of_complex, doc="The imaginary part of each element.")
 linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise",
        doc="The complex conjugate of each element.")
-# By ans, not by sign(x2): the sign of -0. counts. Nothing flows to x2, and nothing at x1 = 0.
+# By ans, not by sign(x2), since the sign of -0.0 counts. The gradient of x2 is 0, and that of x1 at
+# 0.
 elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,
             forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.")
 # fmt: on
@@ -286,7 +291,7 @@ elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(
 
 
 def _share(xp: Any, g: Any, tie: Any, lost: Any) -> Any:
-    """A tie is split evenly; next to a nan, both operands keep the whole gradient."""
+    """Split the gradient evenly at a tie; next to a nan, both operands get the whole gradient."""
     return xp.where(tie, g / 2, xp.where(lost, 0.0, g))
 
 
@@ -303,7 +308,7 @@ elementwise("minimum(x1, x2, /)", forward={"*": minimum},
 
 
 def clip_x_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
-    """x at a bound keeps the gradient; x outside, or nan, gets none."""
+    """x at a bound gets the gradient; outside the bounds, or if x is nan, it gets 0."""
     if min is None and max is None:
         return g
     inside = x <= max if min is None else x >= min if max is None else (x >= min) & (x <= max)
@@ -311,12 +316,12 @@ def clip_x_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
 
 
 def clip_min_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
-    """To the lower bound where x is below it, unless the upper bound is lower still."""
+    """The lower bound gets the gradient where x is below it, unless the upper bound is lower."""
     return xp.where(x < min if max is None else (x < min) & (min < max), g, 0.0)
 
 
 def clip_max_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
-    """To the upper bound where x is above it, or the bounds are crossed."""
+    """The upper bound gets the gradient where x is above it, or where the bounds are crossed."""
     return xp.where(x > max if min is None else (x > max) | (min > max), g, 0.0)
 
 
@@ -326,7 +331,7 @@ elementwise(
     min=clip_min_vjp,
     max=clip_max_vjp,
     forward={"*": clip},
-    doc="Each element limited to [min, max]. At a bound the gradient goes to x.",
+    doc="Each element limited to the interval [min, max]. At a bound the gradient goes to x.",
 )
 
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
@@ -350,7 +355,11 @@ for _signature, _operator, _doc in (
     ("bitwise_right_shift(x1, x2, /)", "rshift", "The bits of x1 shifted to the right by x2."),
     ("bitwise_xor(x1, x2, /)", "xor", "The bitwise XOR of each pair of integers or booleans."),
     ("equal(x1, x2, /)", "eq", "Whether the elements of each pair are equal."),
-    ("floor_divide(x1, x2, /)", "floordiv", "The largest integer not above each quotient."),
+    (
+        "floor_divide(x1, x2, /)",
+        "floordiv",
+        "The largest integer not above the quotient of each pair of elements.",
+    ),
     ("greater(x1, x2, /)", "gt", "Whether x1 is greater than x2."),
     ("greater_equal(x1, x2, /)", "ge", "Whether x1 is at least x2."),
     ("isfinite(x, /)", "", "Whether each element is neither infinite nor nan."),
@@ -358,10 +367,10 @@ for _signature, _operator, _doc in (
     ("isnan(x, /)", "", "Whether each element is nan."),
     ("less(x1, x2, /)", "lt", "Whether x1 is less than x2."),
     ("less_equal(x1, x2, /)", "le", "Whether x1 is at most x2."),
-    ("logical_and(x1, x2, /)", "", "Whether both booleans are true."),
+    ("logical_and(x1, x2, /)", "", "Whether both booleans of each pair are true."),
     ("logical_not(x, /)", "", "The negation of each boolean."),
-    ("logical_or(x1, x2, /)", "", "Whether one of the booleans is true."),
-    ("logical_xor(x1, x2, /)", "", "Whether exactly one of the booleans is true."),
+    ("logical_or(x1, x2, /)", "", "Whether at least one boolean of each pair is true."),
+    ("logical_xor(x1, x2, /)", "", "Whether exactly one boolean of each pair is true."),
     ("nextafter(x1, x2, /)", "", "The next number after x1 in the direction of x2."),
     ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ."),
     ("signbit(x, /)", "", "Whether the sign bit of each element is set."),

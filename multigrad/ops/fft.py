@@ -1,14 +1,14 @@
 """Fourier transforms.
 
-All are linear, those that have a half spectrum on one side over the real numbers only.
+All are linear; those with a half spectrum on one side are linear over the real numbers only.
 
-The adjoint of a transform is the transform in the other direction, with the scaling of the other
-norm, so no gradient is scaled in a pass of its own; what `n` has trimmed or padded is then padded
-or trimmed. A half spectrum stands for a whole one that is conjugate-symmetric: each of its elements
-but the first, and the last of an even length, has a twin that it stands for as well, and those two
-are real, so that nothing depends on their imaginary parts.
+The adjoint of a transform is the transform in the other direction with the other norm's scaling, so
+no gradient needs a scaling pass. Where `n` trimmed the input, the adjoint pads, and vice versa. A
+half spectrum represents a whole spectrum that is conjugate-symmetric. Each of its elements has a
+twin in the other half, except the first, and the last of an even length. Those two are real, so the
+result does not depend on their imaginary parts.
 
-A library that has `fft.fft` alone gets all the others.
+A library that has only `fft.fft` gets all other transforms from these forms.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from .kernels import alike
 Shape = tuple[int, ...]
 
 DUAL = {"backward": "forward", "forward": "backward", "ortho": "ortho", None: "forward"}
-"""The norm under which the transform in the other direction is the adjoint, by norm (None is the
-default of some libraries).
+"""The norm under which the transform in the other direction is the adjoint.
+
+It is None for the default of some libraries.
 """
 
 INVERSE = {"fft": "ifft", "ifft": "fft"}
@@ -37,7 +38,7 @@ def _along(axis: int, ndim: int, part: slice) -> Any:
 
 
 def _fit(xp: Any, x: Any, n: int, axis: int) -> Any:
-    """`x` trimmed, or padded with zeros, to length n."""
+    """Trim `x`, or pad it with zeros, to length n."""
     shape = x.shape
     m, axis = shape[axis], axis % len(shape)
     if m > n:
@@ -52,7 +53,7 @@ def _fit(xp: Any, x: Any, n: int, axis: int) -> Any:
 
 
 def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) -> Any:
-    """A half spectrum of length n times `weight`, but for the elements that have no twin."""
+    """Multiply a half spectrum of length n by `weight`, except for the elements without a twin."""
     m, ndim = half.shape[axis], len(half.shape)
     place = xp.arange(m, device=xp.device_of(half))
     alone = xp.astype((place == 0) | (2 * place == n), dtype)
@@ -62,11 +63,10 @@ def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) 
 
 
 def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, int, int]]:
-    """The transforms over one axis that a transform over several consists of: the name of each, its
-    length, its axis.
+    """Split a transform over several axes into transforms over one axis each.
 
-    In NumPy's order, which matters where an axis is repeated. A length of -1 is the one without
-    `s`.
+    Returns the name, the length and the axis of each, in NumPy's order. The order matters where an
+    axis is repeated. A length of -1 means the length of the axis, as without `s`.
     """
     if axes is None:
         axes = range(len(shape)) if s is None else range(len(shape) - len(s), len(shape))
@@ -95,8 +95,9 @@ def complex_vjp(xp: Any, g: Any, name: str, x_shape: Shape, axis: int, norm: Any
 def to_half_vjp(
     xp: Any, g: Any, inverse: str, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any
 ) -> Any:
-    """The adjoint of rfft or ihfft: half of the gradient of an element of the spectrum is its
-    twin's.
+    """The adjoint of rfft or ihfft.
+
+    Half of the gradient of an element of the spectrum belongs to its twin.
     """
     n = x_shape[axis] if n is None else n
     g = _weighted(xp, g, n, axis, 0.5, x_dtype)
@@ -106,8 +107,9 @@ def to_half_vjp(
 
 
 def from_half_vjp(xp: Any, g: Any, inverse: str, x_shape: Shape, axis: int, norm: Any) -> Any:
-    """The adjoint of irfft or hfft: an element of the half spectrum gets the gradient of its twin
-    as well.
+    """The adjoint of irfft or hfft.
+
+    An element of the half spectrum also gets the gradient of its twin.
     """
     half = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
     return _fit(xp, _weighted(xp, half, g.shape[axis], axis, 2.0, g.dtype), x_shape[axis], axis)
@@ -116,10 +118,9 @@ def from_half_vjp(xp: Any, g: Any, inverse: str, x_shape: Shape, axis: int, norm
 def several_vjp(
     xp: Any, g: Any, name: str, x_shape: Shape, x_dtype: Any, s: Any, axes: Any, norm: Any
 ) -> Any:
-    """The adjoint of a transform over several axes: those of its passes, the last one first.
+    """The adjoint of a transform over several axes: the adjoints of its passes, the last one first.
 
-    Over axes that differ, the passes commute, and those without a half spectrum are undone by one
-    transform.
+    Over distinct axes the passes commute, and one transform undoes those without a half spectrum.
     """
     passes, shapes, shape = list(_passes(name, x_shape, s, axes)), [], list(x_shape)
     for step, n, axis in passes:
@@ -143,7 +144,7 @@ def several_vjp(
     return g
 
 
-# ----- Standard-only forms, for libraries that lack the function -----
+# ----- standard-only forms, for libraries without the function -----
 
 
 def ifft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
@@ -159,9 +160,7 @@ def rfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
 
 
 def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
-    """The real part of the transform of the whole spectrum: the half, and its mirror image
-    conjugated.
-    """
+    """The real part of the transform of the whole spectrum: the half and its mirror image."""
     n, ndim = 2 * (x.shape[axis] - 1) if n is None else n, len(x.shape)
     if n < 1:
         raise ValueError(f"fft.irfft: the result would have length {n}; give n, at least 1.")
@@ -171,32 +170,30 @@ def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
 
 
 def hfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
-    """As irfft, with the sign of the exponent and the norm exchanged."""
+    """irfft with the opposite sign of the exponent and the opposite norm."""
     return xp.fft.irfft(xp.conj(x), n=n, axis=axis, norm=DUAL[norm])
 
 
 def ihfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
-    """As rfft, with the sign of the exponent and the norm exchanged."""
+    """rfft with the opposite sign of the exponent and the opposite norm."""
     return xp.conj(xp.fft.rfft(x, n=n, axis=axis, norm=DUAL[norm]))
 
 
 def several(xp: Any, x: Any, name: str, s: Any, axes: Any, norm: Any) -> Any:
-    """One axis after the other."""
+    """Transform one axis after the other."""
     for step, n, axis in _passes(name, x.shape, s, axes):
         x = getattr(xp.fft, step)(x, n=n, axis=axis, norm=norm)
     return x
 
 
 def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool | str:
-    """Whether the result is the argument itself: there are no axes to transform."""
+    """Whether there are no axes to transform, so that the result is the argument itself."""
     over = axes if axes is not None else s if s is not None else x.shape
     return len(over) == 0 and "same"
 
 
 def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
-    """Move the first half behind the second one, or back; they differ in length where the axis is
-    odd.
-    """
+    """Exchange the two halves of an axis; for an odd length, `forth` says which half is longer."""
     axes = (
         tuple(range(len(x.shape)))
         if axes is None
@@ -210,8 +207,9 @@ def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
 
 
 def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
-    """Cycles per unit of the spacing d, those of the first half first, then, of a whole spectrum,
-    the negative ones.
+    """The frequencies in cycles per unit of the sample spacing d.
+
+    The nonnegative half comes first; a whole spectrum then has the negative frequencies.
     """
     place = xp.arange(n // 2 + 1 if half else n, device=device)
     floating = xp.asarray(1.0, dtype=dtype, device=device).dtype
@@ -223,8 +221,9 @@ def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) 
 
 
 def batched_over(name: str) -> Any:
-    """The batching rule of a transform over several axes: without `axes` the last ones that `s` is
-    for, or all.
+    """Make the batching rule of a transform over several axes.
+
+    Without `axes` it transforms as many last axes as `s` has lengths, or all axes.
     """
 
     def rule(xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
@@ -242,13 +241,13 @@ linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
        doc="The discrete Fourier transform along an axis.",
        x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm))
 linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
-       doc="The inverse of fft.", forward={"*": ifft},
+       doc="The inverse of fft along an axis.", forward={"*": ifft},
        x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm))
 # fmt: on
 linear(
     "fft.rfft(x, /, *, n=None, axis=-1, norm='backward')",
     batching="axis",
-    doc="The first half of the spectrum of real values.",
+    doc="The first half of the spectrum of a real signal.",
     forward={"*": rfft},
     x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(
         xp, g, "irfft", n, x_shape, x_dtype, axis, norm
@@ -257,19 +256,19 @@ linear(
 # fmt: off
 linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
        forward={"*": irfft},
-       doc="The inverse of rfft: real values, of half their spectrum. Imaginary parts of its "
+       doc="The inverse of rfft: a real signal from half of its spectrum. The imaginary parts of "
            "elements without a twin are ignored.",
        x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm))
 linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": hfft},
-       doc="The real spectrum of a conjugate-symmetric signal, of whose values the first half "
-           "is given.",
+       doc="The real spectrum of a conjugate-symmetric signal, given as the first half of its "
+           "values.",
        x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm))
 # fmt: on
 linear(
     "fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')",
     batching="axis",
     forward={"*": ihfft},
-    doc="The inverse of hfft: the first half of the signal.",
+    doc="The inverse of hfft: the first half of a conjugate-symmetric signal.",
     x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(
         xp, g, "hfft", n, x_shape, x_dtype, axis, norm
     ),
@@ -298,7 +297,7 @@ linear(
 linear(
     "fft.rfftn(x, /, *, s=None, axes=None, norm='backward')",
     batching=batched_over("rfftn"),
-    doc="The spectrum of real values over several axes, half of the last.",
+    doc="The spectrum of a real array over several axes, with half of the last axis.",
     forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "rfftn", s, axes, norm)},
     x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
         xp, g, "rfftn", x_shape, x_dtype, s, axes, norm
@@ -307,7 +306,7 @@ linear(
 linear(
     "fft.irfftn(x, /, *, s=None, axes=None, norm='backward')",
     batching=batched_over("irfftn"),
-    doc="The inverse of rfftn: real values.",
+    doc="The inverse of rfftn: a real array from half of its spectrum.",
     forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "irfftn", s, axes, norm)},
     x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
         xp, g, "irfftn", x_shape, x_dtype, s, axes, norm
@@ -316,7 +315,7 @@ linear(
 
 # fmt: off
 linear("fft.fftshift(x, /, *, axes=None)", batching="axis",
-       doc="Move the frequency zero to the middle.",
+       doc="Move the zero frequency to the middle.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, True)},
        x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes))
 linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of fftshift.",
@@ -326,11 +325,11 @@ linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of
 
 nondifferentiable(
     "fft.fftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
-    doc="The frequencies of a spectrum.",
+    doc="The frequencies of the elements of a spectrum.",
     forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, False)},
 )
 nondifferentiable(
     "fft.rfftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
-    doc="The frequencies of the first half of a spectrum.",
+    doc="The frequencies of the elements of half a spectrum.",
     forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, True)},
 )

@@ -1,7 +1,7 @@
 """Indexing: `x[key]`, `x[key] = value` as a function, take and take_along_axis.
 
-Where a place is selected several times, reading it adds up the gradients, and of several values
-written to it the last one counts and alone receives a gradient.
+If an element is selected several times, reading it adds up the gradients. If several values are
+written to it, the last value counts and alone receives a gradient.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ linear(
     view=lambda x, key: is_basic(key),
     batching=batching.getitem,
     forward=lambda xp, x, key: x[key],
-    doc="The part of `x` selected by `key`: `x[key]`.",
+    doc="The part of `x` that `key` selects: `x[key]`.",
     x=lambda xp, g, key, x_shape: xp.unindex(g, key, x_shape),
 )
 
@@ -28,8 +28,9 @@ linear(
 
 
 def setitem(xp: Any, x: Any, key: Any, value: Any) -> Any:
-    """The default `setitem`: O(size of x), and with integer arrays O(m log m) more for m written
-    elements or rows.
+    """The default `setitem`: O(size of x).
+
+    With integer arrays it takes O(m log m) more for m written elements or rows.
     """
     if hasattr(value, "dtype"):
         value = xp.astype(value, x.dtype, copy=False)
@@ -48,9 +49,9 @@ def setitem(xp: Any, x: Any, key: Any, value: Any) -> Any:
 
 
 def _fit(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcast what is written to the shape it is written to.
+    """Broadcast a value to the shape of the part that it is written to.
 
-    As in NumPy, it may have more leading axes of length 1.
+    As in NumPy, it may have additional leading axes of length 1.
     """
     extra = len(value.shape) - len(shape)
     return xp.broadcast_to(xp.reshape(value, value.shape[extra:]) if extra > 0 else value, shape)
@@ -60,8 +61,8 @@ def _write_masked(xp: Any, x: Any, mask: Any, value: Any) -> Any:
     if _has_rows(value.shape, x.shape[len(mask.shape) :]):
         if xp.truth(xp.sum(xp.astype(mask, index_dtype(xp, xp.device_of(mask)))) != value.shape[0]):
             raise ValueError(
-                f"setitem: {value.shape[0]} values cannot be written where the mask is true, "
-                "which is not the same number of times"
+                f"setitem: {value.shape[0]} values cannot be written where the mask is true: the "
+                "number of true elements differs"
             )
         value = masked_rows(xp, mask, value)
     elif len(value.shape) > len(x.shape) - len(mask.shape):
@@ -72,15 +73,17 @@ def _write_masked(xp: Any, x: Any, mask: Any, value: Any) -> Any:
 
 
 def _has_rows(value_shape: tuple[int, ...], rest: tuple[int, ...]) -> bool:
-    """Whether a value of that shape, written to `x[mask]`, has a row for each true element, and not
-    the same for all.
+    """Whether a value, written to `x[mask]`, has one row for each true element.
+
+    Otherwise it is the same for all true elements.
     """
     return len(value_shape) > len(rest) and value_shape[0] != 1
 
 
 def _write_last(xp: Any, x: Any, key: Any, value: Any) -> Any:
-    """Write through integer arrays: each element, or row, takes the last of the values meant for
-    it, found by a stable sort.
+    """Write through integer arrays: each element or row takes the last value meant for it.
+
+    A stable sort finds this value.
     """
     target, axes = linear_index(xp, key, x.shape, xp.device_of(x))
     m, n, rest = target.shape[0], prod(x.shape[:axes]), x.shape[axes:]
@@ -100,25 +103,21 @@ def _write_last(xp: Any, x: Any, key: Any, value: Any) -> Any:
 def setitem_value_vjp(
     xp: Any, g: Any, key: Any, value_shape: tuple[int, ...], x_device: Any
 ) -> Any:
-    """The cotangent at the places where the value went, zero for what was overwritten by a later
-    element of it.
-    """
+    """The cotangent where the value was written, and zero where a later element overwrote it."""
     mask = sole_mask(xp, key)
     if mask is not None:
         return _masked_cotangent(xp, g, mask, value_shape)
-    part = xp.getitem(g, key)  # as the library's own function reads it
+    part = xp.getitem(g, key)  # with the meaning of the library's own function
     if not is_basic(key):
         number = xp.reshape(xp.arange(prod(part.shape), device=x_device), part.shape)
-        # no number where none was written
+        # the number of an element that was not written matches none
         written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)
         part = xp.where(xp.getitem(written, key) == number, part, xp.zeros_like(part))
     return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
 
 
 def _masked_cotangent(xp: Any, g: Any, mask: Any, value_shape: tuple[int, ...]) -> Any:
-    """`g[mask]` for the shape of the value alone, so that it also works where shapes must not
-    depend on values.
-    """
+    """`g[mask]` for the shape of the value, without data-dependent shapes."""
     rest = g.shape[len(mask.shape) :]
     if _has_rows(value_shape, rest):
         count = xp.cumulative_sum(xp.astype(xp.reshape(mask, (-1,)), xp.int8))
@@ -134,8 +133,8 @@ linear(
     "setitem(x, key: plain, value, /)",
     forward=setitem,
     batching=batching.setitem,
-    doc="A copy of `x` in which `value`, broadcast, stands at `key`; where the key repeats, the "
-    "last value.",
+    doc="A copy of `x` with the broadcast `value` at `key`; where the key repeats, the last value "
+    "counts.",
     x=lambda xp, g, key: xp.setitem(g, key, 0.0),
     value=setitem_value_vjp,
 )
@@ -145,8 +144,8 @@ linear(
 
 
 def take_vjp(xp: Any, g: Any, indices: Any, axis: int | None, x_shape: tuple[int, ...]) -> Any:
-    """Add the rows of `g` to the rows of `x` that they came from."""
-    if axis is None:  # of more than one axis, NumPy takes from the flattened array
+    """Add the rows of `g` to the rows of `x` that they were taken from."""
+    if axis is None:  # without an axis, NumPy takes from the flattened array
         x_size = prod(x_shape)
         return xp.reshape(
             xp.scatter_add(xp.reshape(g, (-1,)), xp.reshape(indices, (-1,)), x_size), x_shape
@@ -174,7 +173,7 @@ def take_along_axis_vjp(
 ) -> Any:
     """One segment sum for all lines along the axis: element j of line b is segment b * n + j.
 
-    Broadcast axes are left to the engine.
+    The engine sums over broadcast axes.
     """
     axis %= len(x_shape)
     n = x_shape[axis]
@@ -190,8 +189,9 @@ def take_along_axis_vjp(
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
-    """The form for libraries that have none: element j of line b is element b * n + j of all lines
-    in a row.
+    """The form for libraries without the function.
+
+    Element j of line b is element b * n + j of all lines joined.
     """
     axis %= len(x.shape)
     n = x.shape[axis]
@@ -218,6 +218,6 @@ linear(
     "take_along_axis(x, indices, /, *, axis=-1)",
     forward={"*": take_along_axis},
     batching=batching.take_along_axis,
-    doc="The elements of `x` at `indices`, for each line along the axis its own.",
+    doc="The elements of `x` at `indices`; each line along the axis has its own indices.",
     x=take_along_axis_vjp,
 )

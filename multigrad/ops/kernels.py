@@ -1,9 +1,8 @@
-"""Operations that derivative rules call and the standard lacks: segment sums, and the adjoint of
-indexing.
+"""Operations that rules need and the standard lacks: segment sums, the adjoint of indexing.
 
-Each has a default that uses only the standard, so a backend that gives none of its own is complete,
-only slower; one that gives its own (`Backend.functions`) need only know NumPy's meaning of a key.
-No default branches on a value, so all of them run under a trace, and on libraries without boolean
+Each has a default that uses only the standard, so a backend without its own form is complete but
+slower. A backend's own form (`Backend.functions`) only has to support NumPy's meaning of a key. No
+default branches on a value, so all defaults run under a trace, and on libraries without boolean
 indexing or data-dependent shapes.
 
 Costs of the defaults, for m values or index rows of k elements written into n rows:
@@ -30,35 +29,36 @@ from .keys import index_dtype, is_basic, leading_arrays, sole_mask, split_key
 
 @lru_cache(maxsize=256)
 def is_complex(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is a complex one. Remembered: rules ask this in every product."""
+    """Whether `dtype` is complex. The result is cached, since rules ask in every product."""
     return bool(xp.isdtype(dtype, "complex floating"))
 
 
 @lru_cache(maxsize=256)
 def is_narrow(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is float16, bfloat16 or the like, in which many can neither be counted nor be
-    divided by: float32 can.
+    """Whether `dtype` is float16, bfloat16 or similar.
+
+    A large number of elements cannot be counted or be a divisor in such a dtype; in float32 it can.
     """
     return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
 
 
 def wide(xp: Any, x: Any) -> Any:
-    """An array of a narrow dtype in float32, another itself.
+    """Convert an array of a narrow dtype to float32; return others unchanged.
 
-    What a rule computes of it is given the argument's dtype by the engine.
+    The engine converts the results of rules back to the argument's dtype.
     """
     return xp.astype(x, xp.float32) if is_narrow(xp, x.dtype) else x
 
 
 def conj(xp: Any, x: Any) -> Any:
-    """The conjugate of a complex array, a real one itself."""
+    """The conjugate of a complex array, or a real array itself."""
     return xp.conj(x) if is_complex(xp, x.dtype) else x
 
 
 def alike(xp: Any, x: Any, like: Any) -> Any:
-    """A real array that is to meet a complex one in an operator, as complex numbers.
+    """Convert a real array to complex numbers if `like` is complex, so that operators accept both.
 
-    Libraries differ in which operators take both kinds.
+    Libraries differ in the operators that accept both kinds.
     """
     return (
         xp.astype(x, like.dtype)
@@ -68,12 +68,12 @@ def alike(xp: Any, x: Any, like: Any) -> Any:
 
 
 def imaginary(xp: Any, x: Any, dtype: Any) -> Any:
-    """i x of a real array, in a complex dtype."""
+    """i x for a real array, in a complex dtype."""
     return xp.astype(x, dtype) * 1j
 
 
 def unit(xp: Any, x: Any, r: Any) -> Any:
-    """x / r, but 0 to every order where r is 0."""
+    """x / r, which is 0 to every order where r is 0."""
     return x / alike(xp, xp.where(r == 0, inf, r), x)
 
 
@@ -81,11 +81,11 @@ def unit(xp: Any, x: Any, r: Any) -> Any:
 
 
 def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
-    """The only form of `refuse`: `xp.truth` knows whether a value can be known."""
-    found = xp.truth(xp.any(bad))
-    if found:
+    """The only form of `refuse`: `xp.truth` says whether a value is known."""
+    known = xp.truth(xp.any(bad))
+    if known:
         raise GradientError(message)
-    return xp.where(bad, nan, x) if found is None else x
+    return xp.where(bad, nan, x) if known is None else x
 
 
 linear(
@@ -93,8 +93,8 @@ linear(
     forward=refuse,
     view="same",
     batching=batching.refuse,
-    doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are "
-    "not known (under a trace), nan there instead.",
+    doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not "
+    "known (under a trace), the result is nan there instead.",
     x=lambda xp, g: g,
 )
 
@@ -108,15 +108,14 @@ elementwise(
     doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.",
 )
 
-# ----- Numbers that are no float -----
+# ----- numbers that are not floats -----
 
 
 class Number:
-    """A number such as the logarithm of 2: the nearest float, and how a library with more digits
-    computes it.
+    """A number such as log(2): the nearest float, and a recipe for libraries with more digits.
 
-    `recipe(xp, one)` makes it of a 1, by functions of the standard that Python's `math` has as
-    well.
+    `recipe(xp, one)` computes it from a 1 by functions of the standard that Python's `math` also
+    has.
     """
 
     __slots__ = ("recipe", "value")
@@ -132,14 +131,14 @@ PI = Number(lambda xp, one: xp.acos(-one))
 DEGREE = Number(lambda xp, one: xp.acos(-one) / 180)
 RADIAN = Number(lambda xp, one: 180 / xp.acos(-one))
 
-# A float has as many digits as the arrays of most libraries. The backend of one with more gives
-# this function of its own: {"scaled": lambda x, by: x * by.recipe(xp, xp.ones((), dtype=x.dtype))}
+# For most libraries a float has enough digits. The backend of a library with more digits gives its
+# own function: {"scaled": lambda x, by: x * by.recipe(xp, xp.ones((), dtype=x.dtype))}
 linear(
     "scaled(x, /, by)",
     forward=lambda xp, x, by: x * by.value,
     batching="elementwise",
     x=lambda xp, g, by: xp.scaled(g, by),
-    doc="Each element times a `Number`, which is as exact as the library's arrays.",
+    doc="Each element times a `Number`, with the precision of the library's arrays.",
 )
 
 # ----- Segment sums -----
@@ -148,9 +147,9 @@ linear(
 def scatter_add(xp: Any, values: Any, indices: Any, n: int) -> Any:
     """The default `scatter_add`: sort by index, then add up each run of equal indices by doubling.
 
-    After the step of width s, row i holds the sum of its run's rows i to i+2s-1, so the head of a
-    run ends up with all of it. A prefix sum would be cheaper but loses digits and spreads one inf
-    over all later segments; a one-hot product makes nan of 0 * inf.
+    After the step of width s, row i holds the sum of rows i to i+2s-1 of its run, so the first row
+    of a run finally holds the whole sum. A prefix sum would be cheaper, but it loses digits and
+    spreads one inf over all later segments. A one-hot product makes nan of 0 * inf.
     """
     m, rest = values.shape[0], values.shape[1:]
     if m == 0:
@@ -168,14 +167,15 @@ def scatter_add(xp: Any, values: Any, indices: Any, n: int) -> Any:
         step *= 2
     first = xp.searchsorted(indices, rows, side="left")
     first = xp.where(first < m, first, m - 1)
-    found = xp.expand_dims(xp.take(indices, first, axis=0) == rows, axis=1)
+    present = xp.expand_dims(xp.take(indices, first, axis=0) == rows, axis=1)
     sums = xp.take(sums, first, axis=0)
-    return xp.reshape(xp.where(found, sums, xp.zeros_like(sums)), (n, *rest))
+    return xp.reshape(xp.where(present, sums, xp.zeros_like(sums)), (n, *rest))
 
 
 def wrapped(xp: Any, indices: Any, n: int, dtype: Any) -> Any:
-    """Return `indices` into an axis of length n, counted from its start, as `dtype` (a narrow one
-    could not hold n).
+    """Convert `indices` into an axis of length n to nonnegative ones of `dtype`.
+
+    A narrower dtype might not be able to hold n.
     """
     indices = xp.astype(indices, dtype, copy=False)
     return xp.where(indices < 0, indices + n, indices)
@@ -223,8 +223,9 @@ def _unslice(xp: Any, x: Any, key: tuple[Any, ...], shape: tuple[int, ...]) -> A
 
 
 def _unslice_axis(xp: Any, x: Any, key: slice, n: int, axis: int) -> Any:
-    """Spread `x` over the places `key` of an axis of length n: interleave zeros for the step, pad
-    both ends.
+    """Place `x` at the slice `key` of an axis of length n.
+
+    It interleaves zeros for the step, and pads both ends.
     """
     places = range(*key.indices(n))
     if places.step < 0:
@@ -247,23 +248,20 @@ def _zeros(xp: Any, x: Any, axis: int, n: int) -> Any:
 
 
 def masked_rows(xp: Any, mask: Any, rows: Any) -> Any:
-    """Lay the rows out as `mask` asks for them: at its i-th true place, the i-th row (elsewhere,
-    any).
-    """
+    """Place the i-th row at the i-th true element of the mask, and any row elsewhere."""
     flat = xp.reshape(mask, (-1,))
     count = xp.cumulative_sum(xp.astype(flat, xp.int8), dtype=index_dtype(xp, xp.device_of(mask)))
     place = xp.where(flat, count - 1, xp.zeros_like(count))
-    some = xp.concat([rows, _zeros(xp, rows, 0, 1)], axis=0)  # there may be no row to take
+    some = xp.concat([rows, _zeros(xp, rows, 0, 1)], axis=0)  # there may be no row
     return xp.reshape(xp.take(some, place, axis=0), mask.shape + rows.shape[1:])
 
 
 def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tuple[Any, int]:
-    """Turn a key with integer arrays into one 1-d index over its leading axes, and say how many
-    these are.
+    """Convert a key with integer arrays into one 1-d index over its leading axes.
 
-    Where arrays and integers come first and nothing else is restricted, whole rows are meant. Any
-    other key is replayed on an array of element numbers, which is right for whatever the library
-    accepts.
+    Returns the index and the number of these axes. If arrays and integers come first and nothing
+    else is restricted, the index selects whole rows. Any other key is applied to an array of
+    element numbers, which is correct for every key that the library accepts.
     """
     lead = leading_arrays(xp, key, len(shape))
     if not lead:
@@ -280,7 +278,7 @@ linear(
     "unindex(values, /, key, shape)",
     forward=unindex,
     batching=batching.unindex,
-    doc="Return zeros of that shape with `values` added at `key`: the adjoint of `x[key]`. "
-    "Where the key repeats, they add up.",
+    doc="Return zeros of the given shape with `values` added at `key`: the adjoint of `x[key]`. "
+    "Where the key repeats, values add up.",
     values=lambda xp, g, key: xp.getitem(g, key),
 )

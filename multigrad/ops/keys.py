@@ -1,4 +1,4 @@
-"""What an indexing key means, by NumPy's rules."""
+"""The meaning of an indexing key, by NumPy's rules."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 
 def split_key(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
-    """Return `key` as a tuple with one entry per axis, and None where an axis is added; no
-    Ellipsis, nothing left out.
+    """Split `key` into a tuple with one entry per axis, and None for each new axis.
 
-    A boolean mask stands for as many axes as it has. What is not understood (a list, say) stands
-    for one axis.
+    The Ellipsis and omitted axes are filled in. A boolean mask covers as many axes as it has. Any
+    unknown entry (a list, say) covers one axis.
     """
     entries = key if isinstance(key, tuple) else (key,)
     used = sum(_axes_of(xp, k) for k in entries)
@@ -31,16 +30,12 @@ def is_mask(xp: Any, entry: Any) -> bool:
 
 
 def is_int(entry: Any) -> bool:
-    """Whether an entry of a key is a Python integer (True and False are not: they mean masks
-    without axes).
-    """
+    """Whether an entry of a key is a Python integer; True and False are masks without axes."""
     return isinstance(entry, int) and not isinstance(entry, bool)
 
 
 def is_basic(key: Any) -> bool:
-    """Whether `key` consists of integers, slices, Ellipsis and None, so that no element is selected
-    twice.
-    """
+    """Whether `key` consists of integers, slices, Ellipsis and None, so that no element repeats."""
     return all(
         k is None or k is Ellipsis or isinstance(k, slice) or is_int(k)
         for k in (key if isinstance(key, tuple) else (key,))
@@ -48,15 +43,13 @@ def is_basic(key: Any) -> bool:
 
 
 def sole_mask(xp: Any, key: Any) -> Any:
-    """Return the boolean mask that `key` consists of, or None if it is anything else."""
+    """The boolean mask that `key` consists of, or None for any other key."""
     entry = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     return entry if is_mask(xp, entry) else None
 
 
 def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
-    """The integers and integer arrays that `key` begins with, if it restricts nothing else;
-    otherwise nothing.
-    """
+    """The integers and integer arrays at the front of `key`, or () if it restricts other axes."""
     entries = split_key(xp, key, ndim)
     lead = tuple(
         takewhile(lambda k: is_int(k) or (hasattr(k, "dtype") and not is_mask(xp, k)), entries)
@@ -67,14 +60,10 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def index_dtype(xp: Any, device: Any) -> Any:
-    """The integer dtype that indices have on a device: its default, since not every device has
-    int64.
-    """
+    """The integer dtype of indices on a device: its default, since some devices lack int64."""
     return xp.arange(0, device=device).dtype
 
 
 def float_dtype(xp: Any, device: Any) -> Any:
-    """The floating dtype that numbers have on a device: its default, since not every device has
-    float64.
-    """
+    """The floating dtype of numbers on a device: its default, since some devices lack float64."""
     return xp.zeros(0, device=device).dtype

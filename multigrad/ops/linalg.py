@@ -1,10 +1,10 @@
 """The linalg extension: products, parts of matrices, inverses and linear systems.
 
-Determinants, norms and decompositions are next door.
+Determinants, norms and decompositions have their own modules.
 
-Complex gradients are PyTorch's. X stands for the inverse or pseudoinverse of x, ^H for the
-conjugate transpose. M. Giles, "Collected matrix derivative results for forward and reverse mode
-algorithmic differentiation", 2008, has the rules of inverses.
+Complex gradients follow PyTorch. X is the inverse or pseudoinverse of x, and ^H is the conjugate
+transpose. M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008, has the rules of inverses.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from .kernels import alike, conj
 Shape = tuple[int, ...]
 
 
-# ----- names that the main namespace has, too -----
+# ----- functions that the main namespace has too -----
 
 # fmt: off
 composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2),
-          doc="Matrix product, over the last two axes.")
+          doc="The matrix product, over the last two axes.")
 composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x),
           doc="Exchange the last two axes.")
 composite("linalg.tensordot(x1, x2, /, *, axes=2)",
           lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
-          doc="Sum of products over pairs of axes.")
+          doc="The sum of products over pairs of axes.")
 composite("linalg.vecdot(x1, x2, /, *, axis=-1)",
           lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
-          doc="Sum of conj(x1) * x2 along an axis.")
+          doc="The sum of conj(x1) * x2 along an axis.")
 # fmt: on
 
 # ----- products of vectors -----
 
 
 def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
-    """Each component is made of the next one and the one after that, in cyclic order.
+    """Compute each component from the next two in cyclic order.
 
-    NumPy takes vectors of two components, too.
+    NumPy also accepts vectors of two components.
     """
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
@@ -54,7 +54,7 @@ def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
-    """The standard wants vectors; NumPy flattens anything else."""
+    """The standard expects vectors; NumPy flattens other arrays."""
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         raise ValueError(
             f"linalg.outer: both operands must have one dimension; their shapes are {x1.shape} "
@@ -69,7 +69,7 @@ multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cros
             x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis))
 multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=outer,
-            doc="The products of each element of one vector with each of another.",
+            doc="The products of each element of one vector with each element of another.",
             x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
             x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g))
 # fmt: on
@@ -78,7 +78,7 @@ multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=o
 
 
 def _diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
-    """The length of a diagonal, and where it lies among the elements of a matrix."""
+    """The length of a diagonal, and its position among the elements of a matrix."""
     n, m = shape[-2:]
     length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
     start = (offset if offset >= 0 else -offset * m) if length else 0
@@ -91,7 +91,7 @@ def diagonal(xp: Any, x: Any, offset: int) -> Any:
 
 
 def diagonal_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
-    """Put the gradient on the diagonal, with zeros around it."""
+    """Put the gradient on the diagonal of a matrix of zeros."""
     n, m = x_shape[-2:]
     _, place = _diagonal_of(x_shape, offset)
     return xp.reshape(xp.unindex(g, (..., place), (*x_shape[:-2], n * m)), x_shape)
@@ -108,7 +108,7 @@ linear(
     forward={"*": diagonal},
     view=True,
     x=diagonal_vjp,
-    doc="A diagonal of each matrix.",
+    doc="One diagonal of each matrix.",
 )
 linear(
     "linalg.trace(x, /, *, offset=0, dtype=None)",
@@ -119,7 +119,7 @@ linear(
             xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype
         )
     },
-    doc="The sum over a diagonal of each matrix.",
+    doc="The sum of one diagonal of each matrix.",
 )
 
 # ----- inverses and linear systems -----
@@ -128,11 +128,11 @@ linear(
 def solve_vjp(
     xp: Any, g: Any, x1: Any, x2_shape: Shape, ans: Any, needs: tuple[bool, bool]
 ) -> tuple[Any, Any]:
-    """gx2 = x1^-H g, gx1 = -gx2 ans^H: one solution serves both.
+    """gx2 = x1^-H g and gx1 = -gx2 ans^H: one solution serves both.
 
-    Of one matrix for a batch, summed over the batch at once.
+    If one matrix is solved for a batch, the product sums over the batch.
     """
-    vector = len(x2_shape) == 1  # only then is x2 a vector, or each of ans
+    vector = len(x2_shape) == 1  # only then is x2 a vector, or a stack of vectors in ans
     gx2 = xp.linalg.solve(adjoint(xp, x1), g[..., None] if vector else g)
     gx1 = None
     if needs[0]:
@@ -147,13 +147,13 @@ def solve_vjp(
 
 
 def solve_jvp(xp: Any, t_x1: Any, t_x2: Any, x1: Any, x2_shape: Shape, ans: Any) -> Any:
-    """x1 dans = dx2 - dx1 ans."""
+    """Solve x1 dans = dx2 - dx1 ans."""
     vector = len(x2_shape) == 1
     if vector:
         ans, t_x2 = ans[..., None], None if t_x2 is None else t_x2[..., None]
     moved = None if t_x1 is None else xp.matmul(t_x1, ans)
-    found = xp.linalg.solve(x1, t_x2 if moved is None else -moved if t_x2 is None else t_x2 - moved)
-    return found[..., 0] if vector else found
+    out = xp.linalg.solve(x1, t_x2 if moved is None else -moved if t_x2 is None else t_x2 - moved)
+    return out[..., 0] if vector else out
 
 
 def inv(xp: Any, x: Any) -> Any:
@@ -168,8 +168,8 @@ def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
 # fmt: off
 define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp,
        jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
-       doc="The solution of x1 @ ans = x2 for each square matrix x1. x2 is a vector if it has "
-           "one dimension, else a stack of matrices.")
+       doc="The solution of x1 @ ans = x2 for each square matrix x1. If x2 has one dimension it "
+           "is a vector, else a stack of matrices.")
 define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
        jvp=lambda xp, t, ans: -(ans @ t @ ans), doc="The inverse of each square matrix.")
 # fmt: on
@@ -178,7 +178,7 @@ define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
 
 
 def matrix_power(xp: Any, x: Any, n: Any) -> Any:
-    """By squaring."""
+    """Raise to a power by repeated squaring."""
     n = index(n)
     if n == 0:
         return xp.broadcast_to(xp.eye(x.shape[-1], dtype=x.dtype, device=xp.device_of(x)), x.shape)
@@ -195,8 +195,9 @@ def matrix_power(xp: Any, x: Any, n: Any) -> Any:
 
 
 def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
-    """The sum of x^k t x^(n - 1 - k) over k, by squaring pairs (matrix, tangent) as the power
-    itself is made.
+    """The sum of x^k t x^(n - 1 - k) over k.
+
+    Repeated squaring of pairs (matrix, tangent) computes it along with the power.
     """
     n = index(n)
     if n == 0:
@@ -222,14 +223,15 @@ define(
     jvp=matrix_power_jvp,
     view=lambda x, n: index(n) == 1 and "same",
     x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
-    doc="Each square matrix to an integer power; to a negative one, the power of its inverse.",
+    doc="Each square matrix raised to an integer power; a negative power is a power of the "
+    "inverse.",
 )
 
 # ----- pseudoinverses -----
 
 
 def _cutoff(xp: Any, x: Any, s: Any, rtol: Any) -> Any:
-    """The value above which a singular value is not taken for zero."""
+    """The threshold below which a singular value counts as zero."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * epsilon(xp, s.dtype)
     return xp.max(s, axis=-1, keepdims=True) * (
@@ -254,25 +256,25 @@ def matrix_rank(xp: Any, x: Any, rtol: Any) -> Any:
 
 
 def _scale(xp: Any, ans: Any) -> Any:
-    """A power of two, of the size of the pseudoinverse: products of three of it would overflow or
-    vanish where the gradient does not.
+    """A power of two of the size of the pseudoinverse.
+
+    Products of three pseudoinverses would overflow or underflow where the gradient does not.
     """
     largest = xp.max(xp.abs(ans), axis=(-2, -1), keepdims=True)
-    # nothing depends on it: the derivative of a rounded number is 0
+    # the result does not depend on it: the derivative of a rounded number is 0
     exponent = xp.round(xp.log2(xp.where(largest == 0, 1.0, largest)))
     return xp.pow(2 * xp.ones_like(exponent), exponent)
 
 
 def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
-    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x), in an order that makes no square
-    matrix of the longer side.
+    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x).
 
-    The adjoint of the derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10,
-    1973, eq. 4.12).
+    The order of the products avoids square matrices of the longer side. This is the adjoint of the
+    derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
     """
     if 0 in x.shape:
         return xp.zeros_like(x)
-    if x.shape[-2] < x.shape[-1]:  # of a wide matrix by that of its conjugate transpose
+    if x.shape[-2] < x.shape[-1]:  # for a wide matrix use the conjugate transpose
         return adjoint(xp, pinv_vjp(xp, adjoint(xp, g), adjoint(xp, x), adjoint(xp, ans)))
     scale = alike(xp, _scale(xp, ans), ans)
     x, ans = x * scale, ans / scale
@@ -295,14 +297,14 @@ def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
     return (left - (left @ x) @ ans + (right - ans @ (x @ right) - ans @ t_x) @ ans) * scale * scale
 
 
-# The cutoff only chooses the rank, so that nothing depends on it.
+# The cutoff only chooses the rank, so rtol has no gradient.
 # fmt: off
 define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"),
        forward={"*": pinv}, jvp=pinv_jvp, x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
-       doc="The Moore-Penrose pseudoinverse of each matrix. The derivative is that at constant "
+       doc="The Moore-Penrose pseudoinverse of each matrix. Its derivative is the one at constant "
            "rank.")
 nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)",
                   batching=batching_linalg.with_tolerance("matrix_rank"), forward=matrix_rank,
                   doc="The number of singular values of each matrix that exceed rtol times the "
-                      "largest.")
+                      "largest one.")
 # fmt: on

@@ -1,9 +1,9 @@
-"""Linear algebra: products. The gradient of each operand keeps only the other one.
+"""Products of linear algebra. The gradient of each operand saves only the other operand.
 
-Complex gradients are PyTorch's: that of `x1 @ x2` with respect to x2 is `x1^H @ g`. Sums over batch
-axes along which one operand was broadcast are left to the engine, except where a single product can
-do them: a batch of matrices with one matrix (any linear layer) would otherwise make a gradient per
-batch entry first.
+Complex gradients follow PyTorch: the gradient of `x1 @ x2` with respect to x2 is `x1^H @ g`. The
+engine sums over batch axes along which one operand was broadcast. The rules do this sum only where
+one product can do it: for a batch of matrices times one matrix (any linear layer), a gradient per
+batch entry would otherwise be stored first.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ linear(
 
 
 def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: Any) -> Any:
-    """g @ x2^H, in the memory order of x1; for a vector or matrix against a batch, summed over the
-    batch at once.
+    """g @ x2^H, in the memory order of x1.
+
+    For a vector or matrix times a batch, one product sums over the batch.
     """
     x2 = conj(xp, x2)
     ndim = len(x2.shape)
@@ -50,8 +51,9 @@ def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: An
 
 
 def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | None) -> Any:
-    """x1^H @ g, in the memory order of x2; for a vector or matrix against a batch, summed over the
-    batch at once.
+    """x1^H @ g, in the memory order of x2.
+
+    For a batch times a vector or matrix, one product sums over the batch.
     """
     x1 = conj(xp, x1)
     ndim = len(x1.shape)
@@ -69,17 +71,15 @@ multilinear(
     "matmul(x1, x2, /)",
     batching=batching_linalg.matmul,
     operator="matmul",
-    doc="Matrix product, over the last two axes.",
+    doc="The matrix product, over the last two axes.",
     x1=matmul_x1_vjp,
     x2=matmul_x2_vjp,
 )
 
 
 def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, Shape]:
-    """The axes that tensordot contracts, of x1 and of x2 in the same order, and those that it
-    keeps, of either.
-    """
-    if hasattr(axes, "__index__"):  # NumPy's integers, too
+    """The axes that tensordot contracts, in matching order, and the remaining axes."""
+    if hasattr(axes, "__index__"):  # NumPy's integers too
         axes = range(ndim1 - int(axes), ndim1), range(int(axes))
     sum1 = tuple(a % ndim1 for a in axes[0])
     sum2 = tuple(a % ndim2 for a in axes[1])
@@ -92,9 +92,7 @@ def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, 
 
 
 def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> Any:
-    """Contract g with conj(x2) over the axes that x2 brought, and put those that are left in the
-    order of x1.
-    """
+    """Contract g with conj(x2) over the axes from x2, then permute the result to the axes of x1."""
     sum1, sum2, kept1, kept2 = contracted(axes, len(x1_shape), len(x2.shape))
     result = xp.tensordot(g, conj(xp, x2), axes=(tuple(range(len(kept1), len(g.shape))), kept2))
     place = {a: i for i, a in enumerate(kept1)}
@@ -103,9 +101,7 @@ def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> An
 
 
 def tensordot_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, axes: Any) -> Any:
-    """Contract conj(x1) with g over the axes that x1 brought, and put those that are left in the
-    order of x2.
-    """
+    """Contract conj(x1) with g over the axes from x1, then permute the result to the axes of x2."""
     sum1, sum2, kept1, kept2 = contracted(axes, len(x1.shape), len(x2_shape))
     result = xp.tensordot(conj(xp, x1), g, axes=(kept1, tuple(range(len(kept1)))))
     place = {a: len(sum1) + i for i, a in enumerate(kept2)}
@@ -120,12 +116,12 @@ def _ordered(xp: Any, x: Any, place: dict[int, int]) -> Any:
 
 # fmt: off
 multilinear("tensordot(x1, x2, /, *, axes=2)", batching=batching_linalg.tensordot,
-            doc="Sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
+            doc="The sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
 
-# The standard allows a negative axis only: it means the same axis of both operands and of their
+# The standard allows only a negative axis: it is the same axis of both operands and of their
 # broadcast shape.
 multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot,
-            doc="Sum of conj(x1) * x2 along an axis.",
+            doc="The sum of conj(x1) * x2 along an axis.",
             forward={"*": lambda xp, x1, x2, axis: xp.sum(conj(xp, x1) * x2, axis=axis)},
             x1=lambda xp, g, x2, axis: xp.expand_dims(conj(xp, g), axis=axis) * x2,
             x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)

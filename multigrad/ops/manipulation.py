@@ -1,6 +1,6 @@
-"""Manipulation: the same elements in another arrangement.
+"""Manipulation functions: the same elements in another arrangement.
 
-All of it is linear, and none of it keeps an array.
+All of them are linear, and none saves an array.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ Shape = tuple[int, ...]
 
 
 def broadcast_shapes(xp: Any, *shapes: Shape) -> Shape:
-    """The form for libraries that have none: axes are aligned at the end, and a length of 1 gives
-    way.
+    """The form for libraries without the function.
+
+    Axes are aligned at the end, and length 1 broadcasts.
     """
     ndim = max(map(len, shapes), default=0)
-    found = [1] * ndim
+    lengths = [1] * ndim
     for shape in shapes:
         for i, n in enumerate(shape, ndim - len(shape)):
-            if n != 1 and found[i] not in (1, n):
+            if n != 1 and lengths[i] not in (1, n):
                 raise ValueError(
                     f"broadcast_shapes: the shapes {', '.join(map(str, shapes))} do not fit "
                     "together"
                 )
-            found[i] = found[i] if n == 1 else n
-    return tuple(found)
+            lengths[i] = lengths[i] if n == 1 else n
+    return tuple(lengths)
 
 
 nondifferentiable(
@@ -41,7 +42,7 @@ nondifferentiable(
 
 
 def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
-    """Sum over the axes along which x was repeated."""
+    """Sum over the axes along which x was broadcast."""
     extra = len(g.shape) - len(x_shape)
     axes = tuple(i for i, n in enumerate(g.shape) if i < extra or x_shape[i - extra] != n)
     return xp.reshape(xp.sum(g, axis=axes, dtype=g.dtype), x_shape) if axes else g
@@ -65,10 +66,10 @@ linear("squeeze(x, /, axis)", batching="axis", view=True, doc="Remove axes of le
 
 
 def permute_dims_vjp(xp: Any, g: Any, axes: Shape) -> Any:
-    """Put each axis back where it came from."""
+    """Move each axis back to its original position."""
     inverse = [0] * len(axes)
     for i, axis in enumerate(axes):
-        inverse[axis] = i  # a negative axis counts from the end here as well
+        inverse[axis] = i  # negative axes count from the end here as well
     return xp.permute_dims(g, tuple(inverse))
 
 
@@ -80,7 +81,7 @@ def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> A
 
 
 def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> Any:
-    """The form for libraries that have none."""
+    """The form for libraries without the function."""
     ndim = len(x.shape)
     origins, targets = (
         [a % ndim for a in ((axes,) if isinstance(axes, int) else axes)]
@@ -96,12 +97,15 @@ def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> 
 linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True,
        doc="Permute the axes.", x=permute_dims_vjp)
 linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis,
-       forward={"*": moveaxis}, doc="Move axes to other positions; the others keep their order.",
+       forward={"*": moveaxis}, doc="Move axes to other positions; the other axes keep their "
+                                    "order.",
        x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source))
 linear("flip(x, /, *, axis=None)", batching="axis", view=True,
-       doc="Reverse the order of elements along axes.", x=lambda xp, g, axis: xp.flip(g, axis=axis))
+       doc="Reverse the order of the elements along axes.",
+       x=lambda xp, g, axis: xp.flip(g, axis=axis))
 linear("roll(x, /, shift, *, axis=None)", batching=batching.roll,
-       doc="Roll elements along axes; what leaves at one end comes in at the other.", x=roll_vjp)
+       doc="Roll the elements along axes; elements that leave at one end enter at the other.",
+       x=roll_vjp)
 linear("tril(x, /, *, k=0)", batching="leading",
        doc="The lower triangle of each matrix, on and below the k-th diagonal.",
        x=lambda xp, g, k: xp.tril(g, k=k))
@@ -116,7 +120,7 @@ linear("triu(x, /, *, k=0)", batching="leading",
 def concat_vjp(
     xp: Any, g: Any, axis: int | None, arrays_shape: tuple[Shape, ...], needs: tuple[bool, ...]
 ) -> list[Any]:
-    """Cut the gradient where the arrays were joined."""
+    """Split the gradient where the arrays were joined."""
     if axis is not None:
         axis %= len(g.shape)
     lengths = [prod(shape) if axis is None else shape[axis] for shape in arrays_shape]
@@ -132,14 +136,14 @@ def concat_vjp(
 
 
 def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
-    """Stack the gradients of the parts; a part that was not used has none."""
+    """Stack the gradients of the parts; the gradient of an unused part is zero."""
     zero = xp.zeros_like(next(part for part in g if part is not None))
     return xp.stack([zero if part is None else part for part in g], axis=axis)
 
 
 linear(
     "concat(arrays: arrays, /, *, axis=0)",
-    doc="Join arrays along an axis; with axis=None, flattened.",
+    doc="Join arrays along an axis; with axis=None, arrays are flattened first.",
     batching=batching.concat,
     arrays=concat_vjp,
 )
@@ -172,9 +176,9 @@ linear(
 def repeat_vjp(
     xp: Any, g: Any, repeats: Any, axis: int | None, x_shape: Shape, x_device: Any
 ) -> Any:
-    """Sum the copies of each element: consecutive blocks of one length, or segments of any.
+    """Sum the copies of each element: blocks of equal length, or segments of any length.
 
-    One count for all need not be known: it is the quotient of the lengths.
+    A scalar `repeats` need not be known: it is the quotient of the lengths.
     """
     shape = (prod(x_shape),) if axis is None else x_shape
     axis = 0 if axis is None else axis % len(shape)
@@ -189,9 +193,7 @@ def repeat_vjp(
 
 
 def tile_vjp(xp: Any, g: Any, repetitions: Shape, x_shape: Shape) -> Any:
-    """Sum the copies: give each repetition an axis of its own in front of the axis that it
-    repeats.
-    """
+    """Sum the copies: each repetition becomes an axis in front of the axis that it repeats."""
     ndim = max(len(x_shape), len(repetitions))
     shape = (1,) * (ndim - len(x_shape)) + tuple(x_shape)
     copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
@@ -206,8 +208,9 @@ def meshgrid_vjp(
     arrays_shape: tuple[Shape, ...],
     needs: tuple[bool, ...],
 ) -> list[Any]:
-    """Sum each coordinate array over all axes but its own; with indexing="xy" the first two change
-    places.
+    """Sum each coordinate array over all axes but its own.
+
+    With indexing="xy" the first two axes are exchanged.
     """
     order = list(range(len(g)))
     if indexing == "xy" and len(g) > 1:
@@ -221,8 +224,9 @@ def meshgrid_vjp(
 
 
 def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
-    """The form for libraries that have none: each element gets an axis of its own, or is found by
-    how many come before it.
+    """The form for libraries without the function.
+
+    An element gets a repeated axis, or its index is the number of elements that end before it.
     """
     if axis is None:
         x, axis = xp.reshape(x, (-1,)), 0
@@ -239,7 +243,7 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
 
 
 def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
-    """The form for libraries that have none."""
+    """The form for libraries without the function."""
     ndim = max(len(x.shape), len(repetitions))
     shape = (1,) * (ndim - len(x.shape)) + tuple(x.shape)
     copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
@@ -252,10 +256,10 @@ def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
 
 # fmt: off
 linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward={"*": repeat},
-       doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
+       doc="Repeat each element; `repeats` is one number, or a number for each element.",
        x=repeat_vjp)
 linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile},
-       doc="Repeat the array as a whole along its axes.", x=tile_vjp)
+       doc="Repeat the whole array along its axes.", x=tile_vjp)
 linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid,
        materialize=False, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
        arrays=meshgrid_vjp)

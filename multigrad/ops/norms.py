@@ -1,9 +1,9 @@
 """Norms of vectors and matrices, in the linalg extension.
 
-Of each norm one function gives the gradient in the shape of x, scaled by the norm itself, so that
-nothing overflows or vanishes that the norm holds; the vjp multiplies with it, the jvp takes the
-inner product with it. At kinks it is a subgradient, PyTorch's: 0 at the origin, and ties share
-evenly. Where it says "to every order", higher derivatives there are 0, too.
+For each norm, one function gives the gradient in the shape of x, scaled by the norm itself so that
+it neither overflows nor underflows. The vjp multiplies by this gradient; the jvp takes the inner
+product with it. At kinks it is PyTorch's subgradient: 0 at the origin, and ties share it evenly.
+"To every order" means that higher derivatives are 0 there too.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def _real_inner(xp: Any, unit: Any, t: Any, axis: Axes, keepdims: bool) -> Any:
 
 
 def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
-    """1 / k for each of the k values equal to the best one, 0 for others.
+    """1 / k for each of the k values equal to `best`, and 0 for the others.
 
-    A nan is equal to a nan.
+    A nan counts as equal to a nan.
     """
     winners = (values == best) | xp.isnan(values)
     count = _how_many(xp, winners, values.dtype, axis, True)
-    # of nothing there is no winner
+    # an empty array has no winner
     return _as(xp, xp.where(winners, 1 / xp.where(count == 0, 1.0, count), 0.0), values.dtype)
 
 
@@ -43,7 +43,7 @@ def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
 
 
 def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
-    """By the definition of each norm."""
+    """Compute each norm by its definition."""
     if ord == 0:
         real = xp.abs(x).dtype
         return xp.sum(xp.astype(x != 0, real), axis=axis, keepdims=keepdims)
@@ -53,7 +53,7 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
     r = xp.abs(x)
     if ord in (inf, -inf):
         if ord == inf and 0 in (x.shape[a] for a in _axes(x.shape, axis)):
-            return xp.sum(r, axis=axis, keepdims=keepdims)  # of nothing it is 0
+            return xp.sum(r, axis=axis, keepdims=keepdims)  # the norm of an empty array is 0
         return (xp.max if ord == inf else xp.min)(r, axis=axis, keepdims=keepdims)
     if ord == 1:
         return xp.sum(r, axis=axis, keepdims=keepdims)
@@ -62,10 +62,10 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
 
 
 def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
-    """The gradient of a norm; `ans` has the reduced axes.
+    """The gradient of a vector norm; `ans` keeps the reduced axes.
 
-    sign(x) (|x| / ans)^(p - 1), where elements of 0 count as 0 to every order unless p is even:
-    there it is a polynomial in x / ans. Of ord 0, a count, it is 0 everywhere.
+    It is sign(x) (|x| / ans)^(p - 1). Elements of 0 have 0 to every order, unless p is even: then
+    it is a polynomial in x / ans. For ord=0, a count, it is 0 everywhere.
     """
     if ord == 0:
         return xp.zeros_like(x)
@@ -85,7 +85,8 @@ def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
 
 
 def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):  # in the dtype that the norm was computed in, so that ties are ties
+    # in the dtype in which the norm was computed, so that ties are equal
+    if is_narrow(xp, x.dtype):
         x = wide(xp, x)
         ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     g, ans = (_kept(xp, y, x.shape, axis, keepdims) for y in (g, ans))
@@ -104,7 +105,7 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any,
 
 
 def _number(ord: Any) -> Any:
-    """An order as a Python number, NumPy's scalars too: a double would widen single precision."""
+    """An order as a Python number, so that a NumPy double does not promote single precision."""
     return ord if ord is None or isinstance(ord, str) else float(ord)
 
 
@@ -115,8 +116,8 @@ define(
     forward={"*": vector_norm},
     x=vector_norm_vjp,
     jvp=vector_norm_jvp,
-    doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord), or "
-    "the number of elements other than 0 (0), the largest (inf) or smallest (-inf) modulus. "
+    doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord). ord=0 "
+    "counts the nonzero elements, ord=inf gives the largest modulus, ord=-inf the smallest. "
     "The gradient at the origin is 0, and ties share it.",
 )
 
@@ -124,26 +125,27 @@ define(
 
 
 def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
-    """By the definition of each norm."""
+    """Compute each norm by its definition."""
     if ord in ("fro", None):
         return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         s = xp.linalg.svdvals(x)
-        found = xp.linalg.vector_norm(
+        norm = xp.linalg.vector_norm(
             s, axis=-1, ord=1 if ord == "nuc" else inf if ord > 0 else -inf
         )
     elif ord in (1, -1, inf, -inf):
         sums = xp.sum(xp.abs(x), axis=-2 if ord in (1, -1) else -1)
-        found = xp.linalg.vector_norm(sums, axis=-1, ord=inf if ord > 0 else -inf)
+        norm = xp.linalg.vector_norm(sums, axis=-1, ord=inf if ord > 0 else -inf)
     else:
         raise ValueError(
-            f"linalg.matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf."
+            f"linalg.matrix_norm: ord={ord!r} is not one of 'fro', 'nuc', 1, -1, 2, -2, inf and "
+            "-inf."
         )
-    return found[..., None, None] if keepdims else found
+    return norm[..., None, None] if keepdims else norm
 
 
 def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
-    """The gradient of a norm; `ans` has axes of length 1 for the matrix."""
+    """The gradient of a matrix norm; in `ans` the matrix axes have length 1."""
     if ord in ("fro", None):
         return unit(xp, x, ans)
     if ord in ("nuc", 2, -2):
@@ -191,20 +193,22 @@ define(
     x=matrix_norm_vjp,
     jvp=matrix_norm_jvp,
     doc="A norm of each matrix: the root of the sum of squares ('fro'), the sum of the singular "
-    "values ('nuc'), the largest or smallest of these (2, -2), of the sums of moduli of "
-    "columns (1, -1) or rows (inf, -inf). The gradient at 0 is 0, and ties share it.",
+    "values ('nuc'), the largest or smallest singular value (2, -2), the largest or smallest "
+    "sum of moduli of a column (1, -1) or of a row (inf, -inf). The gradient at 0 is 0, and "
+    "ties share it.",
 )
 
 # ----- the gradients of norms made of singular values -----
 #
-# Their derivatives do not go through that of singular vectors, which does not exist where singular
-# values are equal: the nuclear norm is smooth at the identity, and the largest singular value at
-# any matrix where only others are equal.
+# These derivatives avoid those of singular vectors, which do not exist where singular values are
+# equal. The norms themselves may be smooth there: the nuclear norm at the identity, and the largest
+# singular value at any matrix where only others are equal.
 
 
 def _weights(xp: Any, s: Any, ord: Any) -> Any:
-    """The gradient of the norm by the singular values: 1 each, or shared by those equal to the
-    extreme one. A value of 0 has 0.
+    """The gradient of the norm by the singular values.
+
+    It is 1 each, or shared by the values equal to the extreme one. A singular value of 0 has 0.
     """
     if ord == "nuc":
         return xp.where(s == 0, 0.0, xp.ones_like(s))
@@ -221,13 +225,13 @@ def singular_factor(xp: Any, x: Any, ord: Any) -> Any:
 
 
 def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
-    """U m V^H and, of a matrix that is not square, what leaves the space of U or V, times w / s.
+    """U m V^H and, unless the matrix is square, the part outside the space of U or V, times w / s.
 
-    Its own adjoint.
+    The map is its own adjoint.
 
     2 m_ij = (w_i - w_j) / (s_i - s_j) (e + e^H)_ij + (w_i + w_j) / (s_i + s_j) (e - e^H)_ij with e
-    = U^H t V; a quotient 0 / 0, of equal values with equal weights or of two zeros, is 0. Noferini,
-    A formula for the Frechet derivative of a generalized matrix function, 2017.
+    = U^H t V. A quotient 0 / 0, of equal values with equal weights or of two zeros, counts as 0.
+    Noferini, A formula for the Frechet derivative of a generalized matrix function, 2017.
     """
     if 0 in x.shape:
         return xp.zeros_like(x)
@@ -240,13 +244,13 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     apart, together = (
         alike(xp, q, e) for q in (unit(xp, w_i - w_j, s_i - s_j), unit(xp, w_i + w_j, s_i + s_j))
     )
-    found = u @ (apart * (e + eh) + together * (e - eh)) / 2 @ vh
+    tangent = u @ (apart * (e + eh) + together * (e - eh)) / 2 @ vh
     scale = alike(xp, unit(xp, w, s), e)
     if x.shape[-2] > x.shape[-1]:
-        return found + (right - u @ e) * scale[..., None, :] @ vh
+        return tangent + (right - u @ e) * scale[..., None, :] @ vh
     if x.shape[-2] < x.shape[-1]:
-        return found + u @ ((left - e @ vh) * scale[..., :, None])
-    return found
+        return tangent + u @ ((left - e @ vh) * scale[..., :, None])
+    return tangent
 
 
 define(

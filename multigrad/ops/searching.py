@@ -8,12 +8,12 @@ from ..registry import linear, nondifferentiable
 from . import batching
 from .keys import index_dtype
 
-# The gradient is selected, not masked: inf or nan in the branch not taken gives 0 there. The
-# condition gets none.
+# The gradient is selected, not masked: an inf or nan in the other branch gives 0. The condition has
+# no gradient.
 # fmt: off
 linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condition, g, 0.0),
        x2=lambda xp, g, condition: xp.where(condition, 0.0, g), batching="elementwise",
-       doc="Elements of x1 where the condition holds, of x2 elsewhere.")
+       doc="The elements of x1 where the condition holds, and of x2 elsewhere.")
 nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)",
                   batching=batching.extremal_index("argmax"),
                   doc="The index of the first largest element.")
@@ -24,7 +24,7 @@ nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)",
 
 
 def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """The form for libraries that have none."""
+    """The form for libraries without the function."""
     return xp.sum(
         xp.astype(x != xp.zeros_like(x), index_dtype(xp, xp.device_of(x))),
         axis=axis,
@@ -34,17 +34,17 @@ def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 # fmt: off
 nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", forward={"*": count_nonzero},
-                  batching="axis", doc="How many elements are not zero.")
+                  batching="axis", doc="The number of nonzero elements.")
 nondifferentiable("nonzero(x, /)", outputs=None,
                   batching=batching.refused("nonzero", "Use a mask with where()."),
-                  doc="The indices of the elements that are not zero, an array for each axis.")
+                  doc="The indices of the nonzero elements, as one array for each axis.")
 # fmt: on
 
 
 def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any) -> Any:
-    """The form for libraries that have none: count what lies before each element of x2.
+    """The form for libraries without the function: count the elements before each element of x2.
 
-    O(len(x1) * size of x2).
+    It takes O(len(x1) * size of x2).
     """
     if sorter is not None:
         x1 = xp.take(x1, sorter, axis=0)

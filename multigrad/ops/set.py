@@ -1,4 +1,6 @@
-"""Sets. The values of unique_* are elements of x: the gradient of each goes to the element that
+"""Set functions of the standard.
+
+The values of unique_* are elements of x. The gradient of each value goes to the element that
 `indices` names.
 """
 
@@ -12,7 +14,7 @@ from . import batching
 
 
 def unique_all_vjp(xp: Any, g_values: Any, indices: Any, x_shape: tuple[int, ...]) -> Any:
-    """Of equal elements, the one found first receives the gradient."""
+    """Among equal elements, the element at `indices` receives the gradient."""
     return xp.reshape(xp.scatter_add(g_values, indices, prod(x_shape)), x_shape)
 
 
@@ -21,41 +23,44 @@ define(
     batching=batching.refused("unique_all", "Sort, and compare neighbours."),
     outputs=("values", "indices", "inverse_indices", "counts"),
     materialize=False,
-    doc="The distinct elements, with the index of each, the way back to x, and how often each "
-    "occurs.",
+    doc="The distinct elements, the index of each, the inverse indices that rebuild x, and the "
+    "counts.",
     x=unique_all_vjp,
     jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None),
 )
 
 
 def unique_counts(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Made from unique_all, whose values carry a gradient."""
+    """Computed from unique_all, whose values have a gradient."""
     values, _, _, counts = xp.unique_all(x)
     return values, counts
 
 
 def unique_inverse(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Made from unique_all, whose values carry a gradient."""
+    """Computed from unique_all, whose values have a gradient."""
     values, _, inverse, _ = xp.unique_all(x)
     return values, inverse
 
 
 # fmt: off
 composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"),
-          doc="The distinct elements, and how often each occurs.")
+          doc="The distinct elements, and the count of each.")
 composite("unique_inverse(x, /)", unique_inverse, outputs=("values", "inverse_indices"),
-          doc="The distinct elements, and the way back to x.")
+          doc="The distinct elements, and the inverse indices that rebuild x.")
 composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.")
 # fmt: on
 
 
 def isin(xp: Any, x1: Any, x2: Any, invert: bool) -> Any:
-    """The form for libraries that have none: compare every pair. O(size of x1 * size of x2)."""
+    """The form for libraries without the function: compare all pairs.
+
+    O(size of x1 * size of x2).
+    """
     other = xp.reshape(x2, (-1,)) if hasattr(x2, "dtype") else x2
     if not hasattr(x1, "dtype"):
         x1 = xp.asarray(x1, dtype=other.dtype, device=xp.device_of(other))
-    found = xp.any(xp.expand_dims(x1, axis=-1) == other, axis=-1)
-    return ~found if invert else found
+    equal = xp.any(xp.expand_dims(x1, axis=-1) == other, axis=-1)
+    return ~equal if invert else equal
 
 
 nondifferentiable(

@@ -6,12 +6,12 @@ from typing import Any
 
 from ..registry import define, nondifferentiable
 
-# The stable permutation, whatever `stable` says: the sorted values do not depend on it, and which
-# of several equal elements gets which gradient is then defined.
+# Use the stable permutation, whatever `stable` says. The sorted values do not depend on it, and it
+# defines which of several equal elements gets which gradient.
 
 
-# It is found when the sort is recorded, not again in the backward pass: what was sorted may be
-# written to before that, as in PyTorch.
+# It is computed when the sort is recorded, not in the backward pass: as in PyTorch, the program may
+# write to the sorted array in between.
 
 
 def order(xp: Any, x: Any, axis: Any, descending: Any) -> Any:

@@ -1,11 +1,12 @@
 """Eigenvectors and eigenvalues, singular vectors and values.
 
-For conventions and the source of the real formulas see `decompositions`.
+See `decompositions` for conventions and for the source of the real formulas.
 
-Vectors have a choice, of their phase. Their tangent is that of the choice that moves least, and a
-loss that depends on the choice is refused: see `refuse_phases`. Where values are repeated the
-vectors have no derivative: it is nan. That of values alone never divides by their differences;
-where they are repeated it is that of some choice of vectors.
+Eigenvectors and singular vectors are determined up to a phase. Their tangent is that of the choice
+that moves least. If a loss depends on the phase, its gradient raises: see `refuse_phases`. Where
+values are repeated, the vectors have no derivative, and the gradient is nan. The derivative of
+values alone never divides by their differences; where values are repeated, it is that of some
+choice of vectors.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from ..registry import composite, define
 from .decompositions import adjoint, epsilon, hermitian, on_diagonal, skew
 from .kernels import alike, is_complex
 
-# ----- Values that are repeated -----
+# ----- repeated values -----
 
 
 def inverse(xp: Any, x: Any) -> Any:
-    """1 / x, nan where x is 0: never inf, which times 0 is nan in one library and a warning in
-    another.
+    """1 / x, or nan where x is 0.
+
+    An inf instead of nan would, times 0, be nan in some libraries and a warning in others.
     """
     zero = x == 0
     return xp.where(zero, nan, 1 / xp.where(zero, 1.0, x))
@@ -38,8 +40,9 @@ def inverse_gaps(xp: Any, values: Any) -> Any:
 
 
 def norm(xp: Any, x: Any, axis: Any) -> Any:
-    """The root of the sum of squares, of numbers of any size: of what overflows, nothing could be
-    refused.
+    """The root of the sum of squares, for numbers of any size.
+
+    If it overflowed, `refuse_phases` could not compare it.
     """
     size = xp.abs(x)
     if 0 in x.shape:
@@ -50,13 +53,12 @@ def norm(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def allowance(xp: Any, g_values: Any, values: Any, *cotangents: Any) -> Any:
-    """How far the derivative of a loss by the phases of vectors may be from 0 for a loss that does
-    not depend on them, for each matrix.
+    """The largest derivative by the phases that is attributed to rounding, for each matrix.
 
-    Half of the digits, and one more, of the vectors' cotangents are left to the rounding errors of
-    the user's own computation. The other two terms are for cotangents that are the difference of
-    larger ones: in second derivatives, parts as large as the gradient by the values cancel; and of
-    those below 100 eps nothing is known.
+    The first term allows a relative error of half of the digits, and one more, in the cotangents of
+    the vectors: the rounding errors of the user's computation. The other two terms are for
+    cotangents that are differences of larger numbers. In second derivatives, parts as large as the
+    gradient by the values cancel, and below 100 eps the cotangents carry no information.
     """
     eps = epsilon(xp, values.dtype)
     allowed = (
@@ -67,11 +69,11 @@ def allowance(xp: Any, g_values: Any, values: Any, *cotangents: Any) -> Any:
 
 
 def refuse_phases(xp: Any, g: Any, derivative: Any, allowed: Any, message: str) -> Any:
-    """Return `g`, cotangents of vectors that have a phase each; refuse it if `derivative`, the
-    loss's by these phases, is not 0.
+    """Return the cotangents `g` of vectors, unless the loss depends on the vectors' phases.
 
-    PyTorch compares with 0.01, so that a loss of small scale passes and one of large scale is
-    refused for its rounding errors.
+    `derivative` is the derivative of the loss by the phases. If it exceeds `allowed`, this raises.
+    PyTorch compares with 0.01, so a loss of small scale passes, and a loss of large scale is
+    refused because of its rounding errors.
     """
     return xp.refuse(g, (norm(xp, derivative, -1) > allowed)[..., None], message)
 
@@ -132,16 +134,16 @@ def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 # fmt: off
 define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
        materialize=False, x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
-       doc="The eigenvalues, ascending, and the eigenvectors of a Hermitian matrix. The "
-           "gradient of vectors is nan where values are repeated.")
+       doc="The eigenvalues, ascending, and the eigenvectors of each Hermitian matrix. The "
+           "gradient of the eigenvectors is nan where eigenvalues are repeated.")
 
-# The gradient of the values needs the vectors: they are computed when it is asked for, so that the
-# values alone cost what they cost.
+# The gradient of the values needs the vectors. They are computed only with the gradient, so that
+# the values alone stay cheap.
 define("linalg.eigvalsh(x, /)", batching="leading", chapter="linalg",
        forward={"*": lambda xp, x: xp.linalg.eigh(x)[0]},
        x=lambda xp, g, x: eigvalsh_gradient(xp, g, xp.linalg.eigh(x)[1]),
        jvp=lambda xp, t, x: eigh_jvp(xp, t, *xp.linalg.eigh(x))[0],
-       doc="The eigenvalues, ascending, of a Hermitian matrix. Where they are repeated the "
+       doc="The eigenvalues, ascending, of each Hermitian matrix. Where they are repeated, the "
            "gradient is that of some choice of eigenvectors.")
 # fmt: on
 
@@ -172,8 +174,9 @@ def eig_vjp(
 
 
 def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
-    """diag(V^-1 t V), and V X - V diag(Re(V^H V X)) with X = F * V^-1 t V, which keeps the
-    eigenvectors' length.
+    """diag(V^-1 t V), and V X - V diag(Re(V^H V X)) with X = F * V^-1 t V.
+
+    The second tangent keeps the length of the eigenvectors.
     """
     v = eigenvectors
     inner = xp.linalg.solve(v, alike(xp, t, v) @ v)
@@ -186,14 +189,13 @@ def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 # fmt: off
 define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
        materialize=False, x=eig_vjp, jvp=eig_jvp, chapter="linalg",
-       doc="The eigenvalues and the eigenvectors of length 1 of a square matrix, always "
-           "complex. The gradient of vectors is nan where values are repeated.")
+       doc="The eigenvalues and the eigenvectors of length 1 of each square matrix, always "
+           "complex. The gradient of the eigenvectors is nan where eigenvalues are repeated.")
 
-# Not by an own function of the library: for larger matrices LAPACK gives the values in another
-# order where it computes no vectors, so the vectors that a rule computed later could not be told
-# which value they belong to.
+# Do not use the library's own function. For larger matrices LAPACK returns the values in another
+# order if it computes no vectors, so a rule could not match the values with vectors computed later.
 composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0], chapter="linalg",
-          doc="The eigenvalues of a square matrix, always complex, in the order of `eig`.")
+          doc="The eigenvalues of each square matrix, always complex, in the order of `eig`.")
 # fmt: on
 
 # ----- Singular vectors and values -----
@@ -208,7 +210,7 @@ NO_GRADIENT = (
 def first_vectors(xp: Any, g: Any, k: int, axis: int, message: str) -> Any:
     """The cotangent of the first k vectors.
 
-    Others, which full_matrices=True adds, may not have one other than 0.
+    The other vectors, which full_matrices=True adds, must have cotangents of 0.
     """
     if g is None or g.shape[axis] == k:
         return g
@@ -276,9 +278,8 @@ def inverse_sums(xp: Any, S: Any) -> Any:
 def svd_diagonal(xp: Any, g_U: Any, g_V: Any, g_S: Any, U: Any, S: Any, Vh: Any) -> Any:
     """The cotangents, refused if the loss depends on phases, and the diagonal of G.
 
-    A pair of singular vectors has a phase in common; how they turn against each other is
-    determined, except where the singular value is 0: there the gradient is nan if the loss depends
-    on it.
+    A pair of singular vectors has a common phase. Their relative phase is determined, except where
+    the singular value is 0: there the gradient is nan if the loss depends on it.
     """
     if not is_complex(xp, U.dtype):
         return g_U, g_V, g_S
@@ -297,8 +298,10 @@ def svd_diagonal(xp: Any, g_U: Any, g_V: Any, g_S: Any, U: Any, S: Any, Vh: Any)
 
 
 def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
-    """With P = U^H t V: U^H dU = F * (P + P^H) / 2 + E * (P - P^H) / 2, V^H dV the same with -E,
-    and what leaves the space of U or V.
+    """The tangents of singular vectors and values.
+
+    With P = U^H t V: U^H dU = F * (P + P^H) / 2 + E * (P - P^H) / 2, V^H dV the same with -E, and
+    the part outside the space of U or V.
 
     Vectors that full_matrices=True adds turn only as far as the others force them to.
     """
@@ -320,8 +323,9 @@ def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 
 def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) -> Any:
-    """The tangent of singular vectors that turn among each other by `turn`, and out of their space
-    towards `image` / S.
+    """The tangent of singular vectors that turn by `turn`, and towards `image` / S.
+
+    The second part leaves the space of the vectors.
     """
     first = vectors[..., :, :k]
     moved = first @ turn
@@ -335,7 +339,7 @@ def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) 
 
 
 def svdvals_vjp(xp: Any, g: Any, x: Any) -> Any:
-    """U diag(g) V^H. Where singular values are 0, one of the subgradients."""
+    """U diag(g) V^H; where singular values are 0, this is one of the subgradients."""
     u, _, vh = xp.linalg.svd(x, full_matrices=False)
     return (u * alike(xp, g, u)[..., None, :]) @ vh
 
@@ -349,9 +353,9 @@ def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
 define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"),
        materialize=False, x=svd_vjp, jvp=svd_jvp, chapter="linalg",
        doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. "
-           "The gradient of vectors is nan where values are repeated, that of the vectors that "
-           "full_matrices=True adds is refused.")
+           "The gradient of vectors is nan where values are repeated. The vectors that "
+           "full_matrices=True adds have no gradient; a loss that depends on them raises.")
 define("linalg.svdvals(x, /)", batching="leading", chapter="linalg",
        forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]}, x=svdvals_vjp,
-       jvp=svdvals_jvp, doc="The singular values of a matrix, descending.")
+       jvp=svdvals_jvp, doc="The singular values of each matrix, descending.")
 # fmt: on

@@ -18,14 +18,14 @@ def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     ndim = len(shape)
     if axis is None:
         return tuple(range(ndim))
-    # NumPy's integers are no int
+    # NumPy's integers are not instances of int
     return tuple(a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:
-    """How many elements go into one of the result.
+    """The number of elements that are reduced to one element of the result.
 
-    Raises ValueError where a size is not known yet, which a lazy library shows as nan.
+    Raises ValueError if a size is not known yet; a lazy library gives nan for it.
     """
     count = math.prod(shape[a] for a in _axes(shape, axis))
     if count != count:
@@ -37,7 +37,7 @@ def _count(shape: tuple[int, ...], axis: Any) -> int:
 
 
 def _kept(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
-    """A reduced array with its reduced axes kept, of length 1."""
+    """Restore the reduced axes of a result, with length 1."""
     if keepdims or not shape:
         return y
     reduced = _axes(shape, axis)
@@ -45,7 +45,7 @@ def _kept(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) ->
 
 
 def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
-    """The adjoint of a sum: every element gets the cotangent of the sum it went into."""
+    """The adjoint of a sum: every element gets the cotangent of its sum."""
     if axis is None and not keepdims:
         return xp.broadcast_to(g, shape)
     return xp.broadcast_to(_kept(xp, g, shape, axis, keepdims), shape)
@@ -59,12 +59,12 @@ def _as(xp: Any, x: Any, dtype: Any) -> Any:
 
 
 def _divided(xp: Any, x: Any, count: Any) -> Any:
-    """x / count, of the dtype of x, whose largest number the count may exceed."""
+    """x / count in the dtype of x, whose largest number the count may exceed."""
     return _as(xp, _as(xp, x, xp.float32) / count, x.dtype) if is_narrow(xp, x.dtype) else x / count
 
 
 def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
-    # divided before it is spread; of no elements nothing is spread
+    # divided before broadcasting; an empty array gets no cotangent
     return _spread(xp, _divided(xp, g, max(_count(x_shape, axis), 1)), x_shape, axis, keepdims)
 
 
@@ -80,16 +80,17 @@ linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
 
 
 def _centred(xp: Any, x: Any, axis: Any) -> Any:
-    """x - mean."""
+    """x - mean(x)."""
     x = wide(xp, x)
     x = x - xp.mean(x, axis=axis, keepdims=True)
-    return x - xp.mean(x, axis=axis, keepdims=True)  # what the rounding of a mean far from 0 left
+    # remove the rounding error of a mean far from 0
+    return x - xp.mean(x, axis=axis, keepdims=True)
 
 
 def _per_freedom(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, correction: Any) -> Any:
-    """2 y / (n - correction); nan or infinite where no degrees of freedom are left.
+    """2 y / (n - correction), which is nan or infinite where no degrees of freedom are left.
 
-    Half of them is a float, their inverse is not.
+    Half of the degrees of freedom is an exact float, but its inverse is not.
     """
     freedom = _count(shape, axis) - correction
     return y / (freedom / 2) if freedom > 0 else y * INF
@@ -111,15 +112,16 @@ def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) 
 
 
 def _twice_std(xp: Any, ans: Any) -> Any:
-    """2 std, but inf where it is 0: the gradient of the deviation of constants is 0, as in
-    PyTorch.
+    """2 std, but inf where std is 0.
+
+    So the gradient of the deviation of constants is 0, as in PyTorch.
     """
     return xp.where(ans == 0, INF, 2 * ans)
 
 
 def std_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    # Made again, not kept: consumers write 1 over the zeros of a deviation before they divide by
-    # it.
+    # The deviation is recomputed, not saved: callers often overwrite its zeros by 1 before a
+    # division.
     x = wide(xp, x)
     ans = xp.std(x, axis=axis, correction=correction, keepdims=keepdims)
     return var_vjp(xp, g / _twice_std(xp, ans), x, axis, correction, keepdims)
@@ -135,18 +137,19 @@ def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepd
 
 # fmt: off
 define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp,
-       jvp=var_jvp, doc="The variance, divided by the number of elements less the correction.")
+       jvp=var_jvp, doc="The variance: the sum of squared deviations divided by the number of "
+                        "elements minus the correction.")
 define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp,
        jvp=std_jvp,
-       doc="The standard deviation, the square root of the variance. The gradient of constants "
-           "is 0.")
+       doc="The standard deviation, the square root of the variance. The gradient of constants is "
+           "0.")
 # fmt: on
 
 # ----- extrema -----
 
 
 def _winners(xp: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    """Where the extremum was taken from: the elements equal to it or, if it is nan, the nans."""
+    """The mask of elements equal to the extremum; if that is nan, of the nans."""
     return (x == _kept(xp, ans, x.shape, axis, keepdims)) | xp.isnan(x)
 
 
@@ -160,10 +163,10 @@ def _how_many(xp: Any, winners: Any, dtype: Any, axis: Any, keepdims: bool) -> A
 
 
 def _extremum_vjp(extremum: str) -> Any:
-    """Ties share the gradient evenly, with an axis too.
+    """Share the gradient evenly among ties, also along an axis.
 
-    The extremum is made again, not kept: softmax and its kin write 0 over an infinite one before
-    they subtract it.
+    The extremum is recomputed, not saved: callers such as softmax overwrite an infinite extremum by
+    0 before they subtract it.
     """
 
     def extremum_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
@@ -202,7 +205,7 @@ def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
 
 
 def _products_before(xp: Any, x: Any, axis: int) -> Any:
-    """The product of all earlier elements along the axis, 1 for the first."""
+    """The product of all earlier elements along the axis; 1 for the first."""
     scan = xp.cumulative_prod(x, axis=axis, dtype=x.dtype, include_initial=True)
     return scan[_along(len(x.shape), axis, slice(0, x.shape[axis]))]
 
@@ -214,8 +217,9 @@ def _products_of_others(xp: Any, x: Any, axis: int) -> Any:
 
 
 def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
-    """The derivative of the product by each element, in the shape of x: the product of the
-    others.
+    """The derivative of the product by each element, in the shape of x.
+
+    It is the product of the other elements.
     """
     shape, axes = x.shape, _axes(x.shape, axis)
     if not axes:
@@ -263,7 +267,7 @@ def _scan_axis(axis: Any, ndim: int) -> int:
 
 
 def _after_initial(g: Any, axis: int, include_initial: Any) -> Any:
-    """The cotangent without that of the initial 0 or 1, which is a constant."""
+    """The cotangent without the entry of the initial 0 or 1, which is a constant."""
     return g[_along(len(g.shape), axis, slice(1, None))] if include_initial else g
 
 
@@ -274,9 +278,9 @@ def cumulative_sum_vjp(xp: Any, g: Any, axis: Any, include_initial: Any) -> Any:
 
 
 def _recurrence(xp: Any, a: Any, b: Any, axis: int) -> Any:
-    """The solution of s[k] = b[k] + a[k] s[k - 1] along the axis, s[-1] = 0, by recursive doubling.
+    """Solve s[k] = b[k] + a[k] s[k - 1] along the axis, with s[-1] = 0, by recursive doubling.
 
-    After each round s[k] holds the terms of the last `step` elements and a[k] their product
+    After each round s[k] holds the terms of the last `step` elements, and a[k] holds their product
     (Kogge and Stone, IEEE Trans. Comput. C-22, 1973).
     """
     ndim, n, step = len(b.shape), b.shape[axis], 1
@@ -318,8 +322,9 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_in
 
 
 def _scanned(combine: Any, reduction: str) -> Any:
-    """The form of a scan for libraries that have none: doubling, O(n log n) (Hillis and Steele,
-    CACM 29, 1986).
+    """Make the form of a scan for libraries without one: recursive doubling, O(n log n).
+
+    See Hillis and Steele, CACM 29, 1986.
     """
 
     def scan(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
@@ -345,9 +350,9 @@ def _scanned(combine: Any, reduction: str) -> Any:
 linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
        forward={"*": _scanned(operator.add, "sum")},
-       doc="The sums of the elements up to each one, along an axis.")
+       doc="The cumulative sums along an axis.")
 define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_prod"), x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
        forward={"*": _scanned(operator.mul, "prod")},
-       doc="The products of the elements up to each one, along an axis.")
+       doc="The cumulative products along an axis.")
 # fmt: on

@@ -18,7 +18,7 @@ nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
 def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
     """Join, then subtract n times.
 
-    Of no differences the array itself, without what would be joined, as in NumPy and PyTorch.
+    For n = 0 the result is x itself, without prepend and append, as in NumPy and PyTorch.
     """
     if n < 0:
         raise ValueError(
@@ -33,7 +33,8 @@ def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
     if not -ndim <= axis < ndim:
         raise IndexError(f"diff: axis {axis} is out of bounds for an array with {ndim} axes.")
     before = (slice(None),) * (axis % ndim)
-    for _ in range(min(n, x.shape[axis])):  # of more differences than elements nothing is left
+    # with more differences than elements, the result is empty
+    for _ in range(min(n, x.shape[axis])):
         x = x[(*before, slice(1, None), ...)] - x[(*before, slice(0, -1), ...)]
     return x
 

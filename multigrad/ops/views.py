@@ -1,8 +1,8 @@
-"""Reading and writing the part of an array that a view shows; what a write through a view records.
+"""Read and write the part of an array that a view shows, and record writes through views.
 
-A part is a tuple of steps from the array to the view: (name of the operation, its arguments but the
-first, the number of its output or None). Any operation that only moves elements can be a step, and
-`real` and `imag`.
+A part is a tuple of steps from the array to the view. A step is (name of the operation, its
+arguments except the first, the number of its output or None). A step may be any operation that only
+moves elements, or `real` or `imag`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
 
 def read_slices(xp: Any, x: Any, part: Part) -> Any:
-    """Take the steps one after the other."""
+    """Apply the steps one after the other."""
     for name, arguments, number in part:
         if name == "getitem":
             x = xp.getitem(x, arguments[0])
@@ -38,8 +38,10 @@ def read_slices(xp: Any, x: Any, part: Part) -> Any:
 
 
 def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
-    """Go down to the part and up again: indexing is undone by setitem, real and imag by the other
-    one, other steps several at once.
+    """Read the part, write to it, and undo the steps.
+
+    setitem undoes indexing; `real` and `imag` need the other component; several other steps are
+    undone at once.
     """
     passed = []
     i = 0
@@ -73,9 +75,7 @@ def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
 
 
 def _complex(xp: Any, re: Any, im: Any) -> Any:
-    """re + i im, also where they are infinite, nan or a zero with a sign, which `re + 1j * im`
-    would spoil.
-    """
+    """re + i im, also for infinities, nans and signed zeros, which `re + 1j * im` would change."""
     size = xp.abs(im)
     i = complex(-0.0, 1.0) * xp.where(xp.isfinite(im), size, 0.0)
     i = xp.where(xp.isnan(im), complex(-0.0, nan), xp.where(size == inf, complex(-0.0, inf), i))
@@ -87,7 +87,7 @@ linear(
     "read_slices(x, /, part)",
     forward=read_slices,
     batching="form",
-    doc="Return the part of `x` that a view shows, given by the steps to it.",
+    doc="Return the part of `x` that a view shows; `part` holds the steps to it.",
     chapter="kernels",
     x=lambda xp, g, part, x_shape, x_dtype: xp.copy_slices(
         xp.zeros(x_shape, dtype=x_dtype, device=xp.device_of(g)), g, part
@@ -98,7 +98,7 @@ linear(
 def copy_slices_x_vjp(
     xp: Any, g: Any, value_shape: tuple[int, ...], value_dtype: Any, part: Part
 ) -> Any:
-    """Of what was written over, nothing is left."""
+    """The gradient of `x` is 0 where it was overwritten."""
     return xp.copy_slices(g, xp.zeros(value_shape, dtype=value_dtype, device=xp.device_of(g)), part)
 
 
@@ -107,8 +107,8 @@ linear(
     forward=copy_slices,
     batching="form",
     chapter="kernels",
-    doc="Return a copy of `x` in which `value`, of its shape and dtype, takes the place of the "
-    "part that a view shows.",
+    doc="Return a copy of `x` with the part that a view shows replaced by `value`, which has the "
+    "shape and dtype of the part.",
     x=copy_slices_x_vjp,
     value=lambda xp, g, part: xp.read_slices(g, part),
 )

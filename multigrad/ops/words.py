@@ -1,11 +1,9 @@
-"""The docstrings of operations: what the table says of an operation, put in words, with its
-gradient and an executed example.
+"""The docstrings of operations: the text of the table, the gradient, and an executed example.
 
-A gradient is a line of mathematics, where `g` is the cotangent of the result `ans`. What stands in
-`FORMULAS` is an expression that a test evaluates; `GRADIENTS` says the others in words. The
-examples are in examples.py, with results that `make stubs` writes. A plugin has the same tables, as
-far as it likes, in a module `words` of its package. None of it is imported before the first
-function is made.
+A gradient is a line of mathematics, where `g` is the cotangent of the result `ans`. Entries of
+`FORMULAS` are expressions that a test evaluates; entries of `GRADIENTS` are words. The examples are
+in examples.py, with results that `make stubs` writes. A plugin may have tables of the same names in
+a module `words` of its package. These modules are imported when the first function is made.
 """
 
 from __future__ import annotations
@@ -104,8 +102,10 @@ FORMULAS: dict[str, dict[str, str]] = {
     "linalg.vector_norm": {"x": "g * x / ans"},
     "linalg.matrix_norm": {"x": "g * x / ans"},
 }
-"""The gradients by each argument, as expressions; `n` is the number of elements that go into one of
-the result, or the size of a matrix.
+"""The gradient with respect to each argument, as an expression.
+
+`n` is the number of elements that are reduced to one element of the result, or the size of a
+matrix.
 """
 
 AT = {
@@ -113,8 +113,8 @@ AT = {
     "minimum": "g / 2 to each of two equal elements",
     "fmax": "g / 2 to each of two equal elements",
     "fmin": "g / 2 to each of two equal elements",
-    "max": "equal extrema share g evenly",
-    "min": "equal extrema share g evenly",
+    "max": "elements equal to the extremum share g evenly",
+    "min": "elements equal to the extremum share g evenly",
     "std": "0 where all elements are equal",
     "linalg.vector_norm": "0 at the vector of zeros; for ord=2, of real arrays",
     "linalg.matrix_norm": "0 at the matrix of zeros; for ord='fro', of real arrays",
@@ -126,68 +126,70 @@ AT = {
     "acos": "-inf at -1 and 1",
     "acosh": "inf at 1",
     "cbrt": "inf at 0",
-    "prod": "computed without a division, so right at 0",
+    "prod": "computed without division, so it is correct at 0",
     "atan2": "0 at (0, 0)",
     "copysign": "0 at x1 = 0",
-    "clip": "g at the bounds themselves, which the bounds do not share",
+    "clip": "at min and max themselves x gets g, and the bounds get 0",
     "linalg.inv": "of real matrices",
     "linalg.det": "exact for singular matrices too",
 }
-"""What holds at kinks and singular points, or where the expression is for a case only."""
+"""The values at kinks and singular points, or the case that the expression holds for."""
 
 GRADIENTS = {
-    "nanmax": "g where x is the extremum; equal ones share it evenly",
-    "nanmin": "g where x is the extremum; equal ones share it evenly",
-    "unique_all": "the cotangent of each value, put to its place in x",
-    "real": "g, as the real part",
+    "nanmax": "g for the element equal to the extremum; equal elements share it evenly",
+    "nanmin": "g for the element equal to the extremum; equal elements share it evenly",
+    "unique_all": "the cotangent of each value, added to its element of x",
+    "real": "g as the real part",
     "imag": "1j * g",
-    "where": "of x1: g where the condition holds, else 0; of x2: g elsewhere",
-    "broadcast_to": "g, summed over the axes that were broadcast",
-    "broadcast_arrays": "of each array: its cotangent, summed over what was broadcast",
-    "permute_dims": "g with its axes put back",
+    "where": "for x1: g where the condition holds, else 0; for x2: g elsewhere",
+    "broadcast_to": "g, summed over the broadcast axes",
+    "broadcast_arrays": "for each array: its cotangent, summed over the broadcast axes",
+    "permute_dims": "g with its axes in the original order",
     "moveaxis": "g with its axes moved back",
     "swapaxes": "g with the two axes exchanged again",
-    "concat": "of each array: its part of g",
-    "concatenate": "of each array: its part of g",
-    "stack": "of each array: its part of g",
-    "hstack": "of each array: its part of g",
-    "vstack": "of each array: its part of g",
+    "concat": "for each array: its part of g",
+    "concatenate": "for each array: its part of g",
+    "stack": "for each array: its part of g",
+    "hstack": "for each array: its part of g",
+    "vstack": "for each array: its part of g",
     "unstack": "the cotangents of the parts, stacked",
     "split": "the cotangents of the parts, joined",
     "repeat": "g, summed over the copies of each element",
     "tile": "g, summed over the copies",
     "take": "zeros with g added at the indices",
     "take_along_axis": "zeros with g added at the indices",
-    "cumulative_sum": "the sums of g from each element on",
-    "cumulative_prod": "sums over the products that each element is in; right at zeros",
-    "sort": "g, put back to where the elements were; ties keep their order",
+    "cumulative_sum": "the sums of g from each element to the last",
+    "cumulative_prod": "sums over all products that contain the element; correct at zeros",
+    "sort": "each element of g goes back to the position of its element in x; ties keep their "
+    "order",
     "diff": "-diff(g), with zeros at both ends, for n = 1",
-    "tensordot": "of each array: g contracted with the conjugate of the other",
-    "vecdot": "of x1: conj(g) x2; of x2: g x1, along the axis",
+    "tensordot": "for each array: g contracted with the conjugate of the other array",
+    "vecdot": "for x1: conj(g) x2; for x2: g x1, along the axis",
     "linalg.cholesky": "L^-H Phi(L^H g) L^-1, made Hermitian, where Phi halves the diagonal of "
     "a lower triangle",
-    "linalg.qr": "from Q, R and both cotangents; for matrices of full rank",
-    "linalg.slogdet": "g x^-H, of logabsdet",
+    "linalg.qr": "a function of Q, R and both cotangents; for matrices of full rank",
+    "linalg.slogdet": "g x^-H for logabsdet",
     "linalg.eigh": "V (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / (w_j - w_i)",
     "linalg.eigvalsh": "V diag(g) V^H",
-    "linalg.svd": "from U, S, Vh and their cotangents, with 1 / (s_j^2 - s_i^2) for the vectors",
+    "linalg.svd": "a function of U, S, Vh and their cotangents, with 1 / (s_j^2 - s_i^2) for the "
+    "vectors",
     "linalg.svdvals": "U diag(g) Vh",
     "linalg.eig": "V^-H (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / conj(w_j - w_i)",
-    "linalg.pinv": "that of matrices whose rank does not change",
+    "linalg.pinv": "the gradient for matrices of constant rank",
     "linalg.matrix_power": "the sum of (x^k)^H g (x^(n-1-k))^H over k < n",
-    "linalg.cross": "of x1: x2 x g; of x2: g x x1",
-    "linalg.outer": "of x1: g @ conj(x2); of x2: conj(x1) @ g",
+    "linalg.cross": "for x1: x2 x g; for x2: g x x1",
+    "linalg.outer": "for x1: g @ conj(x2); for x2: conj(x1) @ g",
     "linalg.diagonal": "a matrix with g on the diagonal",
     "fft.fft": "n ifft(g), for norm='backward'",
     "fft.ifft": "fft(g) / n, for norm='backward'",
     "fft.fftshift": "ifftshift(g)",
     "fft.ifftshift": "fftshift(g)",
-    "astype": "g in the dtype of x, its real part where x is real",
+    "astype": "g in the dtype of x, or its real part if x is real",
     "asarray": "g",
-    "linspace": "sums of g, weighted by the distance from the other end",
+    "linspace": "sums of g, weighted by the distance from the other end of the interval",
     "softplus": "g / (1 + exp(-beta x))",
     "logsumexp": "g exp(a - ans)",
-    "heaviside": "0; of x2: g where x1 is 0",
+    "heaviside": "for x1: 0; for x2: g where x1 is 0",
 }
 """The gradients in words."""
 
@@ -237,7 +239,7 @@ SPD = {
     "linalg.matrix_rank": "matrices (..., M, N)",
     "linalg.matrix_norm": "matrices (..., M, N)",
 }
-"""The arguments of the functions of matrices."""
+"""The arguments of matrix functions."""
 
 
 def text(op: Op) -> str:
@@ -255,7 +257,7 @@ def text(op: Op) -> str:
 
 
 def _wrapped(part: str) -> str:
-    """A paragraph in lines of 110; an example, and lists of arguments, as they are."""
+    """Fill a paragraph to lines of 110; keep examples and lists of arguments unchanged."""
     return (
         part
         if "\n" in part
@@ -286,11 +288,11 @@ def _arguments(op: Op) -> list[str]:
             else ""
         )
         lines.append(
-            f"{', '.join(arrays)}: arrays{broadcast}, of {_dtypes(op)}; beside an array, Python "
-            "scalars as well"
+            f"{', '.join(arrays)}: arrays{broadcast}, of {_dtypes(op)}; if one of them is an "
+            "array, others may be Python scalars"
         )
     lines += [
-        f"{name}: arrays of one library, of which some may be Python scalars" for name in lists
+        f"{name}: arrays of one library; some of them may be Python scalars" for name in lists
     ]
     plain = [p for p in op.signature.parameters.values() if op.roles[p.name] == "plain"]
     meanings = {**MEANINGS, **getattr(_words(op.module.partition(".")[0]), "MEANINGS", {})}
@@ -298,33 +300,34 @@ def _arguments(op: Op) -> list[str]:
 
 
 MEANINGS = {
-    "axis": "the axis or, where the function takes several, a tuple of axes; negative ones "
-    "count from the last",
+    "axis": "the axis, or a tuple of axes if the function accepts several; negative axes count "
+    "from the last",
     "axes": "the axes, in order",
-    "keepdims": "whether reduced axes stay, with length 1",
-    "dtype": "the dtype of the result, of the library or by name",
+    "keepdims": "whether the result keeps the reduced axes, with length 1",
+    "dtype": "the dtype of the result: a dtype of the library, or its name",
     "device": "its device",
-    "correction": "what is subtracted from the number of elements",
+    "correction": "the number that is subtracted from the number of elements",
     "shape": "the new shape, a tuple of ints",
-    "k": "which diagonal; 0 is the main one",
-    "offset": "which diagonal; 0 is the main one",
-    "norm": "which direction is divided by n: 'backward', 'ortho' (both by its root), 'forward'",
-    "copy": "whether to copy; None: only where needed",
-    "descending": "whether from the largest to the smallest",
+    "k": "the diagonal; 0 is the main one",
+    "offset": "the diagonal; 0 is the main one",
+    "norm": "the direction that is divided by n: 'backward', 'forward', or 'ortho' (both are "
+    "divided by its root)",
+    "copy": "whether to copy; None copies only if necessary",
+    "descending": "whether to sort from the largest to the smallest",
     "stable": "whether equal elements keep their order",
     "ord": "which norm",
     "full_matrices": "whether U and Vh are square",
-    "upper": "whether the upper triangle is returned",
-    "include_initial": "whether to begin with the sum, or product, of nothing",
+    "upper": "whether to return the upper triangle",
+    "include_initial": "whether the result begins with the empty sum or product",
     "method": "how to interpolate",
     "side": "'left' or 'right' of equal elements",
     "indexing": "'xy' (the first two axes exchanged) or 'ij'",
     "num": "how many",
-    "endpoint": "whether the last one is `stop`",
-    "shift": "by how many places",
-    "mode": "which form of the result",
+    "endpoint": "whether the last number is `stop`",
+    "shift": "the number of places to shift by",
+    "mode": "the form of the result",
 }
-"""What plain parameters mean."""
+"""The meanings of plain parameters."""
 
 
 def _dtypes(op: Op) -> str:
@@ -371,12 +374,12 @@ def _returned(op: Op) -> str:
         return (
             f"{what} of the shape of {arrays[0]}."
             if len(arrays) == 1
-            else f"{what} of the shape to which {' and '.join(arrays)} broadcast."
+            else f"{what} of the broadcast shape of {' and '.join(arrays)}."
         )
     if "keepdims" in op.roles and "axis" in op.roles:
         return (
-            f"{what} of the shape of {op.arrays[0]} without the axes reduced over; "
-            "axis=None stands for all, and gives one of shape ()."
+            f"{what} with the shape of {op.arrays[0]} without the reduced axes; axis=None reduces "
+            "over all axes, and the result has shape ()."
         )
     return f"{what}."
 
@@ -384,22 +387,22 @@ def _returned(op: Op) -> str:
 def _raised(op: Op) -> str:
     if not op.arrays or op.chapter == "creation":
         return (
-            "Raises TypeError for an unknown dtype, and what the library raises for other "
-            "arguments."
+            "Raises TypeError for an unknown dtype; for other invalid arguments the library's own "
+            "exception is raised."
         )
     return (
-        "Raises TypeError where no argument is an array of a known library, MixedBackendsError "
-        "where they are of two, and what the library raises for shapes and dtypes that do not "
-        "fit."
+        "Raises TypeError if no argument is an array of a known library, and MixedBackendsError "
+        "if the arrays belong to two libraries. For shapes and dtypes that do not fit, the "
+        "library's own exception is raised."
     )
 
 
 def _gradient(op: Op) -> str:
     if op.kind == "nondifferentiable":
-        return "Gradient: none; the result is a constant to every transformation."
+        return "Gradient: none; every transformation treats the result as a constant."
     formulas = _of(op, "FORMULAS", {})
     parts = [
-        f"of {name}: {formula}" if len(op.differentiable) > 1 else formula
+        f"for {name}: {formula}" if len(op.differentiable) > 1 else formula
         for name, formula in formulas.items()
     ]
     text = "; ".join([*parts, *[t for t in (_of(op, "GRADIENTS", ""),) if t]])
@@ -407,7 +410,7 @@ def _gradient(op: Op) -> str:
     if text:
         return f"Gradient, for the cotangent g: {text}{f' ({note})' if note else ''}."
     if op.kind == "composite":
-        return "Gradient: that of the operations which it consists of."
+        return "Gradient: it follows from the operations that this function consists of."
     return (
         "Gradient: the transpose of this linear map, applied to the cotangent."
         if op.kind in ("linear", "multilinear")
@@ -421,15 +424,13 @@ def _example(op: Op) -> str:
 
 
 def _of(op: Op, table: str, default: Any) -> Any:
-    """What a table of words has for an operation: one of this module, or of the plugin that
-    declares the operation.
-    """
+    """The entry of an operation in a table of this module or of its plugin's module `words`."""
     return getattr(_words(op.module.partition(".")[0]), table, {}).get(op.name, default)
 
 
 @cache
 def _words(package: str) -> Any:
-    """The module of words of a package, or None."""
+    """The module `words` of a package, or None."""
     name = __name__ if package == __name__.partition(".")[0] else f"{package}.words"
     try:
         return import_module(name)
@@ -444,10 +445,14 @@ def _source(op: Op) -> str:
     if source := _of(op, "SOURCES", ""):
         return str(source)
     if op.chapter == "special" or op.name.startswith("special."):
-        return f"scipy.special.{last}, and PyTorch for what gradients are at singular points"
+        return f"scipy.special.{last}; the gradients at singular points are those of PyTorch"
     if op.chapter == "beyond":
-        return "NumPy, SciPy or PyTorch, as said above"
+        return "NumPy, SciPy or PyTorch, as named above"
     if not op.module.startswith("multigrad."):
         return f"the plugin {op.module.partition('.')[0]}, {signature_text(op)}"
-    kinks = "; docs/subgradients.md tells why gradients are these" if op.name in AT else ""
+    kinks = (
+        "; docs/subgradients.md gives the reasons for the gradients at these points"
+        if op.name in AT
+        else ""
+    )
     return f"the Python Array API standard 2025.12, {op.name}{kinks}"

@@ -131,9 +131,7 @@ def test_jax_copies_numpy_arrays_at_once() -> None:
         copies = [xp.asarray(source), xp.from_dlpack(source, copy=True)]
         source[:] = 5
         assert all((np.asarray(x) == 1).all() for x in copies)
-    with pytest.raises(
-        ValueError, match="JAX cannot use the memory of a NumPy array and stay immutable"
-    ):
+    with pytest.raises(ValueError, match="they cannot share the memory of a NumPy array"):
         xp.asarray(np.ones(3), copy=False)
     assert xp.from_dlpack(np.ones((3, 4), np.float32)[:, ::2]).shape == (3, 2)
 

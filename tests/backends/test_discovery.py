@@ -274,7 +274,7 @@ def test_an_unknown_backend(site: Site) -> None:
     for name in ("3", "[]", "None"):
         assert (
             site.error(f"get({name})")
-            == f"BackendError: a backend is asked for by its name, a string, not {name}."
+            == f"BackendError: a backend is requested by its name, a string, not {name}."
         )
 
 
@@ -289,7 +289,7 @@ def test_a_backend_whose_library_is_not_installed(site: Site) -> None:
             ")]", ", install='pip install the-real-one')]"
         ),
     )
-    advice = "install it as its documentation says"
+    advice = "install it according to its documentation"
     assert site.line("toy") == f"toy | multigrad-toy 1.0 | not installed | {advice}"
     expected = (
         "BackendError: backend 'toy' is known but its library 'missing_library' is not "
@@ -449,7 +449,7 @@ def test_an_array_of_a_broken_backend_is_told_about_once(site: Site) -> None:
         "backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ValueError: no such luck"
     )
     assert out == [
-        f"UserWarning {broken}. Its arrays are taken for those of an unknown library.",
+        f"UserWarning {broken}. Its arrays count as those of an unknown library.",
         broken,
         broken,
     ]

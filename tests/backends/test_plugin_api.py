@@ -132,7 +132,7 @@ def test_a_plugin_that_waits_for_its_library_is_refused_when_that_comes(site: Si
         """)
     assert out.splitlines() == [
         "None None",
-        f"{NEWER} Arrays of 'new' are taken for those of an unknown library.",
+        f"{NEWER} Arrays of 'new' count as those of an unknown library.",
     ]
 
 

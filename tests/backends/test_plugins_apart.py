@@ -380,8 +380,8 @@ print(told(lambda: mg.asarray(np.matrix([[1.0]]))))
 print(told(lambda: mg.asarray(np.ma.masked_array([1.0]))))
 """).splitlines()
     assert (
-        "RegistrationError: backend 'evil': refused_types must be classes of its arrays, those "
-        "of array_types or subclasses of theirs" in out[0]
+        "RegistrationError: backend 'evil': refused_types must be classes of its arrays, "
+        "from array_types or subclasses of those" in out[0]
     )
     assert (
         "RegistrationError: backend 'worse': scalar_types must be classes of its arrays" in out[1]
@@ -417,7 +417,7 @@ print(told(lambda: mg.use_backend("evil")))
 """).splitlines()
     told = "backend 'evil' of the plugin 'p' of multigrad-p 1.0 is broken: ValueError: no such luck"
     assert all(line.startswith("TypeError: unsupported operand type") for line in out[:3])
-    assert out[3] == str([f"{told}. Its arrays are taken for those of an unknown library."])
+    assert out[3] == str([f"{told}. Its arrays count as those of an unknown library."])
     assert out[4] == out[5] == f"BackendError: {told}"
 
 
@@ -456,7 +456,7 @@ with warnings.catch_warnings(record=True) as seen:
         out[3].startswith(f"the plugin 'toy' of multigrad-toy 1.0 {error}")
         and out[3].count("multigrad-toy") == 1
     )
-    assert out[3].endswith(" Arrays of 'toy' are taken for those of an unknown library.")
+    assert out[3].endswith(" Arrays of 'toy' count as those of an unknown library.")
 
 
 LEAVING = {
@@ -621,7 +621,7 @@ def test_a_backend_that_asks_for_itself_while_it_is_made(site: Site) -> None:
     site.plugin("p", plugin("toy", "toy"))
     out = site.run(f"{USE}\nprint(told(lambda: discovery.get('toy')))\nnumpy_works()")
     assert (
-        "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was asked for by the function that "
+        "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was requested by the function that "
         "makes it, 'toy:make'." in out
     )
 
@@ -1021,10 +1021,11 @@ def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
         """).splitlines()
     assert out[0] == "3.0 multigrad.numpy"
     assert (
-        "RegistrationError: evil.plus: the operator 'add' is that of the operation 'add'." in out[1]
+        "RegistrationError: evil.plus: the operator 'add' already belongs to the operation 'add'."
+        in out[1]
     )
     assert (
-        "RegistrationError: worse.f: 'array_namespace' is no operator of Python that arrays have"
+        "RegistrationError: worse.f: 'array_namespace' is not a Python operator that arrays have"
         in out[2]
     )
 
@@ -1047,7 +1048,7 @@ UNKNOWN = {
     "rules={'argmax': {'x': lambda xp, g: g}}": "gives rules for 'argmax' by the unknown "
     "argument 'x': a nondifferentiable operation "
     "has none.",
-    "rules={'sin': {'x': lambda xp, y: y}}": "sin: the rule 'x' asks for 'y', which is none of",
+    "rules={'sin': {'x': lambda xp, y: y}}": "sin: the rule 'x' takes 'y', which is not one of",
 }
 
 

@@ -390,7 +390,7 @@ class TestWithoutARule:
             registry.linear("example.a(x, /)", batching="sideways", x=lambda xp, g: g)
         with pytest.raises(
             mg.errors.RegistrationError,
-            match="example.a: the batching rule asks for 'y', which is none of xp, size, "
+            match="example.a: the batching rule takes 'y', which is not one of xp, size, "
             "batched, x",
         ):
             registry.linear("example.a(x, /)", batching=lambda xp, y: y, x=lambda xp, g: g)

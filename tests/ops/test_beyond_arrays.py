@@ -192,13 +192,17 @@ class TestEinsum:
     @pytest.mark.parametrize(
         "args, error, message",
         [
-            (("ij,jk", real(2, 3)), ValueError, "are those of 2 operands; 1 are given"),
-            (("ij", real(2, 3), real(2)), ValueError, "are those of 1 operands; 2 are given"),
-            (("ijk", real(2, 3)), ValueError, "operand 0 has 2 axes, and more subscripts in 'ijk'"),
+            (("ij,jk", real(2, 3)), ValueError, "are for 2 operands, but there are 1"),
+            (("ij", real(2, 3), real(2)), ValueError, "are for 1 operands, but there are 2"),
+            (
+                ("ijk", real(2, 3)),
+                ValueError,
+                "operand 0 has 2 axes, fewer than its subscripts in 'ijk'",
+            ),
             (
                 ("i", real(2, 3)),
                 ValueError,
-                r"operand 0 has 2 axes, more than subscripts in 'i'; write '\.\.\.'",
+                r"operand 0 has 2 axes, more than its subscripts in 'i'; write '\.\.\.'",
             ),
             (
                 ("i$", real(2, 3)),
@@ -210,10 +214,10 @@ class TestEinsum:
             (
                 ("i..j", real(2, 3)),
                 ValueError,
-                r"a '\.' in the subscripts 'i\.\.j' that is no part of the one '\.\.\.' of "
+                r"a '\.' in the subscripts 'i\.\.j' does not belong to the one '\.\.\.' of "
                 r"operand 0",
             ),
-            (("...i...", real(2, 3)), ValueError, "no part of the one"),
+            (("...i...", real(2, 3)), ValueError, "not belong to the one"),
             (
                 ("ii", real(2, 3)),
                 ValueError,
@@ -222,23 +226,23 @@ class TestEinsum:
             (
                 ("ij,jk", real(2, 2), real(3, 4)),
                 ValueError,
-                r"'j' stands for axes of lengths 2 and 3; the shapes are \(2, 2\), \(3, 4\)",
+                r"'j' has the lengths 2 and 3 in different operands; the shapes are \(2, 2\), \(3, 4\)",
             ),
             (
                 ("...,...", real(2), real(3)),
                 ValueError,
-                r"'\.\.\.' stands for axes of lengths 2 and 3",
+                r"'\.\.\.' has the lengths 2 and 3 in",
             ),
             (
                 ("i->j", real(2)),
                 ValueError,
-                "the result's subscript 'j' in 'i->j' is that of no operand",
+                "no operand has the subscript 'j' of the result in 'i->j'",
             ),
             (("i->ii", real(2)), ValueError, "the result has the subscript 'i' more than once"),
             (
                 ("...i->i", real(2, 3)),
                 ValueError,
-                r"the operands have axes that '\.\.\.' stands for, and the result has none",
+                r"'\.\.\.' covers axes of the operands, but the result has no",
             ),
             ((real(2), [60]), ValueError, "the subscript 60 in a list is out of range"),
             (
@@ -263,11 +267,11 @@ class TestEinsum:
             ("best", TypeError, "optimize is 'best'; it may be True, False, 'greedy', 'optimal'"),
             ({}, TypeError, "optimize is {}; it may be"),
             ([(0, 1), (0, 1)], TypeError, "a path that begins with 'einsum_path'"),
-            (["einsum_path", (0, 1)], ValueError, "at the end of the path 2 operands are left"),
+            (["einsum_path", (0, 1)], ValueError, "the path leaves 2 operands to contract"),
             (
                 ["einsum_path", (0, 5), (0, 1)],
                 ValueError,
-                r"the step \(0, 5\) of the path cannot be taken: 3 operands are left",
+                r"the step \(0, 5\) of the path is invalid: 3 operands are left",
             ),
         ],
     )
@@ -362,13 +366,13 @@ class TestPad:
                 (real(2, 3), ((1, 2),) * 3),
                 {},
                 ValueError,
-                "for an array with 2 axes it may be one number",
+                "for an array with 2 axes it must be one number",
             ),
             (
                 (real(2, 3), {5: 1}),
                 {},
                 IndexError,
-                "pad_width names axis 5, which an array with 2 axes lacks",
+                "pad_width names axis 5, which does not exist in an array with 2 axes",
             ),
             (
                 (real(0, 3), 1, "edge"),
@@ -705,7 +709,7 @@ class TestShapes:
                 "transpose",
                 (real(2, 3), (0, 0)),
                 ValueError,
-                r"the axes \(0, 0\) are no order of the 2 axes .* To exchange two axes, call "
+                r"the axes \(0, 0\) are not a permutation of the 2 axes .* To exchange two axes, call "
                 r"swapaxes",
             ),
             (
@@ -724,14 +728,14 @@ class TestShapes:
                 "ravel",
                 (real(2), "K"),
                 ValueError,
-                "ravel: order is 'K': it is that of the memory, which arrays of the standard do "
-                "not tell",
+                "ravel: order is 'K': it depends on the memory layout, which array "
+                "API arrays do not report",
             ),
             (
                 "ravel",
                 (real(2), "X"),
                 ValueError,
-                "no such order is known. It may be 'C', row by row, or 'F'",
+                "this order does not exist. It may be 'C', row by row, or 'F'",
             ),
             (
                 "flatten",

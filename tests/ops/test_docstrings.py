@@ -295,8 +295,8 @@ by: by how much
 
 Returns an array.
 
-Raises TypeError where no argument is an array of a known library, MixedBackendsError where they are of two,
-and what the library raises for shapes and dtypes that do not fit.
+Raises TypeError if no argument is an array of a known library, and MixedBackendsError if the arrays belong to
+two libraries. For shapes and dtypes that do not fit, the library's own exception is raised.
 
 Gradient, for the cotangent g: g (everywhere).
 

@@ -146,6 +146,7 @@ def test_what_would_cut_a_gradient_raises():
     with pytest.raises(TypeError, match="clip: the bounds must be integers where x is one"):
         mg.clip(integers, 0.5, None)
     with pytest.raises(
-        TypeError, match="full_like: a fill_value of dtype float64 would be cut to that of x, int64"
+        TypeError,
+        match="full_like: converting a fill_value of dtype float64 to the dtype of x, int64, would lose",
     ):
         mg.full_like(integers, bounds[0])

@@ -500,7 +500,7 @@ def test_standard_only_forms_refuse() -> None:
         ValueError, match="the axis -1 must have length 3 in both operands; their shapes are"
     ):
         forms.cross(np.ones(2), np.ones(3))
-    with pytest.raises(ValueError, match="ord=3 is none of 'fro', 'nuc'"):
+    with pytest.raises(ValueError, match="ord=3 is not one of 'fro', 'nuc'"):
         forms.matrix_norm(np.ones((2, 2)), ord=3)
     with pytest.raises(ValueError, match="both operands must have one dimension"):
         mg.linalg.outer(mg.asarray(np.ones((2, 2))), mg.asarray(np.ones(2)))

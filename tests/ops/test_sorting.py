@@ -214,7 +214,7 @@ class TestResiduals:
     def test_refused_declarations(self, operations):
         how: dict[str, Any] = {"x": lambda xp, g: g, "jvp": lambda xp, t: t}
         with pytest.raises(
-            RegistrationError, match="t.bad: the rule 'order' asks for 'g', which is none of"
+            RegistrationError, match="t.bad: the rule 'order' takes 'g', which is not one of"
         ):
             define("t.bad(x, /)", residuals={"order": lambda xp, g: g}, **how)
         with pytest.raises(

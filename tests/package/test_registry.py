@@ -76,12 +76,12 @@ class TestSignatures:
                 "t.f(x: tensor, /)",
                 "parameter 'x' is annotated 'tensor'; choose one of array, arrays, plain",
             ),
-            ("a.b.c(x, /)", "is no name for an operation"),
-            ("t. f(x, /)", "is no name for an operation"),
-            ("(x, /)", "is no name for an operation"),
+            ("a.b.c(x, /)", "is not a valid name for an operation"),
+            ("t. f(x, /)", "is not a valid name for an operation"),
+            ("(x, /)", "is not a valid name for an operation"),
             ("t.f(_x, /)", "a parameter cannot be called '_x'"),
             ("t.f(g, /)", "a parameter cannot be called 'g'"),
-            ("__t(x, /)", "is no name for an operation"),
+            ("__t(x, /)", "is not a valid name for an operation"),
             ("sin.f(x, /)", "the prefix of 'sin.f' is the name of something else"),
             ("float32(x, /)", "is a prefix of other operations, or a constant or dtype"),
         ],
@@ -101,7 +101,7 @@ class TestRules:
         "rule, message",
         [
             (lambda x: x, "must take xp first, then the names it needs; it takes x"),
-            (lambda xp, y: y, "asks for 'y', which is none of .*ans"),
+            (lambda xp, y: y, "takes 'y', which is not one of .*ans"),
             (
                 lambda *a: a,
                 "must be a Python function with positional parameters only; wrap others",
@@ -121,7 +121,7 @@ class TestRules:
             linear("t.bad(x, /)", x=lambda xp, x_shape: 1)
         with pytest.raises(RegistrationError, match="must take the cotangent: g_a or g_b"):
             define("t.bad(x, /)", outputs=("a", "b"), x=lambda xp, x: 1, jvp=lambda xp, t: t)
-        with pytest.raises(RegistrationError, match="asks for 'g'"):
+        with pytest.raises(RegistrationError, match="takes 'g', which"):
             define("t.bad(x, /)", outputs=("a", "b"), x=lambda xp, g: 1)
         with pytest.raises(
             RegistrationError,

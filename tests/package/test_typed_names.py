@@ -107,7 +107,7 @@ class TestMethods:
         assert t.transpose(1, 0, 2).shape == t.transpose((1, 0, 2)).shape == (3, 2, 4)
         with pytest.raises(
             ValueError,
-            match=r"the axes \(0, 1\) are no order of the 3 axes of the array. To exchange two "
+            match=r"the axes \(0, 1\) are not a permutation of the 3 axes of the array. To exchange two "
             r"axes, call swapaxes",
         ):
             t.transpose(0, 1)

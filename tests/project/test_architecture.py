@@ -277,11 +277,11 @@ def test_a_function_that_is_not_there_yet_says_so():
     ):
         module.late(1)
     assert module.late.__doc__ == "What it does."
-    with pytest.raises(TypeError, match="below wants no 'other', or has got one"):
+    with pytest.raises(TypeError, match="below does not declare 'other' with .wanted., or"):
         provide(module, other=len)
     provide(module, late=lambda x: x + 1)
     assert module.late(1) == 2
-    with pytest.raises(TypeError, match="below wants no 'late', or has got one"):
+    with pytest.raises(TypeError, match="below does not declare 'late' with .wanted., or"):
         provide(module, late=len)
 
 

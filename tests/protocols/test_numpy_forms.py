@@ -337,12 +337,12 @@ def test_weights_that_do_not_fit() -> None:
         (
             {"weights": WEIGHTS},
             ValueError,
-            "quantile: only the method 'inverted_cdf' takes weights, not 'linear'",
+            "quantile: the method 'linear' does not take weights",
         ),
         (
             {"weights": WEIGHTS[0], "method": "inverted_cdf"},
             TypeError,
-            "quantile: axis must be given where a and weights have different shapes",
+            "quantile: a and weights have different shapes; pass axis",
         ),
         (
             {"weights": WEIGHTS[0], "method": "inverted_cdf", "axis": 0},

@@ -1,5 +1,6 @@
-"""Names beyond the standard that programs use: NumPy's, else SciPy's or PyTorch's, with their
-signature and meaning.
+"""Names beyond the standard that programs use.
+
+Signatures and meanings are NumPy's, or else SciPy's or PyTorch's.
 """
 
 from . import (

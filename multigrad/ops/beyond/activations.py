@@ -1,4 +1,4 @@
-"""The names that models are written with: sigmoid and its kin, softmax, logsumexp.
+"""Functions common in models: sigmoid and similar ones, softmax, logsumexp.
 
 Signatures and meanings are PyTorch's and SciPy's.
 """
@@ -13,14 +13,14 @@ from ..kernels import alike, conj, is_complex, wide
 from ..statistical import _as, _axes, _kept
 from .common import floating
 
-# Each is a rule of its own: one node where the formula has up to six, and no intermediate array
-# that is infinite or cancels.
+# Each has its own rule. It records one node where the formula has up to six, and no intermediate
+# array is infinite or cancels.
 
-# ----- one element at a time -----
+# ----- elementwise functions -----
 
 
 def logistic(xp: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x)) by the exponential of -|x|, which does not overflow."""
+    """1 / (1 + exp(-x)), computed from exp(-|x|), which does not overflow."""
     if is_complex(xp, x.dtype):
         return _of_half_plane(xp, x)
     small = xp.exp(-xp.abs(x))
@@ -28,7 +28,10 @@ def logistic(xp: Any, x: Any) -> Any:
 
 
 def _of_half_plane(xp: Any, x: Any) -> Any:
-    """The same of complex numbers: by exp(x) left of the imaginary axis, by exp(-x) right of it."""
+    """1 / (1 + exp(-x)) of complex numbers.
+
+    It uses exp(x) left of the imaginary axis and exp(-x) right of it.
+    """
     left = xp.real(x) < 0
     small = xp.exp(xp.where(left, x, -x))
     return xp.where(left, small, xp.ones_like(x)) / (1 + small)
@@ -44,24 +47,23 @@ elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
                 "torch.sigmoid.")
 elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),
             x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
-            doc="Each element where it is positive, 0 elsewhere. The gradient at 0 is 0. As "
-                "torch.relu.")
+            doc="max(x, 0) of each element. The gradient at 0 is 0. As torch.relu.")
 # fmt: on
 
 FLAT = 1000.0
-"""Beyond this the logistic function is 0 or 1 in every dtype of the standard."""
+"""Beyond this bound the logistic function is 0 or 1 in every dtype of the standard."""
 
 
 def silu(xp: Any, x: Any) -> Any:
-    """x * logistic(x), which is 0 at -inf, too."""
+    """x * logistic(x), which is also 0 at -inf."""
     x = floating(xp, x)
     return (x if is_complex(xp, x.dtype) else xp.maximum(x, -2e4)) * xp.logistic(x)
 
 
 def silu_slope(xp: Any, x: Any) -> Any:
-    """s (1 + x (1 - s)).
+    """s (1 + x (1 - s)), where s is logistic(x).
 
-    Far out, where that is 0 or 1, by a bound of x, so that nothing infinite is multiplied by 0.
+    Where s is 0 or 1, x is replaced by a bound, so that an infinite x is not multiplied by 0.
     """
     x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
     s = xp.logistic(x)
@@ -69,7 +71,7 @@ def silu_slope(xp: Any, x: Any) -> Any:
 
 
 def silu_curvature(xp: Any, x: Any) -> Any:
-    """s (1 - s) (2 + x (1 - 2 s))."""
+    """s (1 - s) (2 + x (1 - 2 s)), where s is logistic(x)."""
     x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
     s = xp.logistic(x)
     return s * (1 - s) * (2 + x * (1 - 2 * s))
@@ -85,7 +87,7 @@ elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
 
 
 def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
-    """log(1 + exp(beta x)) / beta, by the exponential of -|beta x|."""
+    """log(1 + exp(beta x)) / beta, computed from exp(-|beta x|)."""
     x = floating(xp, x)
     z = x if beta == 1 else x * beta
     smooth = xp.maximum(z, 0) + xp.log1p(xp.exp(-xp.abs(z)))
@@ -101,7 +103,7 @@ elementwise(
     "softplus(x, /, beta=1.0, threshold=20.0)",
     forward=softplus,
     x=softplus_partial,
-    doc="log(1 + exp(beta x)) / beta of each element, and x itself where beta x is above the "
+    doc="log(1 + exp(beta x)) / beta of each element, or x itself where beta x is above the "
     "threshold. As torch.nn.functional.softplus.",
 )
 
@@ -113,8 +115,9 @@ def _total(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def finite_peak(xp: Any, x: Any, axis: Any) -> Any:
-    """The largest element, of complex ones the largest real part; 0 where that is not finite, or of
-    nothing.
+    """The largest element, or the largest real part of complex elements, as a finite number.
+
+    It is 0 where the maximum is not finite, or where there are no elements.
     """
     x = xp.real(x) if is_complex(xp, x.dtype) else x
     axes = _axes(x.shape, axis)
@@ -133,14 +136,14 @@ nondifferentiable(
     forward=finite_peak,
     batching="axis",
     chapter="kernels",
-    doc="The largest element over one axis, several, or all, where that is finite, else 0; the "
-    "axes stay, with length 1. A constant: what is computed of exp(x - peak) does not "
-    "depend on it.",
+    doc="The largest element over one axis, several, or all, if it is finite, else 0. The reduced "
+    "axes stay, with length 1. The result has no gradient: values computed from exp(x - peak) "
+    "do not depend on the peak.",
 )
 
 
 def softmax(xp: Any, x: Any, axis: Any) -> Any:
-    """Narrow dtypes in float32: their sum may be infinite."""
+    """Compute narrow dtypes in float32, since their sum may be infinite."""
     x = floating(xp, x)
     z = wide(xp, x)
     if 0 in z.shape:
@@ -198,11 +201,10 @@ define(
 
 
 def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """The largest element and log1p of the rest, which keeps the digits of a sum near 1.
+    """The largest element plus log1p of the rest, which keeps the digits of a sum near 1.
 
-    Narrow dtypes in float32.
-
-    Where the result is infinite the elements equal to it share evenly, as in logaddexp.
+    Narrow dtypes are computed in float32. Where the result is infinite, the elements equal to it
+    share the gradient evenly, as in logaddexp.
     """
     z = wide(xp, x)
     if any(z.shape[a] == 0 for a in _axes(z.shape, axis)):
@@ -211,17 +213,17 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     if is_complex(xp, z.dtype):
         powers = xp.exp(z - peak)
         total = _total(xp, powers, axis)
-        found = xp.log(total) + peak
+        result = xp.log(total) + peak
     else:
         largest = z == peak
         count = _total(xp, xp.astype(largest, z.dtype), axis)
         rest = _total(xp, xp.where(largest, 0.0, xp.exp(z - peak)), axis)
-        some = xp.where(count == 0, 1.0, count)  # the largest is infinite
-        found = xp.where(count + rest == 0, -math.inf, xp.log1p(rest / some) + xp.log(some) + peak)
-        powers = xp.exp(xp.where(z == found, 0.0, z - found))
+        some = xp.where(count == 0, 1.0, count)  # where the largest element is infinite
+        result = xp.where(count + rest == 0, -math.inf, xp.log1p(rest / some) + xp.log(some) + peak)
+        powers = xp.exp(xp.where(z == result, 0.0, z - result))
         total = _total(xp, powers, axis)
-    found = _as(xp, found, x.dtype)
-    return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis)), _as(
+    result = _as(xp, result, x.dtype)
+    return result if keepdims else xp.squeeze(result, axis=_axes(x.shape, axis)), _as(
         xp, powers / total, x.dtype
     )
 
@@ -249,20 +251,16 @@ define(
     x=log_sum_exp_vjp,
     jvp=log_sum_exp_jvp,
     materialize=False,
-    doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and softmax(x), its "
-    "gradient, of the same exponentials.",
+    doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and its gradient "
+    "softmax(x), from the same exponentials.",
 )
 
 
 def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
     a = floating(xp, a)
     if b is None and not (return_sign and is_complex(xp, a.dtype)):
-        found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
-        return (
-            (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found)))
-            if return_sign
-            else found
-        )
+        out = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
+        return (out, xp.where(out == -math.inf, 0.0, xp.ones_like(out))) if return_sign else out
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
     a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
@@ -272,16 +270,16 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     powers = xp.exp(a - peak)
     total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
     if return_sign:
-        found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
+        out, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
     else:
-        found = (
+        out = (
             xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total))
             + peak
         )
     axes = () if keepdims else _axes(total.shape, axis)
     parts = tuple(
         _as(xp, xp.squeeze(part, axis=axes), dtype)
-        for part in ((found, sign) if return_sign else (found,))
+        for part in ((out, sign) if return_sign else (out,))
     )
     return parts if return_sign else parts[0]
 
@@ -299,8 +297,8 @@ def _weight(xp: Any, b: Any, a: Any) -> Any:
 composite(
     "logsumexp(a: array, axis=None, b: array = None, keepdims=False, return_sign=False)",
     logsumexp,
-    doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow; with "
-    "return_sign a tuple of the logarithm of the modulus and the sign. As "
+    doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow. With "
+    "return_sign it is a tuple of the logarithm of the modulus and the sign. As "
     "scipy.special.logsumexp. Where the result is infinite, the elements equal to it share "
     "the gradient.",
 )

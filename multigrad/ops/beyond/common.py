@@ -1,4 +1,4 @@
-"""What several of these names need: dtypes that derivatives exist in, and axes."""
+"""Helpers of several operations: dtypes with derivatives, and axes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from ..keys import float_dtype
 
 @lru_cache(maxsize=256)
 def is_floating(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is a real or complex floating one."""
+    """Whether `dtype` is a real or complex floating dtype."""
     return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
 
 
 def floating(xp: Any, x: Any) -> Any:
-    """An array of integers or booleans in the default floating dtype of its device, another
-    itself.
-    """
+    """Convert integers or booleans to the device's default floating dtype."""
     return x if is_floating(xp, x.dtype) else xp.astype(x, float_dtype(xp, xp.device_of(x)))
 
 
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that a reduction is over, counted from the front: all for None.
+    """The axes of a reduction, counted from the front; None means all axes.
 
-    Raises IndexError for one out of bounds, ValueError for one twice.
+    Raises IndexError for an axis out of bounds, and ValueError for a repeated axis.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -41,7 +39,7 @@ def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def lines(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """`x` with the reduced axes as one, the last."""
+    """Merge the reduced axes of `x` into one last axis."""
     ndim = len(x.shape)
     rest = tuple(i for i in range(ndim) if i not in axes)
     order = rest + axes
@@ -52,21 +50,22 @@ def lines(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def weights_like(xp: Any, weights: Any, a: Any) -> Any:
-    """Weights as an array of a floating dtype."""
+    """Convert weights to an array of a floating dtype."""
     if not hasattr(weights, "dtype"):
         return xp.asarray(weights, dtype=a.dtype, device=xp.device_of(a))
     return weights if is_floating(xp, weights.dtype) else xp.astype(weights, a.dtype)
 
 
 def spread_weights(xp: Any, name: str, a: Any, axis: Any, weights: Any) -> Any:
-    """Weights in the shape of `a`, or one that broadcasts to it: they may be those of the reduced
-    axes alone.
+    """Weights in the shape of `a`, or in a shape that broadcasts to it.
+
+    The caller may pass weights along the reduced axes only.
     """
     weights = weights_like(xp, weights, a)
     if tuple(weights.shape) == tuple(a.shape):
         return weights
     if axis is None:
-        raise TypeError(f"{name}: axis must be given where a and weights have different shapes.")
+        raise TypeError(f"{name}: a and weights have different shapes; pass axis.")
     axes = reduced_axes(name, axis, len(a.shape))
     if tuple(weights.shape) != tuple(a.shape[i] for i in axes):
         raise ValueError(

@@ -1,7 +1,7 @@
-"""einsum: sums of products over named axes, each step one product of two operands.
+"""einsum: sums of products over named axes, where each step is one product of two operands.
 
-What a call does follows from its subscripts and shapes alone, and is remembered for these: a list
-of contractions, each with the sums, the order of axes and the kind of product that it takes.
+The subscripts and shapes alone determine the computation, so its plan is cached for them. The plan
+is a list of contractions, each with its sums, the order of axes and the kind of product.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
-    """The products, pair by pair, in the order that costs least."""
+    """Multiply pair by pair, in the cheapest order."""
     text, given = subscripts.read(operands)
     plan = _plan(text, tuple([getattr(x, "shape", None) for x in given]), _fixed(optimize))
     xs = given if plan.scalars == () else [x for i, x in enumerate(given) if i not in plan.scalars]
@@ -35,37 +35,38 @@ def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def is_bool(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is that of booleans."""
+    """Whether `dtype` is boolean."""
     return bool(xp.isdtype(dtype, "bool"))
 
 
 @lru_cache(maxsize=256)
 def is_integral(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is an integer one, of which a sum would be of another."""
+    """Whether `dtype` is an integer dtype; `sum` would promote it."""
     return bool(xp.isdtype(dtype, "integral"))
 
 
 def _numbers(xp: Any, xs: list[Any], truths: list[bool]) -> list[Any]:
-    """Booleans as numbers, of which products are defined: counts if there is nothing else."""
+    """Convert booleans to numbers, for which products are defined; only booleans become counts."""
     other = next((x.dtype for x, truth in zip(xs, truths, strict=True) if not truth), None)
     dtype = index_dtype(xp, xp.device_of(xs[0])) if other is None else other
     return [xp.astype(x, dtype) if truth else x for x, truth in zip(xs, truths, strict=True)]
 
 
 def _fixed(optimize: Any) -> Any:
-    """`optimize` without lists, so that a plan can be remembered for it."""
+    """`optimize` without lists, so that a plan can be cached for it."""
     if isinstance(optimize, dict):
         raise TypeError(subscripts.OPTIMIZE.format(optimize))
     return tuple(map(_fixed, optimize)) if isinstance(optimize, (list, tuple)) else optimize
 
 
-# ----- What to do, from labels and lengths -----
+# ----- planning, from labels and lengths -----
 
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """What is done to one operand: axes of length 1 that are broadcast go, diagonals are taken,
-    axes are summed over.
+    """The preparation of one operand.
+
+    Axes of length 1 that are broadcast are dropped, diagonals are taken, axes are summed over.
     """
 
     shape: Shape | None
@@ -75,9 +76,7 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A product of two operands: how each is laid out before it, the kind of product, and the
-    layout of the result.
-    """
+    """A product of two operands: the layout of each, the kind, the layout of the result."""
 
     kind: str  # "multiply", "matmul", "tensordot", "vecdot"
     order1: Shape | None
@@ -91,8 +90,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Take the operands at `places`, prepare each, multiply them, and put the result last; its axes
-    then come in `order`.
+    """One step of a plan.
+
+    Take the operands at `places`, prepare each, multiply them, and append the result with its axes
+    in `order`.
     """
 
     places: Shape
@@ -103,7 +104,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps, and which operands are Python scalars, that the result is multiplied by."""
+    """The steps, and which operands are Python scalars; the result is multiplied by those."""
 
     steps: tuple[Step, ...]
     scalars: Shape
@@ -111,7 +112,7 @@ class Plan:
 
 @lru_cache(maxsize=1024)
 def _plan(text: str, given: tuple[Shape | None, ...], optimize: Any) -> Plan:
-    """What to do for these subscripts and shapes; None is the shape of a Python scalar."""
+    """Plan the steps for these subscripts and shapes; the shape of a Python scalar is None."""
     inputs, output, sizes = subscripts.parse(
         text, tuple(() if shape is None else tuple(shape) for shape in given)
     )
@@ -238,13 +239,13 @@ def _moved(labels: Labels, wanted: Labels) -> Shape | None:
 def _product(
     one: Labels, two: Labels, output: Labels | None, sizes: dict[str, int]
 ) -> tuple[Pair, Labels]:
-    """Nothing is summed over: both are laid out along the axes of the result."""
+    """Plan a product without a sum: both operands get the axes of the result."""
     labels = output or (*one, *(label for label in two if label not in one))
     layouts: list[Shape | None] = []
     for own in (one, two):
         present = tuple(label for label in labels if label in own)
         first = labels.index(present[0]) if present else len(labels)
-        spread = labels[first:]  # axes in front need not be written
+        spread = labels[first:]  # leading axes of length 1 can be omitted
         layouts += [
             _moved(own, present),
             None
@@ -297,7 +298,7 @@ def _batch(
     )
 
 
-# ----- Doing it -----
+# ----- execution -----
 
 
 def _run(xp: Any, xs: list[Any], plan: tuple[Step, ...]) -> Any:
@@ -344,12 +345,12 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
     if pair.kind == "matmul":
         y = xp.matmul(x1, x2)
         return y if pair.shape is None else xp.reshape(y, pair.shape)
-    return xp.vecdot(conj(xp, x1), x2)  # which takes the conjugate of the first
+    return xp.vecdot(conj(xp, x1), x2)  # vecdot conjugates its first operand
 
 
 composite(
     "einsum(*operands, optimize=False)",
     einsum,
-    doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. As numpy.einsum; more "
-    "than two operands are contracted pair by pair.",
+    doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. As numpy.einsum; more than "
+    "two operands are contracted pair by pair.",
 )

@@ -1,6 +1,4 @@
-"""Between points: gradient, by differences over a grid, and interp, along straight lines between
-points.
-"""
+"""gradient, by differences over a grid, and interp, by straight lines between points."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from .shapes import place
 
 
 def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any) -> Any:
-    """One array for each axis; for one axis, that array."""
+    """Return one array for each axis, or the array itself for a single axis."""
     ndim = len(f.shape)
     several = axis is None or isinstance(axis, (tuple, list))
     given = range(ndim) if axis is None else axis if several else (axis,)
@@ -35,7 +33,8 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
     if xp.isdtype(f.dtype, ("integral", "bool")):
         f = xp.astype(f, float_dtype(xp, xp.device_of(f)))
     elif varargs:
-        f = xp.astype(f, f.dtype, copy=False)  # a layer, which operators take beside a layer
+        # an array object of multigrad, so that operators accept other array objects beside it
+        f = xp.astype(f, f.dtype, copy=False)
     spacings = (
         [1.0] * len(axes)
         if not varargs
@@ -43,14 +42,14 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
         if len(varargs) == 1
         else list(varargs)
     )
-    found = tuple(
+    parts = tuple(
         _along(xp, f, a, _steps(xp, f, h, a), order) for a, h in zip(axes, spacings, strict=True)
     )
-    return found[0] if len(axes) == 1 else found
+    return parts[0] if len(axes) == 1 else parts
 
 
 def _steps(xp: Any, f: Any, h: Any, axis: int) -> Any:
-    """The spacing as it is, or the distances between coordinates."""
+    """Return a scalar spacing unchanged, or the distances between coordinates."""
     shape = getattr(h, "shape", ())
     if isinstance(h, (list, tuple)):
         h = xp.asarray(h, dtype=f.dtype, device=xp.device_of(f))
@@ -128,16 +127,17 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
 composite(
     "gradient(f: array, *varargs, axis=None, edge_order=1)",
     gradient,
-    doc="Central differences inside, one-sided ones at the ends, along one axis, or along each "
-    "as a tuple. As numpy.gradient.",
+    doc="Central differences inside and one-sided differences at the ends, along one axis, or "
+    "along each axis as a tuple. As numpy.gradient.",
 )
 
 # ----- interp -----
 
 
 def interp(xp: Any, x: Any, points: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    """Left and right of all points the values of the first and last, or `left` and `right`; with a
-    period, over and over.
+    """Interpolate; outside all points use the first and last values, or `left` and `right`.
+
+    With a period, the points repeat.
     """
     x, points, fp = _floats(xp, x, points, fp)
     if len(points.shape) != 1 or len(fp.shape) != 1:
@@ -167,8 +167,9 @@ def interp(xp: Any, x: Any, points: Any, fp: Any, left: Any, right: Any, period:
 
 
 def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
-    """The line through the points on either side, from the first, or, if that gives nan (of
-    infinite values), from the second.
+    """The line through the two neighbouring points, computed from the first point.
+
+    If that gives nan, because values are infinite, it is computed from the second point.
     """
     j = xp.clip(xp.searchsorted(points, x, side="right"), 1, n - 1)
     flat = xp.reshape(j, (-1,))
@@ -176,7 +177,7 @@ def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
     def at(values: Any, places: Any) -> Any:
         return xp.reshape(xp.take(values, places, axis=0), x.shape)
 
-    # layers, so that operators can be used
+    # array objects of multigrad, so that operators can be used
     x0, x1, y0, y1 = at(points, flat - 1), at(points, flat), at(fp, flat - 1), at(fp, flat)
     width = x1 - x0
     width = alike(xp, xp.where(width == 0, 1.0, width), y0)
@@ -187,8 +188,9 @@ def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
 
 
 def _floats(xp: Any, *values: Any) -> list[Any]:
-    """The arguments as floating arrays of one device; Python numbers, and lists of them, take the
-    dtype of the others.
+    """Convert the arguments to floating arrays on one device.
+
+    Python numbers, and lists of them, take the dtype of the other arguments.
     """
     like = next(v for v in values if hasattr(v, "dtype"))
     floating = next(
@@ -207,7 +209,7 @@ def _floats(xp: Any, *values: Any) -> list[Any]:
 
 
 def _periodic(xp: Any, x: Any, points: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """All within one period, the points in order, and one more at each end."""
+    """Move all points into one period, sort them, and add one point at each end."""
     if type(period) in (int, float) and period == 0:
         raise ValueError("interp: the period is 0.")
     period = abs(period)
@@ -224,6 +226,6 @@ def _periodic(xp: Any, x: Any, points: Any, fp: Any, period: Any) -> tuple[Any, 
 composite(
     "interp(x: array, xp: array, fp: array, left=None, right=None, period=None)",
     interp,
-    doc="The values at x of the line through the points (xp, fp), xp in increasing order. As "
-    "numpy.interp, in the dtype of its arguments.",
+    doc="The values at x of the piecewise linear function through the points (xp, fp), with xp in "
+    "increasing order. As numpy.interp, in the dtype of its arguments.",
 )

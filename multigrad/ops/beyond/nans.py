@@ -1,7 +1,7 @@
-"""Reductions and scans of the elements that are not nan, as NumPy's.
+"""Reductions and scans that ignore nan, as in NumPy.
 
-A nan is a constant: its gradient is 0. A mean, a variance or an extremum of nothing but nans is
-nan.
+A nan is a constant: its gradient is 0. If all elements are nan, so is their mean, variance or
+extremum.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .common import floating, is_floating
 
 
 def _with(xp: Any, a: Any, value: float) -> Any:
-    """`a` with a number in the place of each nan."""
+    """Replace each nan of `a` by a number."""
     return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
 
 
@@ -47,29 +47,29 @@ def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
 
 # fmt: off
 composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
-          doc="The sum of the elements that are not nan over one axis, several, or all; 0 of "
-              "none. As numpy.nansum.")
+          doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
+              "are nan. As numpy.nansum.")
 composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
-          doc="The product of the elements that are not nan over one axis, several, or all; 1 "
-              "of none. As numpy.nanprod.")
+          doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
+              "all are nan. As numpy.nanprod.")
 composite("nancumsum(a: array, axis=None, dtype=None)", nancumsum,
-          doc="The sums of the elements up to each one, along an axis or of all in a row "
-              "(None); a nan counts as 0. As numpy.nancumsum.")
+          doc="The cumulative sums along an axis, or of the flattened array (None); a nan counts "
+              "as 0. As numpy.nancumsum.")
 composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
-          doc="The products of the elements up to each one, along an axis or of all in a row "
-              "(None); a nan counts as 1. As numpy.nancumprod.")
+          doc="The cumulative products along an axis, or of the flattened array (None); a nan "
+              "counts as 1. As numpy.nancumprod.")
 # fmt: on
 
 # ----- mean and variance -----
 
 
 def _quotient(xp: Any, total: Any, count: Any) -> Any:
-    """total / count, nan of none."""
+    """total / count, which is nan if count is 0."""
     return total / alike(xp, xp.where(count > 0, count, math.nan), total)
 
 
 def _counted(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """Which elements are nan, and how many are not, as a number to divide by."""
+    """The mask of nans, and the number of other elements as a float to divide by."""
     lost = xp.isnan(a)
     real = xp.real(a).dtype if is_complex(xp, a.dtype) else a.dtype
     return lost, xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
@@ -115,8 +115,8 @@ def _variance(
     mean = _quotient(xp, xp.sum(xp.where(lost, 0.0, a), axis=axis, keepdims=True), count)
     apart = xp.where(lost, 0.0, a - mean)
     square = xp.real(xp.conj(apart) * apart) if is_complex(xp, a.dtype) else apart * apart
-    found = _quotient(xp, xp.sum(square, axis=axis, keepdims=True), count - ddof)
-    return found if keepdims else xp.squeeze(found, axis=_axes(a.shape, axis))
+    variance = _quotient(xp, xp.sum(square, axis=axis, keepdims=True), count - ddof)
+    return variance if keepdims else xp.squeeze(variance, axis=_axes(a.shape, axis))
 
 
 # fmt: off
@@ -125,15 +125,15 @@ composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean
               "numpy.nanmean.")
 composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
           nanvar,
-          doc="The variance of the elements that are not nan over one axis, several, or all, "
-              "divided by their number less ddof (or correction, the same by another name); nan "
-              "where that is not positive. As numpy.nanvar.")
+          doc="The variance of the elements that are not nan over one axis, several, or all. The "
+              "divisor is their number minus ddof; correction is another name for ddof. The "
+              "result is nan where the divisor is not positive. As numpy.nanvar.")
 composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
           nanstd, doc="The square root of nanvar. The gradient of constants is 0. As numpy.nanstd.")
 # fmt: on
 
-# ----- extrema: a rule of their own, since an infinity in the place of a nan would share the
-# gradient with one that was there -----
+# ----- extrema: they have their own rule, since an infinity in place of a nan would share the
+# gradient with a real infinity -----
 
 
 def _extremum(name: str) -> Any:
@@ -144,14 +144,14 @@ def _extremum(name: str) -> Any:
         if not xp.isdtype(a.dtype, "real floating"):
             return reduce(a, axis=axis, keepdims=keepdims)
         lost = xp.isnan(a)
-        found = reduce(xp.where(lost, other, a), axis=axis, keepdims=keepdims)
-        return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, found)
+        extremum = reduce(xp.where(lost, other, a), axis=axis, keepdims=keepdims)
+        return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, extremum)
 
     return extremum
 
 
 def _shares(xp: Any, a: Any, ans: Any, axis: Any, keepdims: bool, dtype: Any) -> tuple[Any, Any]:
-    """Where the extremum was taken from, and how many these are; 1 of none."""
+    """The mask of elements equal to the extremum, and their number (1 if there is none)."""
     winners = a == _kept(xp, ans, a.shape, axis, keepdims)
     count = _how_many(xp, winners, dtype, axis, True)
     return winners, xp.where(count == 0, 1.0, count)
@@ -164,8 +164,8 @@ def extremum_vjp(xp: Any, g: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
 
 def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
     winners, count = _shares(xp, a, ans, axis, keepdims, t.dtype)
-    found = _divided(xp, xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=True), count)
-    return found if keepdims else xp.squeeze(found, axis=_axes(a.shape, axis))
+    out = _divided(xp, xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=True), count)
+    return out if keepdims else xp.squeeze(out, axis=_axes(a.shape, axis))
 
 
 for _name in ("min", "max"):
@@ -175,9 +175,9 @@ for _name in ("min", "max"):
         batching="axis",
         a=extremum_vjp,
         jvp=extremum_jvp,
-        doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not "
-        "nan over one axis, several, or all; nan where all are. Ties share the gradient. "
-        f"As numpy.nan{_name}.",
+        doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan "
+        "over one axis, several, or all; nan if all are nan. Ties share the gradient. As "
+        f"numpy.nan{_name}.",
     )
 
 
@@ -201,7 +201,7 @@ nondifferentiable(
     batching=_batch_of_indices,
     chapter="kernels",
     doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are "
-    "not known (under a trace), -1 there instead.",
+    "not known (under a trace), the result is -1 there instead.",
 )
 
 
@@ -210,14 +210,15 @@ def _place(name: str, extremum: Any) -> Any:
         if not is_floating(xp, a.dtype):
             return getattr(xp, name.removeprefix("nan"))(a, axis=axis, keepdims=keepdims)
         best = extremum(xp, a, axis, True)
-        found = xp.argmax(xp.astype(a == best, xp.int8), axis=axis, keepdims=keepdims)
+        index = xp.argmax(xp.astype(a == best, xp.int8), axis=axis, keepdims=keepdims)
         missing = xp.isnan(best)
         if not keepdims:
             missing = xp.squeeze(missing, axis=_axes(a.shape, axis))
         return xp.known_index(
-            found,
+            index,
             missing,
-            f"{name}: a slice has nothing but nan, so no element is the {name[-3:]}imum.",
+            f"{name}: a slice has only nan, so it has no {name[-3:]}imum. Replace nan first, with "
+            "nan_to_num.",
         )
 
     return place
@@ -228,8 +229,8 @@ for _name, _extreme in (("min", "smallest"), ("max", "largest")):
         f"nanarg{_name}(a: array, axis=None, *, keepdims=False)",
         forward=_place(f"nanarg{_name}", _extremum(_name)),
         batching="form",
-        doc=f"The index of the first {_extreme} element that is not nan. Raises ValueError "
-        "where all are nan (-1 under a trace, where values are not known). As "
+        doc=f"The index of the first {_extreme} element that is not nan. If all are nan it raises "
+        "ValueError, or returns -1 under a trace, where values are not known. As "
         f"numpy.nanarg{_name}.",
     )
 
@@ -259,7 +260,7 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
 composite(
     "nan_to_num(x: array, copy=True, nan=0.0, posinf=None, neginf=None)",
     nan_to_num,
-    doc="The elements with `nan` in the place of nan, and the largest and smallest numbers of "
-    "the dtype, or `posinf` and `neginf`, in that of infinities. What was replaced has the "
-    "gradient 0. As numpy.nan_to_num.",
+    doc="Each element, with nan replaced by `nan`, and infinities by `posinf` and `neginf`, or by "
+    "default by the largest and smallest numbers of the dtype. The gradient of a replaced "
+    "element is 0. As numpy.nan_to_num.",
 )

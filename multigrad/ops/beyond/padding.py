@@ -1,7 +1,7 @@
-"""pad: an array with more elements at the ends of its axes.
+"""pad: an array with additional elements at the ends of its axes.
 
-Values at the ends are parts of the array, repeated or reversed, joined axis by axis; each axis sees
-what the ones before it added, as in NumPy.
+The new elements are parts of the array, repeated or reversed, or constants. They are joined axis by
+axis. As in NumPy, each axis includes the elements that earlier axes added.
 """
 
 from __future__ import annotations
@@ -101,12 +101,13 @@ def _same(value: Any, default: Any) -> bool:
     return type(value) is type(default) and bool(value == default)
 
 
-# ----- what is given for each end of each axis -----
+# ----- the options for each end of each axis -----
 
 
 def _pairs(given: Any, ndim: int, name: str) -> Widths:
-    """A number for all ends, (before, after) for all axes, or a sequence of these, one for each
-    axis.
+    """Expand an option to one pair (before, after) for each axis.
+
+    It may be one number for all ends, one pair for all axes, or a sequence of pairs.
     """
     if getattr(given, "shape", None):
         given = [given[i] for i in range(given.shape[0])]
@@ -126,7 +127,7 @@ def _pairs(given: Any, ndim: int, name: str) -> Widths:
         pairs = [(row[0], row[-1]) for row in rows]
         return pairs * ndim if len(rows) == 1 else pairs
     raise ValueError(
-        f"pad: {name} is {given!r}; for an array with {ndim} axes it may be one number, "
+        f"pad: {name} is {given!r}; for an array with {ndim} axes it must be one number, a pair "
         f"(before, after), or {ndim} such pairs."
     )
 
@@ -137,7 +138,8 @@ def _widths(given: Any, ndim: int) -> Widths:
         for axis, width in given.items():
             if not -ndim <= index(axis) < ndim:
                 raise IndexError(
-                    f"pad: pad_width names axis {axis}, which an array with {ndim} axes lacks."
+                    f"pad: pad_width names axis {axis}, which does not exist in an array with "
+                    f"{ndim} axes."
                 )
             rows[index(axis)] = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
         given = rows or 0
@@ -192,7 +194,7 @@ def _constants(
 
 
 def _cast(xp: Any, value: Any, x: Any) -> Any:
-    """One value as an array like `x`."""
+    """Convert one value to an array like `x`."""
     if hasattr(value, "dtype"):
         return value if value.dtype == x.dtype else xp.astype(value, x.dtype)
     if xp.isdtype(x.dtype, "integral"):
@@ -208,7 +210,7 @@ def _repeated(xp: Any, value: Any, x: Any, axis: int, n: int) -> Any:
 
 
 def _each(xp: Any, x: Any, widths: Widths, options: Widths, ends: Callable[..., list[Any]]) -> Any:
-    """Join what `ends` makes for both ends of each axis."""
+    """Join the elements that `ends` returns for both ends of each axis."""
     changed = False
     for axis, ((before, after), option) in enumerate(zip(widths, options, strict=True)):
         if before or after:
@@ -253,10 +255,8 @@ def _concat(xp: Any, parts: list[Any], axis: int) -> Any:
 def _mirrored(
     xp: Any, x: Any, axis: int, before: int, after: int, option: tuple[bool, bool]
 ) -> list[Any]:
-    """Reflect at both ends, again and again until the widths are reached; 'odd' reflects values at
-    that of the end, too.
-    """
-    inner, odd = option  # inner: the element at the end is not repeated
+    """Reflect at both ends until the widths are reached; 'odd' also reflects the values."""
+    inner, odd = option  # the element at the end is not repeated
     n = x.shape[axis]
     if inner and n == 1:
         return _edges(xp, x, axis, before, after, None)
@@ -297,7 +297,7 @@ def _ramps(
 
 
 def _ramp(xp: Any, edge: Any, value: Any, axis: int, count: int, falling: bool) -> Any:
-    """From `value` at the end, in equal steps, to the edge of the array, which is left out."""
+    """Equal steps from `value` at the outer end to the edge of the array, which is excluded."""
     if not count:
         return None
     whole = xp.isdtype(edge.dtype, "integral")
@@ -344,6 +344,6 @@ composite(
     "pad(array: array, pad_width, mode='constant', *, constant_values=0, end_values=0, "
     "stat_length=None, reflect_type='even')",
     pad,
-    doc="The array with more elements at the ends of its axes, as many as pad_width says. As "
-    "numpy.pad; 'empty' gives zeros.",
+    doc="The array with additional elements at the ends of its axes; pad_width gives their "
+    "numbers. As numpy.pad; the mode 'empty' gives zeros.",
 )

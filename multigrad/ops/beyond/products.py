@@ -1,6 +1,4 @@
-"""Products of NumPy's that the standard lacks, or has under another name: dot, inner, outer, cross,
-kron, convolve.
-"""
+"""Products under NumPy's names: dot, inner, outer, cross, kron, convolve."""
 
 from __future__ import annotations
 
@@ -15,8 +13,9 @@ def _is_scalar(x: Any) -> bool:
 
 
 def dot(xp: Any, a: Any, b: Any) -> Any:
-    """A product of matrices or vectors; of more axes, over the last of `a` and the last but one of
-    `b`.
+    """A product of matrices or vectors.
+
+    With more axes it sums over the last axis of `a` and the last but one of `b`.
     """
     if _is_scalar(a) or _is_scalar(b):
         return xp.multiply(a, b)
@@ -45,7 +44,7 @@ def inner(xp: Any, a: Any, b: Any) -> Any:
 
 
 def outer(xp: Any, a: Any, b: Any) -> Any:
-    """Arrays of other than one axis are flattened."""
+    """Flatten arrays whose number of axes is not 1."""
     if hasattr(a, "shape"):
         a = a[:, None] if len(a.shape) == 1 else xp.reshape(a, (-1, 1))
     if hasattr(b, "shape") and len(b.shape) != 1:
@@ -59,7 +58,7 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
 
 
 def cross(xp: Any, a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Any:
-    """Of vectors of three elements."""
+    """The cross product of vectors of three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
     last = [
@@ -77,7 +76,7 @@ def cross(xp: Any, a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any
 
 
 def kron(xp: Any, a: Any, b: Any) -> Any:
-    """Each element of `a` times all of `b`: along every axis, blocks of the length of b's."""
+    """Each element of `a` times all of `b`, in blocks."""
     if _is_scalar(a) or _is_scalar(b):
         return xp.multiply(a, b)
     ndim = max(len(a.shape), len(b.shape))
@@ -111,19 +110,19 @@ def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
 
 # fmt: off
 composite("dot(a: array, b: array)", dot,
-          doc="The product of vectors, matrices or scalars; of more axes, over the last of one "
-              "and the last but one of the other. As numpy.dot.")
+          doc="The product of vectors, matrices or scalars. With more axes it sums over the last "
+              "axis of a and the last but one of b. As numpy.dot.")
 composite("inner(a: array, b: array)", inner,
-          doc="Sums of products over the last axes, without conjugates. As numpy.inner.")
+          doc="Sums of products over the last axes, without conjugation. As numpy.inner.")
 composite("outer(a: array, b: array)", outer,
-          doc="The products of each element of one array with each of another, both flattened. "
-              "As numpy.outer.")
+          doc="The products of each element of one array with each element of another, both "
+              "flattened. As numpy.outer.")
 composite("cross(a: array, b: array, axisa=-1, axisb=-1, axisc=-1, axis=None)", cross,
           doc="The cross product of vectors of three elements. As numpy.cross.")
 composite("kron(a: array, b: array)", kron,
-          doc="The Kronecker product: blocks of the second array, times the elements of the "
-              "first. As numpy.kron.")
+          doc="The Kronecker product: for each element of the first array, a block with that "
+              "element times the second array. As numpy.kron.")
 composite("convolve(a: array, v: array, mode='full')", convolve,
-          doc="The convolution of two vectors, whole ('full'), where they overlap entirely "
-              "('valid'), or its middle ('same'). As numpy.convolve.")
+          doc="The convolution of two vectors: the whole ('full'), the part where they overlap "
+              "completely ('valid'), or the middle ('same'). As numpy.convolve.")
 # fmt: on

@@ -1,8 +1,9 @@
-"""Medians, quantiles and percentiles, as NumPy's: of sorted elements those at a place, or between
-two places.
+"""Medians, quantiles and percentiles, as in NumPy.
 
-The gradient goes where sort's goes: to the elements that stand at these places in the stable order.
-Where a nan is among the elements the result is nan, and the gradient goes to a nan.
+They are elements of the sorted array, or interpolations between two of them.
+
+As for sort, the gradient goes to the elements at these places in the stable order. If an element is
+nan, the result is nan, and the gradient goes to a nan.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from .common import floating, lines, reduced_axes, spread_weights
 
 
 class Numbers(NamedTuple):
-    """The functions that places are computed with: of Python numbers, or of arrays."""
+    """The functions that compute places, for Python numbers or for arrays."""
 
     floor: Callable[[Any], Any]
-    rounded: Callable[[Any], Any]  # halves to even
+    rounded: Callable[[Any], Any]  # halves round to even
     where: Callable[[Any, Any, Any], Any]
 
 
 PYTHON = Numbers(math.floor, round, lambda condition, x, y: x if condition else y)
 
-# A method gives the place among n sorted elements of the quantile q, counted from 0, and how far it
-# lies beyond the element before it: a place between two elements is an interpolation. The
-# continuous ones are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+# A method maps a quantile q of n sorted elements to a place, counted from 0, and its distance from
+# the element before it. A place between two elements is an interpolation. The continuous methods
+# are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
 
 Method = Callable[[Numbers, Any, Any], tuple[Any, Any]]
 
@@ -52,7 +53,7 @@ def _linear(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
 
 
 def _whole(find: Callable[[Numbers, Any, Any], Any]) -> Method:
-    """A method that chooses an element."""
+    """A method that selects one element."""
 
     def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
         place = find(f, n, q)
@@ -73,7 +74,7 @@ def _averaged(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
 
 
 def _stepped(f: Numbers, place: Any, before: Any) -> Any:
-    """The element before a place, or behind it."""
+    """Choose the element before a place, or the one behind it."""
     low = f.floor(place)
     return f.where((place == low) & before(low), low, low + 1)
 
@@ -99,22 +100,23 @@ METHODS: dict[str, Method] = {
 
 def _method(name: str, method: Any) -> Method:
     if method not in METHODS:
-        raise ValueError(f"{name}: the method {method!r} is none of {', '.join(METHODS)}.")
+        raise ValueError(f"{name}: the method {method!r} is not one of {', '.join(METHODS)}.")
     return METHODS[method]
 
 
 class Fractions(NamedTuple):
-    """What is asked for: the quantiles as Python numbers, if they are, else as an array of one
-    axis; their shape; the dtype that they bring.
+    """The requested quantiles, as Python numbers if possible, else as an array of one axis.
+
+    It also holds their shape and the dtype that they contribute.
     """
 
     numbers: list[float] | None
     array: Any
     shape: tuple[int, ...]
-    dtype: Any  # None of a number of Python's, which takes any
+    dtype: Any  # None for Python numbers, which take any dtype
 
     def beside(self, xp: Any, x: Any) -> Any:
-        """As an array, numbers in the default dtype or in that of `x`, whichever is wider."""
+        """The quantiles as an array in the default dtype or that of `x`, whichever is wider."""
         if self.numbers is None:
             return self.array
         device = xp.device_of(x)
@@ -129,7 +131,7 @@ def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
     if all(isinstance(part, Real) for part in given):
         for part in given:
             if not 0 <= part <= most:
-                raise ValueError(f"{name}: q must be between 0 and {most}, and is {part}.")
+                raise ValueError(f"{name}: q must be between 0 and {most}, but it is {part}.")
         dtype = None if type(q) in (float, int) else float_dtype(xp, device)
         return Fractions(
             [float(part) / most for part in given], None, (len(given),) if given is q else (), dtype
@@ -141,7 +143,7 @@ def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
     )
 
 
-# ----- the elements at some places of the sorted order -----
+# ----- the elements at given places of the sorted order -----
 
 
 def order_statistics(xp: Any, x: Any, places: tuple[int, ...]) -> Any:
@@ -161,8 +163,8 @@ nondifferentiable(
     batching=lambda xp, x, values, places, size: xp.places_of(
         whole(xp, x, size), whole(xp, values, size), places
     ),
-    doc="Where the elements at these places of the stable order stand in each line along the "
-    "last axis; `values` are these elements.",
+    doc="The positions, in each line along the last axis, of the elements at these places of the "
+    "stable order; `values` are these elements.",
 )
 define(
     "order_statistics(x, /, places)",
@@ -174,26 +176,26 @@ define(
         xp, g, origin, -1, x_shape, x_device
     ),
     jvp=lambda xp, t, origin: xp.take_along_axis(t, origin, axis=-1),
-    doc="The elements at these places, a tuple of ints, of each sorted line along the last "
-    "axis. The gradient follows the stable order.",
+    doc="The elements at these places (a tuple of ints) of each sorted line along the last axis. "
+    "The gradient follows the stable order.",
 )
 
 # ----- quantiles -----
 
 
 def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
-    """The elements in lines along the last axis."""
+    """Arrange the elements in lines along the last axis."""
     a = floating(xp, a)
     if is_complex(xp, a.dtype):
         raise TypeError(
-            f"{name}: complex numbers have no order. Pass their real and imaginary parts one by "
-            "one."
+            f"{name}: complex numbers have no order. Pass their real and imaginary parts "
+            "separately."
         )
     return lines(xp, a, axes)
 
 
 class Share(NamedTuple):
-    """A quantile as what it is of the elements at two places: the share of the second one."""
+    """A quantile as a mixture of the elements at two places; `share` is that of the second one."""
 
     low: int
     high: int
@@ -208,7 +210,7 @@ def _share(n: int, q: float, method: Method) -> Share:
 
 
 def _of_numbers(xp: Any, x: Any, shares: list[Share]) -> list[Any]:
-    """A quantile of each line for each share; where there is a nan, that."""
+    """The quantile of each line for each share; nan where the line has a nan."""
     n = x.shape[-1]
     places = tuple(
         sorted(
@@ -227,7 +229,7 @@ def _between(at: Mapping[int, Any], share: Share) -> Any:
         return at[share.high if share.beyond else share.low]
     first, second, beyond = at[share.low], at[share.high], share.beyond
     if beyond == 0.5:
-        return first * 0.5 + second * 0.5  # not half of their sum, which may be infinite
+        return first * 0.5 + second * 0.5  # not half of their sum, which may overflow
     return (
         first + (second - first) * beyond
         if beyond < 0.5
@@ -236,21 +238,22 @@ def _between(at: Mapping[int, Any], share: Share) -> Any:
 
 
 def _of_array(xp: Any, x: Any, n: Any, q: Any, method: Method) -> Any:
-    """The quantiles of each sorted line, along its axis; n is a number, or an array of one for each
-    line, with an axis of length 1.
+    """The quantiles of each sorted line, along its axis.
+
+    n is a number, or an array with one number for each line and an axis of length 1.
     """
     place, beyond = method(Numbers(xp.floor, xp.round, xp.where), n, q)
     low = xp.floor(place)
     first, second = _at(xp, x, n, low), _at(xp, x, n, low + 1)
     beyond = _as(xp, xp.where((place < 0) | (place >= n - 1), 0.0, beyond), x.dtype)
     step = xp.where(first == second, 0.0, second - first)
-    found = xp.where(beyond < 0.5, first + step * beyond, second - step * (1 - beyond))
-    found = xp.where((beyond == 0) & ~xp.isfinite(step), first, found)
-    return xp.where(xp.isnan(beyond), math.nan, found)
+    between = xp.where(beyond < 0.5, first + step * beyond, second - step * (1 - beyond))
+    between = xp.where((beyond == 0) & ~xp.isfinite(step), first, between)
+    return xp.where(xp.isnan(beyond), math.nan, between)
 
 
 def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
-    """The elements of each line at its places, the first or last one of n for a place outside."""
+    """The elements of each line at given places; outside, the first or the last of n elements."""
     places = xp.where(places < n - 1, places, 0.0 * places + (n - 1))
     places = xp.astype(xp.where(places > 0, places, 0.0), index_dtype(xp, xp.device_of(x)))
     return xp.take_along_axis(
@@ -259,8 +262,9 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
 
 
 def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
-    """The first element of each sorted line up to which a share q of its weights lies; nan where
-    some are negative, or add up to 0 or not finite.
+    """The first element of each sorted line at which the cumulative weight reaches a share q.
+
+    It is nan where weights are negative, or their sum is 0 or not finite.
     """
     lost = xp.isnan(x)
     weights = xp.where(lost, 0.0, weights) if skips else weights
@@ -269,12 +273,12 @@ def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
     shares = xp.cumulative_sum(xp.take_along_axis(weights, order, axis=-1), axis=-1)
     total = shares[..., x.shape[-1] - 1 :]
     shares = _as(xp, shares / xp.where((total > 0) & xp.isfinite(total), total, math.nan), q.dtype)
-    # what has no weight before the first that has some is not the quantile 0
+    # leading elements without weight are not the quantile 0
     shares = xp.where(shares == 0, -1.0, shares)
     places = xp.sum(
         xp.astype(shares[..., None, :] < q[:, None], index_dtype(xp, xp.device_of(x))), axis=-1
     )
-    found = _at(
+    quantiles = _at(
         xp,
         xp.take_along_axis(x, order, axis=-1),
         x.shape[-1] - xp.sum(xp.astype(lost, q.dtype), axis=-1, keepdims=True)
@@ -282,16 +286,22 @@ def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
         else x.shape[-1],
         xp.astype(places, q.dtype),
     )
-    found = found if skips else xp.where(xp.any(lost, axis=-1, keepdims=True), math.nan, found)
-    return xp.where(wrong | xp.isnan(total / total) | xp.isnan(q), math.nan, found)
+    quantiles = (
+        quantiles if skips else xp.where(xp.any(lost, axis=-1, keepdims=True), math.nan, quantiles)
+    )
+    return xp.where(wrong | xp.isnan(total / total) | xp.isnan(q), math.nan, quantiles)
 
 
 def _weights(xp: Any, name: str, a: Any, axis: Any, method: str, weights: Any) -> Any:
-    """The weights in the shape of `a`, constants: the quantiles do not change with small changes of
-    them.
+    """The weights in the shape of `a`, as constants.
+
+    Small changes of them do not change the quantiles.
     """
     if method != "inverted_cdf":
-        raise ValueError(f"{name}: only the method 'inverted_cdf' takes weights, not {method!r}.")
+        raise ValueError(
+            f"{name}: the method {method!r} does not take weights. Use "
+            "method='inverted_cdf', or pass no weights."
+        )
     given = floating(xp, a)
     return xp.broadcast_to(
         spread_weights(xp, name, xp.zeros_like(given), axis, weights), tuple(a.shape)
@@ -301,7 +311,7 @@ def _weights(xp: Any, name: str, a: Any, axis: Any, method: str, weights: Any) -
 def _quantile(
     xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any = None
 ) -> Any:
-    """The quantiles; where `name` begins with nan, of the elements that are not."""
+    """The quantiles; if `name` begins with nan, those of the elements that are not nan."""
     way = _method(name, method)
     weights = None if weights is None else _weights(xp, name, a, axis, method, weights)
     asked = _fractions(xp, name, q, xp.device_of(a))
@@ -310,29 +320,31 @@ def _quantile(
     x = x if asked.dtype is None else _as(xp, x, xp.result_type(x.dtype, asked.dtype))
     n, skips = x.shape[-1], name.startswith("nan")
     if n == 0 or 0 in asked.shape:
-        found = xp.full(
+        quantiles = xp.full(
             (*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x)
         )
     elif weights is not None:
-        found = _weighted(xp, x, lines(xp, weights, axes), asked.beside(xp, x), skips)
-        found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
+        quantiles = _weighted(xp, x, lines(xp, weights, axes), asked.beside(xp, x), skips)
+        quantiles = xp.reshape(xp.moveaxis(quantiles, -1, 0), (*asked.shape, *x.shape[:-1]))
     elif asked.numbers is not None and not skips:
         parts = _of_numbers(xp, x, [_share(n, q, way) for q in asked.numbers])
-        found = xp.stack(parts, axis=0) if asked.shape else parts[0]
+        quantiles = xp.stack(parts, axis=0) if asked.shape else parts[0]
     else:
         fractions = asked.beside(xp, x)
         x = xp.sort(x, axis=-1)
         if skips:
             count = xp.sum(xp.astype(~xp.isnan(x), fractions.dtype), axis=-1, keepdims=True)
-            found = xp.where(count == 0, math.nan, _of_array(xp, x, count, fractions, way))
+            quantiles = xp.where(count == 0, math.nan, _of_array(xp, x, count, fractions, way))
         else:
             last = x[..., n - 1 :]
-            found = xp.where(xp.isnan(last), last, _of_array(xp, x, n, fractions, way))
-        found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
+            quantiles = xp.where(xp.isnan(last), last, _of_array(xp, x, n, fractions, way))
+        quantiles = xp.reshape(xp.moveaxis(quantiles, -1, 0), (*asked.shape, *x.shape[:-1]))
     return (
-        xp.reshape(found, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape))))
+        xp.reshape(
+            quantiles, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))
+        )
         if keepdims
-        else found
+        else quantiles
     )
 
 
@@ -342,18 +354,18 @@ def _named(name: str) -> Callable[..., Any]:
     )
 
 
-_ORDER = "The gradient goes where that of sort goes; "
+_ORDER = "The gradient goes to the same elements as that of sort. "
 
 composite(
     "median(a: array, axis=None, *, keepdims=False)",
     lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
-    doc="The median over one axis, several, or all; nan where a nan is among the elements. "
-    f"{_ORDER}as numpy.median.",
+    doc=f"The median over one axis, several, or all; nan if an element is nan. {_ORDER}As "
+    "numpy.median.",
 )
 composite(
     "nanmedian(a: array, axis=None, *, keepdims=False)",
     lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
-    doc=f"The median of the elements that are not nan, nan where all are. {_ORDER}as "
+    doc=f"The median of the elements that are not nan; nan if all are nan. {_ORDER}As "
     "numpy.nanmedian.",
 )
 for _name, _words in (
@@ -366,12 +378,12 @@ for _name, _words in (
         _named(_name),
         doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, "
         "or an element of an array q is out of range. Axes of q come first. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}as numpy.{_name}.",
+        f"'inverted_cdf' takes weights. {_ORDER}As numpy.{_name}.",
     )
     composite(
         f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
         "weights: array = None)",
         _named(f"nan{_name}"),
-        doc=f"{_words}, of the elements that are not nan, nan where all are. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}as numpy.nan{_name}.",
+        doc=f"{_words}, of the elements that are not nan; nan if all are nan. The method "
+        f"'inverted_cdf' takes weights. {_ORDER}As numpy.nan{_name}.",
     )

@@ -1,6 +1,4 @@
-"""What runs along an axis, under NumPy's names: cumsum, cumprod, the extrema so far, and windows of
-neighbours.
-"""
+"""Functions along an axis under NumPy's names: cumsum, cumprod, extrema, sliding windows."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ def _scan(standard: str) -> Any:
 
 
 def _so_far(xp: Any, x: Any, pick: Any) -> Any:
-    """The extrema of the elements up to each one along the last axis: of one, two, four, ...
-    neighbours.
+    """The extrema of the elements up to each one along the last axis.
+
+    It takes the extremum of one, two, four, ... neighbours.
     """
     n, reach = x.shape[-1], 1
     while reach < n:
@@ -42,9 +41,7 @@ def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
 
 
 def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
-    """All windows of neighbours: those along each axis stand one after the other, their elements
-    along new axes at the end.
-    """
+    """All windows of neighbours, with their elements along new axes at the end."""
     name = "sliding_window_view"
     windows = _integers(window_shape)
     ndim = len(x.shape)
@@ -67,7 +64,7 @@ def _integers(given: Any) -> tuple[int, ...]:
 
 
 def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
-    """The windows of length n along one axis, whose elements become the last axis."""
+    """The windows of length n along one axis; their elements become the last axis."""
     length = x.shape[axis]
     if n > length:
         raise ValueError(
@@ -77,24 +74,24 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
     device = xp.device_of(x)
     start = xp.arange(count, device=device)
     places = xp.reshape(start[:, None] + xp.arange(n, device=device)[None, :], (count * n,))
-    found = xp.reshape(
+    windows = xp.reshape(
         xp.take(x, places, axis=axis), (*x.shape[:axis], count, n, *x.shape[axis + 1 :])
     )
-    return found if axis == len(x.shape) - 1 else xp.moveaxis(found, axis + 1, -1)
+    return windows if axis == len(x.shape) - 1 else xp.moveaxis(windows, axis + 1, -1)
 
 
 # fmt: off
 composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
-          doc="The sums of the elements up to each one, along an axis or of all in a row "
-              "(None). As numpy.cumsum.")
+          doc="The cumulative sums along an axis, or of the flattened array (None). As "
+              "numpy.cumsum.")
 composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
-          doc="The products of the elements up to each one, along an axis or of all in a row "
-              "(None). As numpy.cumprod.")
+          doc="The cumulative products along an axis, or of the flattened array (None). As "
+              "numpy.cumprod.")
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
-          doc="All windows of neighbours along some axes or all, their elements along new axes "
-              "at the end: those of numpy.lib.stride_tricks.sliding_window_view, as a copy.")
+          doc="All windows of neighbours along some axes or all, with their elements along new "
+              "axes at the end. As numpy.lib.stride_tricks.sliding_window_view, but a copy.")
 nondifferentiable("running_places(x, /, axis, largest)", forward=running_places, batching="axis",
                   chapter="kernels",
-                  doc="Where the largest (or smallest) of the elements up to each one along an "
-                      "axis stands, the last of equal ones; that of a nan.")
+                  doc="The index of the largest (or smallest) of the elements up to each one "
+                      "along an axis: the last of equal ones, or that of a nan.")
 # fmt: on

@@ -11,7 +11,7 @@ from .shapes import atleast, place
 
 
 def split(xp: Any, ary: Any, indices_or_sections: Any, axis: Any) -> list[Any]:
-    """Slices along the axis: views."""
+    """Split into slices along the axis, which are views."""
     axis = place("split", "axis", axis, len(ary.shape))
     n = ary.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)) or (
@@ -37,7 +37,7 @@ def split(xp: Any, ary: Any, indices_or_sections: Any, axis: Any) -> list[Any]:
 
 def _joined(xp: Any, name: str, arrays: Sequence[Any], axis: Any, dtype: Any) -> Any:
     if not arrays:
-        raise ValueError(f"{name}: there must be one array at least.")
+        raise ValueError(f"{name}: pass at least one array.")
     return xp.concat(arrays if dtype is None else [xp.astype(x, dtype) for x in arrays], axis=axis)
 
 
@@ -56,12 +56,14 @@ def vstack(xp: Any, tup: Sequence[Any], dtype: Any) -> Any:
 
 # fmt: off
 composite("split(ary: array, indices_or_sections, axis=0)", split, outputs=None,
-          doc="Parts of an array along an axis: a number of equal ones, or those between "
+          doc="The parts of an array along an axis: a number of equal parts, or the parts between "
               "indices. As numpy.split.")
 composite("concatenate(arrays: arrays, /, axis=0, *, dtype=None)", concatenate,
-          doc="Join arrays along an axis; with axis=None, flattened. As numpy.concatenate.")
+          doc="Join arrays along an axis; with axis=None, arrays are flattened first. As "
+              "numpy.concatenate.")
 composite("hstack(tup: arrays, *, dtype=None)", hstack,
-          doc="Join arrays along their second axis; vectors along their first. As numpy.hstack.")
+          doc="Join arrays along their second axis, or vectors along their first. As "
+              "numpy.hstack.")
 composite("vstack(tup: arrays, *, dtype=None)", vstack,
-          doc="Join arrays along their first axis; vectors as rows. As numpy.vstack.")
+          doc="Join arrays along their first axis, with vectors as rows. As numpy.vstack.")
 # fmt: on

@@ -1,5 +1,6 @@
-"""Other arrangements of axes under NumPy's names: transpose, swapaxes, ravel, flatten, atleast_1d,
-atleast_2d; diagonals.
+"""Arrangements of axes under NumPy's names.
+
+These are transpose, swapaxes, ravel, flatten, atleast_1d, atleast_2d, and diagonals.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from ...registry import composite
 
 
 def place(name: str, what: str, axis: Any, ndim: int) -> int:
-    """An axis counted from the front. IndexError where there is no such axis."""
+    """An axis counted from the front. Raises IndexError if it is out of bounds."""
     a = index(axis)
     if not -ndim <= a < ndim:
         raise IndexError(f"{name}: {what} {a} is out of bounds for an array with {ndim} axes.")
@@ -19,7 +20,7 @@ def place(name: str, what: str, axis: Any, ndim: int) -> int:
 
 
 def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """An array of that shape with `x` at `key`, False or 0 elsewhere."""
+    """Put `x` at `key` in an array of the given shape, with False or 0 elsewhere."""
     if xp.isdtype(x.dtype, "bool"):
         return xp.unindex(xp.astype(x, xp.int8), key, shape) != 0
     return xp.unindex(x, key, shape)
@@ -39,8 +40,8 @@ def transpose(xp: Any, a: Any, axes: Any) -> Any:
     )
     if sorted(order) != list(range(ndim)):
         raise ValueError(
-            f"transpose: the axes {axes!r} are no order of the {ndim} axes of the array. To "
-            "exchange two axes, call swapaxes."
+            f"transpose: the axes {axes!r} are not a permutation of the {ndim} axes of the array. "
+            "To exchange two axes, call swapaxes."
         )
     return xp.permute_dims(a, order)
 
@@ -63,14 +64,14 @@ def flatten(xp: Any, a: Any, order: Any) -> Any:
 
 
 def _ordered(xp: Any, name: str, a: Any, order: Any) -> Any:
-    """The array whose elements, row by row, come in that order."""
+    """The array whose elements in row-major order are those of `a` in the given order."""
     if order not in ("C", "F"):
         more = (
-            "it is that of the memory, which arrays of the standard do not tell"
+            "it depends on the memory layout, which array API arrays do not report"
             if order in ("A", "K")
             else "to flatten some axes only, call reshape"
             if isinstance(order, int)
-            else "no such order is known"
+            else "this order does not exist"
         )
         raise ValueError(
             f"{name}: order is {order!r}: {more}. It may be 'C', row by row, or 'F', column by "
@@ -84,9 +85,7 @@ def _ordered(xp: Any, name: str, a: Any, order: Any) -> Any:
 
 
 def atleast(xp: Any, x: Any, ndim: int) -> Any:
-    """`x`, with axes of length 1 in front of those that it has, so that there are as many as
-    `ndim`; a Python scalar as an array.
-    """
+    """Add axes of length 1 in front, up to `ndim` axes; a Python scalar becomes an array."""
     if not hasattr(x, "shape"):
         x = xp.asarray(x)
     missing = ndim - len(x.shape)
@@ -95,8 +94,8 @@ def atleast(xp: Any, x: Any, ndim: int) -> Any:
 
 def _each_atleast(ndim: int) -> Any:
     def atleast_nd(xp: Any, arrays: Any) -> Any:
-        found = tuple(atleast(xp, x, ndim) for x in arrays)
-        return found[0] if len(found) == 1 else found
+        out = tuple(atleast(xp, x, ndim) for x in arrays)
+        return out[0] if len(out) == 1 else out
 
     return atleast_nd
 
@@ -105,7 +104,7 @@ def _each_atleast(ndim: int) -> Any:
 
 
 def _diagonal_last(xp: Any, name: str, a: Any, axis1: Any, axis2: Any) -> Any:
-    """The array with the axes of the diagonal last."""
+    """Move the axes of the diagonal to the end."""
     ndim = len(a.shape)
     if ndim < 2:
         raise ValueError(f"{name}: a diagonal needs two axes; the shape is {tuple(a.shape)}.")
@@ -128,7 +127,7 @@ def trace(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any, dtype: Any) -> A
 
 
 def diag(xp: Any, v: Any, k: Any) -> Any:
-    """A matrix with the vector on its k-th diagonal; of a matrix, that diagonal."""
+    """A matrix with the vector on its k-th diagonal, or that diagonal of a matrix."""
     k = index(k)
     if len(v.shape) == 2:
         return xp.linalg.diagonal(v, offset=k)
@@ -152,23 +151,24 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
 
 # fmt: off
 composite("transpose(a: array, axes=None)", transpose,
-          doc="The axes in reverse order, or in that of `axes`. As numpy.transpose.")
+          doc="The axes in reverse order, or in the order of `axes`. As numpy.transpose.")
 composite("swapaxes(a: array, axis1, axis2)", swapaxes,
-          doc="Two axes exchanged. As numpy.swapaxes.")
+          doc="The array with two axes exchanged. As numpy.swapaxes.")
 composite("ravel(a: array, order='C')", ravel,
-          doc="All elements along one axis, row by row or column by column ('F'). As numpy.ravel.")
+          doc="All elements along one axis, in row-major or column-major ('F') order. As "
+              "numpy.ravel.")
 composite("flatten(a: array, order='C')", flatten,
           doc="A copy of all elements along one axis, as numpy.ndarray.flatten.")
 composite("atleast_1d(*arrays)", _each_atleast(1),
-          doc="Arrays with one axis at least; of several, a tuple. As numpy.atleast_1d.")
+          doc="Arrays with at least one axis; several arrays give a tuple. As numpy.atleast_1d.")
 composite("atleast_2d(*arrays)", _each_atleast(2),
-          doc="Arrays with two axes at least; of several, a tuple. As numpy.atleast_2d.")
+          doc="Arrays with at least two axes; several arrays give a tuple. As numpy.atleast_2d.")
 composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
-          doc="A diagonal of the matrices in two axes, as a last axis. As numpy.diagonal, but a "
-              "copy where the library makes one.")
+          doc="A diagonal of the matrices in two axes, along a new last axis. As numpy.diagonal, "
+              "but a copy where the library copies.")
 composite("trace(a: array, offset=0, axis1=0, axis2=1, dtype=None)", trace,
-          doc="The sum over a diagonal of the matrices in two axes. As numpy.trace.")
+          doc="The sum of a diagonal of the matrices in two axes. As numpy.trace.")
 composite("diag(v: array, k=0)", diag,
-          doc="A matrix with a vector on its k-th diagonal; of a matrix, that diagonal. As "
+          doc="A matrix with a vector on its k-th diagonal, or the k-th diagonal of a matrix. As "
               "numpy.diag.")
 # fmt: on

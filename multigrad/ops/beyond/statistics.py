@@ -1,4 +1,4 @@
-"""Averages and covariances, as NumPy's."""
+"""Averages and covariances, as in NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ptp(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
 composite(
     "ptp(a: array, axis=None, *, keepdims=False)",
     ptp,
-    doc="The largest element less the smallest over one axis, several, or all. Ties share the "
+    doc="The largest element minus the smallest over one axis, several, or all. Ties share the "
     "gradient. As numpy.ptp.",
 )
 
@@ -29,28 +29,28 @@ composite(
 def average(xp: Any, a: Any, axis: Any, weights: Any, returned: bool, keepdims: bool) -> Any:
     a = floating(xp, a)
     if weights is None:
-        found = xp.mean(a, axis=axis, keepdims=keepdims)
-        total = xp.full_like(found, float(_count(a.shape, axis)))
+        mean = xp.mean(a, axis=axis, keepdims=keepdims)
+        total = xp.full_like(mean, float(_count(a.shape, axis)))
     else:
         weights = spread_weights(xp, "average", a, axis, weights)
         total = xp.sum(xp.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
-        found = xp.sum(xp.multiply(a, weights), axis=axis, keepdims=keepdims) / total
-    return (found, total) if returned else found
+        mean = xp.sum(xp.multiply(a, weights), axis=axis, keepdims=keepdims) / total
+    return (mean, total) if returned else mean
 
 
 composite(
     "average(a: array, axis=None, weights: array = None, returned=False, *, keepdims=False)",
     average,
-    doc="The mean over one axis, several, or all, with weights of the shape of `a` or of the "
-    "axes; with `returned` a tuple of it and the sum of the weights. Where that sum is 0 "
-    "the result is infinite or nan. As numpy.average.",
+    doc="The mean over one axis, several, or all. Weights have the shape of `a` or of the axes. "
+    "With `returned` the result is a tuple of the mean and the sum of the weights. Where that "
+    "sum is 0, the mean is infinite or nan. As numpy.average.",
 )
 
 # ----- covariances -----
 
 
 def _observations(xp: Any, name: str, m: Any, rowvar: bool) -> Any:
-    """A matrix with a variable in each row."""
+    """Arrange the observations in a matrix with one variable in each row."""
     if len(m.shape) > 2:
         raise ValueError(f"{name}: expected an array of at most 2 axes, got {len(m.shape)}.")
     if len(m.shape) < 2:
@@ -63,8 +63,8 @@ def _checked(xp: Any, name: str, weights: Any, n: int, a: Any) -> Any:
         weights = xp.asarray(weights)
     if len(weights.shape) != 1 or weights.shape[0] != n:
         raise ValueError(
-            f"cov: {name} must have one axis, with a weight for each of the {n} observations, "
-            f"and has the shape {tuple(weights.shape)}."
+            f"cov: {name} must have one axis, with a weight for each of the {n} observations; its "
+            f"shape is {tuple(weights.shape)}."
         )
     return weights_like(xp, weights, a)
 
@@ -80,15 +80,15 @@ def _covariance(
     aweights: Any,
     dtype: Any,
 ) -> Any:
-    """The matrix, with both axes."""
+    """The covariance matrix, always with both axes."""
     x = _observations(xp, name, m, rowvar)
     if y is not None:
         x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
     if dtype is None:
         x = floating(xp, x)
-        if x.dtype not in (xp.float64, xp.complex128):  # which are enough for any default
+        if x.dtype not in (xp.float64, xp.complex128):  # enough digits for any default dtype
             dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
-    # a Tensor, where the weights may be one
+    # a Tensor, in case the weights are one
     x = xp.astype(x, x.dtype if dtype is None else dtype, copy=False)
     n = _count(x.shape, 1)
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
@@ -119,8 +119,8 @@ def cov(
     dtype: Any,
 ) -> Any:
     if ddof is not None and ddof != int(ddof):
-        raise ValueError(f"cov: ddof must be an integer, and is {ddof}.")
-    found = _covariance(
+        raise ValueError(f"cov: ddof must be an integer, not {ddof}.")
+    matrix = _covariance(
         xp,
         "cov",
         m,
@@ -131,29 +131,30 @@ def cov(
         aweights,
         dtype,
     )
-    return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
+    return xp.squeeze(matrix, axis=tuple(i for i, n in enumerate(matrix.shape) if n == 1))
 
 
 def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
-    found = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
-    deviation = xp.sqrt(xp.real(xp.reshape(found, (-1,))[:: found.shape[0] + 1]))  # the diagonal
-    deviation = alike(xp, deviation, found)
-    found = found / deviation[:, None] / deviation[None, :]
-    if is_complex(xp, found.dtype):
-        real, imag = (xp.clip(part, -1.0, 1.0) for part in (xp.real(found), xp.imag(found)))
-        found = alike(xp, real, found) + imaginary(xp, imag, found.dtype)
+    matrix = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
+    deviation = xp.sqrt(xp.real(xp.reshape(matrix, (-1,))[:: matrix.shape[0] + 1]))  # the diagonal
+    deviation = alike(xp, deviation, matrix)
+    matrix = matrix / deviation[:, None] / deviation[None, :]
+    if is_complex(xp, matrix.dtype):
+        real, imag = (xp.clip(part, -1.0, 1.0) for part in (xp.real(matrix), xp.imag(matrix)))
+        matrix = alike(xp, real, matrix) + imaginary(xp, imag, matrix.dtype)
     else:
-        found = xp.clip(found, -1.0, 1.0)
-    return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
+        matrix = xp.clip(matrix, -1.0, 1.0)
+    return xp.squeeze(matrix, axis=tuple(i for i, n in enumerate(matrix.shape) if n == 1))
 
 
 # fmt: off
 composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fweights: array = "
           "None, aweights: array = None, *, dtype=None)", cov,
-          doc="The covariances of the variables in the rows of `m`, and of `y`, or in the "
-              "columns with rowvar=False, in at least the library's default dtype. As numpy.cov.")
+          doc="The covariances of variables, in at least the library's default dtype. The "
+              "variables are the rows of `m` and of `y`, or the columns with rowvar=False. As "
+              "numpy.cov.")
 composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", corrcoef,
-          doc="The correlation coefficients of the variables in the rows of `x`, and of `y`, or "
-              "in the columns with rowvar=False, in at least the library's default dtype. As "
-              "numpy.corrcoef.")
+          doc="The correlation coefficients of variables, in at least the library's default "
+              "dtype. The variables are the rows of `x` and of `y`, or the columns with "
+              "rowvar=False. As numpy.corrcoef.")
 # fmt: on

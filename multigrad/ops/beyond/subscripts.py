@@ -1,6 +1,6 @@
-"""The subscripts of einsum: read, checked against shapes, and put into an order of contraction.
+"""The subscripts of einsum: parsing, checks against shapes, and an order of contraction.
 
-A label is a letter, or, for an axis that an ellipsis stands for, a digit string: "1" is the last of
+A label is a letter. An axis of an ellipsis has a digit string as its label: "1" is the last of
 these axes, "2" the one before it.
 """
 
@@ -27,7 +27,7 @@ OPTIMIZE = (
 
 
 def read(operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The subscripts as a string, and the operands, of either form of the call."""
+    """The subscripts as a string, and the operands, for both forms of the call."""
     if operands and isinstance(operands[0], str):
         return operands[0], list(operands[1:])
     if len(operands) < 2 or not all(isinstance(o, (list, tuple)) for o in operands[1::2]):
@@ -41,7 +41,7 @@ def read(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _letters(labels: Sequence[Any]) -> str:
-    """A list of integers, and perhaps an ellipsis, as letters in the same order."""
+    """Convert a list of integers, with at most an ellipsis, to letters in the same order."""
     text = ""
     for label in labels:
         if label is Ellipsis:
@@ -65,8 +65,9 @@ def _letters(labels: Sequence[Any]) -> str:
 def parse(
     subscripts: str, shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[Labels, ...], Labels, dict[str, int]]:
-    """The labels of the axes of each operand and of the result, and the length that belongs to each
-    label. ValueError where they do not fit.
+    """The labels of the axes of each operand and of the result, and the length of each label.
+
+    Raises ValueError where they do not fit.
     """
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -79,8 +80,8 @@ def parse(
     parts = left.split(",")
     if len(parts) != len(shapes):
         raise ValueError(
-            f"einsum: the subscripts {subscripts!r} are those of {len(parts)} operands; "
-            f"{len(shapes)} are given."
+            f"einsum: the subscripts {subscripts!r} are for {len(parts)} operands, but there are "
+            f"{len(shapes)}."
         )
     inputs = tuple(
         _labels(part, shape, subscripts, i)
@@ -100,8 +101,8 @@ def _split(part: str, subscripts: str, where: str) -> tuple[str, bool, str]:
     before, dots, after = part.partition("...")
     if "." in before or "." in after:
         raise ValueError(
-            f"einsum: a '.' in the subscripts {subscripts!r} that is no part of the one '...' "
-            f"of {where}."
+            f"einsum: a '.' in the subscripts {subscripts!r} does not belong to the one '...' of "
+            f"{where}."
         )
     return before, bool(dots), after
 
@@ -111,18 +112,19 @@ def _labels(part: str, shape: tuple[int, ...], subscripts: str, i: int) -> Label
     missing = len(shape) - len(before) - len(after)
     if missing < 0:
         raise ValueError(
-            f"einsum: operand {i} has {len(shape)} axes, and more subscripts in {subscripts!r}."
+            f"einsum: operand {i} has {len(shape)} axes, fewer than its subscripts in "
+            f"{subscripts!r}."
         )
     if missing and not dots:
         raise ValueError(
-            f"einsum: operand {i} has {len(shape)} axes, more than subscripts in "
-            f"{subscripts!r}; write '...' for those to broadcast."
+            f"einsum: operand {i} has {len(shape)} axes, more than its subscripts in "
+            f"{subscripts!r}; write '...' for the axes to broadcast."
         )
     return (*before, *(str(n) for n in range(missing, 0, -1)), *after)
 
 
 def _lengths(inputs: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """The length of each label; one of 1 gives way to that of another operand."""
+    """The length of each label; a length of 1 broadcasts to that of another operand."""
     lengths: dict[str, int] = {}
     for labels, shape in zip(inputs, shapes, strict=True):
         own: dict[str, int] = {}
@@ -137,8 +139,8 @@ def _lengths(inputs: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dic
             if known not in (1, n) and n != 1:
                 name = "'...'" if label.isdigit() else repr(label)
                 raise ValueError(
-                    f"einsum: {name} stands for axes of lengths {known} and {n}; the shapes are "
-                    f"{', '.join(map(str, shapes))}."
+                    f"einsum: {name} has the lengths {known} and {n} in different operands; the "
+                    f"shapes are {', '.join(map(str, shapes))}."
                 )
             lengths[label] = known if n == 1 else n
     return lengths
@@ -149,7 +151,7 @@ def _output(part: str, hidden: list[str], lengths: dict[str, int], subscripts: s
     for label in before + after:
         if label not in lengths:
             raise ValueError(
-                f"einsum: the result's subscript {label!r} in {subscripts!r} is that of no operand."
+                f"einsum: no operand has the subscript {label!r} of the result in {subscripts!r}."
             )
         if (before + after).count(label) > 1:
             raise ValueError(
@@ -157,20 +159,21 @@ def _output(part: str, hidden: list[str], lengths: dict[str, int], subscripts: s
             )
     if hidden and not dots:
         raise ValueError(
-            "einsum: the operands have axes that '...' stands for, and the result has none in "
+            "einsum: '...' covers axes of the operands, but the result has no '...' in "
             f"{subscripts!r}."
         )
     return (*before, *hidden, *after)
 
 
-# ----- The order of contraction -----
+# ----- the order of contraction -----
 
 
 def order(
     inputs: tuple[Labels, ...], output: Labels, sizes: dict[str, int], optimize: Any
 ) -> tuple[tuple[int, ...], ...]:
-    """Which operands to contract, step by step: their places in the list, from which they are
-    taken, and at whose end the result goes.
+    """Choose which operands to contract, step by step.
+
+    A step holds their places in the list; they are removed from it, and the result is appended.
     """
     if isinstance(optimize, tuple) and optimize and optimize[0] == "einsum_path":
         return _given(optimize[1:], len(inputs))
@@ -212,18 +215,20 @@ def _given(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
             or not all(0 <= i < count for i in step)
         ):
             raise ValueError(
-                f"einsum: the step {step!r} of the path cannot be taken: {count} operands are left."
+                f"einsum: the step {step!r} of the path is invalid: {count} operands are left."
             )
         count -= len(step) - 1
     if count != 1:
-        raise ValueError(f"einsum: at the end of the path {count} operands are left to contract.")
+        raise ValueError(
+            f"einsum: the path leaves {count} operands to contract; add a step for them."
+        )
     return path
 
 
 def _smallest_first(
     inputs: Sequence[Labels], output: Labels, lengths: dict[str, int]
 ) -> tuple[tuple[int, ...], ...]:
-    """The pair whose product is smaller than its operands by most, each time."""
+    """Contract the pair whose product saves most elements, at each step."""
     left = [frozenset(labels) for labels in inputs]
     path = []
 

@@ -1,6 +1,6 @@
 """Elementwise functions of NumPy that the standard lacks.
 
-The library's own function runs where it has one.
+The library's own function runs if it exists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..kernels import DEGREE, LN2, PI, RADIAN
 
 
 def cbrt(xp: Any, x: Any) -> Any:
-    """The power, and one step of Newton's method, which ends at the nearest number or beside it."""
+    """The power, and one step of Newton's method, which ends within one rounding of the result."""
     root = xp.copysign(xp.abs(x) ** (xp.ones_like(x) / 3), x)
     plain = (root == 0) | ~xp.isfinite(root)
     safe = xp.where(plain, 1.0, root)
@@ -34,8 +34,9 @@ def fmin(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def _chosen(xp: Any, g: Any, x: Any, other: Any, lost: Any) -> Any:
-    """The gradient of an argument of fmax and fmin: a number beats nan, and of two nans each has
-    half.
+    """The gradient of an argument of fmax or fmin.
+
+    A number wins against nan; two nans get half of it each.
     """
     here, there = xp.isnan(x), xp.isnan(other)
     return _share(xp, g, (x == other) | (here & there), lost | (here & ~there))
@@ -58,8 +59,9 @@ def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def _weight(xp: Any, x: Any, other: Any) -> Any:
-    """2**x / (2**x + 2**other), from their difference, which is exact where they are close; 1/2
-    where both are the same infinity.
+    """2**x / (2**x + 2**other), computed from their difference; 1/2 if both are the same infinity.
+
+    The difference is exact where they are close.
     """
     same = xp.isinf(x) & (x == other)
     return xp.exp(
@@ -69,7 +71,7 @@ def _weight(xp: Any, x: Any, other: Any) -> Any:
 
 @lru_cache
 def _terms(eps: float) -> int:
-    """How many terms of the series of sinc its derivatives take, up to pi / 4."""
+    """The number of terms of the sinc series that its derivatives need, up to pi / 4."""
     return next(
         k
         for k in count(11)
@@ -78,8 +80,9 @@ def _terms(eps: float) -> int:
 
 
 def sinc(xp: Any, x: Any) -> Any:
-    """Near 0 the series of sin(pi x) / (pi x), whose derivatives of every order are those of the
-    function, else the quotient.
+    """Near 0 the series of sin(pi x) / (pi x), elsewhere the quotient.
+
+    The series has the correct derivatives of every order.
     """
     near = xp.abs(x) < 0.25
     square = xp.where(near, xp.square(xp.scaled(x, PI)), 0.0)
@@ -102,13 +105,13 @@ elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x},
 elementwise("fmax(x1, x2, /)", forward={"*": fmax},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
-            doc="The larger of each pair of elements, a number rather than nan, as numpy.fmax. "
-                "Ties share the gradient.")
+            doc="The larger of each pair of elements, where a number wins against nan, as "
+                "numpy.fmax. Ties share the gradient.")
 elementwise("fmin(x1, x2, /)", forward={"*": fmin},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
-            doc="The smaller of each pair of elements, a number rather than nan, as numpy.fmin. "
-                "Ties share the gradient.")
+            doc="The smaller of each pair of elements, where a number wins against nan, as "
+                "numpy.fmin. Ties share the gradient.")
 elementwise("fmod(x1, x2, /)", forward={"*": fmod}, x1=1,
             x2=lambda xp, g, x1, x2: -g * xp.trunc(x1 / x2),
             doc="The remainder of division with the sign of x1, as numpy.fmod.")
@@ -123,6 +126,6 @@ elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)},
             x=lambda xp, g: xp.scaled(g, RADIAN),
             doc="Angles in radians as degrees, as numpy.rad2deg.")
 composite("sinc(x, /)", sinc,
-          doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the "
-              "function.")
+          doc="sin(pi x) / (pi x), and 1 at 0, as numpy.sinc. Derivatives of every order are "
+              "correct at 0.")
 # fmt: on

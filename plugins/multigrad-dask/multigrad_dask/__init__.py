@@ -1,8 +1,8 @@
-"""Dask's arrays as a backend of multigrad. Importing this imports no array library."""
+"""Dask arrays as a backend of multigrad. This module imports no array library."""
 
 import multigrad as mg
 
-MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
+MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this plugin needs
 
 
 @mg.hookimpl

@@ -1,5 +1,6 @@
-"""The backend: Dask's namespace, what it lacks, and what keeps arrays lazy and their gradients in
-the chunks of their arguments.
+"""The backend of Dask: its namespace, and the functions that it lacks.
+
+Arrays stay lazy, and gradients have the chunks of their arguments.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ EXEMPTIONS: dict[str, str] = {
 
 
 def make() -> mg.Backend:
-    """The backend of Dask arrays.
+    """Make the backend of Dask arrays.
 
-    They are lazy: no operation and no derivative computes one, and `bool(t)` and `float(t)` do.
+    They are lazy: operations and derivatives compute nothing; `bool(t)` and `float(t)` compute.
     """
     return mg.Backend(
         "dask",
         xp,
         (da.Array,),
-        # Writing to a Dask array gives it another graph, which its views do not see: multigrad's
-        # own way of immutable arrays is NumPy's meaning.
+        # A write gives a Dask array another graph, which its views do not see. multigrad's
+        # treatment of immutable arrays has NumPy's semantics.
         capabilities=mg.Capabilities(mutable=False, lazy=True),
         functions=functions.FUNCTIONS | matrices.FUNCTIONS,
         kernels={
@@ -73,7 +74,7 @@ def make() -> mg.Backend:
 
 
 def device(xp: Any, x: Any) -> str:
-    """Where the chunks are is known to who runs the graph."""
+    """The device of every array; only the scheduler knows where the chunks are."""
     return "cpu"
 
 
@@ -92,7 +93,7 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
 def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself, in the chunks of `like`: a graph is never written.
 
-    Writing to a Dask array gives that object another one.
+    A write to a Dask array gives that object another graph.
     """
     return place_like(xp, g.copy(), like)
 

@@ -1,8 +1,7 @@
-"""What makes Tensors collections of Dask: `dask.compute(t)`, `dask.persist(t)`, `t.visualize()`.
+"""Tensors as Dask collections: `dask.compute(t)`, `dask.persist(t)`, `t.visualize()`.
 
-`compute` gives constants: arrays of the library of the chunks, as of a Dask array. `persist`, and
-`dask.optimize`, give a Tensor whose value is the persisted array and whose history is that of the
-Tensor.
+`compute` returns constants: arrays of the chunks' library, as for a Dask array. `persist` and
+`dask.optimize` return a Tensor with the persisted array and the history of the original Tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import multigrad as mg
 
 
 class Persist(mg.autograd.Function):
-    """A Tensor with its value exchanged for an equal one."""
+    """A Tensor with its value replaced by an equal one."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, array: da.Array) -> Any:
@@ -35,20 +34,20 @@ class Persist(mg.autograd.Function):
 def array_of(t: Any) -> da.Array:
     """The Dask array of a Tensor.
 
-    Raises AttributeError for a Dual, a batch, and a Tensor that holds one: they consist of several
-    arrays, so Dask hands them through unchanged.
+    Raises AttributeError for a Dual, a batch, and a Tensor that holds one. These consist of several
+    arrays, so Dask passes them through unchanged.
     """
     x = t.array if isinstance(t, mg.Tensor) else None
     if isinstance(x, da.Array):
         return x
     raise AttributeError(
-        f"a {type(t).__name__} inside func.jvp or func.vmap is no collection of Dask: it stands "
-        "for several arrays. Compute what the transformation returns."
+        f"a {type(t).__name__} inside func.jvp or func.vmap is not a Dask collection: it consists "
+        "of several arrays. Compute the result of the transformation."
     )
 
 
 def rebuilt(t: Any, rebuild: Callable[..., da.Array], state: tuple[Any, ...]) -> Callable[..., Any]:
-    """What makes a Tensor of a persisted graph, in the place of `t`."""
+    """Make the Tensor that replaces `t`, from its persisted graph."""
 
     def tensor(graph: Any, *, rename: Any = None) -> Any:
         array = rebuild(graph, *state, rename=rename)
@@ -63,8 +62,10 @@ def persisted(t: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def token(t: Any) -> Any:
-    """Two Tensors of one array are two collections where they have histories, and an array is
-    another one than its Tensor.
+    """The token of a Tensor as a collection.
+
+    Two Tensors with the same array but different histories are different collections, and a Tensor
+    differs from its array.
     """
     return "multigrad.Tensor", array_of(t).name, id(t) if t.requires_grad else None
 
@@ -76,7 +77,7 @@ def of_array(name: str) -> Callable[[Any], Any]:
 def method(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The attribute that is `function` bound to the Tensor.
 
-    It is there where the Tensor holds a Dask array.
+    It exists if the Tensor holds a Dask array.
     """
 
     def attribute(t: Any) -> Any:

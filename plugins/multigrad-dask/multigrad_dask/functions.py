@@ -1,4 +1,4 @@
-"""Functions that Dask lacks or means otherwise, and rules that keep the chunks."""
+"""Functions that Dask lacks or defines differently, and rules that preserve the chunks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """Dask takes real Python numbers."""
+    """Dask takes real Python numbers only."""
     if any(isinstance(x, (da.Array, complex)) for x in (start, stop)):
         start, stop = xp.asarray(start), xp.asarray(stop)
         steps = max(num - 1 if endpoint else num, 1)
@@ -40,12 +40,12 @@ def linspace(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """One chunk of what NumPy sees; Dask's arrays export nothing."""
+    """One chunk with NumPy's view of the memory; Dask arrays have no DLPack export."""
     return x.copy() if isinstance(x, da.Array) else xp.asarray(np.from_dlpack(x, copy=copy))
 
 
 def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """The only device is "cpu": where the chunks are is known to who runs the graph."""
+    """Accept the only device, "cpu"; only the scheduler knows where the chunks are."""
     if device != "cpu" or stream is not None:
         raise ValueError(
             f"to_device: a Dask array is on 'cpu', and has no streams; got device {device!r}, "
@@ -55,7 +55,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Dask computes an array to ask NumPy for its dtype."""
+    """Read the dtype of an array; Dask would compute the array to ask NumPy for it."""
     return bool(xp.can_cast(from_.dtype if isinstance(from_, da.Array) else from_, to))
 
 
@@ -63,9 +63,9 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """Dask makes one chunk of each new axis, of a view that takes no memory.
+    """Make one chunk of each new axis, from a view that takes no memory.
 
-    An array of unknown sizes is itself, where nothing else differs.
+    If only unknown sizes differ, the array is returned unchanged.
     """
     if any_in(x.shape, shape):
         return x if same(x.shape, shape) else _refuse("broadcast_to", x.shape, shape)
@@ -73,9 +73,9 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """Axes of length 1 come and go where sizes are unknown, and nothing else.
+    """Add or remove axes of length 1 where sizes are unknown; other reshapes raise there.
 
-    What Dask cannot do chunk by chunk is done in one chunk.
+    A reshape that Dask cannot do chunk by chunk is done in one chunk.
     """
     if not any_in(x.shape, shape):
         try:
@@ -104,14 +104,15 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """The axis of a vector need not be said."""
+    """The axis may be omitted for a vector."""
     return xp.take(x, indices, axis=0 if axis is None and x.ndim == 1 else axis)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Of chunks of unknown sizes, Dask's places are wrong; of one number, and of none, it fails.
+    """searchsorted with corrections.
 
-    Nor does it take a permutation, which sorts here.
+    Dask's function returns wrong positions for chunks of unknown sizes, raises for a scalar or an
+    empty array, and takes no sorter. Here a sorter sorts the array.
     """
     if any_in(x1.shape):
         raise BackendError(f"searchsorted: places need the sizes of the array. {FIX}")
@@ -140,7 +141,7 @@ def _cumulated(name: str) -> Callable[..., Any]:
 
 
 def _extremum(name: str) -> Callable[..., Any]:
-    """max or min; of a block without elements there is none, and it is left out."""
+    """max or min, where a block without elements is left out."""
     theirs = getattr(np, name)
 
     def of_block(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -174,7 +175,7 @@ def _refuse(name: str, given: Any, wanted: Any) -> Any:
 
 
 def _filled(name: str) -> Callable[..., Any]:
-    """zeros_like and its kin, chunk by chunk where sizes are unknown."""
+    """zeros_like and similar functions, chunk by chunk where sizes are unknown."""
     theirs, numpys = getattr(xp, name), getattr(np, name)
 
     def function(x: Any, /, *values: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -185,13 +186,13 @@ def _filled(name: str) -> Callable[..., Any]:
     return function
 
 
-# ----- Indexing -----
+# ----- indexing -----
 
 
 def getitem(x: Any, key: Any, /) -> Any:
-    """A mask selects in its own chunks, by which the adjoint knows what came from where.
+    """A mask selects within its own chunks, so that the adjoint knows the origin of each element.
 
-    Several integer arrays are one into the axes together.
+    Several integer arrays become one index into their joined axes.
     """
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [k for k in entries if isinstance(k, da.Array)]
@@ -207,11 +208,10 @@ def getitem(x: Any, key: Any, /) -> Any:
 
 
 def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[int, Any, int]:
-    """Integers and integer arrays of a key that stand together, as one index into their axes
-    together: the first axis, the index, how many axes.
+    """Join adjacent integers and integer arrays of a key to one index into their joined axes.
 
-    Raises NotImplementedError for any other key with several arrays, or with one of more than one
-    dimension.
+    Returns the first axis, the index, and the number of axes. Raises NotImplementedError for any
+    other key with several arrays, or with an array of more than one dimension.
     """
     entries = list(key) if isinstance(key, tuple) else [key]
     if Ellipsis in [k for k in entries if k is Ellipsis]:
@@ -224,9 +224,9 @@ def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[int, Any, int]:
         isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu") for k in together
     ):
         raise NotImplementedError(
-            "getitem: several integer arrays in a key, or one of more dimensions, must stand "
-            "together, and nothing else but whole axes with them: x[i, j] or x[:, i, j]. Index "
-            "one after the other."
+            "getitem: several integer arrays in a key, or one with more than one dimension, must "
+            "be adjacent, and the rest of the key must be whole axes: x[i, j] or x[:, i, j]. "
+            "Index one after the other."
         )
     total: Any = 0
     for k, n in zip(together, shape[first:], strict=False):
@@ -244,8 +244,8 @@ def _selected(x: Any, mask: Any) -> Any:
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
     """A copy of `x` with values of its dtype at `key`.
 
-    Through integer arrays one chunk is written; the form for all libraries writes through a mask,
-    and what Dask's does not, a key with None and an array without elements.
+    Integer arrays write one chunk. The form for all libraries writes through a mask, and for keys
+    that Dask's function lacks: a key with None, and an empty array.
     """
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [k for k in entries if isinstance(k, da.Array)]
@@ -264,7 +264,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     axis, numbers, axes = linear_index(key, x.shape)
     if axis:
         raise NotImplementedError(
-            "setitem: integer arrays in a key that is written to must come first: x[i] or x[i, j]"
+            "setitem: integer arrays in a key for writing must come first: x[i] or x[i, j]"
         )
     rest = x.shape[axes:]
     rows = broadcast_to(xp.asarray(value, dtype=x.dtype), (*numbers.shape, *rest)).reshape(
@@ -297,7 +297,7 @@ def _written_rows(x: Any, indices: Any, rows: Any) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """What a mask selected goes back chunk by chunk, whatever its size."""
+    """The adjoint of indexing; for a mask it works chunk by chunk, for any sizes."""
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if isinstance(mask, da.Array) and mask.dtype == bool and mask.ndim:
         flat = mask.ravel()
@@ -326,7 +326,7 @@ def _spread_rows(values: Any, mask: Any) -> Any:
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
-    """Each chunk of rows is added up by itself, then the chunks are."""
+    """Add the rows within each chunk, then add the chunks."""
     indices = (
         indices.rechunk({0: values.chunks[0]})
         if not any_in(values.shape, indices.shape)
@@ -385,9 +385,7 @@ def _along_whole_axes(name: str) -> Callable[..., Any]:
 
 
 def _spread(xp: Any, g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """Every element gets the cotangent of the sum it went into, in the chunks of `x`, and whatever
-    its size.
-    """
+    """Every element gets the cotangent of its sum, in the chunks of `x`, for any sizes."""
     if not keepdims and axis is not None:
         reduced = {a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
         g = g[tuple(None if i in reduced else slice(None) for i in range(x.ndim))]
@@ -401,7 +399,7 @@ def sum_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 def mean_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     count: Any = prod(x.shape[a] for a in axes)
-    if any_in((count,)):  # counted with the rest
+    if any_in((count,)):  # counted with the others
         count = xp.sum(xp.ones_like(x), axis=axis, keepdims=keepdims)
         return _spread(xp, g / xp.where(count == 0, xp.ones_like(count), count), x, axis, keepdims)
     return _spread(xp, g / max(count, 1), x, axis, keepdims)

@@ -1,8 +1,7 @@
-"""Linear algebra that Dask lacks, or has for single matrices only: NumPy's, on chunks that hold
-whole matrices.
+"""Linear algebra by NumPy, on chunks that hold whole matrices.
 
-Dask's own `qr` and `svd` run where they are meant for: a tall matrix in several blocks of rows,
-which need not fit into memory.
+Dask lacks these functions, or has them for single matrices only. Dask's own `qr` and `svd` run for
+their purpose: a tall matrix in several blocks of rows, which may be larger than memory.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 
 
 def of_chunks(function: Callable[..., Any], signature: str, *arrays: Any, **sizes: int) -> Any:
-    """`function` of NumPy arrays on stacks of matrices, each in one chunk.
+    """Apply `function`, for NumPy stacks of matrices, to matrices that each lie in one chunk.
 
-    `signature`: that of a generalized ufunc.
+    `signature` is that of a generalized ufunc.
     """
     outs = function(*[np.ones((1,) * x.ndim, x.dtype) for x in arrays])
     dtypes = [out.dtype for out in outs] if isinstance(outs, tuple) else outs.dtype
@@ -61,7 +60,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def _complex(x: Any) -> Any:
-    """What NumPy gives as real where it happens to be."""
+    """Convert to complex; NumPy returns a real array if all values are real."""
     return x.astype(np.result_type(x.dtype, np.complex64))
 
 

@@ -1,9 +1,9 @@
-"""Sizes that are not known before they are computed, which Dask shows as nan: what is exact with
-them runs, all else is refused by name.
+"""Arrays of unknown sizes: sizes that Dask shows as nan until they are computed.
 
-Dask combines arrays of unknown sizes block by block. What operations and derivatives do to each
-element is exact then, and so are sums, matrix products and masks. Whatever asks for a size raises
-where it is called, and not when it is computed.
+Operations that are exact for such arrays run; all others raise an error that names the operation.
+Dask combines arrays of unknown sizes block by block. Elementwise operations and derivatives are
+then exact, and so are sums, matrix products and masks. An operation that needs a size raises when
+it is called, not when it is computed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from multigrad.errors import BackendError
 from multigrad.registry import OPS
 
 FIX = (
-    "Sizes that are unknown (nan) must be computed before: call "
-    "x.array.compute_chunk_sizes() on the Tensor x that has them."
+    "Compute unknown sizes (nan) first: call x.array.compute_chunk_sizes() on the Tensor x that "
+    "has them."
 )
 
 EXACT = frozenset(
@@ -53,9 +53,7 @@ EXACT = frozenset(
         "vecdot",
     )
 )
-"""Operations whose rules are exact, or raise, where sizes are unknown; besides those that work on
-each element.
-"""
+"""Operations, besides elementwise ones, whose rules are exact or raise for unknown sizes."""
 
 
 def any_in(*shapes: Iterable[Any]) -> bool:
@@ -72,7 +70,7 @@ def same(shape: Iterable[Any], other: Iterable[Any]) -> bool:
 
 
 def _has_unknown(value: Any) -> bool:
-    """Whether an array, a shape, or any of several has an unknown size."""
+    """Whether an array, a shape, or one of several has an unknown size."""
     if isinstance(value, (tuple, list)):
         return any(
             isinstance(v, float) and v != v if isinstance(v, (int, float)) else _has_unknown(v)
@@ -85,7 +83,7 @@ def _has_unknown(value: Any) -> bool:
 def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
     """The derivative rule of an operation.
 
-    Where a size is unknown it is exact, or raises an error that names the operation.
+    For unknown sizes it is exact, or raises an error that names the operation.
     """
     exact = name in EXACT or OPS[name].batching == "elementwise"
 
@@ -97,7 +95,7 @@ def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
             raise BackendError(f"{name}: its gradient needs sizes of arrays. {FIX}")
         try:
             return vjp(xp, g, *saved)
-        except BackendError as error:  # of a function that it calls
+        except BackendError as error:  # raised by a function that the rule calls
             raise BackendError(f"{name}: its gradient needs sizes of arrays. {FIX}") from error
         except Exception as error:
             raise BackendError(
@@ -110,7 +108,7 @@ def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
 def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
     """The function of an operation.
 
-    Where a size is unknown it is exact, or raises an error that names the operation.
+    For unknown sizes it is exact, or raises an error that names the operation.
     """
     several = OPS[name].batching == "elementwise" and len(OPS[name].arrays) > 1
 
@@ -131,22 +129,22 @@ def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., A
     return checked
 
 
-# ----- Operations on each element of several arrays -----
+# ----- elementwise operations on several arrays -----
 
 
 def _matching(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments: none of unknown size may be broadcast without our knowing."""
+    """Check the arguments, so that none of unknown size is broadcast unnoticed."""
     arrays = {x.name: x for x in args if isinstance(x, da.Array)}
     unknown = len(arrays) > 1 and any(any_in(x.shape) for x in arrays.values())
     return _compared(name, args, list(arrays.values())) if unknown else args
 
 
 def _compared(name: str, args: tuple[Any, ...], arrays: list[Any]) -> tuple[Any, ...]:
-    """The arguments, one of them with a check, where it is computed, that blocks of unknown sizes
-    have those of the others: 1 is no broadcast there.
+    """Add a check to one argument: its blocks must have the sizes of the others.
 
-    A gradient has the shape of its argument by that, since NumPy would repeat a block of one
-    element that happens to meet a larger one.
+    The check runs when the argument is computed. A size of 1 does not broadcast there. This ensures
+    that a gradient has the shape of its argument, since NumPy would repeat a block of one element
+    beside a larger one.
     """
     ndim = max(x.ndim for x in arrays)
     axes = [
@@ -180,8 +178,8 @@ def _same_blocks(name: str, axes: list[int], x: Any, *others: Any) -> Any:
                 and (y.ndim < -a or y.shape[a] != 1 or x.shape[a] != 1)
             ):
                 raise ValueError(
-                    f"{name}: arrays of unknown sizes must have the same sizes block by block, "
-                    f"and two of them have {x.shape} and {y.shape}. Compute them before they "
-                    "are broadcast: x.array.compute_chunk_sizes()."
+                    f"{name}: arrays of unknown sizes must have the same sizes block by block, but "
+                    f"two have {x.shape} and {y.shape}. Compute them before they are broadcast: "
+                    "x.array.compute_chunk_sizes()."
                 )
     return x

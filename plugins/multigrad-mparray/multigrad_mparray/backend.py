@@ -1,7 +1,7 @@
-"""The backend: mparray's namespace, what is mended in it, and what it lacks, computed by mpmath.
+"""The backend of mparray: its namespace, with corrections, and functions computed by mpmath.
 
-mparray is an array of mpmath's numbers, at mpmath's precision of the moment: `mpmath.mp.dps`
-digits. A dtype is a label for the kind alone.
+An mparray holds mpmath numbers, with mpmath's current precision of `mpmath.mp.dps` digits. A dtype
+is only a label for the kind.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ EXEMPTIONS = {
 
 
 def make() -> mg.Backend:
-    """The backend of MPArrays.
+    """Make the backend of MPArrays.
 
-    A float has fewer digits than they have, so `scaled` computes numbers such as log(2).
+    A float has fewer digits than their elements, so `scaled` computes numbers such as log(2).
     """
     return mg.Backend(
         "mparray",
@@ -93,19 +93,19 @@ def make() -> mg.Backend:
             "real": real,
             **linear_algebra.FUNCTIONS,
         },
-        # nothing overflows, and at no size is 1 too small to count
+        # nothing overflows, and 1 is significant beside numbers of any size
         rules={"asinh": {"x": lambda xp, g, x: g / xp.sqrt(1 + x * x)}},
         exemptions=EXEMPTIONS,
     )
 
 
 def scaled(x: Any, by: Any, /) -> Any:
-    """Times a number that is computed in the digits of the moment."""
+    """Multiply by a number that is computed with the current precision."""
     return x * by.recipe(xp, xp.ones((), dtype=x.dtype))
 
 
 def finfo(type: Any, /) -> Any:
-    """What NumPy says of the dtype, but for the precision: that of mpmath."""
+    """NumPy's limits of the dtype, with the precision of mpmath."""
     limits = xp.finfo(type)
     return SimpleNamespace(
         bits=limits.bits,
@@ -118,7 +118,7 @@ def finfo(type: Any, /) -> Any:
 
 
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """The sum over waves as it is written, O(n**2)."""
+    """The discrete Fourier transform by its definition, O(n**2)."""
     dtype = xp.result_type(x.dtype, 1j)
     x = xp.moveaxis(xp.astype(x, dtype), axis, -1)
     n, m = x.shape[-1] if n is None else n, x.shape[-1]
@@ -139,7 +139,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An MPArray exports nothing, so it is taken as it is."""
+    """Return an MPArray unchanged, since it has no DLPack export."""
     return xp.asarray(x, copy=copy) if isinstance(x, xp.MPArray) else xp.from_dlpack(x)
 
 
@@ -153,16 +153,16 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """Of the numbers themselves; mparray's are doubles."""
+    """Compute with mpmath numbers; mparray's own function computes in doubles."""
     wide = xp.result_type(start, stop, 1.0)
     start, stop = (xp.asarray(x, dtype=wide) for x in (start, stop))
     steps = xp.astype(xp.arange(num), wide) / max(num - 1 if endpoint else num, 1)
-    found = start * (1 - steps) + stop * steps
-    return found if dtype is None else xp.astype(found, dtype)
+    values = start * (1 - steps) + stop * steps
+    return values if dtype is None else xp.astype(values, dtype)
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Any:
-    """From the difference, so that a small sum keeps its digits."""
+    """Compute from the difference, so that a small sum keeps its digits."""
     dtype = xp.result_type(x1, x2)
     x1, x2 = xp.asarray(x1, dtype=dtype), xp.asarray(x2, dtype=dtype)
     larger = xp.maximum(x1, x2)
@@ -172,5 +172,5 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
 
 def real(x: Any, /) -> Any:
-    """A real array itself; mparray calls it float32."""
+    """Return a real array unchanged; mparray labels it float32."""
     return xp.real(x) if xp.isdtype(x.dtype, "complex floating") else x

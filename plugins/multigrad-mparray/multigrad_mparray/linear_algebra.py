@@ -1,4 +1,4 @@
-"""linalg by mpmath, matrix by matrix: mparray has none."""
+"""The linalg extension, computed by mpmath matrix by matrix: mparray has none."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from mpmath import mp
 
 
 def numbers(x: Any) -> Any:
-    """The numbers of an MPArray as a NumPy array of objects. mparray has no public name for
-    them.
+    """The numbers of an MPArray as a NumPy array of objects.
+
+    mparray has no public name for them.
     """
     return x._data
 
 
 def each(function: Callable[[Any], tuple[Any, ...]], x: Any, kinds: str) -> tuple[Any, ...]:
-    """Apply `function`, which takes a matrix of mpmath and returns several, to each matrix of a
-    stack.
+    """Apply `function`, from an mpmath matrix to several results, to each matrix of a stack.
 
-    Of the results, "r" is real, "c" complex and "x" of the dtype of `x`; the capital letters stand
-    for vectors.
+    `kinds` has one letter for each result: "r" is real, "c" complex, and "x" has the dtype of `x`;
+    a capital letter is a vector.
     """
     complex_dtype = xp.result_type(x.dtype, 1j)
     dtypes = {"x": x.dtype, "c": complex_dtype, "r": np.empty(0, dtype=complex_dtype).real.dtype}
     m, n = x.shape[-2:]
     stack = numbers(x).reshape((prod(x.shape[:-2]), m, n))
-    found = [function(mp.matrix(matrix.tolist())) for matrix in stack]
+    results = [function(mp.matrix(matrix.tolist())) for matrix in stack]
     outs = []
     for i, kind in enumerate(kinds):
-        arrays = [np.array(f[i].tolist(), dtype=object) for f in found]
+        arrays = [np.array(f[i].tolist(), dtype=object) for f in results]
         arrays = [a.reshape(-1) if kind.isupper() else a for a in arrays]
         data = (
             np.stack(arrays) if arrays else np.empty((0, m, n)[: 2 + kind.islower()], dtype=object)
@@ -70,7 +70,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
     def of_one(a: Any) -> Any:
         if a.rows >= a.cols:
             return mp.qr(a, "full" if mode == "complete" else "skinny")
-        q, _ = mp.qr(a[:, : a.rows], "full")  # mpmath's takes no wide matrix
+        q, _ = mp.qr(a[:, : a.rows], "full")  # mpmath's function does not take a wide matrix
         return q, q.H * a
 
     q, r = each(of_one, x, "xx")

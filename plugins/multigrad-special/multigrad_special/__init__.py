@@ -1,8 +1,9 @@
-"""Special functions for multigrad, under `xp.special`: error functions, gamma and beta, entropies,
-distributions, Bessel.
+"""Special functions for multigrad, under `xp.special`.
 
-This module is the plugin. It is imported when multigrad looks for its plugins, so it imports no
-array library: forwards are named as "module:function" and imported when a backend first runs them.
+There are error functions, gamma and beta functions, entropies, distributions, and Bessel functions.
+
+This module is the plugin. multigrad imports it when it discovers plugins, so it imports no array
+library. Forwards are named as "module:function" and imported when a backend first runs them.
 """
 
 from __future__ import annotations
@@ -13,22 +14,20 @@ import multigrad as mg
 
 from .operations import declarations
 
-MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
+MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this plugin needs
 
 
 @mg.hookimpl
 def multigrad_operations() -> Iterable[mg.registry.Op]:
     """Declare the operations.
 
-    Their second derivatives come from these same rules, which call each other.
+    The rules call these same operations, which gives second derivatives.
     """
     return declarations()
 
 
 @mg.hookimpl
 def multigrad_samples() -> Mapping[str, str]:
-    """Name the generator of each operation's samples; the conformance suite imports it when it
-    runs.
-    """
+    """Name the generator of each operation's samples; the suite imports it when it runs."""
     names = [name for name in mg.registry.OPS if name.startswith("special.")]
     return {name: f"multigrad_special.samples:{name.removeprefix('special.')}" for name in names}

@@ -1,7 +1,7 @@
 """The functions of `mg.special`, typed: `from multigrad_special import functions as special`.
 
-They dispatch on their arguments, as those of `multigrad` do. Type checkers read them from
-functions.pyi, which is written from the table.
+They dispatch on their arguments, as the functions of `multigrad` do. Type checkers read
+functions.pyi, which is generated from the table.
 """
 
 from __future__ import annotations

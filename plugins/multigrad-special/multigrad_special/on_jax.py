@@ -1,4 +1,4 @@
-"""Where JAX's functions are not what SciPy's are, or are not there: ours, compiled."""
+"""Compiled forms for JAX, where its functions differ from SciPy's or do not exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JAX = Namespace("jax", jnp)
 
 
 OF_COMPLEX = frozenset(("exp1", "expi", "hyp1f1", "iv", "jv", "kv", "kve", "spence", "yv"))
-"""Of complex arrays these are SciPy's; the standard has forms for real ones."""
+"""Functions for which complex arrays use SciPy; the standard forms are for real arrays."""
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,8 +37,9 @@ zeta_derivative = jax.jit(partial(standard.zeta_derivative, JAX), static_argnums
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
-    """JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at
-    infinity.
+    """polygamma without the errors of JAX's function (seen in 0.10.2).
+
+    That gives -0.01 instead of 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity.
     """
     return (
         _polygamma(int(n), x)
@@ -48,7 +49,7 @@ def polygamma(n: Any, x: Any, /) -> Any:
 
 
 def _own(name: str) -> Callable[..., Any]:
-    """JAX's function for the two dtypes that it is for, ours for narrow and for complex ones."""
+    """JAX's function for float32 and float64, else the form of `standard`."""
     own, form = getattr(jax.scipy.special, name), _compiled(getattr(standard, name))
 
     def call(x: Any, /) -> Any:
@@ -62,8 +63,9 @@ erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
 
 def _of_order(v: float, name: str) -> Callable[[Any], Any]:
-    """The function of one order, by that of any order: it is compiled once for all that
-    differentiating asks for.
+    """The function of one order, computed by that of any order.
+
+    That one is compiled once for all orders that derivatives need.
     """
     return lambda x: _form(name)(jnp.full_like(x, v), x)
 
@@ -76,7 +78,7 @@ k0e, k1e = _of_order(0.0, "kve"), _of_order(1.0, "kve")
 
 @cache
 def __getattr__(name: str) -> Any:
-    """Any other form of `standard`, compiled when it is first asked for."""
+    """Any other form of `standard`, compiled at its first use."""
     function = getattr(standard, name, None)
     if name.startswith("_") or not callable(function):
         raise AttributeError(name)

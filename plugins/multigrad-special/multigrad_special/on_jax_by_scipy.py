@@ -1,7 +1,7 @@
-"""SciPy's functions, called from JAX: for what JAX lacks and the standard has no accurate form of.
+"""SciPy's functions, called from JAX, where JAX lacks them and the standard form is not accurate.
 
-They run on the CPU, also inside `jax.jit` and `jax.vmap`; arrays of another device are copied there
-and back.
+They run on the CPU, also inside `jax.jit` and `jax.vmap`. Arrays of another device are copied to
+the CPU and back.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from .standard import refuse
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>` over JAX's arrays, elementwise; integer arrays count as floating ones;
-    computed in float64.
+    """`scipy.special.<name>` over JAX arrays, elementwise and in float64.
+
+    Integer arrays count as floating ones.
     """
     function = getattr(scipy.special, name, None)
     if name.startswith("_") or not callable(function):
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
-        # as a Python scalar beside a complex array is
+        # a Python scalar beside a complex array arrives as a complex one
         given = tuple(x.real if isinstance(x, complex) and not x.imag else x for x in given)
-        # of one rank, so that under vmap the axis of the examples is the same in all
+        # all of one rank, so that under vmap the batch axis is the same in all
         arrays = jnp.broadcast_arrays(*given)
         dtype = _floating(jnp.result_type(*given))
         kinds = [jnp.iscomplexobj(x) for x in arrays]
@@ -56,7 +57,7 @@ def _floating(dtype: Any) -> Any:
 
 
 def _cast(x: Any) -> Any:
-    """In 64 bits; integers stay what they are, for functions that take an order."""
+    """Convert to 64 bits; integers stay integers, for functions that take an order."""
     x = np.asarray(x)
     return (
         x if np.issubdtype(x.dtype, np.integer) else x.astype(np.promote_types(x.dtype, np.float64))

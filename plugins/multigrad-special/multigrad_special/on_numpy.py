@@ -1,4 +1,4 @@
-"""SciPy's functions where they need a little help to be a forward."""
+"""SciPy's functions that need a small correction to be a forward."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ HALF = np.dtype(np.float16)
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
-    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of
-    which the standard form is for one order.
+    """polygamma with the right dtype, also for complex arrays.
 
-    An array of integers promotes as everywhere in NumPy: float64 beside float32.
+    SciPy's function converts float32 to float64 and raises for complex arrays; for those the
+    standard form takes a single order. An integer array promotes as always in NumPy: float64 beside
+    float32.
     """
     kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
     if any(dtype.kind == "c" for dtype in kinds):
@@ -32,20 +33,17 @@ def polygamma(n: Any, x: Any, /) -> Any:
 
 
 def ive(v: Any, z: Any, /) -> Any:
-    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no
-    derivative.
-    """
+    """ive of real arrays. SciPy's ive also takes complex arrays, where it is not holomorphic."""
     if np.iscomplexobj(z):
         raise refuse("ive", "numpy", z.dtype)
     return __getattr__("ive")(v, z)
 
 
 def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
-    """SciPy's hyp1f1 takes real parameters only; a Python scalar beside a complex array comes as a
-    complex one.
+    """hyp1f1, whose parameters are real; beside a complex array a scalar arrives as complex.
 
-    Of polynomials below b = 0 SciPy's (1.17) has no digit: for -1.9e16 at (-93, -26.4551, 0.339) it
-    is 3.4. These are ours.
+    SciPy's hyp1f1 (1.17) has no correct digit for polynomials below b = 0: -1.9e16 instead of 3.4
+    at (-93, -26.4551, 0.339). For these the form in `standard` runs.
     """
     a, b = (v.real if np.ndim(v) == 0 and np.imag(v) == 0 else v for v in (a, b))
     value = __getattr__("hyp1f1")(a, b, x)
@@ -68,7 +66,7 @@ def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
 
 
 def stdtrit(df: Any, p: Any, /) -> Any:
-    """SciPy's stdtrit (1.17) is off by a third in float32 where p is 1e-10: computed in float64."""
+    """stdtrit computed in float64: SciPy's (1.17) is off by a third in float32 where p is 1e-10."""
     narrow = (np.dtype(np.float16), np.dtype(np.float32))
     value = __getattr__("stdtrit")(
         *(x.astype(np.float64) if getattr(x, "dtype", None) in narrow else x for x in (df, p))
@@ -78,10 +76,10 @@ def stdtrit(df: Any, p: Any, /) -> Any:
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>`, its result in the dtype that NumPy promotes its arguments to; float16
-    is computed in float32.
+    """`scipy.special.<name>` with a result in the dtype that NumPy promotes its arguments to.
 
-    A complex array that SciPy's function does not take raises TypeError.
+    float16 is computed in float32. A complex array that SciPy's function does not take raises
+    TypeError.
     """
     function = getattr(scipy.special, name, None)
     if name.startswith("_") or not callable(function):

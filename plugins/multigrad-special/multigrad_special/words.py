@@ -1,8 +1,7 @@
-"""What the docstrings of the special functions say besides the table: gradients, where they are
-singular, sources. Imported with the first function.
+"""Texts for the docstrings of the special functions: gradients, singular points, sources.
 
-`g` is the cotangent of the result `ans`. A gradient in `FORMULAS` is an expression of functions of
-`mg` and `mg.special` that a test evaluates.
+The module is imported with the first function. `g` is the cotangent of the result `ans`. A gradient
+in `FORMULAS` is an expression of functions of `mg` and `mg.special` that a test evaluates.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ MEANINGS = {
     "d": "the dimension, an int",
     "m": "the order of the derivative, an int",
 }
-"""What plain parameters mean."""
+"""The meanings of plain parameters."""
 
 _OF_BINOMIAL = "(n - floor(k)) * binom(n, floor(k))"
 _OF_F = (
@@ -63,7 +62,7 @@ _FORMULAS: dict[str, dict[str, str]] = {
         "x": "g * zeta_derivative(m + 1, x, q)",
         "q": "-g * (x * zeta_derivative(m, x + 1, q) + m * zeta_derivative(m - 1, x + 1, q))",
     },
-    # incomplete functions, and the distributions made of them
+    # incomplete functions, and the distributions based on them
     "gammainc": {"x": "g * x**(a - 1) * exp(-x) / gamma(a)"},
     "gammaincc": {"x": "-g * x**(a - 1) * exp(-x) / gamma(a)"},
     "gammaincinv": {"y": "g * gamma(a) * ans**(1 - a) * exp(ans)"},

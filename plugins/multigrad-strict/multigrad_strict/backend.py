@@ -1,6 +1,4 @@
-"""The backend: the namespace as it is, its array type, and the devices and flags to be tested
-on.
-"""
+"""The backend of array-api-strict: namespace, array type, and devices and flags to test on."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ FLAGS: dict[str, dict[str, Any]] = {
 }
 
 INT64 = (
-    "array_api_strict 2.6 makes int64 in argsort, argmax and their kin, also on its device "
-    "without int64"
+    "array_api_strict 2.6 returns int64 from argsort, argmax and similar functions, also on its "
+    "device without int64"
 )
 EXTENSIONS = "no extensions"
-# what flags take away that the library does not tell of; it does tell of shapes that depend on
-# values
+# Flags take away these capabilities, and the library does not report that. It does report
+# data-dependent shapes.
 MISSING = {
     "fft.*/*@no_extensions": EXTENSIONS,
     **{
@@ -91,7 +89,7 @@ EXEMPTIONS = {
         for name in ("cov", "corrcoef")
     },
     "linalg.matrix_rank/forward/full@no_x64": INT64,
-    "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 makes float64, also where the "
+    "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 returns float64, also where the "
     "default is float32",
     "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one, "
     "which the standard leaves open",
@@ -100,11 +98,9 @@ EXEMPTIONS = {
 
 
 def make() -> mg.Backend:
-    """The backend of array_api_strict arrays, without kernels of its own: multigrad's defaults
-    run.
-    """
+    """Make the backend of array_api_strict arrays, without kernels: multigrad's defaults run."""
     default, *others = xp.__array_namespace_info__().devices()
-    # A device prints as array_api_strict.Device('no_x64').
+    # The repr of a device is array_api_strict.Device('no_x64').
     devices = {str(device).split("'")[1]: device for device in others}
     return mg.Backend(
         "strict",
@@ -118,8 +114,9 @@ def make() -> mg.Backend:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """Without a device the result is where `x` is; array_api_strict takes None for its default
-    device.
+    """Without a device the result stays on the device of `x`.
+
+    array_api_strict takes None for its default device.
     """
     return xp.astype(x, dtype, copy=copy, device=x.device if device is None else device)
 
@@ -134,9 +131,9 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """The standard takes Python numbers only.
+    """Convert 0-d arrays to Python numbers, with their device and dtype for the result.
 
-    Arrays without axes are brought to them, here with their device and dtype.
+    The standard accepts only Python numbers.
     """
     arrays = [x for x in (start, stop) if hasattr(x, "dtype")]
     if arrays:

@@ -1,8 +1,8 @@
-"""PyTorch tensors as arrays of multigrad. Importing this imports no array library."""
+"""PyTorch tensors as arrays of multigrad. This module imports no array library."""
 
 import multigrad as mg
 
-MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
+MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this plugin needs
 
 
 @mg.hookimpl

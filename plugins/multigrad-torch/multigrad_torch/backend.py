@@ -1,5 +1,6 @@
-"""The backend: PyTorch through array-api-compat, mended where it departs from the standard, with
-kernels that know its memory.
+"""The backend of PyTorch, through array-api-compat.
+
+Functions that differ from the standard are corrected, and kernels use PyTorch's memory model.
 """
 
 from __future__ import annotations
@@ -38,19 +39,18 @@ SPECIAL = (
     "xlog1py",
     "xlogy",
 )
-"""What of torch.special is as exact as what multigrad-special has for every library.
+"""The functions of torch.special that are as exact as those of multigrad-special.
 
-In float64 ndtr is 0 below -8.3, gammaln loses digits near 1 and 2, gammainc and gammaincc lose some
-and are no nan at nan, and polygamma takes one order for all elements."""
+In float64, torch's ndtr is 0 below -8.3, its gammaln loses digits near 1 and 2, its gammainc and
+gammaincc lose some and do not propagate nan, and its polygamma takes one order for all elements.
+"""
 
 
 FOURIER = ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
 
 
 class Namespace:
-    """The names of array_api_compat.torch, with those functions of torch.special alone that are
-    exact.
-    """
+    """The names of array_api_compat.torch, with only the exact functions of torch.special."""
 
     special = SimpleNamespace(**{name: getattr(torch.special, name) for name in SPECIAL})
     __name__ = xp.__name__
@@ -60,7 +60,7 @@ class Namespace:
 
 
 def make() -> mg.Backend:
-    """The backend of PyTorch's tensors, on the CPU and on every CUDA device that there is."""
+    """Make the backend of PyTorch tensors, on the CPU and on every CUDA device."""
     functions: tuple[Callable[..., Any], ...] = (
         getitem,
         setitem,
@@ -126,11 +126,12 @@ def make() -> mg.Backend:
 
 
 def _promoting(function: Callable[..., Any], floating: bool = False) -> Callable[..., Any]:
-    """A function of two arrays of any dtypes and shapes.
+    """Wrap a function of two arrays to promote any dtypes and shapes.
 
-    PyTorch takes no account of arrays without axes, or takes one dtype only.
+    PyTorch ignores the dtype of 0-d arrays, or takes one dtype only.
 
-    floating  of integers and booleans, the result is of the default floating dtype
+    floating  for integers and booleans, the result has the default floating dtype
+              of the library
     """
 
     def promoted(x1: Any, x2: Any, /) -> Any:
@@ -143,7 +144,7 @@ def _promoting(function: Callable[..., Any], floating: bool = False) -> Callable
 
 
 def _of_none(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A Fourier transform that takes stacks of no rows, too.
+    """A Fourier transform that also accepts empty stacks.
 
     PyTorch knows the shape of the result, but MKL refuses to compute it.
     """
@@ -158,7 +159,7 @@ def _of_none(transform: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-# ----- Indexing: steps may be negative, and an array of any integer dtype is one of indices -----
+# ----- indexing: steps may be negative, and indices may have any integer dtype -----
 
 
 def getitem(x: Any, key: Any, /) -> Any:
@@ -168,7 +169,7 @@ def getitem(x: Any, key: Any, /) -> Any:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` in which `value` stands at `key`."""
+    """A copy of `x` with `value` at `key`."""
     key, axes = _usual(key, x.shape)
     result = x.flip(axes) if axes else x.clone()
     result[key] = value
@@ -176,7 +177,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of that shape with `values` added at `key`."""
+    """Zeros of the given shape with `values` added at `key`."""
     key, axes = _usual(key, shape)
     # no element is selected twice
     if all(
@@ -192,9 +193,9 @@ def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
-    """Zeros of n rows, with each of `values` added to the row that its index names.
+    """Zeros of n rows, with each row of `values` added to the row of its index.
 
-    Narrow dtypes are added up in float32.
+    Narrow dtypes are added in float32.
     """
     wide = values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
     result = wide.new_zeros((n, *values.shape[1:]))
@@ -205,13 +206,13 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """Of indices of any number of axes; PyTorch takes a vector of them."""
-    found = xp.take(x, indices.to(torch.int64).reshape(-1), axis=axis)
+    """Take with indices of any number of axes; PyTorch takes a vector of indices."""
+    rows = xp.take(x, indices.to(torch.int64).reshape(-1), axis=axis)
     axis = (axis or 0) % x.ndim
     return (
-        found
+        rows
         if indices.ndim == 1
-        else found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+        else rows.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     )
 
 
@@ -220,8 +221,9 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
 
 def _usual(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """The key as PyTorch takes it, and the axes to reverse first, so that all steps are
-    positive.
+    """Convert a key to one that PyTorch accepts, and to the axes to reverse first.
+
+    After the reversal all steps are positive.
     """
     entries, axes, axis = key if isinstance(key, tuple) else (key,), [], 0
     usual: list[Any] = []
@@ -234,21 +236,20 @@ def _usual(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
             k = slice(n - 1 - start, n - 1 - stop, -step)
             axes.append(axis)
         elif isinstance(k, torch.Tensor) and k.dtype != torch.bool:
-            k = k.to(torch.int64)  # PyTorch takes uint8 for a mask, and refuses narrow integers
+            k = k.to(torch.int64)  # PyTorch treats uint8 as a mask, and refuses narrow integers
         usual.append(k)
         axis += _width(k)
     return tuple(usual), axes
 
 
 def _width(k: Any) -> int:
-    """Over how many axes an entry of a key goes."""
+    """The number of axes that an entry of a key covers."""
     if k is None or k is Ellipsis or isinstance(k, bool):
         return 0
     return int(k.ndim) if isinstance(k, torch.Tensor) and k.dtype == torch.bool else 1
 
 
-# ----- Results on memory of their own, where PyTorch returns the argument or shows a part of it
-# -----
+# ----- copies, where PyTorch returns the argument or a view of it -----
 
 
 def positive(x: Any, /) -> Any:
@@ -266,7 +267,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
     )
 
 
-# ----- What PyTorch lacks -----
+# ----- functions that PyTorch lacks -----
 
 
 def linspace(
@@ -279,7 +280,7 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """Arrays without axes as bounds give their dtype and their device."""
+    """The bounds may be 0-d arrays; they determine the dtype and the device."""
     arrays = [x for x in (start, stop) if isinstance(x, torch.Tensor)]
     if arrays:
         device = arrays[0].device if device is None else device
@@ -293,15 +294,15 @@ def linspace(
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Of bounds that are arrays, also those without axes count for the dtype."""
+    """Bounds that are arrays take part in type promotion, also 0-d ones."""
     dtype = xp.result_type(x, *(b for b in (min, max) if isinstance(b, torch.Tensor)))
     return xp.clip(*(b.to(dtype) if isinstance(b, torch.Tensor) else b for b in (x, min, max)))
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The root of the variance, in which array-api-compat lets the correction be a fraction.
+    """The root of the variance; array-api-compat's var accepts a fractional correction.
 
-    That of complex numbers is real.
+    For complex numbers it is real.
     """
     if x.dtype in (torch.float16, torch.bfloat16):
         return std(x.float(), axis=axis, correction=correction, keepdims=keepdims).to(x.dtype)
@@ -309,8 +310,9 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 def unique_all(x: Any, /) -> Any:
-    """Complex numbers are sorted by their real part, then by the imaginary one; each nan is a value
-    of its own.
+    """Sort complex numbers by their real part, then by the imaginary part.
+
+    Each nan is a distinct value.
     """
     flat = x.reshape(-1)
     order = (
@@ -348,9 +350,7 @@ def unique_values(x: Any, /) -> Any:
 
 
 def admit(xp: Any, x: Any) -> None:
-    """Refuse a tensor that PyTorch differentiates itself, and layouts in which few of its functions
-    work.
-    """
+    """Raise for a tensor that requires grad in PyTorch, and for layouts with few functions."""
     if x.requires_grad:
         raise mg.errors.GradientError(
             "backend 'torch': this torch.Tensor requires grad, so PyTorch would record what "
@@ -376,8 +376,9 @@ def admit(xp: Any, x: Any) -> None:
 
 
 def take_ownership(xp: Any, g: Any, like: Any) -> Any:
-    """A copy of `g`, laid out and placed as `like`: what else holds the memory of a tensor cannot
-    be known from Python.
+    """A copy of `g`, laid out and placed as `like`.
+
+    Python cannot determine which other objects share the memory of a tensor.
     """
     if like is None or g.shape != like.shape:
         return g.clone(memory_format=torch.contiguous_format)
@@ -389,8 +390,9 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """Filled on its device, for which the host does not wait; where that is not known on the CPU,
-    whose numbers without axes meet every device.
+    """A 0-d array filled on its device, without waiting on the host.
+
+    If the device is unknown, it is the CPU, whose 0-d arrays combine with arrays of every device.
     """
     return torch.full((), value, dtype=dtype, device="cpu" if device is None else device)
 
@@ -400,8 +402,9 @@ def is_c_contiguous(xp: Any, x: Any) -> bool:
 
 
 def shares_memory(xp: Any, x: Any, y: Any) -> bool:
-    """Whether both lie in one memory, and show it alike: of PyTorch's lazy conjugates only one of
-    the two does.
+    """Whether both share memory and read it in the same way.
+
+    One of them may be a lazy conjugate of the other.
     """
     one, other = ((a.untyped_storage().data_ptr(), a.is_conj(), a.is_neg()) for a in (x, y))
     return one == other
@@ -419,8 +422,9 @@ def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
 
 
 def _apart(value: Any, x: Any) -> Any:
-    """`value` where it does not lie in the memory of `x`, else a copy: PyTorch refuses to write
-    from one part of a memory to another.
+    """`value`, or a copy of it if it shares memory with `x`.
+
+    PyTorch refuses to write from one part of a memory to another.
     """
     here = (
         isinstance(value, torch.Tensor)
@@ -430,7 +434,7 @@ def _apart(value: Any, x: Any) -> Any:
 
 
 def devices(xp: Any) -> tuple[Any, ...]:
-    """Those that hold values: "meta" holds none."""
+    """The devices that hold values; "meta" holds none."""
     return torch.device("cpu"), *(torch.device("cuda", i) for i in range(torch.cuda.device_count()))
 
 
@@ -440,13 +444,13 @@ def synchronize(xp: Any, x: Any) -> None:
 
 
 def accelerator(xp: Any, x: Any) -> str | None:
-    """PyTorch calls the GPUs of ROCm "cuda" as well."""
+    """The kind of device; PyTorch calls the GPUs of ROCm "cuda" as well."""
     kind = torch.get_default_device().type if x is None else x.device.type
     return None if kind == "cpu" else "rocm" if kind == "cuda" and torch.version.hip else str(kind)
 
 
 def mark(xp: Any, x: Any) -> Any:
-    """An event on the stream that computes on the device of `x`, and that device."""
+    """A recorded event on the current stream of the device of `x`, and that device."""
     if not x.is_cuda:
         return None
     event = torch.cuda.Event(enable_timing=True)
@@ -455,8 +459,9 @@ def mark(xp: Any, x: Any) -> Any:
 
 
 def elapsed(xp: Any, start: Any, end: Any) -> float:
-    """The time between two events, which PyTorch has in milliseconds; none where an array went from
-    one device to another.
+    """The microseconds between two events, or None if the array moved to another device.
+
+    PyTorch measures milliseconds.
     """
     (first, device), (last, other) = start, end
     last.synchronize()
@@ -473,28 +478,28 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
 
 
 def exportable(xp: Any, x: Any) -> bool:
-    """PyTorch's own lazy conjugates and negatives are not; a copy is."""
+    """Whether `x` can be exported: lazy conjugates and negatives cannot, but their copies can."""
     return not (x.is_conj() or x.is_neg())
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
-    """On the memory of `x` where it is the host's."""
+    """Share the memory of `x` if it is host memory."""
     if copy is False and (x.device.type != "cpu" or not exportable(xp, x)):
         raise ValueError(
             "to_numpy(copy=False): a tensor on "
-            f"{x.device}{'' if exportable(xp, x) else ', a lazy conjugate,'} cannot become one "
-            "of NumPy without a copy. Leave out copy=False."
+            f"{x.device}{('' if exportable(xp, x) else ', a lazy conjugate,')} cannot become a "
+            "NumPy array without a copy. Leave out copy=False."
         )
     return x.cpu().resolve_conj().resolve_neg().numpy()
 
 
 def from_numpy(xp: Any, x: Any) -> Any:
-    """On the memory of `x` where PyTorch can use it: it must be writable, and not run backwards."""
+    """Share the memory of `x` if PyTorch can use it: writable and without negative strides."""
     usable = x.flags.writeable and all(stride >= 0 for stride in x.strides)
     return torch.from_numpy(x if usable else x.copy())
 
 
-# ----- Devices, for the conformance suite -----
+# ----- devices for the conformance suite -----
 
 
 def _variants() -> dict[str, Callable[[], AbstractContextManager[Any]]]:

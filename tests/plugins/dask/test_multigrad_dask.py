@@ -182,8 +182,8 @@ def test_what_stands_for_several_arrays_is_no_collection() -> None:
     def asked(x: Any) -> Any:
         with pytest.raises(
             AttributeError,
-            match="a Dual inside func.jvp or func.vmap is no collection of Dask: it stands for "
-            "several arrays. Compute what the transformation returns.",
+            match="a Dual inside func.jvp or func.vmap is not a Dask collection: it consists of "
+            "several arrays. Compute the result of the transformation.",
         ):
             x.visualize()
         return x
@@ -374,7 +374,7 @@ def test_what_needs_sizes_is_refused_by_name(name: str, lazy: Any) -> None:
         REFUSED[name](y).backward()
     assert str(raised.value).startswith(f"{name}: its gradient needs sizes of arrays")
     assert str(raised.value).endswith(
-        ". Sizes that are unknown (nan) must be computed before: call "
+        ". Compute unknown sizes (nan) first: call "
         "x.array.compute_chunk_sizes() on the Tensor x that has them."
     )
 

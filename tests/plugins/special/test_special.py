@@ -320,7 +320,7 @@ def table() -> Iterator[None]:
         ({"y": 1}, "special.mine: there is no array argument 'y' to write a rule for; it has x"),
         (
             {"x": lambda xp, y: y},
-            "special.mine: the rule 'x' asks for 'y', which is none of ans, g, x,",
+            "special.mine: the rule 'x' takes 'y', which is not one of ans, g, x,",
         ),
         (
             {"x": lambda x: x},

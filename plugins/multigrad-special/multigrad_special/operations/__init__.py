@@ -1,6 +1,8 @@
-"""The operations and their rules, a family of functions a module.
+"""The operations and their rules, one module for each family of functions.
 
-What a rule keeps is what its parameters name; what it does at a singular point stands beside it.
+A rule's parameter names say what it saves; a comment beside it says what it does at a singular
+point.
+
 The names are SciPy's, so SciPy finds them: with SCIPY_ARRAY_API=1, `scipy.special.erf(tensor)` asks
 the namespace of its argument for `special.erf`.
 """
@@ -37,5 +39,5 @@ FAMILIES = (
 
 
 def declarations() -> list[mg.registry.Op]:
-    """Declare everything, family by family."""
+    """Declare all operations, family by family."""
     return [op for family in FAMILIES for op in family.declarations()]

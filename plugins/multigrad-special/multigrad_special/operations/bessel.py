@@ -11,8 +11,7 @@ from ..standard.forms import order
 from .declare import OF_JAX, declare
 
 TERMS = 32
-"""Of an asymptotic series, enough where the argument is above 16 and half of the square of the
-order.
+"""The number of terms of an asymptotic series: enough above 16 and above half of the squared order.
 """
 
 
@@ -23,29 +22,32 @@ def _around(xp: Any, name: str, v: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _falling(xp: Any, name: str, v: Any, z: Any) -> Any:
-    """The slope of the functions J and Y (DLMF 10.6.1): half of what is below less what is
-    above.
+    """The derivative of the functions J and Y (DLMF 10.6.1).
+
+    It is half of the function of the order below minus that of the order above.
     """
     below, above = _around(xp, name, v, z)
     return 0.5 * (below - above)
 
 
 def _rising(xp: Any, name: str, v: Any, z: Any) -> Any:
-    """The slope of the functions I, and of K with the other sign (DLMF 10.29.1): the mean of what
-    is below and above.
+    """The derivative of the functions I, and of K with the opposite sign (DLMF 10.29.1).
+
+    It is the mean of the functions of the orders below and above.
     """
     below, above = _around(xp, name, v, z)
     return 0.5 * (below + above)
 
 
 def _from_pole(xp: Any, z: Any, ans: Any, slope: Any) -> Any:
-    """At 0 a function Y or K comes from an infinity with an infinite slope, the other way."""
+    """The derivative of Y or K, with the infinity at 0 that the pole there requires."""
     return xp.where(z == 0, -ans, slope)
 
 
 def _slope_far_out(xp: Any, v: Any, x: Any, sign: float) -> Any:
-    """The derivative, term by term, of the asymptotic series of exp(x) K (sign 1) and of exp(-x) I
-    (sign -1): DLMF 10.40.1 and 10.40.2.
+    """The derivative, term by term, of the asymptotic series of exp(x) K or exp(-x) I.
+
+    sign is 1 for K and -1 for I: DLMF 10.40.1 and 10.40.2.
     """
     square = 4 * v * v
     term, total = xp.ones_like(x), 0.5 * xp.ones_like(x)
@@ -60,8 +62,10 @@ def _slope_far_out(xp: Any, v: Any, x: Any, sign: float) -> Any:
 
 
 def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
-    """The slope of exp(z) K or exp(-|z|) I: what is near by recurrence, which cancels far out,
-    where the asymptotic series is exact.
+    """The derivative of exp(z) K or exp(-|z|) I.
+
+    `near` is the derivative by recurrence. It cancels for large arguments, where the asymptotic
+    series is exact.
     """
     size = xp.abs(z)
     limit = 16 + v * v / 2 + 0 * size
@@ -71,7 +75,7 @@ def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
 
 
 def _slope_of_scaled_i(xp: Any, v: Any, z: Any, ans: Any, mean: Any, even: Any) -> Any:
-    """With the factor exp(-|z|) there is a kink at 0 in even orders; the slope there is 0.
+    """The derivative of exp(-|z|) I, which is 0 at 0 for even orders, where there is a kink.
 
     It is odd where the function is even.
     """
@@ -118,8 +122,10 @@ def _slope_of_k1e(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """Slopes are differences and means of neighbouring orders: nothing is divided by x, so 0 is a
-    point like any other.
+    """Declare the operations.
+
+    Derivatives are differences and means of neighbouring orders. They do not divide by x, so 0 is a
+    regular point.
     """
     return [*_first_and_second(), *_modified(), *_scaled()]
 

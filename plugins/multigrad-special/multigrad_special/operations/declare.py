@@ -1,5 +1,6 @@
-"""How an operation of this plugin is declared: its name, where each library's forward is, its
-partial derivatives.
+"""The declaration of an operation of this plugin.
+
+It has a name, the place of each library's forward, and partial derivatives.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 import multigrad as mg
 
 STANDARD = "multigrad_special.standard:"
-"""The forms of the Array API standard, for any library that has nothing better."""
+"""Forms in the Array API standard, for any library without a better function."""
 ON_NUMPY = "multigrad_special.on_numpy:"
 """SciPy's functions, in the dtype of their arguments."""
 ON_JAX = "multigrad_special.on_jax:"
@@ -31,9 +32,9 @@ def declare(
 ) -> mg.registry.Op:
     """Declare the elementwise operation `special.<signature>`.
 
-    `numpy`, `jax` and `cupy` say where its forward on that library is: in a module ("module:"),
-    under the name of the operation; elsewhere ("module:name"); or None, in `standard`, as for any
-    other library.
+    `numpy`, `jax` and `cupy` name the forward on that library: "module:" for a function of the
+    operation's name, "module:name" for another one, or None for the form in `standard`, which all
+    other libraries use.
     """
     name = signature.partition("(")[0]
     forward = {

@@ -1,5 +1,6 @@
-"""Roots, powers, trigonometry in degrees, transformations of Box and Cox, losses: what is made of
-elementary functions.
+"""Functions composed of elementary functions.
+
+These are roots, powers, trigonometry in degrees, Box-Cox transformations, and losses.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ LN2, LN10 = math.log(2), math.log(10)
 
 
 def _exprel_slope(xp: Any, x: Any) -> Any:
-    """The integral of t exp(x t) over t from 0 to 1: near 0 by its power series, elsewhere (exp(x)
-    (x - 1) + 1) / x**2 without cancellation.
+    """The integral of t exp(x t) over t from 0 to 1.
+
+    Near 0 it is a power series, elsewhere (exp(x) (x - 1) + 1) / x**2 without cancellation.
     """
     near = xp.abs(x) < 2
     u = xp.where(near, x, 0.0)
@@ -28,7 +30,7 @@ def _exprel_slope(xp: Any, x: Any) -> Any:
     below = xp.where(near | (x > 0), -2.0, x)
     above = xp.where(near | (x < 0), 2.0, x)
     falling = (xp.exp(below) - xp.special.exprel(below)) / below
-    # The last factor is 0 at infinity, where the result overflowed long before.
+    # The last factor is 0 at infinity, where the result has overflowed already.
     growing = xp.exp(above) * ((1 - xp.special.exprel(-above)) / xp.where(above > 1e3, 1e3, above))
     return xp.where(near, series, xp.where(x < 0, falling, growing))
 
@@ -36,8 +38,8 @@ def _exprel_slope(xp: Any, x: Any) -> Any:
 def _log1p_ratio_slope(xp: Any, v: Any) -> Any:
     """(1 + v) times the derivative of log1p(v) / v, that is (v - (1 + v) log1p(v)) / v**2.
 
-    Near 0 by the series of artanh in s = v / (2 + v), which is half of log1p(v): its terms hardly
-    cancel.
+    Near 0 it uses the series of artanh in s = v / (2 + v), which is half of log1p(v); its terms
+    hardly cancel.
     """
     near = xp.abs(v) < 0.5
     u = xp.where(near, v, 0.0)
@@ -51,8 +53,9 @@ def _log1p_ratio_slope(xp: Any, v: Any) -> Any:
 
 
 def _sinc_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """Near 0 the derivative of the power series, elsewhere (cos(pi x) - sinc(x)) / x, of x less an
-    even number, which is exact.
+    """Near 0 the derivative of the power series, elsewhere (cos(pi x) - sinc(x)) / x.
+
+    x is reduced by an even number, which is exact.
     """
     near = xp.abs(x) < 0.5
     square = xp.where(near, (math.pi * x) ** 2, 0.0)
@@ -65,7 +68,7 @@ def _sinc_slope(xp: Any, x: Any, ans: Any) -> Any:
     return xp.where(near, math.pi**2 * x * series, (cosine - xp.where(near, 0.0, ans)) / far)
 
 
-# ----- the transformations of Box and Cox -----
+# ----- Box-Cox transformations -----
 
 
 def _boxcox_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
@@ -84,8 +87,9 @@ def _boxcox1p_by_lmbda(xp: Any, x: Any, lmbda: Any) -> Any:
 
 
 def _transformed_by_lmbda(xp: Any, logarithm: Any, lmbda: Any) -> Any:
-    """L**2 times the slope of exprel at lmbda L, L being the logarithm; where that is -inf and
-    lmbda is positive, 1 / lmbda**2.
+    """L**2 times the derivative of exprel at lmbda L, where L is the logarithm.
+
+    Where L is -inf and lmbda is positive, it is 1 / lmbda**2.
     """
     lost = (logarithm == -math.inf) & (lmbda > 0)
     known = xp.where(lost, 0.0, logarithm)
@@ -95,7 +99,7 @@ def _transformed_by_lmbda(xp: Any, logarithm: Any, lmbda: Any) -> Any:
 
 
 def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
-    """(1 + x)**(lmbda - 1), of the logarithm of 1 + x, which is not rounded to 1 first."""
+    """(1 + x)**(lmbda - 1), from log1p(x), so that 1 + x is not rounded first."""
     x, lmbda = floats(xp, x, lmbda)
     edge = x == -1
     inside = xp.where(edge | (x < -1), 0.0, x)
@@ -106,8 +110,9 @@ def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
 
 
 def _restored_slope(xp: Any, y: Any, lmbda: Any) -> Any:
-    """The slope of inv_boxcox by y, (1 + lmbda y)**(1 / lmbda - 1); at the end of its domain 0, 1
-    or inf.
+    """The derivative of inv_boxcox by y, (1 + lmbda y)**(1 / lmbda - 1).
+
+    At the end of its domain it is 0, 1 or inf.
     """
     y, lmbda = floats(xp, y, lmbda)
     base = 1 + lmbda * y
@@ -136,8 +141,10 @@ def _huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
 
 
 def _pseudo_huber_by_r(xp: Any, delta: Any, r: Any) -> Any:
-    """r / sqrt(1 + (r / delta)**2); beyond delta of the inverse quotient, so that its own
-    derivatives do not cancel.
+    """r / sqrt(1 + (r / delta)**2).
+
+    Where |r| is larger than delta it uses the inverse quotient, so that its own derivatives do not
+    cancel.
     """
     delta, r = floats(xp, delta, r)
     far = xp.abs(r) > delta
@@ -152,7 +159,7 @@ def _pseudo_huber_by_r(xp: Any, delta: Any, r: Any) -> Any:
 
 
 def _pseudo_huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
-    """(h - delta)**2 / h, h being the hypotenuse of both, with r**2 / (h + delta) for h - delta."""
+    """(h - delta)**2 / h with the hypotenuse h; h - delta is computed as r**2 / (h + delta)."""
     delta, r = floats(xp, delta, r)
     nothing = (delta == 0) & (r == 0)
     size = xp.hypot(xp.where(nothing, 1.0, delta), r)
@@ -170,15 +177,15 @@ def declarations() -> list[mg.registry.Op]:
         declare("exp2(x, /)", "2 to the power of each element.", x=lambda xp, ans: ans * LN2),
         declare(
             "sinc(x, /)",
-            "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate "
-            "near 0.",
+            "sin(pi x) / (pi x), and 1 at 0, as numpy.sinc. Derivatives of every order are "
+            "accurate near 0.",
             x=_sinc_slope,
         ),
         declare("exp10(x, /)", "10 to the power of each element.", x=lambda xp, ans: ans * LN10),
         declare("cosm1(x, /)", "cos(x) - 1, accurate near 0.", x=lambda xp, x: -xp.sin(x)),
         declare(
             "exprel(x, /)",
-            "(exp(x) - 1) / x, 1 at 0. Derivatives of every order are accurate near 0.",
+            "(exp(x) - 1) / x, and 1 at 0. Derivatives of every order are accurate near 0.",
             x=_exprel_slope,
         ),
         declare(
@@ -191,11 +198,12 @@ def declarations() -> list[mg.registry.Op]:
             "The cosine of an angle in degrees, exact at multiples of 90.",
             x=lambda xp, x: -DEGREE * xp.special.sindg(x),
         ),
-        # SciPy's and cupyx's lose digits near the poles, cotdg(1e-9) more than half of them, and
-        # give 0 beyond 1e14.
+        # The functions of SciPy and cupyx lose digits near the poles (cotdg(1e-9) more than half of
+        # them), and give 0 beyond 1e14.
         declare(
             "tandg(x, /)",
-            "The tangent of an angle in degrees; inf at its poles, and the gradient as well.",
+            "The tangent of an angle in degrees; both the value and the gradient are inf at its "
+            "poles.",
             numpy=None,
             cupy=None,
             x=lambda xp, ans: DEGREE * (1 + ans * ans),
@@ -209,15 +217,15 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "radian(d, m, s, /)",
-            "An angle in degrees, minutes and seconds as radians.",
+            "The angle of degrees, minutes and seconds in radians.",
             d=DEGREE,
             m=DEGREE / 60,
             s=DEGREE / 3600,
         ),
         declare(
             "boxcox(x, lmbda, /)",
-            "The transformation of Box and Cox, (x**lmbda - 1) / lmbda, log(x) where lmbda is "
-            "0; nan where x is negative.",
+            "The Box-Cox transformation, (x**lmbda - 1) / lmbda, or log(x) where lmbda is 0; nan "
+            "where x is negative.",
             x=_boxcox_by_x,
             lmbda=_boxcox_by_lmbda,
         ),
@@ -229,7 +237,7 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "inv_boxcox(y, lmbda, /)",
-            "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0.",
+            "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), or exp(y) where lmbda is 0.",
             y=_restored_slope,
             lmbda=_restored_by_lmbda,
         ),
@@ -241,15 +249,15 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "huber(delta, r, /)",
-            "Huber's loss: r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; "
-            "inf where delta is negative.",
+            "Huber's loss: r**2 / 2 where |r| is at most delta, else delta (|r| - delta / 2); inf "
+            "where delta is negative.",
             delta=_huber_by_delta,
             r=_huber_by_r,
         ),
         declare(
             "pseudo_huber(delta, r, /)",
-            "The smooth loss of Huber, delta**2 (sqrt(1 + (r / delta)**2) - 1); inf where delta "
-            "is negative.",
+            "The smooth Huber loss, delta**2 (sqrt(1 + (r / delta)**2) - 1); inf where delta is "
+            "negative.",
             delta=_pseudo_huber_by_delta,
             r=_pseudo_huber_by_r,
         ),

@@ -17,12 +17,13 @@ def _slope_of_k(xp: Any, m: Any, p: Any) -> Any:
 
 
 def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
-    """By the functions of order m - 1 and m + 1, whose difference does not cancel near the ends
-    (from DLMF 14.10.1 and 14.10.4).
+    """The derivative of lpmv by x, from the functions of order m - 1 and m + 1.
 
-    At -1 and 1 the slope of order 0 is that of Legendre's polynomials, that of order 2 follows from
-    its factor 1 - x**2, that of order 1 is infinite; all others are 0. Further derivatives are nan
-    there.
+    Their difference does not cancel near the ends (from DLMF 14.10.1 and 14.10.4).
+
+    At -1 and 1 the derivative of order 0 is that of Legendre's polynomials, that of order 2 follows
+    from its factor 1 - x**2, that of order 1 is infinite; all others are 0. Higher derivatives are
+    nan there.
     """
     m, v = order(xp, m, x), order(xp, v, x)
     end = (xp.abs(x) == 1) & (m != 1) & (m != -1) & ((x > 0) | (v == xp.floor(v)))
@@ -46,7 +47,9 @@ def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """SciPy's lpmv, also called from JAX, is of any real degree; the form in the standard is of
+    """Declare the operations.
+
+    SciPy's lpmv, also when called from JAX, takes any real degree; the form in the standard takes
     integer degrees.
     """
     return [

@@ -16,8 +16,9 @@ def _logit_slope(xp: Any, x: Any) -> Any:
 
 
 def _held(xp: Any, x: Any, y: Any, least: float) -> Any:
-    """Where x log(y) is 0 because x is, though log(y) does not exist: as in PyTorch the gradient is
-    0, too.
+    """Where x log(y) is 0 because x is 0, though log(y) does not exist.
+
+    As in PyTorch the gradient is 0 there too.
     """
     return (x == 0) & ((y == least) if xp.isdtype(y.dtype, "complex floating") else (y <= least))
 
@@ -45,7 +46,7 @@ def _xlog1py_by_y(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _log_ratio(xp: Any, x: Any, y: Any) -> Any:
-    """log(x / y), which for x near y is log1p of their difference, which is exact."""
+    """log(x / y). For x near y it is log1p of their difference, which is exact."""
     x, y = floats(xp, x, y)
     near = xp.abs(x - y) < 0.5 * xp.abs(y)
     return xp.where(
@@ -90,20 +91,21 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "entr(x, /)",
-            "-x log(x), 0 at 0 and -inf below. At 0 the slope is inf.",
+            "-x log(x), which is 0 at 0 and -inf for negative x. The gradient at 0 is inf.",
             jax=OF_JAX,
             x=lambda xp, x: -1 - xp.log(x),
         ),
-        # JAX's have 3 digits and none where x is near y.
+        # JAX's functions have 3 digits, and none where x is near y.
         declare(
             "rel_entr(x, y, /)",
-            "x log(x / y), 0 where x is 0 and y is not negative, inf where either is negative.",
+            "x log(x / y), which is 0 where x is 0 and y is not negative, and inf where either is "
+            "negative.",
             x=lambda xp, x, y: _log_ratio(xp, x, y) + 1,
             y=lambda xp, x, y: -_xlogy_by_y(xp, x, y),
         ),
         declare(
             "kl_div(x, y, /)",
-            "x log(x / y) - x + y, with the exceptions of rel_entr.",
+            "x log(x / y) - x + y, with the special values of rel_entr.",
             x=_log_ratio,
             y=_kl_div_by_y,
         ),

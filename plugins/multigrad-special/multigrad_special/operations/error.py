@@ -1,4 +1,4 @@
-"""The error function and its kin, and the normal distribution."""
+"""The error function and related functions, and the normal distribution."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ SLOPE = 2 / math.sqrt(math.pi)
 
 
 def _log_ndtr_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """The density over ndtr(x): below 0 by erfcx, which does not cancel; above by the result, since
-    erfcx and its square overflow there.
+    """The density over ndtr(x).
+
+    Below 0 it uses erfcx, which does not cancel; above 0 it uses the result, since erfcx and its
+    square overflow there.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return xp.exp(-0.5 * x * x - ans) / math.sqrt(2 * math.pi)
@@ -26,8 +28,9 @@ def _log_ndtr_slope(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def _erfcx_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """2 x erfcx(x) - 2 / sqrt(pi); far to the right, where these cancel, its asymptotic series
-    (Abramowitz and Stegun, 7.1.23).
+    """2 x erfcx(x) - 2 / sqrt(pi).
+
+    For large x, where the terms cancel, it is an asymptotic series (Abramowitz and Stegun, 7.1.23).
     """
     wide = xp.isdtype(x.dtype, "complex floating")
     limit = 8.0 if xp.finfo(x.dtype).bits > 32 else 4.0
@@ -42,12 +45,13 @@ def _erfcx_slope(xp: Any, x: Any, ans: Any) -> Any:
 
 
 FLAT = 1000.0
-"""Beyond this gelu is 0 or x in every dtype of the standard, and its derivative 0 or 1."""
+"""Beyond this bound gelu is 0 or x in every dtype of the standard, and its derivative 0 or 1."""
 
 
 def _gelu(xp: Any, x: Any, approximate: str) -> Any:
-    """x ndtr(x), which is 0 at -inf, too; or what tanh makes of that, by the logistic function,
-    which does not cancel.
+    """x ndtr(x), which is also 0 at -inf, or its approximation by tanh.
+
+    The approximation uses the logistic function, which does not cancel.
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(
@@ -71,8 +75,9 @@ def _tanh_argument(x: Any) -> Any:
 
 
 def _gelu_slope(xp: Any, x: Any, approximate: str) -> Any:
-    """ndtr(x) and x times the normal density; of the approximation s (1 + x (1 - s) times the
-    derivative of the argument).
+    """ndtr(x) plus x times the normal density.
+
+    For the approximation it is s (1 + x (1 - s) times the derivative of the argument).
     """
     if approximate == "none":
         z = xp.clip(x, -FLAT / 10, FLAT / 10)
@@ -95,7 +100,9 @@ def declarations() -> list[mg.registry.Op]:
             x=lambda xp, x: -SLOPE * xp.exp(-x * x),
         ),
         declare(
-            "erfcx(x, /)", "exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi)).", x=_erfcx_slope
+            "erfcx(x, /)",
+            "exp(x**2) erfc(x), which approaches 1 / (x sqrt(pi)) for large x.",
+            x=_erfcx_slope,
         ),
         declare(
             "erfinv(x, /)",
@@ -107,11 +114,11 @@ def declarations() -> list[mg.registry.Op]:
             "The distribution function of the normal distribution.",
             x=lambda xp, x: xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
         ),
-        # JAX's log_ndtr has 10 digits below -20, the derivative by its erfinv 11 next to 1; its
-        # erfcx is as young as 2025.
+        # JAX's log_ndtr has 10 digits below -20, and the derivative by its erfinv 11 digits near 1.
+        # Its erfcx exists only since 2025.
         declare(
             "log_ndtr(x, /)",
-            "The logarithm of ndtr(x), accurate where that is tiny.",
+            "The logarithm of ndtr(x), accurate where ndtr(x) is tiny.",
             x=_log_ndtr_slope,
         ),
         declare(

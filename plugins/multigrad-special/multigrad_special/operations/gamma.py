@@ -1,5 +1,6 @@
-"""The gamma function, its logarithm and its derivatives; the beta function, Pochhammer's symbol and
-the binomial coefficients.
+"""The gamma function, its logarithm and derivatives, and functions based on it.
+
+These are the beta function, Pochhammer's symbol and the binomial coefficients.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .declare import declare
 
 
 def _alike(xp: Any, *given: Any) -> Any:
-    """The arguments of a rule, arrays of integers in the dtype of those of floating numbers."""
+    """Convert integer arrays among the arguments of a rule to the dtype of the floating ones."""
     arrays = [x for x in given if hasattr(x, "dtype")]
     floating = [x.dtype for x in arrays if xp.isdtype(x.dtype, "real floating")]
     if not floating or len(floating) == len(arrays):
@@ -31,11 +32,11 @@ def _alike(xp: Any, *given: Any) -> Any:
 
 
 def digamma_step(xp: Any, a: Any, b: Any) -> Any:
-    """digamma(a + b) - digamma(a); for positive a and a + b as a sum of terms of one sign, since
-    the two may almost be equal.
+    """digamma(a + b) - digamma(a), without cancellation.
 
-    Shifted by recurrence, then the difference of the asymptotic series (Abramowitz and Stegun,
-    6.3.6 and 6.3.18).
+    For positive a and a + b it is a sum of terms of one sign, since the two may be almost equal.
+    They are shifted by recurrence, then the asymptotic series are subtracted (Abramowitz and
+    Stegun, 6.3.6 and 6.3.18).
     """
     a, b = floats(xp, a, b)
     positive = (a > 0) & (a + b > 0)
@@ -65,8 +66,10 @@ def _loggamma_slope(xp: Any, x: Any) -> Any:
 
 
 def rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
-    """-digamma(x) / gamma(x); about the poles, where gamma(1 - x) sin(pi x) / pi has none (DLMF
-    5.5.3), the derivative of that.
+    """-digamma(x) / gamma(x), the derivative of rgamma.
+
+    Near the poles it is the derivative of gamma(1 - x) sin(pi x) / pi, which has no pole there
+    (DLMF 5.5.3).
     """
     if _is_complex(xp, x):
         nearest = xp.round(xp.real(x))
@@ -87,8 +90,9 @@ def rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def _turns(xp: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """x + y up to an integer, exactly even where the sum is rounded, and (-1) to the power of that
-    integer.
+    """x + y minus its nearest integer n, and the sign (-1)**n.
+
+    It is exact even where the sum is rounded.
     """
     rest = (x - xp.round(x)) + (y - xp.round(y))
     parity = (
@@ -111,11 +115,11 @@ def _cosine(xp: Any, x: Any, y: Any = 0.0) -> Any:
 
 
 def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans (digamma(z + m) - digamma(z)); where z <= 0, of the reflected form, in which neither is
-    infinite where the product is not.
+    """ans (digamma(z + m) - digamma(z)), the derivative of poch by z.
 
-    With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P = poch(1 - z -
-    m, m); the quotient depends on z only if m is no integer.
+    Where z <= 0 it uses the reflected form, in which neither factor is infinite where the product
+    is finite. With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P =
+    poch(1 - z - m, m); the quotient depends on z only if m is not an integer.
     """
     z, m = floats(xp, z, m)
     top = z + m
@@ -144,8 +148,9 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
 
 
 def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans digamma(z + m), by reflection (DLMF 5.5.4) where z + m <= 0; nan where it jumps since z
-    is a pole, too.
+    """ans digamma(z + m), the derivative of poch by m.
+
+    Where z + m <= 0 it uses reflection (DLMF 5.5.4). It is nan at jumps, where z is a pole too.
     """
     z, m = floats(xp, z, m)
     top = z + m
@@ -163,8 +168,9 @@ def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
 
 
 def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
-    """ans digamma(u) for one of the two factors of binom's denominator, u; below 1/2 by reflection,
-    since where digamma has a pole, ans is 0.
+    """ans digamma(u), where u is one of the two factors in the denominator of binom.
+
+    Below 1/2 it uses reflection, since ans is 0 where digamma has a pole.
     """
     low = u < 0.5
     v = 1 - xp.where(low, u, 0.0)
@@ -175,8 +181,9 @@ def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
 
 
 def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
-    """ans (digamma(n + 1) - digamma(n - k + 1)); where both are of numbers at or below 0, the
-    difference of their reflections (DLMF 5.5.4).
+    """ans (digamma(n + 1) - digamma(n - k + 1)), the derivative of binom by n.
+
+    Where both arguments are at or below 0, it is the difference of their reflections (DLMF 5.5.4).
     """
     n, k = floats(xp, n, k)
     p, known = n - k + 1, ~((n < 0) & (n == xp.round(n)))
@@ -207,9 +214,9 @@ def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
 
 
 def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
-    """ans (digamma(a) - digamma(a + b)) by a.
+    """ans (digamma(a) - digamma(a + b)), the derivative of beta by a.
 
-    Where a or b is negative and the sum below 1/2, digamma(a + b) is reflected: where it has a
+    Where a or b is negative and the sum is below 1/2, digamma(a + b) is reflected: where it has a
     pole, ans is 0 (DLMF 5.5.3, 5.5.4).
     """
     a, b = floats(xp, a, b)
@@ -234,7 +241,7 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
         raise ValueError(
             f"special.multigammaln: d should be a positive integer (dimension), not {d!r}."
         )
-    a = a + xp.where(a > 0.5 * (dimension - 1), 0.0 * a, math.nan)  # the gradient is nan there, too
+    a = a + xp.where(a > 0.5 * (dimension - 1), 0.0 * a, math.nan)  # the gradient is nan there too
     total = sum(
         (xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a)
     )
@@ -243,8 +250,8 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        # JAX's gammaln and digamma have 3 digits in float32 next to their zeros, its gamma 4 where
-        # it is large.
+        # Near their zeros, JAX's gammaln and digamma have 3 digits in float32. Its gamma has 4
+        # digits for large values.
         declare(
             "gamma(x, /)",
             "The gamma function of each element.",
@@ -257,14 +264,14 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "loggamma(x, /)",
-            "The logarithm of the gamma function of each element: nan below 0, of complex "
-            "arrays the branch that is cut there.",
+            "The logarithm of the gamma function of each element. It is nan for negative real "
+            "numbers; for complex numbers it is the branch that is cut there.",
             x=_loggamma_slope,
         ),
         declare("rgamma(x, /)", "1 / gamma(x), which has no poles.", x=rgamma_slope),
         declare(
             "gammasgn(x, /)",
-            "The sign of gamma(x), at 0 that of the zero; nan at the other poles.",
+            "The sign of gamma(x). At 0 it is the sign of the zero, and nan at the other poles.",
             x=0.0,
         ),
         declare(
@@ -276,14 +283,14 @@ def declarations() -> list[mg.registry.Op]:
             "special.psi(x, /)",
             lambda xp, x: xp.special.digamma(x),
             chapter="special",
-            doc="Another name of digamma, by which SciPy looks for it.",
+            doc="Another name of digamma, for SciPy, which looks it up.",
         ),
-        # SciPy's turns float32 into float64; JAX's is wrong below 0, even in its sign, and cupyx's
-        # is written as SciPy's.
+        # SciPy's polygamma converts float32 to float64. JAX's is wrong below 0, even in its sign.
+        # cupyx's is like SciPy's.
         declare(
             "polygamma(n, x, /)",
-            "The derivative of order n of digamma at each element; nan unless n is an integer, "
-            "0 or more. There is no derivative by n; of a complex x it is one int, at most 100.",
+            "The derivative of order n of digamma at each element; nan unless n is a nonnegative "
+            "integer. n has no gradient; for a complex x it is one int, at most 100.",
             cupy=None,
             x=lambda xp, n, n_scalar, x: xp.special.polygamma(
                 (n if n_scalar is None else n_scalar) + 1, x

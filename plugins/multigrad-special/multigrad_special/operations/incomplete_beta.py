@@ -1,8 +1,8 @@
-"""The incomplete beta functions, and the distributions that are made of them.
+"""The incomplete beta functions, and the distributions based on them.
 
-By the parameters a tail is differentiated under the integral, as `standard/beta_tails.py` says. An
-inverse has its derivatives of the function: for F(a, x) = y, dx/dy = 1 / F_x and dx/da = -F_a /
-F_x.
+The derivative of a tail by its parameters is taken under the integral: see
+`standard/beta_tails.py`. An inverse has derivatives in terms of the function: for F(a, x) = y,
+dx/dy = 1 / F_x and dx/da = -F_a / F_x.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from .declare import CALLS_SCIPY, declare
 
 
 def _share(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
-    """The parameters, the result and 1 less that, which where the result is next to 1 has digits of
-    its own.
-    """
+    """The parameters, the result, and 1 minus the result, accurate where the result is near 1."""
     return a, b, ans, xp.special.betainccinv(b, a, y)
 
 
@@ -28,8 +26,9 @@ def _share_c(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
 
 
 def _chance(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
-    """What bdtri gives, and 1 less that: bdtr(k, n, p) is the upper tail at p under k + 1 and n -
-    k.
+    """The result of bdtri, and 1 minus it.
+
+    bdtr(k, n, p) is the upper tail at p with the parameters k + 1 and n - k.
     """
     a, b = xp.floor(k) + 1, xp.trunc(n) - xp.floor(k)
     return a, b, xp.special.betainccinv(a, b, y), xp.special.betaincinv(b, a, y)
@@ -41,9 +40,10 @@ def _chance_n(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """JAX has betainc alone, with fewer digits than the form of the standard.
+    """Declare the operations.
 
-    The forms of the inverses take XLA ten seconds to compile.
+    JAX has only betainc, with fewer digits than the standard form. XLA takes ten seconds to compile
+    the forms of the inverses.
     """
     return [*_of_shares(), *_of_ratios(), *_of_counts()]
 
@@ -67,7 +67,7 @@ def _of_shares() -> list[mg.registry.Op]:
         ),
         declare(
             "betaincinv(a, b, y, /)",
-            "The x at which I_x(a, b) is y; nan where y is outside [0, 1].",
+            "The x for which I_x(a, b) is y; nan where y is outside [0, 1].",
             jax=CALLS_SCIPY,
             a=lambda xp, a, b, y, ans: quantiles.share_partial(
                 xp, *_share(xp, a, b, y, ans), by_a=True
@@ -79,7 +79,7 @@ def _of_shares() -> list[mg.registry.Op]:
         ),
         declare(
             "betainccinv(a, b, y, /)",
-            "The x at which 1 - I_x(a, b) is y; nan where y is outside [0, 1].",
+            "The x for which 1 - I_x(a, b) is y; nan where y is outside [0, 1].",
             jax=CALLS_SCIPY,
             cupy=None,
             a=lambda xp, a, b, y, ans: quantiles.share_partial(
@@ -111,7 +111,7 @@ def _of_ratios() -> list[mg.registry.Op]:
         ),
         declare(
             "fdtri(dfn, dfd, p, /)",
-            "The x at which fdtr(dfn, dfd, x) is p.",
+            "The x for which fdtr(dfn, dfd, x) is p.",
             jax=CALLS_SCIPY,
             dfn=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=True),
             dfd=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=False),
@@ -126,7 +126,7 @@ def _of_ratios() -> list[mg.registry.Op]:
         ),
         declare(
             "stdtrit(df, p, /)",
-            "The x at which stdtr(df, x) is p.",
+            "The x for which stdtr(df, x) is p.",
             jax=CALLS_SCIPY,
             cupy=None,
             df=lambda xp, df, ans: tails.t_quantile_partial(xp, df, ans),
@@ -139,37 +139,37 @@ def _of_counts() -> list[mg.registry.Op]:
     return [
         declare(
             "bdtr(k, n, p, /)",
-            "The probability of at most floor(k) successes in n trials of probability p; "
-            "differentiable by p.",
+            "The probability of at most floor(k) successes in n trials of probability p; only p "
+            "has a gradient.",
             p=lambda xp, k, n, p: -tails.bdtr_slope(xp, k, n, p),
         ),
         declare(
             "bdtrc(k, n, p, /)",
-            "The probability of more than floor(k) successes in n trials of probability p; "
-            "differentiable by p.",
+            "The probability of more than floor(k) successes in n trials of probability p; only p "
+            "has a gradient.",
             p=lambda xp, k, n, p: tails.bdtrc_slope(xp, k, n, p),
         ),
         declare(
             "bdtri(k, n, y, /)",
-            "The p at which bdtr(k, n, p) is y; differentiable by y.",
+            "The p for which bdtr(k, n, p) is y; only y has a gradient.",
             jax=CALLS_SCIPY,
             y=lambda xp, k, n, y: -quantiles.share_slope(xp, *_chance(xp, k, n, y)),
         ),
         declare(
             "nbdtr(k, n, p, /)",
-            "The probability of at most k failures before the n-th success of probability p; "
-            "differentiable by p.",
+            "The probability of at most k failures before the n-th success of probability p; only "
+            "p has a gradient.",
             p=lambda xp, k, n, p: tails.nbdtr_slope(xp, k, n, p),
         ),
         declare(
             "nbdtrc(k, n, p, /)",
             "The probability of more than k failures before the n-th success of probability p; "
-            "differentiable by p.",
+            "only p has a gradient.",
             p=lambda xp, k, n, p: -tails.nbdtr_slope(xp, k, n, p),
         ),
         declare(
             "nbdtri(k, n, y, /)",
-            "The p at which nbdtr(k, n, p) is y; differentiable by y.",
+            "The p for which nbdtr(k, n, p) is y; only y has a gradient.",
             jax=CALLS_SCIPY,
             y=lambda xp, k, n, y: quantiles.share_slope(xp, *_chance_n(xp, k, n, y)),
         ),

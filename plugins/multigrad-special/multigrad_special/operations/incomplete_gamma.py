@@ -1,9 +1,9 @@
-"""The incomplete gamma functions, their inverses, and the distributions that are made of them.
+"""The incomplete gamma functions, their inverses, and the distributions based on them.
 
-With f the density x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) by x is f (DLMF 8.8.13),
+With the density f = x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) by x is f (DLMF 8.8.13),
 and that by a is -x f s, where s is an integral over the smaller tail: see standard/gamma_tails.py.
 An inverse x(a, y) has the derivatives dx/da = x s and dx/dy = 1 / f. The latter is computed as x
-times the integral of that tail, divided by the tail: f at the rounded x has fewer digits.
+times the integral of that tail, divided by the tail, since f at the rounded x has fewer digits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .declare import declare
 
 @elementwise
 def _density(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative of P(a, x) by x; nan outside of the domain."""
+    """The derivative of P(a, x) by x; nan outside the domain."""
     inside, b, y = _within(xp, a, x)
     value = gamma_tails.density(xp, b, y, xp.special.gamma)
     return xp.where(inside, value, _outside(xp, a, x))
@@ -42,7 +42,7 @@ def _by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative by a of the x at which P(a, x) is what it is."""
+    """The derivative by a of the x for which P(a, x) has a fixed value."""
     inside, b, y = _within(xp, a, x, limit=True)
     positive = inside & (x > 0)
     y = xp.where(positive, y, 1.0)
@@ -52,9 +52,9 @@ def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
-    """The derivative by p of the x at which P(a, x) is p; q is 1 - p.
+    """The derivative by p of the x for which P(a, x) is p; q is 1 - p.
 
-    Next to 0, where x may be lost, P is x**a / gamma(a + 1).
+    Near 0, where x may underflow, P is x**a / gamma(a + 1).
     """
     inside, b, y = _within(xp, a, x)
     kind = xp.finfo(x.dtype)
@@ -72,9 +72,9 @@ def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
 
 
 def _within(xp: Any, a: Any, x: Any, limit: bool = False) -> tuple[Any, Any, Any]:
-    """Where the functions are smooth, and values that are so everywhere.
+    """The mask where the functions are smooth, and arguments that are replaced elsewhere.
 
-    As a `limit`, a at 0 is as a next to it, where nothing underflows.
+    As a `limit`, a = 0 counts as a small positive a, where values do not underflow.
     """
     inside = (a >= 0) & (x >= 0) & (a < math.inf) & (x < math.inf) & ((a > 0) | (x > 0))
     kind = xp.finfo(a.dtype)
@@ -83,7 +83,7 @@ def _within(xp: Any, a: Any, x: Any, limit: bool = False) -> tuple[Any, Any, Any
 
 
 def _outside(xp: Any, a: Any, x: Any) -> Any:
-    """0 where P is constant at an end of the domain, nan outside of it."""
+    """0 where P is constant at an end of the domain, nan outside the domain."""
     return xp.where(
         (a > 0) & (x >= 0) & ((a < math.inf) | (x < math.inf)) | (a == 0) & (x > 0),
         xp.zeros_like(a),
@@ -96,7 +96,7 @@ def _outside(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _rate_slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """The derivative of gdtr(a, b, x) by a; with a and x exchanged that by x."""
+    """The derivative of gdtr(a, b, x) by a; with a and x exchanged, the derivative by x."""
     return x * _density(xp, b, _product(xp, a, x))
 
 
@@ -111,8 +111,9 @@ def _product(xp: Any, a: Any, x: Any) -> Any:
 
 
 def chdtr(xp: Any, df: Any, x: Any) -> Any:
-    """Made of gammainc, so that what is saved is half of x, and x itself may be written to
-    afterwards, as SciPy's tests do with a statistic.
+    """Compute it from gammainc, which saves half of x.
+
+    The program may then write to x, as SciPy's tests do with a statistic.
     """
     return xp.special.gammainc(*_halves(xp, df, x))
 
@@ -122,8 +123,10 @@ def chdtrc(xp: Any, df: Any, x: Any) -> Any:
 
 
 def _halves(xp: Any, *given: Any) -> list[Any]:
-    """Half of each. An array of integers takes the dtype that any function of the two has: by
-    NumPy's promotion, elsewhere that of the floats.
+    """Half of each argument.
+
+    An array of integers takes the dtype of any function of both: by NumPy's promotion on NumPy, the
+    floating dtype elsewhere.
     """
     kinds = [xp.isdtype(x.dtype, "integral") if hasattr(x, "dtype") else False for x in given]
     if not any(kinds):
@@ -161,8 +164,10 @@ def _poisson_quantile_slope(xp: Any, k: Any, m: Any, y: Any) -> Any:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """JAX's own two have 7 digits for small a in float64, and none in float32 (seen in 0.10.2); it
-    lacks the rest.
+    """Declare the operations.
+
+    JAX has only two of them. In float64 these have 7 digits for small a, in float32 none (seen in
+    0.10.2).
     """
     return [*_of_gamma(), *_of_distributions()]
 
@@ -183,13 +188,13 @@ def _of_gamma() -> list[mg.registry.Op]:
         ),
         declare(
             "gammaincinv(a, y, /)",
-            "Where gammainc(a, x) is y; nan outside [0, 1].",
+            "The x for which gammainc(a, x) is y; nan outside [0, 1].",
             a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans),
             y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y),
         ),
         declare(
             "gammainccinv(a, y, /)",
-            "Where gammaincc(a, x) is y; nan outside [0, 1].",
+            "The x for which gammaincc(a, x) is y; nan outside [0, 1].",
             a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans),
             y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y),
         ),
@@ -228,25 +233,25 @@ def _of_distributions() -> list[mg.registry.Op]:
         ),
         declare(
             "chdtri(df, y, /)",
-            "Where chdtrc(df, x) is y; nan outside [0, 1].",
+            "The x for which chdtrc(df, x) is y; nan outside [0, 1].",
             df=lambda xp, df, ans: _chi_quantile_by_df(xp, df, ans),
             y=lambda xp, df, y, ans: _chi_quantile_slope(xp, df, ans, y),
         ),
         declare(
             "pdtr(k, m, /)",
-            "The distribution function of the Poisson distribution of mean m, "
-            "gammaincc(floor(k) + 1, m); differentiable by m.",
+            "The distribution function of the Poisson distribution of mean m, gammaincc(floor(k) "
+            "+ 1, m); only m has a gradient.",
             m=lambda xp, k, m: -_poisson_slope(xp, k, m),
         ),
         declare(
             "pdtrc(k, m, /)",
-            "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
+            "1 - pdtr(k, m), accurate where it is small; only m has a gradient.",
             m=lambda xp, k, m: _poisson_slope(xp, k, m),
         ),
         declare(
             "pdtri(k, y, /)",
-            "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; "
-            "differentiable by y.",
+            "The mean m for which pdtr(k, m) is y; nan outside [0, 1). k is truncated to an "
+            "integer; only y has a gradient.",
             y=lambda xp, k, y, ans: _poisson_quantile_slope(xp, k, ans, y),
         ),
     ]

@@ -32,8 +32,9 @@ def _expn_slope(xp: Any, n: Any, x: Any) -> Any:
 
 
 def _spence_slope(xp: Any, z: Any) -> Any:
-    """log(z) / (1 - z), near 1 by the series of artanh in s = (z - 1) / (z + 1), which is half of
-    log(z).
+    """log(z) / (1 - z).
+
+    Near 1 it uses the series of artanh in s = (z - 1) / (z + 1), which is half of log(z).
     """
     near = xp.abs(z - 1) < 0.5
     w = xp.where(near, z - 1, 0.0)
@@ -47,7 +48,7 @@ def _spence_slope(xp: Any, z: Any) -> Any:
 
 
 def _hyp1f1_by(by: str) -> Any:
-    """The derivative by a parameter: the series, term by term (standard/confluent.py)."""
+    """Make the derivative by a parameter: the series, term by term (standard/confluent.py)."""
 
     def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
         if xp.isdtype(x.dtype, "complex floating"):
@@ -69,8 +70,9 @@ def _hyp1f1_by(by: str) -> Any:
 
 
 def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """DLMF 13.3.15. The parameters are real; a Python scalar beside a complex array comes as a
-    complex one.
+    """The derivative by x, DLMF 13.3.15.
+
+    The parameters are real; a Python scalar beside a complex array arrives as a complex number.
     """
     a, b, x = floats(
         xp, *(xp.real(v) if xp.isdtype(v.dtype, "complex floating") else v for v in (a, b)), x
@@ -82,34 +84,33 @@ def declarations() -> list[mg.registry.Op]:
     return [
         declare(
             "exp1(x, /)",
-            "The exponential integral E1, of exp(-t) / t from x to infinity; nan where x is "
-            "negative, unless it is complex.",
+            "The exponential integral E1, the integral of exp(-t) / t from x to infinity; nan for "
+            "negative real x.",
             x=_exp1_slope,
         ),
         declare(
             "expi(x, /)",
-            "The exponential integral Ei, of exp(t) / t from -infinity to x.",
+            "The exponential integral Ei, the integral of exp(t) / t from -infinity to x.",
             x=lambda xp, x: xp.exp(x) / x,
         ),
         declare(
             "expn(n, x, /)",
-            "The exponential integral of order n, a whole number of 0 or more; nan where x is "
-            "negative.",
+            "The exponential integral of order n, a nonnegative integer; nan where x is negative.",
             x=_expn_slope,
         ),
         declare(
             "spence(z, /)",
-            "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan where "
-            "z is negative, unless it is complex.",
+            "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan for "
+            "negative real z.",
             cupy=None,
             z=_spence_slope,
         ),
         declare(
             "hyp1f1(a, b, x, /)",
-            "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its "
-            "values where no library has it, are for real arguments and nan where their series "
-            "do not converge in time, far outside of |a|, |b| < 20, or where their terms cancel "
-            "more than 17 digits, in float32 6.",
+            "The confluent hypergeometric function 1F1. Its derivatives by a and b are for real "
+            "arguments, and so are its values on libraries without the function. They are nan "
+            "where their series converge too slowly, far outside of |a|, |b| < 20, or where their "
+            "terms cancel more than 17 digits (6 in float32).",
             cupy=None,
             a=_hyp1f1_by("a"),
             b=_hyp1f1_by("b"),

@@ -16,12 +16,12 @@ def _zeta(xp: Any, x: Any, q: Any) -> Any:
 
 
 def _hurwitz_slope(xp: Any, x: Any, q: Any) -> Any:
-    """nan where the function is."""
+    """nan where the function is nan."""
     return xp.where(x < 1, math.nan, xp.special.zeta_derivative(1, xp.where(x < 1, 2.0, x), q))
 
 
 def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The derivative of -x zeta(x + 1, q) of order m by x."""
+    """The derivative of order m of -x zeta(x + 1, q) by x."""
     lower = (
         xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
     )
@@ -29,8 +29,10 @@ def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
 
 
 def _riemann_slope(xp: Any, x: Any) -> Any:
-    """From 0 on by the sum; below, that of 2 (2 pi)**-y cos(pi y / 2) gamma(y) zeta(y) with y = 1 -
-    x (DLMF 25.4.1), by the product rule.
+    """The sum for x >= 0; below, the derivative of the reflection formula.
+
+    The formula is 2 (2 pi)**-y cos(pi y / 2) gamma(y) zeta(y) with y = 1 - x (DLMF 25.4.1), by the
+    product rule.
     """
     below = x < 0
     above = xp.special.zeta_derivative(1, xp.where(below, 2.0, x), 1.0)
@@ -46,16 +48,18 @@ def _riemann_slope(xp: Any, x: Any) -> Any:
 
 
 def declarations() -> list[mg.registry.Op]:
-    """By the exponent they are differentiated through Euler-Maclaurin summation, each of whose
-    terms is; by q in closed form (DLMF 25.11.17).
+    """Declare the operations.
+
+    Derivatives by the exponent differentiate each term of Euler-Maclaurin summation. Those by q
+    have a closed form (DLMF 25.11.17).
     """
     return [
         mg.registry.composite(
             "special.zeta(x: array, q: array = None)",
             _zeta,
             chapter="special",
-            doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x "
-            "< 1; without q Riemann's, for all real x.",
+            doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), which is nan "
+            "for x < 1. Without q it is Riemann's zeta function, for all real x.",
         ),
         declare(
             "hurwitz_zeta(x, q, /)",
@@ -83,7 +87,7 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "zetac(x, /)",
-            "Riemann's zeta function less 1, accurate where it is near 1.",
+            "Riemann's zeta function minus 1, accurate where the function is near 1.",
             x=_riemann_slope,
         ),
     ]

@@ -1,9 +1,8 @@
-"""What the conformance suite tries these operations on: a generator of samples for each, a family
-of functions a module.
+"""Samples of these operations for the conformance suite: one generator for each operation.
 
-Arrays away from the poles. The suite does the rest: from each it makes arrays of float32, without
-elements, without axes and not contiguous, and compares values, gradients and second derivatives
-with NumPy and with finite differences.
+The samples are arrays away from the poles. From each the suite makes float32, empty, 0-d and
+non-contiguous arrays, and compares values, gradients and second derivatives with NumPy and with
+finite differences.
 """
 
 from .bessel import *  # noqa: F403

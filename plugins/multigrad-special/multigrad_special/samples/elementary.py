@@ -1,4 +1,4 @@
-"""Samples of what is made of elementary functions."""
+"""Samples of functions composed of elementary functions."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""The special functions in terms of the Array API standard, for every backend that has none of its
-own.
+"""The special functions in terms of the Array API standard, for backends without their own.
 
 They use operators, a handful of elementwise functions and a fixed number of steps, so they run on
-any device, under tracing and on lazy arrays; that is why nothing here goes through NumPy. In
-float64 they are within 1e-14 of the true value (of the larger of it and 1 for functions that pass
-through 0), in float32 within 1e-5, which is no less exact than SciPy; the exceptions are stated
-beside them. Each function is a forward of multigrad: `f(xp, *arguments)`, `xp` being a raw
-namespace.
+any device, under tracing and on lazy arrays. For this reason they do not go through NumPy. In
+float64 the error is within 1e-14 of the true value (for functions that pass through 0, of the
+larger of it and 1), in float32 within 1e-5, which is at least as exact as SciPy. Exceptions are
+stated beside the functions. Each function is a forward of multigrad: `f(xp, *arguments)`, where
+`xp` is a raw namespace.
 """
 
 from .bessel import *  # noqa: F403

@@ -1,8 +1,7 @@
-"""Bessel functions of any real order, with the modified ones also multiplied by exp(-|x|) or
-exp(x).
+"""Bessel functions of any real order, including the modified and the scaled ones.
 
-Small arguments and orders are for power series, large arguments for asymptotic series, and what
-lies between for integrals.
+The scaled ones are multiplied by exp(-|x|) or exp(x). Small arguments and orders use power series,
+large arguments use asymptotic series, and those in between use integrals.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ __all__ = [
 ]
 
 LOW = series.MOST + 0.5
-"""Below are the orders that power series serve."""
+"""Power series serve orders below this."""
 
 
 # ----- of the first kind, modified -----
@@ -74,8 +73,7 @@ def _grown(xp: Any, v: int, z: Any, value: Any) -> Any:
 
 
 def _of_integer(xp: Any, v: int, z: Any) -> Any:
-    """exp(-|z|) I_v(z), v being 0 or 1: the power series, all of whose terms are positive, then the
-    asymptotic one.
+    """exp(-|z|) I_v(z) for v = 0 or 1, by the power series or the asymptotic series.
 
     Abramowitz and Stegun, 9.6.10 and 9.7.1.
     """
@@ -280,8 +278,9 @@ def _usable(xp: Any, v: Any, x: Any) -> Any:
 
 
 def _kept(xp: Any, where: Any, v: Any, x: Any, order: float, argument: float) -> tuple[Any, Any]:
-    """Orders and arguments where they are wanted, elsewhere these two numbers; arguments at which
-    results overflow become larger ones.
+    """Orders and arguments where they are wanted, and these two numbers elsewhere.
+
+    Arguments at which results overflow are replaced by larger ones.
     """
     least = float(xp.finfo(x.dtype).smallest_normal) ** 0.3
     x = xp.where(where, x, argument)
@@ -298,8 +297,6 @@ def _turned(xp: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _parity(xp: Any, v: Any) -> Any:
-    """The sign of a function of order v below 0: that of an even or odd one where v is an integer,
-    nan elsewhere.
-    """
+    """The sign of a function of negative order v: that of the parity of an integer v, else nan."""
     whole = xp.floor(v) == v
     return xp.where(whole, 1 - 2 * xp.abs(v - 2 * xp.floor(v / 2)), math.nan + 0 * v)

@@ -1,9 +1,9 @@
-"""Bessel functions of any real order by integrals along paths on which the integrand neither
-oscillates nor cancels.
+"""Bessel functions of any real order by integrals along suitable paths.
 
-G. N. Watson, A Treatise on the Theory of Bessel Functions, chapter 8; DLMF 10.9 and 10.32. On such
-a path the trapezoid rule converges exponentially, so a fixed number of nodes is enough for every
-order and argument. Orders v >= 0 and arguments x > 0 are broadcast beforehand.
+On these paths the integrand neither oscillates nor cancels. G. N. Watson, A Treatise on the Theory
+of Bessel Functions, chapter 8; DLMF 10.9 and 10.32. The trapezoid rule converges exponentially
+there, so a fixed number of nodes is enough for every order and argument. Orders v >= 0 and
+arguments x > 0 are broadcast beforehand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 __all__: list[str] = []
 
 ENOUGH = 40.0
-"""exp(-ENOUGH) is nothing beside 1 in float64."""
+"""exp(-ENOUGH) is negligible beside 1 in float64."""
 
 
 @lru_cache
@@ -62,8 +62,9 @@ def scaled_k(xp: Any, v: Any, x: Any) -> Any:
 
 
 def scaled_i(xp: Any, v: Any, x: Any) -> Any:
-    """exp(-x) I_v(x): the path of steepest descent of DLMF 10.32.12, along which all is
-    positive.
+    """exp(-x) I_v(x): the path of steepest descent of DLMF 10.32.12.
+
+    All values along it are positive.
     """
     most, angle, sine, weights = _angles(xp, xp.hypot(x, v))
     x, v = x[..., None], v[..., None]
@@ -74,8 +75,9 @@ def scaled_i(xp: Any, v: Any, x: Any) -> Any:
 
 
 def small_j(xp: Any, v: Any, x: Any) -> Any:
-    """J_v(x) for x <= v: the path of steepest descent of DLMF 10.9.17, along which all is
-    positive.
+    """J_v(x) for x <= v: the path of steepest descent of DLMF 10.9.17.
+
+    All values along it are positive.
     """
     slow = xp.maximum(xp.sqrt((v - x) * (v + x)), 3 * x ** (2 / 3))
     most, angle, sine, weights = _angles(xp, slow)
@@ -89,9 +91,7 @@ def small_j(xp: Any, v: Any, x: Any) -> Any:
 
 
 def _angles(xp: Any, sharp: Any) -> tuple[Any, Any, Any, Any]:
-    """How far the angle goes, where exponents fall as `sharp` times the cosine does; nodes, their
-    sines, and weights.
-    """
+    """The largest angle, where exponents fall as `sharp` times the cosine; nodes and weights."""
     share = ENOUGH / 2 / sharp
     most = 2 * xp.asin(xp.sqrt(xp.where(share < 1, share, 1.0)))
     near, far, weights = (_constants(xp, most, numbers) for numbers in _double_exponential())

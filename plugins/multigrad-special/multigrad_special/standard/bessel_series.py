@@ -1,9 +1,9 @@
-"""Bessel functions of small arguments and orders by power series, and of large arguments by
-Hankel's asymptotic series.
+"""Bessel functions by series.
 
-N. M. Temme, J. Comput. Phys. 19 (1975), 324, and 21 (1976), 343, for the functions of the second
-kind: where the order is near an integer, too, nothing cancels. Orders v >= 0 and arguments x > 0
-are broadcast beforehand.
+Small arguments and orders use power series, large arguments use Hankel's asymptotic series. The
+functions of the second kind follow N. M. Temme, J. Comput. Phys. 19 (1975), 324, and 21 (1976),
+343, where nothing cancels even near integer orders. Orders v >= 0 and arguments x > 0 are broadcast
+beforehand.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from .common import horner
 __all__: list[str] = []
 
 MOST = 4
-"""Orders below MOST + 1/2 are reached from those between -1/2 and 1/2 by MOST steps of
-recurrence.
+"""Recurrence of at most MOST steps reaches orders below MOST + 1/2 from those between -1/2 and 1/2.
 """
 
 # Of 1 / Gamma(1 + m) about 0 (Abramowitz and Stegun, 6.1.34), and its parts.
@@ -50,7 +49,7 @@ EVEN, ODD = RECIPROCAL_GAMMA[::2], [-c for c in RECIPROCAL_GAMMA[1::2]]
 
 
 def _apart(xp: Any, v: Any) -> tuple[Any, Any]:
-    """The nearest integer to an order, and what the order is more."""
+    """The nearest integer to an order, and the difference between them."""
     n = xp.floor(v + 0.5)
     return n, v - n
 

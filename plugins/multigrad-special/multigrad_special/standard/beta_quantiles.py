@@ -1,10 +1,9 @@
-"""The inverses of the incomplete beta functions, and those of the distributions that are made of
-them.
+"""The inverses of the incomplete beta functions, and of the distributions based on them.
 
-Where the smaller tail takes its value is looked for on the scale of log(x / (1 - x)), which holds
-both ends to all digits. On it the density is log-concave, and so are both tails: Newton's steps for
-the logarithm of a tail never pass its root from below, so they arrive from wherever they start.
-They start from the first term of the tail, or from the normal distribution.
+The solver finds the root for the smaller tail on the scale of log(x / (1 - x)), which holds both
+ends to all digits. On this scale the density is log-concave, and so are both tails. Therefore
+Newton's steps for the logarithm of a tail never pass its root from below, and they converge from
+any start. They start from the first term of the tail, or from the normal distribution.
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ STEPS = 9
 
 @wide
 def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
-    """The x at which I_x(a, b) is y."""
+    """The x for which I_x(a, b) is y."""
     return _share(xp, _log_odds(xp, a, b, y, 1 - y))
 
 
 @wide
 def betainccinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
-    """The x at which 1 - I_x(a, b) is y."""
+    """The x for which 1 - I_x(a, b) is y."""
     return _share(xp, _log_odds(xp, a, b, 1 - y, y))
 
 
 @wide
 def bdtri(xp: Any, k: Any, n: Any, y: Any) -> Any:
-    """The p at which bdtr(k, n, p) is y."""
+    """The p for which bdtr(k, n, p) is y."""
     k, n = xp.floor(k), xp.trunc(n)
     return _share(xp, _log_odds(xp, xp.where(k < 0, math.nan, k + 1), n - k, 1 - y, y))
 
 
 @wide
 def nbdtri(xp: Any, k: Any, n: Any, y: Any) -> Any:
-    """The p at which nbdtr(k, n, p) is y."""
+    """The p for which nbdtr(k, n, p) is y."""
     return _share(xp, _log_odds(xp, xp.trunc(n), xp.trunc(k) + 1, y, 1 - y))
 
 
 @wide
 def fdtri(xp: Any, dfn: Any, dfd: Any, p: Any) -> Any:
-    """The x at which fdtr(dfn, dfd, x) is p."""
+    """The x for which fdtr(dfn, dfd, x) is p."""
     return dfd / dfn * xp.exp(_log_odds(xp, 0.5 * dfn, 0.5 * dfd, p, 1 - p))
 
 
 @wide
 def stdtrit(xp: Any, df: Any, p: Any) -> Any:
-    """The x at which stdtr(df, x) is p."""
+    """The x for which stdtr(df, x) is p."""
     normal = xp.isinf(df) & (df > 0)
     finite = xp.where(normal, 1.0, df)
     tail = xp.where(p < 0.5, p, 1 - p)
@@ -127,8 +126,9 @@ def _normal_start(xp: Any, p: Any, q: Any, target: Any) -> Any:
 
 
 def _step(xp: Any, p: Any, q: Any, s: Any, log_target: Any, known: Any) -> Any:
-    """Halley's step for log(tail) at log(u / v) = s; the logarithm of the density u**p v**q /
-    beta(p, q) has the slope p v - q u.
+    """Halley's step for log(tail) at log(u / v) = s.
+
+    The logarithm of the density u**p v**q / beta(p, q) has the derivative p v - q u.
     """
     u, v = _share(xp, s), _share(xp, -s)
     d = u * q - v * p

@@ -1,15 +1,15 @@
-"""Tails of the beta distribution: what the incomplete beta functions and the distributions F, t,
-binomial, negative binomial are made of.
+"""Tails of the beta distribution, on which the incomplete beta functions are based.
 
-Whichever tail ends before the mean is integrated, by a double exponential rule: about its end,
-where its integrand is largest, the nodes crowd, so that a hundred of them do for parameters of any
-size. They stand on an axis of their own, which takes a hundred times the memory of the arguments
-for a while. The derivatives by the parameters are integrals of the same kind, under which the
-logarithm of the density is differentiated. 13 digits in float64, of the derivatives as well.
+The distributions F, t, binomial and negative binomial use them too. A double exponential rule
+integrates the tail that ends before the mean. Its nodes are dense near that end, where the
+integrand is largest, so a hundred nodes suffice for parameters of any size. The nodes have their
+own axis, which temporarily takes a hundred times the memory of the arguments. The derivatives by
+the parameters are integrals of the same kind, where the logarithm of the density is differentiated.
+Results and derivatives have 13 digits in float64.
 
 A tail is given by the parameters `a` and `b`, by `x` and `y` = 1 - x, each with all its digits, and
-by `d` = x b - y a, the distance from the mean, which decides over the digits where the parameters
-are large.
+by `d` = x b - y a, the distance from the mean, which determines the digits where the parameters are
+large.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ SHIFT = 10  # from where on Stirling's formula is exact; smaller arguments are r
 
 
 class Tail(NamedTuple):
-    """A tail that ends before the mean: that below `u` under the parameters p and q; `v` = 1 - u, d
-    = u q - v p.
+    """A tail that ends before the mean: the tail below `u` under the parameters p and q.
+
+    `v` is 1 - u, and `d` is u q - v p.
     """
 
     swap: Any
@@ -47,14 +48,16 @@ class Tail(NamedTuple):
     v: Any
     d: Any
     first: Any
-    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p); None where that is not
-    known yet: the density does without.
+    """For p < 2 the logarithm of 1 / (p beta(p, q)), minus p log(q + 10 + p).
+
+    It is None if it is not known yet; the density does not need it.
     """
     powers: Any
     """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
     beyond: Any
-    """How much lower the logarithm of the end is than that of `u`: 0, unless the end is too small
-    to be a number.
+    """The logarithm of `u` minus the logarithm of the end.
+
+    It is 0, unless the end is too small to be a number.
     """
 
 
@@ -73,8 +76,9 @@ def tail_of(
     known: tuple[Any, Any, Any] | None = None,
     beyond: Any = 0.0,
 ) -> Tail:
-    """The tail to integrate; harmless numbers where it is empty or where the arguments make no
-    sense. `beyond` is of the lower tail.
+    """The tail to integrate, or harmless numbers where it is empty or the arguments are invalid.
+
+    `beyond` belongs to the lower tail.
     """
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
@@ -140,8 +144,9 @@ def log_rise(xp: Any, g: Any, s: Any) -> Any:
 
 
 def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
-    """The derivative of the lower tail by a or by b; with `of_ratio` at a constant x b / (y a), as
-    for F, instead of a constant x.
+    """The derivative of the lower tail by a or by b, at a constant x.
+
+    With `of_ratio` it is the derivative at a constant x b / (y a), as for F.
 
     The logarithm of the density at t has the derivative log(t) - E[log t] by p, which is log(1 +
     d/p) + shortfall(p, q) with the distance d = t (p + q) - p from the mean; at a constant ratio it
@@ -154,10 +159,10 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
 
 
 def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
-    """The derivative of log(x / y) by a or by b where the tail keeps its value, beside that of
-    log(a / b): of the logarithm of a quantile of F.
+    """The derivative of log(x / y) by a or by b at a constant tail, minus that of log(a / b).
 
-    The scale of the tail is no part of it, nor are its rounding errors.
+    This is the derivative of the logarithm of a quantile of F. It does not depend on the scale of
+    the tail or its rounding errors.
     """
     slope = _over_powers(xp, tail) * _scaled_partial(xp, tail, by_a, of_ratio=True)
     return xp.where(
@@ -166,8 +171,9 @@ def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
 
 
 def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
-    """The derivative of log(x / y) by the lower tail, given both tails, inside: the integral of the
-    smaller one over what it is.
+    """The derivative of log(x / y) by the lower tail, given both tails, inside the domain.
+
+    It is the integral of the smaller tail divided by that tail.
     """
     part = xp.where(tail.swap, upper, lower)
     known = tail.valid & ~tail.empty & (part > 0)
@@ -226,8 +232,10 @@ def _rule(xp: Any, tail: Tail) -> list[Any]:
 
 
 def _integrand(xp: Any, tail: Tail, w: Any) -> tuple[Any, Any, Any]:
-    """At t = u exp(-w): the factor that falls off; for p < 2 what it is to be multiplied by; log(1
-    - t), from p = 2 on less log(v).
+    """The integrand at t = u exp(-w), as three values.
+
+    They are the factor that falls off; its multiplier, for p < 2; and log(1 - t), from p = 2 on
+    minus log(v).
     """
     p, q, u, v = (z[..., None] for z in (tail.p, tail.q, tail.u, tail.v))
     small = p < SMALL
@@ -255,8 +263,9 @@ def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: b
 def _change_below_1(
     xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool
 ) -> Any:
-    """What is integrated beside the factor that falls off, for p < 2: what the derivative at t has
-    beyond that at t = 0.
+    """The factor beside the one that falls off, for p < 2.
+
+    It is the derivative at t minus that at t = 0.
     """
     p, q, u = (z[..., None] for z in (tail.p, tail.q, tail.u))
     if of_ratio:
@@ -280,8 +289,9 @@ def _change_at_0(xp: Any, tail: Tail, by_p: Any, of_ratio: bool) -> Any:
 
 
 def _excess(xp: Any, p: Any, q: Any) -> Any:
-    """digamma(q + p) - digamma(q) - p/q, which is 0 for p = 1: from 1/2 on, starting at digamma(q +
-    1) = digamma(q) + 1/q.
+    """digamma(q + p) - digamma(q) - p/q, which is 0 for p = 1.
+
+    From p = 1/2 on it starts at digamma(q + 1) = digamma(q) + 1/q.
     """
     near, step = p < 0.5, xp.where(p < 0.5, p, p - 1)
     start = xp.where(near, q, q + 1)
@@ -354,8 +364,10 @@ def _powers(xp: Any, p: Any, q: Any) -> Any:
 
 
 def _stirling(xp: Any, z: Any) -> Any:
-    """What is left of Stirling's formula, for z >= 2: below 10 by recurrence, (y + 1/2) log(1 +
-    1/y) - 1 = artanh(r) / r - 1 at r = 1 / (2 y + 1).
+    """The remainder of Stirling's formula, for z >= 2.
+
+    Below 10 it uses recurrence: (y + 1/2) log(1 + 1/y) - 1 = artanh(r) / r - 1 at r = 1 / (2 y +
+    1).
     """
     low = z < SHIFT
     square = 1 / (2 * _raised(xp, xp.where(low, z, 10.0)) + 1) ** 2
@@ -364,8 +376,9 @@ def _stirling(xp: Any, z: Any) -> Any:
 
 
 def _rise(xp: Any, g: Any, s: Any) -> Any:
-    """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10: as exact as s where that is
-    tiny.
+    """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10.
+
+    It is as exact as s where that is tiny.
     """
     high = g + SHIFT
     growth = xp.log1p(s / high)
@@ -387,9 +400,7 @@ def _gammaln1p(xp: Any, s: Any) -> Any:
 
 
 def _gammaln(xp: Any, s: Any) -> Any:
-    """log gamma(s), for 0 < s <= 10: by recurrence from between 1 and 2, where its terms are
-    small.
-    """
+    """log gamma(s), for 0 < s <= 10, by recurrence from 1 to 2, where its terms are small."""
     steps = xp.clip(xp.ceil(s) - 2, 0.0, None)
     k = _constant(xp, s, list(range(1, SHIFT - 1)))
     raised = xp.prod(xp.where(k <= steps[..., None], s[..., None] - k, 1.0), axis=-1)
@@ -409,12 +420,11 @@ def _below_log(xp: Any, z: Any) -> Any:
 
 
 def shortfall(xp: Any, z: Any, step: Any) -> Any:
-    """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small
-    beside z.
+    """digamma(z + step) - digamma(z) - log(1 + step/z), as exact as `step` where that is small.
 
-    By the asymptotic series, below 10 by recurrence to there. What z + k adds is step / (z + k) /
-    (z + k + step) less log(1 + r) with r = step / (z + k) / (z + k + 1 + step): two parts of one
-    sign.
+    It uses the asymptotic series, and below 10 recurrence up to there. The term of z + k is step /
+    (z + k) / (z + k + step) minus log(1 + r) with r = step / (z + k) / (z + k + 1 + step), which
+    has two parts of one sign.
     """
     below = z < SHIFT
     high = xp.where(below, z + SHIFT, z)
@@ -428,8 +438,9 @@ def shortfall(xp: Any, z: Any, step: Any) -> Any:
 
 
 def _series(high: Any, growth: Any, expm1: Any, powers: list[int], factors: list[float]) -> Any:
-    """What the asymptotic series with these powers, each two below the one before, gains from
-    `high` to high exp(growth).
+    """The difference of an asymptotic series between `high` exp(growth) and `high`.
+
+    Its powers decrease by two from each term to the next.
     """
     square = 1 / (high * high)
     term = square if powers[0] == -2 else 1 / high

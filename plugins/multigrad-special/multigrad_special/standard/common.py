@@ -1,4 +1,4 @@
-"""What the forms of all chapters share: checks of their arguments, polynomials."""
+"""Helpers that all forms share: checks of their arguments, polynomials."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["refuse"]
 
 
 class Namespace:
-    """A module of array functions, `numpy` or `jax.numpy`, as these forms want it.
+    """A module of array functions, `numpy` or `jax.numpy`, with the names that these forms need.
 
-    A constant goes where its operands are, so there is no device to name.
+    A constant is placed with its operands, so `device` is always None.
     """
 
     device_of = staticmethod(lambda x: None)
@@ -27,7 +27,7 @@ MAX_ORDER = 100  # of polygamma: not far above, float64 no longer holds the fact
 
 
 def refuse(name: str, backend: str, dtype: Any) -> TypeError:
-    """The error for an array of a dtype that the function has no values for."""
+    """Make the error for an array of a dtype that the function does not support."""
     return TypeError(
         f"special.{name} on the backend {backend!r} takes real floating-point arrays, not {dtype}."
     )
@@ -39,7 +39,7 @@ def check(xp: Any, name: str, x: Any) -> None:
 
 
 def horner(coefficients: list[float], x: Any) -> Any:
-    """The polynomial with these coefficients, the constant one first."""
+    """The polynomial with these coefficients, the constant term first."""
     value = coefficients[-1] * x + coefficients[-2]
     for c in reversed(coefficients[:-2]):
         value = value * x + c

@@ -1,14 +1,13 @@
-"""The confluent hypergeometric function 1F1 of real arguments, and its derivatives by the
-parameters.
+"""The confluent hypergeometric function 1F1 of real arguments, and its derivatives.
 
-By Kummer's transformation (DLMF 13.2.39) negative arguments become positive ones. Then 1F1 is its
-power series (DLMF 13.2.2) or, where that does not converge in time, its asymptotic series (DLMF
-13.7.1 and 13.7.2). Both are differentiated term by term, where a derivative by a parameter
-multiplies each term by the sum of the logarithmic derivatives of its factors. Terms and sums are
-pairs of floats, so that terms may cancel as many digits as one float has and leave a result to all
-digits. They stand on an axis of their own, which takes ten thousand times the memory of the
-arguments for a while. What remains is measured: where the terms do not fall off in time, far
-outside of |a|, |b| < 20, or cancel more than that, the result is nan.
+Kummer's transformation (DLMF 13.2.39) makes negative arguments positive. Then 1F1 is its power
+series (DLMF 13.2.2) or, where that does not converge in time, its asymptotic series (DLMF 13.7.1
+and 13.7.2). Both are differentiated term by term: a derivative by a parameter multiplies each term
+by the sum of the logarithmic derivatives of its factors. Terms and sums are pairs of floats. So
+terms may cancel as many digits as one float has, and the result still has all digits. The terms
+have their own axis, which temporarily takes ten thousand times the memory of the arguments. The
+error is measured: where the terms do not fall off in time, far outside of |a|, |b| < 20, or cancel
+more digits than that, the result is nan.
 """
 
 from __future__ import annotations
@@ -23,17 +22,15 @@ from .pairs import Pair, added, plus, products, reciprocal, sums, times, two_pro
 __all__ = ["hyp1f1"]
 
 TERMS = 512
-"""Of the power series."""
+"""The number of terms of the power series."""
 FAR_TERMS = 128
-"""Of the asymptotic series."""
+"""The number of terms of the asymptotic series."""
 MOST = {64: 400.0, 32: 100.0}
 """Up to here the power series is tried, by the bits of a float: in float32 it overflows beyond."""
 BARS = {64: 1e-12, 32: 1e-5}
-"""The largest relative error of a result that is right."""
+"""The largest relative error of an accepted result."""
 SHRUNK = 2.0**-40
-"""By this the terms for large arguments are multiplied, which would overflow before their
-results.
-"""
+"""The scale of terms for large arguments, which would otherwise overflow before their results."""
 PAIRED = 64
 """The error of a sum of pairs, in units of the square of epsilon times its largest term."""
 SPARE = 8
@@ -58,11 +55,11 @@ def evaluated(
     step: Any = None,
     fall: Any = None,
 ) -> Any:
-    """1F1, or its derivative by "a" or "b", by the functions given: `step(u, v)` is digamma(u + v)
-    - digamma(u), `fall` the slope of 1 / gamma.
+    """1F1, or its derivative by "a" or "b", by the given functions.
 
-    Where the series ends, c being 0 or a negative integer, the value is that of the polynomial for
-    every argument, and so is what is differentiated at a constant c.
+    `step(u, v)` is digamma(u + v) - digamma(u), and `fall` is the derivative of 1 / gamma. Where
+    the series ends, because c is 0 or a negative integer, the value is that of the polynomial for
+    every argument, and its derivatives are those at a constant c.
     """
     a, b, x = (v + xp.zeros_like(a + b + x) for v in (a, b, x))
     below, y, none = x < 0, xp.abs(x), xp.zeros_like(a)
@@ -93,17 +90,16 @@ def evaluated(
 
 
 def _edge(xp: Any, where: Any, like: Any) -> Any:
-    """0 whose derivatives are nan there: for a result that is right and computed by what does not
-    have its derivatives.
-    """
+    """0 with derivatives of nan, for a correct result whose formula has wrong derivatives."""
     return 0 * xp.sqrt(xp.where(where, 0 * like, 1.0))
 
 
 def _near(
     xp: Any, b: Any, c: Pair, y: Any, below: Any, by: str | None, cut: Any
 ) -> tuple[Any, Any, Any]:
-    """The sum of (c)_k / (b)_k y**k / k!, for a negative argument times exp(-y); whether that is
-    right, and whether one float would do less.
+    """The sum of (c)_k / (b)_k y**k / k!, for a negative argument times exp(-y).
+
+    It also returns whether the sum is accurate, and whether single floats would be enough.
     """
     j = _numbers(xp, y, TERMS - 1)
     b, y, under, cut = (v[..., None] for v in (b, y, below, cut))
@@ -144,8 +140,9 @@ def _far(
     step: Any,
     fall: Any,
 ) -> tuple[Any, Any]:
-    """gamma(b) / gamma(c) y**-d times the sum of (d)_k (1 - c)_k / (k! y**k), d being b - c, for a
-    positive argument times exp(y).
+    """gamma(b) / gamma(c) y**-d times the sum of (d)_k (1 - c)_k / (k! y**k), where d = b - c.
+
+    For a positive argument it is multiplied by exp(y).
     """
     c, d, bits = exact_c[0], exact_d[0], xp.finfo(y.dtype).bits
     half = xp.exp(xp.where(below, 0.0, 0.5 * y))
@@ -210,14 +207,14 @@ class _Factor(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """What `_sums` gives."""
+    """The result of `_sums`."""
 
     total: Any
     slope: Any
     settled: Any
-    """Whether the result is right."""
+    """Whether the result is accurate."""
     rough: Any
-    """Whether it would not be if the terms were floats."""
+    """Whether it would not be accurate if the terms were single floats."""
 
 
 def _factor(xp: Any, x: Pair) -> _Factor:
@@ -235,11 +232,12 @@ def _sums(
     slopes: list[Any] | None,
     both: bool = False,
 ) -> _Sums:
-    """The sum of the terms that start with `first`, each the one before times above / under, and
-    its derivative: `slopes` are those of the factors.
+    """The sum of terms from `first` on, and its derivative.
 
-    A factor of 0 is taken out of the products, which are those of the derivative by it: what is
-    right for those of higher order, too.
+    Each term is the one before times above / under.
+
+    `slopes` are the derivatives of the factors. A factor of 0 is left out of the products; they are
+    then the products of the derivative by that factor, and also give correct higher derivatives.
     """
     r = above[0] / under[0]
     p, rest = two_product(xp, r, under[0])
@@ -302,7 +300,7 @@ def _judged(xp: Any, terms: Any, result: Any) -> tuple[Any, Any]:
 
 
 def _raised(x: Pair, j: Any) -> Pair:
-    """x + j on an axis of their own."""
+    """x + j for each j, on a new axis."""
     high, low = two_sum(x[0][..., None], j)
     return plus((high, low), x[1][..., None])
 

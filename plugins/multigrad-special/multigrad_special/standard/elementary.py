@@ -1,6 +1,4 @@
-"""What is made of elementary functions: roots, powers, degrees, transformations of Box and Cox,
-losses.
-"""
+"""Functions composed of elementary functions: roots, powers, degrees, Box-Cox, losses."""
 
 from __future__ import annotations
 
@@ -31,15 +29,17 @@ __all__ = [
 
 DEGREE = math.pi / 180
 TINY = 1e-19
-"""Where the parameter, or its product with the argument, is below, a transformation of Box and Cox
-is a logarithm or an exponential.
+"""The bound below which a Box-Cox transformation is a logarithm or an exponential.
+
+It is compared with the parameter, or with its product with the argument.
 """
 
 
 @elementwise
 def cbrt(xp: Any, x: Any) -> Any:
-    """The real cube root: the power, and one step of Newton's method, which ends at the nearest
-    number or beside it.
+    """The real cube root: the power, and one step of Newton's method.
+
+    The step ends within one rounding of the result.
     """
     root = xp.copysign(xp.abs(x) ** (1 / 3), x)
     plain = (root == 0) | ~xp.isfinite(root)
@@ -74,7 +74,7 @@ def exprel(xp: Any, x: Any) -> Any:
 
 @elementwise
 def sinc(xp: Any, x: Any) -> Any:
-    """sin(pi x) / (pi x), with the sine of x less an integer, which is exact."""
+    """sin(pi x) / (pi x), with the sine of x minus an integer, which is exact."""
     nearest = xp.round(x)
     sine = xp.sin(math.pi * (x - nearest))
     odd = nearest != 2 * xp.round(0.5 * nearest)
@@ -121,12 +121,12 @@ def radian(xp: Any, d: Any, m: Any, s: Any) -> Any:
 
 
 def _sign(xp: Any, x: Any) -> Any:
-    """1 for 0 as well."""
+    """The sign of x, and 1 for 0."""
     return xp.where(x < 0, -1.0, xp.ones_like(x))
 
 
 def _quarters(xp: Any, size: Any) -> tuple[Any, Any]:
-    """A positive angle in degrees as a number of right angles, 0 to 3, and the rest from -45 to 45.
+    """Split a positive angle in degrees into right angles, 0 to 3, and a rest from -45 to 45.
 
     Both are exact.
     """
@@ -161,7 +161,7 @@ def boxcox(xp: Any, x: Any, lmbda: Any) -> Any:
 
 @elementwise
 def boxcox1p(xp: Any, x: Any, lmbda: Any) -> Any:
-    """The same of 1 + x, accurate near 0."""
+    """The Box-Cox transformation of 1 + x, accurate near 0."""
     return _transformed(xp, xp.log1p(xp.where(x < -1, math.nan, x)), lmbda)
 
 
@@ -176,13 +176,13 @@ def _transformed(xp: Any, logarithm: Any, lmbda: Any) -> Any:
 
 @elementwise
 def inv_boxcox(xp: Any, y: Any, lmbda: Any) -> Any:
-    """Of which boxcox is y: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0."""
+    """The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), or exp(y) where lmbda is 0."""
     return xp.exp(_restored(xp, y, lmbda))
 
 
 @elementwise
 def inv_boxcox1p(xp: Any, y: Any, lmbda: Any) -> Any:
-    """Of which boxcox1p is y."""
+    """The inverse of boxcox1p."""
     return xp.expm1(_restored(xp, y, lmbda))
 
 
@@ -197,8 +197,9 @@ def _restored(xp: Any, y: Any, lmbda: Any) -> Any:
 
 @elementwise
 def huber(xp: Any, delta: Any, r: Any) -> Any:
-    """r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; inf where delta is
-    negative.
+    """Huber's loss: r**2 / 2 where |r| is at most delta, else delta (|r| - delta / 2).
+
+    It is inf where delta is negative.
     """
     size = xp.abs(r)
     value = xp.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
@@ -207,9 +208,7 @@ def huber(xp: Any, delta: Any, r: Any) -> Any:
 
 @elementwise
 def pseudo_huber(xp: Any, delta: Any, r: Any) -> Any:
-    """delta**2 (sqrt(1 + (r / delta)**2) - 1), without the cancellation; inf where delta is
-    negative.
-    """
+    """delta**2 (sqrt(1 + (r / delta)**2) - 1) without cancellation; inf where delta is negative."""
     size = xp.hypot(delta, r)
     nothing = (delta == 0) | (r == 0)
     value = delta * (r * (r / xp.where(nothing, 1.0, size + delta)))

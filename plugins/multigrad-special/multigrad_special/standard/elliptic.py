@@ -10,16 +10,15 @@ from .forms import elementwise
 __all__ = ["ellipe", "ellipk", "ellipkm1"]
 
 STEPS = 13
-"""Of the mean, enough from a ratio of 1e-154, too."""
+"""The number of steps of the mean: enough also from a ratio of 1e-154."""
 
 
 def parts(xp: Any, m: Any, p: Any) -> tuple[Any, Any]:
-    """The integrals B and D of cos(t)**2 and sin(t)**2 over sqrt(1 - m sin(t)**2), from 0 to pi/2;
-    p is 1 - m.
+    """The integrals B and D of cos(t)**2 and sin(t)**2 over sqrt(1 - m sin(t)**2), from 0 to pi/2.
 
-    K = B + D and E = B + p D, so derivatives are B and D where formulas by K and E would cancel.
-    The mean gives K, and the sum of 2**(n - 1) c(n)**2 the share of m D in it (DLMF 19.8.5 to
-    19.8.7), here divided by m.
+    p is 1 - m. K = B + D and E = B + p D, so derivatives use B and D where formulas by K and E
+    would cancel. The mean gives K, and the sum of 2**(n - 1) c(n)**2 gives the share of m D in it
+    (DLMF 19.8.5 to 19.8.7), here divided by m.
     """
     inside = (p > 0) & xp.isfinite(p)
     within, rest = xp.where(inside, m, 0.0), xp.where(inside, p, 1.0)

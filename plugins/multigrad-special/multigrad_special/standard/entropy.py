@@ -1,4 +1,4 @@
-"""The logistic function and its relatives; x log y and what is made of it."""
+"""The logistic function and related functions; x log y and functions based on it."""
 
 from __future__ import annotations
 
@@ -83,8 +83,9 @@ def kl_div(xp: Any, x: Any, y: Any) -> Any:
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
-    """log(x / y): also where the quotient would overflow, and exact to its last digits where x is
-    near y.
+    """log(x / y), also where the quotient would overflow.
+
+    It is exact to its last digits where x is near y.
     """
     ratio = x / y
     near = (ratio > 0.5) & (ratio < 2)
@@ -94,8 +95,9 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _curvature(xp: Any, w: Any) -> Any:
-    """w - log1p(w) for |w| < 1/2: by the series of artanh in s = w / (2 + w), which is half of the
-    logarithm.
+    """w - log1p(w) for |w| < 1/2.
+
+    It uses the series of artanh in s = w / (2 + w), which is half of the logarithm.
     """
     s = w / (2 + w)
     square = s * s

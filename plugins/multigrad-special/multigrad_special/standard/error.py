@@ -1,6 +1,4 @@
-"""The error function, what is left of it far out, and its inverse; the normal distribution, which
-is the same.
-"""
+"""The error function, its complement and its inverse, and the equivalent normal distribution."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ def erf(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def erfc(xp: Any, x: Any) -> Any:
-    """The complementary error function, accurate in its tail up to the smallest numbers there
-    are.
-    """
+    """The complementary error function, accurate in its tail down to the smallest numbers."""
     if xp.isdtype(x.dtype, "complex floating"):
         return error_complex.erfc(xp, x)
     tail = _erfc_far(xp, x)
@@ -38,7 +34,7 @@ def erfc(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def erfcx(xp: Any, x: Any) -> Any:
-    """exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi))."""
+    """exp(x**2) erfc(x), which approaches 1 / (x sqrt(pi)) for large x."""
     if xp.isdtype(x.dtype, "complex floating"):
         return error_complex.erfcx(xp, x)
     far = _erfcx_far(xp, xp.abs(x))
@@ -78,7 +74,7 @@ def ndtr(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def log_ndtr(xp: Any, x: Any) -> Any:
-    """Its logarithm, which far below 0 is about -x**2 / 2."""
+    """The logarithm of ndtr, which far below 0 is about -x**2 / 2."""
     if xp.isdtype(x.dtype, "complex floating"):
         return error_complex.log_ndtr(xp, x)
     below = xp.where(x < -1, x, -1.0)
@@ -128,9 +124,7 @@ def _erfc_far(xp: Any, x: Any) -> Any:
 
 
 def _erfcx_far(xp: Any, x: Any) -> Any:
-    """erfcx for x >= 1: as `_erfc_far`, without the exponential; from 28 on, the asymptotic
-    series.
-    """
+    """erfcx for x >= 1: `_erfc_far` without the exponential, or an asymptotic series."""
     y = xp.clip(x, 1.0, 28.0)
     square = y * y
     total = 1 / square
@@ -162,8 +156,9 @@ def _guess(xp: Any, logarithm: Any) -> Any:
 
 
 def _erfc_inverse(xp: Any, q: Any) -> Any:
-    """Where erfc is q, for 0 <= q <= 1/2: three steps of Newton's method for the logarithm, which
-    is nearly a parabola.
+    """The inverse of erfc for 0 <= q <= 1/2.
+
+    It takes three steps of Newton's method for the logarithm, which is nearly a parabola.
     """
     inside = xp.where(q > 0, q, 0.5)
     logarithm = xp.log(inside)

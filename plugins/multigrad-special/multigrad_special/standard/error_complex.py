@@ -53,8 +53,9 @@ def ndtr(xp: Any, z: Any) -> Any:
 
 
 def log_ndtr(xp: Any, z: Any) -> Any:
-    """The principal logarithm of that: right of 1 by log1p, elsewhere by erfcx, which neither
-    overflows nor vanishes.
+    """The principal logarithm of ndtr.
+
+    Right of 1 it uses log1p, elsewhere erfcx, which neither overflows nor underflows.
     """
     right = xp.real(z) > 1
     tail = 0.5 * erfc(xp, xp.where(right, z, xp.ones_like(z)) / ROOT_2)
@@ -75,8 +76,9 @@ def _erfc_right(xp: Any, z: Any) -> Any:
 
 
 def _scaled_right(xp: Any, z: Any) -> Any:
-    """erfcx where the real part is not negative: w(i z), in the first quadrant for an imaginary
-    part below 0, else mirrored.
+    """erfcx where the real part is not negative: w(i z).
+
+    For an imaginary part below 0 this lies in the first quadrant; otherwise it is mirrored.
     """
     x, y = xp.real(z), xp.imag(z)
     value = _faddeeva(xp, xp.abs(y), xp.abs(x))

@@ -1,6 +1,4 @@
-"""What makes a form for arrays of any dtype of one that is written for arrays of one real floating
-dtype, of float32 or wider.
-"""
+"""Wrappers that extend a form for one real floating dtype to arrays of any dtype."""
 
 from __future__ import annotations
 
@@ -16,18 +14,17 @@ Form = Callable[..., Any]
 
 
 def elementwise(form: Form) -> Form:
-    """Bring the arguments of `form(xp, *arrays)` to one real dtype, float32 or wider, and its
-    result to the dtype of the floating arguments.
+    """Convert the arguments of `form(xp, *arrays)` to one real dtype, float32 or wider.
 
-    Arrays of integers and Python scalars count as what the floating arguments are, or as the
-    default dtype where there are none. Complex arrays raise TypeError, which names the function and
-    the backend.
+    The result has the dtype of the floating arguments. Arrays of integers and Python scalars take
+    that dtype, or the default dtype if no argument is floating. Complex arrays raise TypeError,
+    which names the function and the backend.
     """
     return _prepared(form, ("real floating",))
 
 
 def elementwise_or_complex(form: Form) -> Form:
-    """As `elementwise`, of a form that is one for complex arrays, too."""
+    """Like `elementwise`, for a form that also accepts complex arrays."""
     return _prepared(form, ("real floating", "complex floating"))
 
 
@@ -54,8 +51,9 @@ def _prepared(form: Form, kinds: tuple[str, ...]) -> Form:
 
 
 def floats(xp: Any, *given: Any) -> Any:
-    """The arguments of a rule, arrays of integers in the dtype of the floating ones: most libraries
-    want them so beside those.
+    """Convert integer arrays among the arguments of a rule to the dtype of the floating ones.
+
+    Most libraries need this.
     """
     arrays = [x for x in given if hasattr(x, "dtype")]
     floating = [x.dtype for x in arrays if not xp.isdtype(x.dtype, "integral")]
@@ -69,9 +67,7 @@ def floats(xp: Any, *given: Any) -> Any:
 
 
 def order(xp: Any, v: Any, z: Any) -> Any:
-    """The order `v` of a function of `z` as a floating array, so that one less than an unsigned 0
-    is -1.
-    """
+    """The order `v` of a function of `z` as a floating array; an unsigned 0 minus 1 is then -1."""
     if not hasattr(v, "dtype"):
         return xp.full_like(xp.abs(z), v)
     return v if xp.isdtype(v.dtype, "real floating") else xp.astype(v, xp.result_type(xp.abs(z)))

@@ -1,5 +1,6 @@
-"""The gamma function, its logarithm, its reciprocal and digamma; the beta function, Pochhammer's
-symbol and the binomial coefficients.
+"""The gamma function, its logarithm, its reciprocal and digamma, and functions based on it.
+
+These are the beta function, Pochhammer's symbol and the binomial coefficients.
 """
 
 from __future__ import annotations
@@ -31,17 +32,19 @@ NEAR_ROOTS = (
     (1.461639404296875, 7.024627389718043e-06, 0.3),
     (-0.50408935546875, -5.674276041949296e-05, 0.1),
 )
-"""Two numbers next to the zeros of digamma about 0, which float32 holds exactly; what digamma is
-there; how far the series about them is used.
+"""Constants of digamma near its zeros about 0.
+
+They are two numbers next to the zeros, which float32 holds exactly; the values of digamma there;
+and the range of the series about them.
 """
 
 
 @elementwise_or_complex
 def gamma(xp: Any, x: Any) -> Any:
-    """The gamma function: Stirling's formula, reached by recurrence from below 10; reflection below
-    1/2; nan at negative integers.
+    """The gamma function; nan at negative integers.
 
-    The power is taken of the argument itself, in two halves, so that no logarithm is rounded and
+    It uses Stirling's formula, reached by recurrence from below 10, and reflection below 1/2. The
+    power is computed from the argument itself, in two halves, so that no logarithm is rounded and
     nothing overflows too early.
     """
     if xp.isdtype(x.dtype, "complex floating"):
@@ -97,8 +100,10 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
 
 @elementwise
 def gammaln(xp: Any, x: Any) -> Any:
-    """log |gamma(x)|: a series about its zeros 1 and 2, Stirling's formula above them, reflection
-    below 1/2.
+    """log |gamma(x)|.
+
+    It uses a series about its zeros 1 and 2, Stirling's formula above them, and reflection below
+    1/2.
     """
     reflected = math.log(math.pi) - xp.log(xp.abs(xp.sin(math.pi * remainder(xp, x, 0.5))))
     y = xp.where(x < 0.5, 1 - x, x)
@@ -108,10 +113,10 @@ def gammaln(xp: Any, x: Any) -> Any:
 
 @elementwise_or_complex
 def digamma(xp: Any, x: Any) -> Any:
-    """The logarithmic derivative of gamma: shifted by recurrence, then an asymptotic series; nan at
-    negative integers.
+    """The logarithmic derivative of gamma; nan at negative integers.
 
-    Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18.
+    It is shifted by recurrence, then an asymptotic series is used. Abramowitz and Stegun, 6.3.5,
+    6.3.7 and 6.3.18.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.digamma(xp, x)
@@ -134,8 +139,10 @@ def digamma(xp: Any, x: Any) -> Any:
 
 @lru_cache
 def _digamma_coefficients(centre: float) -> list[float]:
-    """Of the powers of the distance from a number above -1, by the series of DLMF 5.15.1; its first
-    term as such where it is negative.
+    """The coefficients of the powers of the distance from a number above -1.
+
+    They come from the series of DLMF 5.15.1, with its first term computed directly where it is
+    negative.
     """
     below = centre < 0
     return [
@@ -146,8 +153,10 @@ def _digamma_coefficients(centre: float) -> list[float]:
 
 @elementwise_or_complex
 def loggamma(xp: Any, x: Any) -> Any:
-    """The logarithm of gamma: of real arrays nan below 0, of complex ones the branch that is cut
-    along the negative real axis.
+    """The logarithm of gamma, for real and complex arrays.
+
+    Of negative real numbers it is nan; for complex arrays it is the branch that is cut along the
+    negative real axis.
     """
     if xp.isdtype(x.dtype, "complex floating"):
         return gamma_complex.loggamma(xp, x)
@@ -169,7 +178,7 @@ def rgamma(xp: Any, x: Any) -> Any:
 
 @elementwise
 def gammasgn(xp: Any, x: Any) -> Any:
-    """The sign of gamma(x), at 0 that of the zero; nan at the other poles."""
+    """The sign of gamma(x). At 0 it is the sign of the zero, and nan at the other poles."""
     pole = (x < 0) & (x == xp.floor(x))
     sign = xp.where(
         x == 0, xp.copysign(xp.ones_like(x), x), _gamma_sign(xp, xp.where(pole, 0.5, x))
@@ -179,8 +188,9 @@ def gammasgn(xp: Any, x: Any) -> Any:
 
 @elementwise
 def poch(xp: Any, z: Any, m: Any) -> Any:
-    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below; there,
-    for integers m, the product that it is.
+    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below.
+
+    There, for integers m, it is computed as a product.
     """
     top = z + m
     low, high = z <= 0, top <= 0
@@ -199,8 +209,10 @@ def poch(xp: Any, z: Any, m: Any) -> Any:
 
 
 def _gamma_ratio(xp: Any, a: Any, m: Any) -> Any:
-    """gamma(a + m) / gamma(a) for positive a and a + m: what Stirling's formula of the two leaves
-    when its main terms are subtracted.
+    """gamma(a + m) / gamma(a) for positive a and a + m.
+
+    It is the quotient of the two remainders of Stirling's formula, after its main terms are
+    subtracted.
     """
     b = a + m
     product_a, product_b = xp.where(a < 10, a, 1.0), xp.where(b < 10, b, 1.0)
@@ -267,8 +279,9 @@ def binom(xp: Any, n: Any, k: Any) -> Any:
 
 
 def sine_of_pi(xp: Any, x: Any, y: Any = 0.0) -> Any:
-    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them, where x +
-    y may be rounded.
+    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them.
+
+    x + y itself may be rounded.
     """
     sine = xp.sin(math.pi * (x - xp.round(x)))
     if isinstance(y, float):

@@ -1,8 +1,8 @@
-"""The gamma functions of complex arrays: all of them by one branch of the logarithm of gamma, cut
-along the negative real axis.
+"""The gamma functions of complex arrays, by the logarithm of gamma.
 
-To the right of 1/2 by recurrence and Stirling's formula (DLMF 5.11.1), about the zeros 1 and 2 by
-series; to the left by reflection (DLMF 5.5.3).
+All use one branch of it, cut along the negative real axis. To the right of 1/2 it uses recurrence
+and Stirling's formula (DLMF 5.11.1), about the zeros 1 and 2 series, and to the left reflection
+(DLMF 5.5.3).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def loggamma(xp: Any, z: Any) -> Any:
 
 
 def gamma(xp: Any, z: Any) -> Any:
-    """The exponential of that."""
+    """The exponential of loggamma."""
     return xp.exp(loggamma(xp, z))
 
 
@@ -65,11 +65,11 @@ def digamma(xp: Any, z: Any) -> Any:
 
 
 def polygamma(xp: Any, n: int, z: Any) -> Any:
-    """The derivative of order n of digamma, n > 0: Hurwitz' zeta function, and the derivative of
-    the cotangent. DLMF 5.15.1 and 5.15.6.
+    """The derivative of order n of digamma, n > 0. DLMF 5.15.1 and 5.15.6.
 
-    That derivative is a multiple of 1 / sin**2, which far from the axis is nothing, where a
-    polynomial in the cotangent would cancel.
+    It consists of Hurwitz' zeta function and the derivative of the cotangent. That derivative is a
+    multiple of 1 / sin**2, which is negligible far from the axis, where a polynomial in the
+    cotangent would cancel.
     """
     left = xp.real(z) < 0.5
     value = hurwitz(n + 1, xp.where(left, 1 - z, z), math.factorial(n) ** (1 / (n + 1)))
@@ -84,8 +84,9 @@ def _is_pole(xp: Any, z: Any) -> Any:
 
 
 def _remainder(xp: Any, z: Any, left: Any) -> Any:
-    """z up to an integer, not so far from the axis that its sine overflows; some harmless value
-    where it is not to the left.
+    """z minus the nearest integer, close enough to the axis that its sine does not overflow.
+
+    Elements that are not to the left get a harmless value.
     """
     reach = 100.0 if xp.finfo(z.dtype).bits > 32 else 12.0
     re, im = xp.real(z), xp.clip(xp.imag(z), -reach, reach)

@@ -1,5 +1,6 @@
-"""What the gamma functions of real and of complex arrays share: Stirling's formula, series, the
-cotangent of the reflection formulas.
+"""Helpers that the gamma functions of real and complex arrays share.
+
+They are Stirling's formula, series, and the cotangent of the reflection formulas.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BERNOULLI = (
 
 
 def stirling(x: Any) -> Any:
-    """What is left of Stirling's formula for log gamma after its main terms, for x >= 10.
+    """The remainder of Stirling's formula for log gamma after its main terms, for x >= 10.
 
     Abramowitz and Stegun, 6.1.40.
     """
@@ -40,12 +41,11 @@ def stirling(x: Any) -> Any:
 
 
 def hurwitz(s: int, x: Any, scale: float = 1.0) -> Any:
-    """`scale**s` times the sum of (x + k)**-s over k = 0, 1, ...: of an array, or of a Python
-    number, x >= 0.
+    """`scale**s` times the sum of (x + k)**-s over k = 0, 1, ..., for x >= 0.
 
-    Euler-Maclaurin summation; the more terms are summed as such the larger s, without which the
-    rest would not converge. Scaled in this way, neither a factorial overflows nor a power
-    underflows where their product does not.
+    s is an array or a Python number. It uses Euler-Maclaurin summation; the larger s is, the more
+    terms are summed directly, without which the rest would not converge. The scale keeps a
+    factorial from overflowing and a power from underflowing where their product does neither.
     """
     steps = 10 + s
     a = x + steps
@@ -68,8 +68,9 @@ def gammaln_coefficients() -> list[float]:
 
 
 def cotangent(xp: Any, r: Any) -> Any:
-    """cot(pi r) for |r| <= 1/2, to its last digits also about 1/2, where it is 0 and its factor may
-    be huge.
+    """cot(pi r) for |r| <= 1/2, exact to its last digits.
+
+    About 1/2 it is 0, and its factor may be huge.
     """
     d = xp.abs(r)
     value = xp.where(d > 0.25, xp.tan(math.pi * (0.5 - d)), 1 / xp.tan(math.pi * d))
@@ -82,7 +83,7 @@ def cotangent_derivative(n: int, c: Any) -> Any:
 
 
 def cotangent_factor(n: int, c: Any) -> Any:
-    """That over 1 + c**2, a polynomial in c, since cot' = -(1 + cot**2)."""
+    """cotangent_derivative / (1 + c**2), a polynomial in c, since cot' = -(1 + cot**2)."""
     polynomial = [1]
     # of (1 + c**2) p the derivative by the argument is (1 + c**2) (2 c p + (1 + c**2) p'), but for
     # its sign
@@ -103,7 +104,8 @@ def is_odd(xp: Any, x: Any) -> Any:
 
 
 def remainder(xp: Any, x: Any, below: float) -> Any:
-    """x up to an integer, at most 1/2, for the reflection of what is `below`; some harmless value
-    for the others.
+    """x minus the nearest integer, for the reflection where `below` holds.
+
+    Other elements get a harmless value.
     """
     return xp.where(x < below, x - xp.round(x), 0.25)

@@ -1,20 +1,19 @@
-"""What the incomplete gamma functions and their derivatives are made of: the density, and an
-integral over the smaller tail.
+"""The density and the tail integral on which the incomplete gamma functions are based.
 
 With t = x exp(v), the density t**(a-1) exp(-t) / gamma(a) times dt is density(x) x exp(E) dv, where
 E = -x (exp(v) - 1 - v) - (x - a) v. So P(a, x) is density(x) x times the integral of exp(E) over
-all v < 0, and Q(a, x) the same over all v > 0. A double exponential rule has a hundred nodes for
-it, whatever the parameters: the integrand is positive and falls off from its end, about which the
-nodes crowd. They stand on an axis of their own, which takes a hundred times the memory of the
-arguments for a while.
+all v < 0, and Q(a, x) the same over all v > 0. A double exponential rule with a hundred nodes
+computes the integral over the smaller tail, whatever the parameters. The integrand is positive and
+falls off from its end, and the nodes are dense there. The nodes have their own axis, which
+temporarily takes a hundred times the memory of the arguments.
 
 The derivative by a is an integral of the same kind. Since log t has the mean digamma(a), the
 derivative of Q is the integral of (log t - digamma(a)) times the density over the upper tail, and
-as well that of (digamma(a) - log t) over the lower one. In the smaller tail that factor is positive
-but for a strip next to the mean, so no digits cancel.
+also that of (digamma(a) - log t) over the lower tail. In the smaller tail that factor is positive
+except for a strip next to the mean, so no digits cancel.
 
-Everything here is differentiable as text, too: the rules use it. They bring `gamma` and `digamma`
-with derivatives of their own.
+All functions here are differentiable, since the rules use them. The rules pass `gamma` and
+`digamma` with their own derivatives.
 """
 
 from __future__ import annotations
@@ -36,8 +35,10 @@ STEEP = 12.0
 
 
 class Tail(NamedTuple):
-    """Integrals over the smaller tail: where it is the upper one; where the lower one was taken for
-    a + 1; the integrals of exp(E) and |v| exp(E).
+    """The integrals over the smaller tail.
+
+    They are the masks of where it is the upper tail, and of where the lower tail was computed for a
+    + 1; and the integrals of exp(E) and |v| exp(E).
     """
 
     upper: Any
@@ -67,14 +68,15 @@ def tail(xp: Any, a: Any, x: Any) -> Tail:
 
 
 def ratio(xp: Any, a: Any, x: Any, t: Tail) -> Any:
-    """The smaller tail over x times the density: P(a) / (x density(a)) is (1 + x P(a + 1) / (x
-    density(a + 1))) / a.
+    """The smaller tail divided by x times the density.
+
+    P(a) / (x density(a)) is (1 + x P(a + 1) / (x density(a + 1))) / a.
     """
     return xp.where(t.raised, (1 + x * t.whole) / xp.where(t.raised, a, 1.0), t.whole)
 
 
 def slope_by_shape(xp: Any, a: Any, x: Any, digamma: Any) -> Any:
-    """The derivative of Q by a, over x times the density: what d log(x) / da is where P is held."""
+    """The derivative of Q by a, divided by x times the density: d log(x) / da at a constant P."""
     t = tail(xp, a, x)
     distance = _digamma_less_log(xp, t.shape, x, digamma)
     inside = xp.where(t.upper, -distance, distance) * t.whole + t.moment
@@ -127,8 +129,10 @@ def _coefficients() -> list[float]:
 
 
 def _digamma_less_log(xp: Any, a: Any, x: Any, digamma: Any) -> Any:
-    """digamma(a) - log(x); for large a by the asymptotic series of digamma(a) - log(a) (Abramowitz
-    and Stegun, 6.3.18), as log(x) may be near.
+    """digamma(a) - log(x).
+
+    For large a, where log(x) may be near, it uses the asymptotic series of digamma(a) - log(a)
+    (Abramowitz and Stegun, 6.3.18).
     """
     small = a < 10
     b = xp.where(small, 1.0, a)
@@ -145,8 +149,9 @@ def _digamma_less_log(xp: Any, a: Any, x: Any, digamma: Any) -> Any:
 
 
 def _log_rest(xp: Any, a: Any, x: Any) -> Any:
-    """log(x/a) - (x - a)/a, to its last digits where x is near a: twice the series of artanh in v =
-    d / (2 + d), d being (x - a)/a.
+    """log(x/a) - (x - a)/a, exact to its last digits where x is near a.
+
+    It is twice the series of artanh in v = d / (2 + d), where d = (x - a)/a.
     """
     d = (x - a) / a
     near = (d > -0.6) & (d < 1.5)

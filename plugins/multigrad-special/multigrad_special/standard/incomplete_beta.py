@@ -1,5 +1,6 @@
-"""The incomplete beta functions, and the distributions that are made of them: of a proportion, of F
-and t, of counts.
+"""The incomplete beta functions, and the distributions based on them.
+
+These are the beta distribution, F and t, and distributions of counts.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ __all__ = ["bdtr", "bdtrc", "betainc", "betaincc", "fdtr", "fdtrc", "nbdtr", "nb
 
 
 def real(xp: Any, name: str, *given: Any) -> list[Any]:
-    """The arguments as arrays of one real floating dtype.
+    """Convert the arguments to arrays of one real floating dtype.
 
-    Integers take that of the others, or the default one.
+    Integers take the dtype of the other arguments, or the default one.
     """
     known = [x for x in given if hasattr(x, "dtype")]
     for x in known:
@@ -46,8 +47,9 @@ def real(xp: Any, name: str, *given: Any) -> list[Any]:
 
 
 def wide(form: Callable[..., Any]) -> Callable[..., Any]:
-    """A form or a partial derivative of three arguments (two of t) that has them as arrays of one
-    dtype, float16 as float32.
+    """Wrap a form or a partial derivative to get arrays of one dtype, with float16 as float32.
+
+    It has three arguments (two for t).
     """
 
     @wraps(form)
@@ -142,8 +144,10 @@ def f_tail(xp: Any, dfn: Any, dfd: Any, x: Any) -> Tail:
 
 @wide
 def f_density(xp: Any, dfn: Any, dfd: Any, x: Any) -> Any:
-    """The density of F: that of the beta distribution, times the derivative y**2 dfn / dfd of dfn x
-    / (dfd + dfn x).
+    """The density of F.
+
+    It is that of the beta distribution times y**2 dfn / dfd, the derivative of dfn x / (dfd + dfn
+    x).
     """
     tail = f_tail(xp, dfn, dfd, x)
     y = xp.where(tail.swap, tail.u, tail.v)
@@ -160,7 +164,7 @@ def f_partial(xp: Any, dfn: Any, dfd: Any, x: Any, *, by_a: bool) -> Any:
 
 @wide
 def f_quantile_partial(xp: Any, dfn: Any, dfd: Any, x: Any, *, by_a: bool) -> Any:
-    """The derivative by dfn, or by dfd, of the x at which fdtr(dfn, dfd, x) is what it is."""
+    """The derivative by dfn, or by dfd, of the x for which fdtr(dfn, dfd, x) has a fixed value."""
     return 0.5 * x * odds_partial(xp, f_tail(xp, dfn, dfd, x), by_a)
 
 
@@ -181,8 +185,9 @@ def stdtr(xp: Any, df: Any, x: Any) -> Any:
 
 
 def t_tail(xp: Any, df: Any, x: Any) -> Tail:
-    """The tail of the beta distribution with df/2 and 1/2 below df / (df + x**2), which holds both
-    tails of t beyond x.
+    """The tail of the beta distribution with df/2 and 1/2 below df / (df + x**2).
+
+    It contains both tails of t beyond x.
     """
     square = x * x
     far = xp.isinf(square)
@@ -207,8 +212,9 @@ def t_tail(xp: Any, df: Any, x: Any) -> Tail:
 
 @wide
 def t_density(xp: Any, df: Any, x: Any) -> Any:
-    """(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df/2, 1/2)); for an infinite df that of the
-    normal distribution.
+    """(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df/2, 1/2)), the density of t.
+
+    For an infinite df it is the density of the normal distribution.
     """
     valid, far = df > 0, xp.isinf(df)
     df = xp.where(valid & ~far, df, 1.0)
@@ -235,8 +241,9 @@ def t_partial(xp: Any, df: Any, x: Any) -> Any:
 
 @wide
 def t_quantile_partial(xp: Any, df: Any, x: Any) -> Any:
-    """The derivative by df of the x at which stdtr(df, x) is what it is: x**-2 is the ratio of the
-    beta distribution.
+    """The derivative by df of the x for which stdtr(df, x) has a fixed value.
+
+    x**-2 is the ratio of the beta distribution.
     """
     return -0.25 * x * odds_partial(xp, t_tail(xp, df, x), True)
 
@@ -276,8 +283,9 @@ def bdtrc(xp: Any, k: Any, n: Any, p: Any) -> Any:
 
 @wide
 def bdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    """The derivative of 1 - bdtr(k, n, p) by p: the density of the beta distribution, 0 where k is
-    n.
+    """The derivative of 1 - bdtr(k, n, p) by p.
+
+    It is the density of the beta distribution, and 0 where k is n.
     """
     k, n, p = _counts(xp, k, n, p)
     return xp.where(
@@ -293,9 +301,7 @@ def bdtrc_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
 
 @wide
 def nbdtr(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    """The probability of at most k failures before the n-th success, each with the probability
-    p.
-    """
+    """The probability of at most k failures before the n-th success of probability p."""
     k, n, p = _counts(xp, k, n, p, floor=False)
     return lower_and_upper(xp, beta_tail(xp, n, k + 1, p))[0]
 
@@ -315,7 +321,5 @@ def nbdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
 
 
 def _counts(xp: Any, k: Any, n: Any, p: Any, floor: bool = True) -> list[Any]:
-    """As SciPy takes them: the k of the binomial distribution down to an integer, what is a count
-    towards 0.
-    """
+    """Round counts as SciPy does: the binomial k down, other counts towards 0."""
     return [xp.floor(k) if floor else xp.trunc(k), xp.trunc(n), p]

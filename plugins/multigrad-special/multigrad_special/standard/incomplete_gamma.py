@@ -1,7 +1,7 @@
-"""The incomplete gamma functions, their inverses, and the distributions that are made of them;
-`gamma_tails` has what they are integrated by.
+"""The incomplete gamma functions, their inverses, and the distributions based on them.
 
-13 digits in float64, of the value and of the smaller tail, whichever is asked for.
+`gamma_tails` has their integrals. The value and the smaller tail have 13 digits in float64,
+whichever of them is requested.
 """
 
 from __future__ import annotations
@@ -41,21 +41,22 @@ def gammainc(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def gammaincc(xp: Any, a: Any, x: Any) -> Any:
-    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), accurate where it is
-    small.
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    It is accurate where it is small.
     """
     return _upper(xp, a, x)
 
 
 @elementwise
 def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
-    """Where gammainc is y."""
+    """The inverse of gammainc: the x for which it is y."""
     return _inverse(xp, a, y, 1 - y)
 
 
 @elementwise
 def gammainccinv(xp: Any, a: Any, y: Any) -> Any:
-    """Where gammaincc is y."""
+    """The inverse of gammaincc: the x for which it is y."""
     return _inverse(xp, a, 1 - y, y)
 
 
@@ -73,7 +74,7 @@ def gdtrc(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
 @elementwise
 def chdtri(xp: Any, df: Any, y: Any) -> Any:
-    """Where chdtrc is y."""
+    """The inverse of chdtrc: the x for which it is y."""
     return 2 * _inverse(xp, 0.5 * df, 1 - y, y)
 
 
@@ -95,7 +96,7 @@ def pdtrc(xp: Any, k: Any, m: Any) -> Any:
 
 @elementwise
 def pdtri(xp: Any, k: Any, y: Any) -> Any:
-    """The mean m at which pdtr(k, m) is y, k being cut to an integer."""
+    """The mean m for which pdtr(k, m) is y; k is truncated to an integer."""
     return _inverse(
         xp, xp.where(k > -1, xp.trunc(k) + 1, math.nan), 1 - y, xp.where(y < 1, y, math.nan)
     )
@@ -138,8 +139,9 @@ def _tails(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _upper_of_small(xp: Any, chosen: Any, a: Any, x: Any, log_gamma_above: Any) -> Any:
-    """Q for a < 1 and x < 9/4: 1 less x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a +
-    n)), Abramowitz and Stegun, 6.5.29.
+    """Q for a < 1 and x < 9/4. Abramowitz and Stegun, 6.5.29.
+
+    It is 1 minus x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a + n)).
     """
     a, x = xp.where(chosen, a, 0.5), xp.where(chosen, x, 1.0)
     logarithm = a * xp.log(x) - xp.where(chosen, log_gamma_above, 0.0)
@@ -155,8 +157,9 @@ _TERMS = [float(n) for n in range(1, 26)], [(-1) ** n / math.factorial(n) for n 
 
 
 def _inverse(xp: Any, a: Any, p: Any, q: Any) -> Any:
-    """Where P is p and Q is q, one of which was given: nan outside of the domain, 0 and inf at its
-    ends.
+    """The x for which P is p and Q is q, one of which was given.
+
+    It is nan outside the domain, and 0 and inf at its ends.
     """
     inside = (a > 0) & (a < math.inf) & (p > 0) & (q > 0)
     least = float(xp.finfo(a.dtype).smallest_normal)

@@ -1,7 +1,7 @@
 """The exponential integrals and the dilogarithm.
 
-Series whose terms do not cancel near 0, a continued fraction or the asymptotic series far out: 14
-digits in float64.
+They use series whose terms do not cancel near 0, and a continued fraction or the asymptotic series
+for large arguments. The result has 14 digits in float64.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ ZERO_REST = -1.2381093692686445e-08
 SCALE = 32.0
 """Of coefficients that float32 does not hold by themselves."""
 NEAR = 2.0
-"""Below it the exponential integrals are computed by series."""
+"""Below this bound the exponential integrals are computed by series."""
 ORDERS = 18
-"""Up to this order expn is reached from exp1 by recurrence below NEAR; above it the continued
-fraction converges everywhere.
+"""The highest order of expn that recurrence from exp1 reaches below NEAR.
+
+Above it the continued fraction converges everywhere.
 """
 
 
@@ -66,7 +67,7 @@ def expi(xp: Any, x: Any) -> Any:
 
 @elementwise
 def expn(xp: Any, n: Any, x: Any) -> Any:
-    """The exponential integral of order n, a whole number; nan where x or n is negative."""
+    """The exponential integral of order n, a nonnegative integer; nan where x or n is negative."""
     n = xp.trunc(n)
     near = xp.where((x >= 0) & (x < NEAR), x, 1.0)
     exponential = xp.exp(-near)
@@ -126,8 +127,10 @@ def _fraction(xp: Any, n: Any, x: Any) -> Any:
 
 @lru_cache
 def _expi_coefficients() -> list[float]:
-    """Of the quotient of the series of x**k / (k k!), less itself at the zero, by x less the zero:
-    of the powers of x / SCALE.
+    """The coefficients of the powers of x / SCALE in a quotient.
+
+    The dividend is the series of x**k / (k k!) minus its value at the zero, and the divisor is x
+    minus the zero.
     """
     zero = ZERO + ZERO_REST
     coefficients = [0.0] * 115

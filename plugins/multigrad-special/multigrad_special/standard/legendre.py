@@ -15,11 +15,11 @@ MOST = 50
 
 @elementwise
 def lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
-    """The associated Legendre function of order m and degree v: from the order upwards in the
-    degree (DLMF 14.10.3).
+    """The associated Legendre function of order m and degree v.
 
-    Degrees are integers up to MOST (and from -MOST - 1); of others, and of orders below the
-    negative degree, the value is nan.
+    It starts at the order and increases the degree (DLMF 14.10.3). Degrees are integers up to MOST
+    (and from -MOST - 1). For other degrees, and for orders below the negative degree, the value is
+    nan.
     """
     m, v, x = xp.broadcast_arrays(m, v, x)
     degree = xp.where(v < 0, -v - 1, v)

@@ -15,14 +15,14 @@ Pair = tuple[Any, Any]
 
 
 def two_sum(a: Any, b: Any) -> Pair:
-    """a + b and what is lost in it."""
+    """a + b and its rounding error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def two_product(xp: Any, a: Any, b: Any) -> Pair:
-    """a b and what is lost in it, for what is not within a few digits of the ends of the range."""
+    """a b and its rounding error, except within a few digits of the ends of the range."""
     p = a * b
     (a, a_low), (b, b_low) = _split(xp, a), _split(xp, b)
     return p, ((a * b - p) + a * b_low + a_low * b) + a_low * b_low
@@ -56,8 +56,9 @@ def reciprocal(xp: Any, x: Pair) -> Pair:
 
 
 def sums(xp: Any, x: Pair) -> Pair:
-    """The sums of the first elements of the last axis: the low parts hold what the differences of
-    the high ones miss.
+    """The partial sums along the last axis.
+
+    The low parts hold the rounding errors of the differences of the high parts.
     """
     high = xp.cumulative_sum(x[0], axis=-1)
     step, lost = two_sum(high, -_before(xp, high, 0.0))
@@ -71,11 +72,11 @@ def added(xp: Any, x: Pair) -> Any:
 
 
 def products(xp: Any, r: Any, deviation: Any) -> Pair:
-    """The products of the first of the numbers r (1 + deviation) of the last axis, as P and the
-    relative deviation from it.
+    """The cumulative products of the numbers r (1 + deviation) along the last axis.
 
-    However the library rounds: what counts are the quotients of neighbouring P. Next to the ends of
-    the range that deviation is unknown and counts as 0.
+    They are returned as P and the relative deviation from P. This is independent of the library's
+    rounding, since only the quotients of neighbouring P count. Next to the ends of the range that
+    deviation is unknown and counts as 0.
     """
     p = xp.cumulative_prod(r, axis=-1)
     high, low = two_product(xp, _before(xp, p, 1.0), r)

@@ -1,6 +1,6 @@
-"""A double exponential rule (H.
+"""A double exponential rule for positive integrands that fall off from their end.
 
-Takahasi and M. Mori, 1974) for what is positive and falls off from its end.
+H. Takahasi and M. Mori, 1974.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ __all__: list[str] = []
 
 
 def rule(xp: Any, width: Any) -> list[Any]:
-    """Nodes and weights for what falls off over a length of about `width`, on an axis of their
-    own.
-    """
+    """Nodes and weights, on a new axis, for integrands that fall off over about `width`."""
     numbers = [xp.asarray(n, dtype=width.dtype, device=xp.device_of(width)) for n in nodes()]
     return [width[..., None] * n for n in numbers]
 

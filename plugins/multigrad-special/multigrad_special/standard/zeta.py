@@ -1,8 +1,8 @@
-"""The zeta functions of Riemann and Hurwitz, their derivatives by the exponent, and polygamma of an
-array of orders.
+"""The zeta functions of Riemann and Hurwitz, and polygamma of an array of orders.
 
-All by Euler-Maclaurin summation (DLMF 2.10.1, 25.11.5) after a dozen terms: where the exponent is
-so large that the series of its rest does not converge, the rest is nothing beside these terms.
+Derivatives by the exponent are included. All use Euler-Maclaurin summation (DLMF 2.10.1, 25.11.5)
+after a dozen terms. If the exponent is so large that the series of the rest does not converge, the
+rest is negligible beside these terms.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ __all__ = ["hurwitz_zeta", "polygamma", "riemann_zeta", "zeta_derivative", "zeta
 
 TERMS = 12
 FAR = 30.0
-"""Where the exponent is that many times the first number left out, the rest is 0 in any dtype."""
+"""If the exponent is this many times the first omitted number, the rest is 0 in any dtype."""
 ROUNDS = [BERNOULLI[j - 1] / math.factorial(2 * j) for j in range(1, len(BERNOULLI) + 1)]
 
 
 @elementwise
 def hurwitz_zeta(xp: Any, x: Any, q: Any) -> Any:
-    """The sum of (q + k)**-x over k = 0, 1, ...; nan for x below 1, and for q below 0 unless x is
-    an integer or q is a pole.
+    """The sum of (q + k)**-x over k = 0, 1, ....
+
+    It is nan for x below 1, and for q below 0 unless x is an integer or q is a pole.
     """
     inside = (x > 1) & (x < math.inf)
     s = xp.where(inside, x, 2.0)
@@ -47,9 +48,7 @@ def hurwitz_zeta(xp: Any, x: Any, q: Any) -> Any:
 
 
 def zeta_derivative(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The derivative of order m by x, m > 0, of that sum, continued to all x >= 0; nan for q <=
-    0.
-    """
+    """The derivative of order m > 0 of the sum by x, continued to all x >= 0; nan for q <= 0."""
     return _zeta_derivative(m)(xp, x, q)
 
 
@@ -98,8 +97,9 @@ def zetac(xp: Any, x: Any) -> Any:
 
 
 def reflected_gamma(xp: Any, y: Any) -> Any:
-    """gamma(y) / (2 pi)**y for y >= 1/2, which overflows later than gamma does: Stirling's formula,
-    reached by recurrence (DLMF 5.11.3).
+    """gamma(y) / (2 pi)**y for y >= 1/2, which overflows later than gamma.
+
+    It uses Stirling's formula, reached by recurrence (DLMF 5.11.3).
     """
     small = y < 10
     product = xp.where(small, y / (2 * math.pi), 1.0)
@@ -114,11 +114,11 @@ def reflected_gamma(xp: Any, y: Any) -> Any:
 
 
 def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
-    """The sum for positive q; for q below 0 and integers s, that over all integers less that over
-    those which are left out.
+    """The sum for positive q; for negative q and integer s, a difference of two sums.
 
-    With h the distance of q from the integers, zeta(s, h) + (-1)**s zeta(s, 1 - h), but for its
-    sign, less (-1)**s zeta(s, 1 - q).
+    It is the sum over all integers minus the omitted terms. With h the distance of q from the
+    integers, this is zeta(s, h) + (-1)**s zeta(s, 1 - h), up to its sign, minus (-1)**s zeta(s, 1 -
+    q).
     """
     below = q < 0
     positive = summed(xp, s, xp.where(below, 1 - q, q), 0, scale)
@@ -129,10 +129,10 @@ def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 
 
 def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
-    """`scale**s` times the derivative of order m by s of the sum, for q > 0, and s >= 0 but 1.
+    """`scale**s` times the derivative of order m by s of the sum, for q > 0, and s >= 0 except 1.
 
-    Everything is a polynomial in e of order m, for s + e: that of (q + k)**-(s + e) is (q + k)**-s
-    times that of exp(-e log(q + k)).
+    Every quantity is a polynomial in e of order m, for s + e: (q + k)**-(s + e) is (q + k)**-s
+    times exp(-e log(q + k)).
     """
     a = q + TERMS
     inner = [ROUNDS[-1] * xp.ones_like(a)] + [xp.zeros_like(a)] * m
@@ -167,9 +167,7 @@ def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
 
 
 def _times_linear(series: list[Any], constant: Any, slope: Any) -> list[Any]:
-    """A polynomial, the constant term first, times `constant + slope e`, without the highest
-    power.
-    """
+    """A polynomial times `constant + slope e`, without the highest power."""
     return [
         series[0] * constant,
         *(upper * constant + lower * slope for lower, upper in pairwise(series)),
@@ -180,11 +178,10 @@ def _times_linear(series: list[Any], constant: Any, slope: Any) -> list[Any]:
 
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
-    """The n-th derivative of digamma, of one order or of an array of orders: nan unless these are
-    integers and not negative.
+    """The n-th derivative of digamma, for one order or an array of orders.
 
-    In an array of orders, and from order 100 on, values in float32 lose digits: their relative
-    error grows with n.
+    It is nan unless the orders are nonnegative integers. In an array of orders, and from order 100
+    on, values in float32 lose digits: their relative error grows with n.
     """
     if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER:
         return digamma(xp, x) if n == 0 else _of_order(int(n))(xp, x)
@@ -222,8 +219,9 @@ def _of_order(n: int) -> Any:
 
 @elementwise
 def _of_orders(xp: Any, n: Any, x: Any) -> Any:
-    """(-1)**(n + 1) n! zeta(n + 1, x) (DLMF 25.11.12), the factorial within the powers: so neither
-    overflows where the product does not.
+    """(-1)**(n + 1) n! zeta(n + 1, x) (DLMF 25.11.12), with the factorial inside the powers.
+
+    So no factor overflows unless the product does.
     """
     known = (n >= 1) & (n == xp.round(n)) & (n < math.inf)
     s = xp.where(known, n, 1.0) + 1
