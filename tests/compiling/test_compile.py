@@ -621,7 +621,7 @@ def test_tensors_with_a_history_must_be_arguments():
         c[0] = 1.0
         return x
 
-    with pytest.raises(GradientError, match="a write in place of a Tensor that is no argument"):
+    with pytest.raises(GradientError, match="a write in place of a Tensor that is not an argument"):
         func.compile(write)(X)
 
 

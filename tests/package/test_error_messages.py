@@ -689,7 +689,7 @@ ROWS = [
         "einsum of other lengths",
         lambda xp: mg.einsum("ij,jk->ik", leaf(xp, 2, 3), leaf(xp, 2, 3)),
         ValueError,
-        "einsum: 'j' stands for axes of lengths 3 and 2",
+        "einsum: 'j' has the lengths 3 and 2 in different operands",
         ("the shapes are (2, 3), (2, 3)",),
     ),
     Row(
