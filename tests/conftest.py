@@ -42,13 +42,14 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 HERE = Path(__file__).parent
 SWEPT_ON_JAX = (
+    "consumers/test_array_api_extra",
     "core/test_deepcopy",
+    "func/test_vmap_indexing",
     "layers/test_batched",
     "memory/test_view_chains",
     "ops/",
+    "parity/",
     "plugins/special/",
-    "consumers/test_array_api_extra",
-    "func/test_vmap_indexing",
     "package/test_promotion",
     "protocols/test_numpy_forms",
 )

@@ -8,6 +8,7 @@ import pytest
 from plugin_sites import SHOW, SPEC, TOY, Site, site
 
 __all__ = ["site"]
+pytestmark = pytest.mark.sweep  # each test starts several processes
 
 # NumPy works as if no plugin were there, whatever was asked for before.
 NUMPY_WORKS = """
@@ -270,7 +271,6 @@ TYPES = {
 }
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", TYPES)
 def test_array_types_of_others_are_refused(site: Site, case: str) -> None:
     """In whatever order they are asked for."""
@@ -506,7 +506,6 @@ LEAVING = {
 }
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", LEAVING)
 def test_a_plugin_does_not_end_the_program(site: Site, case: str) -> None:
     text, library, expected = LEAVING[case]
@@ -686,7 +685,6 @@ ASKED = {
 }
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", ASKED)
 def test_a_plugin_is_loaded_when_it_is_asked_for(site: Site, case: str) -> None:
     site.module("toy", TOY.replace('"toy"', '"toys"' if case == "by another name" else '"toy"'))
@@ -813,7 +811,6 @@ SLOW = {
 }
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", SLOW)
 def test_a_plugin_that_takes_long_is_named_while_it_does(site: Site, case: str) -> None:
     """One that hangs never gets any further, so a warning afterwards would never come."""
@@ -882,7 +879,6 @@ warnings.showwarning = lambda message, *rest: seen.append(str(message))
 """
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("when", ["hook", "import", "import before"])
 def test_an_override_of_the_standard_is_told_once(site: Site, when: str) -> None:
     hook = OPERATION.format(name="sin", declare=OTHER_SIN)
@@ -955,7 +951,6 @@ def test_a_plugin_that_replaces_and_fails_has_replaced_nothing(site: Site) -> No
     assert out == "1.0 [] []\n"
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("first", ["discovery.get('numpy')", "discovery.names()", "mg.zeros(1)"])
 def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(
     site: Site, first: str
@@ -1057,7 +1052,6 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("given", UNKNOWN)
 def test_unknown_names_of_operations_are_refused(site: Site, given: str) -> None:
     site.module("toy", TOY.replace("(Array,))", f"(Array,), {given})"))
