@@ -3,10 +3,13 @@
 # has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
 #
 #   make demo       train one array-agnostic function on every backend that works here
-#   make test       lint, types, conformance of numpy, jax and strict, tests, the built wheel in an empty environment
+#   make quick      ruff, and the tests that run on NumPy alone: less than a minute
+#   make test       the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
+#   make test-rest       what the middle level adds: every sample, more shapes on JAX, programs and wheels in processes of their own
+#   make test-middle     the middle level: test, then test-rest
 #   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
-#   make test-latest     the same as test, with the newest release of everything
-#   make test-oldest     the same as test, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
+#   make test-latest     the same as test-middle, with the newest release of everything
+#   make test-oldest     the same as test-middle, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make stubs      write the stubs for type checkers, and the examples in docstrings, from the table of operations
 #   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
@@ -26,7 +29,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
+.PHONY: help demo quick test test-rest test-middle test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -50,16 +53,19 @@ READY := $(VENV)/.ready
 APART := dask mparray torch
 BACKENDS ?= $(filter $(APART),$(patsubst plugins/multigrad-%/pyproject.toml,%,$(wildcard plugins/multigrad-*/pyproject.toml)))
 PROJECTS := $(filter-out $(APART:%=plugins/multigrad-%),$(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml conformance/pyproject.toml)))
+# short, middle or long, each of which has what the one before it has. Targets that write what is kept, and those that test
+# other versions of dependencies, start from the middle level.
 LEVEL ?= short
+FROM_MIDDLE := $(if $(filter short,$(LEVEL)),middle,$(LEVEL))
 PEERS ?= autograd
 JOBS ?= 2
-# Most of the time of JAX's tests goes into compiling small programs. The short level has XLA optimize them less, which takes two thirds
+# Most of the time of JAX's tests goes into compiling small programs. But for the long level, XLA is to optimize them less, which takes two thirds
 # of the time; an XLA that does not know a flag ends the process, so each is tried when the environment is made.
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0
 XLA = $(if $(filter long,$(LEVEL)),,$(shell cat $(VENV)/xla 2>/dev/null))
 
 # What is tested is what is installed; threads of BLAS only fight over the cores (a small matmul may take 10x as long).
-unexport PYTHONPATH PYTHONHOME
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -94,11 +100,26 @@ constraints:
 demo: $(READY)
 	@$(PY) examples/digits.py
 
+# Those rooms and programs that start processes, or are about other libraries, are not even collected.
+quick: $(READY)
+	@$(MAKE) --no-print-directory lint
+	@echo "== tests on NumPy"
+	@$(PYTEST) $(SHARED) tests -m quick $(addprefix --ignore tests/,consumers conformance parity precision plugins project)
+
 test: $(READY)
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types
 	@$(MAKE) --no-print-directory conformance
 	@$(MAKE) --no-print-directory tests
+
+# What the middle level adds to the short one. The suite runs again, on all the samples of its level: `make test` took a few.
+test-rest: $(READY)
+	@$(MAKE) --no-print-directory conformance LEVEL=middle
+	@$(MAKE) --no-print-directory tests LEVEL=middle WHICH='-m "sweep and not slow"'
+
+test-middle:
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-rest
 
 lint: $(READY)
 	@echo "== ruff"
@@ -114,48 +135,60 @@ stubs: $(READY)
 	@$(PY) tools/stubs.py
 	@$(PY) tools/examples.py
 
-# -- conformance, by two processes. NumPy and strict have every sample; JAX compiles each new pair of operation and
-# shape, so it has few of them, but in the long level: once with x64, once as it comes, in float32 (there, the short level has values and gradients only).
+# -- conformance, by two processes. From the middle level on, NumPy and strict have every sample; JAX compiles each new pair of operation
+# and shape, so it has few of them, but in the long level: once with x64, once as it comes, in float32 (there, the middle level has values
+# and gradients only). The short level has few samples on each, and on JAX values and gradients alone, also under jax.jit.
+#
+# Neighbours among the tests share what JAX has compiled: with `worksteal` each process has half of the list, without it every other test.
 
 PYTEST := $(PY) -m pytest -q -p no:cacheprovider
+SHARED := -n $(JOBS) --dist worksteal
 SAMPLES := $(if $(filter long,$(LEVEL)),full,short)
+EVERY := $(if $(filter short,$(LEVEL)),short,full)
 RESULTS := $(VENV)/conformance
-CONFORMANCE = $(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --multigrad-json $(RESULTS)-$@.json
+CONFORMANCE = $(PYTEST) $(SHARED) --pyargs multigrad_conformance --multigrad-json $(RESULTS)-$@.json
 export JAX_PLATFORMS ?= cpu
 conformance jax jax-float32 tests test-parity: export XLA_FLAGS ?= $(XLA)
 
-conformance: numpy strict jax jax-float32
+conformance: numpy strict jax $(if $(filter short,$(LEVEL)),,jax-float32)
 
 numpy: $(READY)
 	@echo "== conformance: $@"
-	@$(CONFORMANCE) --multigrad-backend $@ --multigrad-samples full
+	@$(CONFORMANCE) --multigrad-backend $@ --multigrad-samples $(EVERY)
 
-# Of JAX's variants, x64 in float64 and x32 in float32 are the run itself, and x32 in float64 is what the run in float32 has: the short level leaves them out.
-# The special functions are hundreds of operations each in the standard's forms, which array_api_strict checks one by one and JAX compiles: in the short
-# level both have their values and gradients (JAX in float32 values), in the variants that concern them.
+# Of JAX's variants, x64 in float64 and x32 in float32 are the run itself, and x32 in float64 is what the run in float32 has: only the long level has them.
+# The special functions are hundreds of operations each in the standard's forms, which array_api_strict checks one by one and JAX compiles: in the middle
+# level both have their values and gradients (JAX in float32 values), in the variants that concern them; the short level has them on NumPy.
 SPECIAL_ON_STRICT := special. and (/forward/ or /vjp/ or /kink/) and not (no_boolean or no_data or no_extensions or no_x64 or device2)
 SPECIAL_ON_JAX := (/forward/ or /vjp/ or /kink/) and not float32
+ON_JAX_short := not (x32 or x64 or float32 or special.) and (/forward/ or /vjp/ or /kink/)
+ON_JAX_middle := not (x32 or x64) and (not special. or ($(SPECIAL_ON_JAX)))
 
 strict: $(READY)
 	@echo "== conformance: $@"
-	@$(CONFORMANCE) --multigrad-backend $@ --multigrad-samples full $(if $(filter long,$(LEVEL)),,-k "not special.")
-	@$(if $(filter long,$(LEVEL)),,$(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --multigrad-json $(RESULTS)-strict-special.json \
+	@$(CONFORMANCE) --multigrad-backend $@ --multigrad-samples $(EVERY) $(if $(filter long,$(LEVEL)),,-k "not special.")
+	@$(if $(filter short long,$(LEVEL)),,$(PYTEST) $(SHARED) --pyargs multigrad_conformance --multigrad-json $(RESULTS)-strict-special.json \
 	    --multigrad-backend strict --multigrad-samples short -k "$(SPECIAL_ON_STRICT)")
 
 jax: $(READY)
 	@echo "== conformance: jax, float64"
-	@JAX_ENABLE_X64=1 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "not (x32 or x64) and (not special. or ($(SPECIAL_ON_JAX)))")
+	@JAX_ENABLE_X64=1 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "$(ON_JAX_$(LEVEL))")
 
 jax-float32: $(READY)
 	@echo "== conformance: jax as it comes, float32"
 	@JAX_ENABLE_X64=0 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "not x32 and (/forward/ or /kink/ or (/vjp/ and not special.))")
 
-conformance-table: conformance
+conformance-table: $(READY)
+	@$(MAKE) --no-print-directory conformance LEVEL=$(FROM_MIDDLE)
 	@$(PY) -m multigrad conformance --report conformance/README.md $(patsubst %,--from $(RESULTS)-%.json,numpy strict $(if $(filter long,$(LEVEL)),,strict-special) jax)
+
+WHICH_short := -m "not slow and not sweep"
+WHICH_middle := -m "not slow"
+WHICH = $(WHICH_$(LEVEL))
 
 tests: $(READY)
 	@echo "== tests"
-	@$(PYTEST) -n $(JOBS) $(if $(filter long,$(LEVEL)),,-m "not slow") $(if $(PARITY_FOLLOWS),--ignore tests/parity)
+	@$(PYTEST) $(SHARED) $(WHICH) $(if $(PARITY_FOLLOWS),--ignore tests/parity)
 
 # -- the standard's own tests, which are no package: ARRAY_API_TESTS=<a checkout of data-apis/array-api-tests with its submodule>
 
@@ -179,8 +212,8 @@ TORCH_VERSION := 2.13.0
 
 test-parity: $(READY) $(TORCH)/.ready
 	@echo "== parity with PyTorch"
-	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests/parity tests/project/test_tutorial.py -m "not slow"
-	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests --ignore tests/parity -k torch -m "not slow"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) $(SHARED) tests/parity tests/project/test_tutorial.py -m "not slow"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) $(SHARED) tests --ignore tests/parity -k torch -m "not slow"
 	@PYTHONPATH="$(abspath $(TORCH))" $(PY) tools/parity.py --check
 
 $(TORCH)/.ready: $(READY)
@@ -193,7 +226,7 @@ $(TORCH)/.ready: $(READY)
 
 BACKENDS_VENV := $(VENV)-backends
 BACKENDS_PY := $(BACKENDS_VENV)/bin/python
-BACKENDS_PYTEST := $(BACKENDS_PY) -m pytest -q -p no:cacheprovider -n $(JOBS)
+BACKENDS_PYTEST := $(BACKENDS_PY) -m pytest -q -p no:cacheprovider $(SHARED)
 NOT_SPECIAL = $(if $(filter long,$(LEVEL)),,-k "not special.$(LESS_$*)")
 # Dask plans a graph for each test. What differs there from other libraries is in the first derivatives.
 LESS_dask := $() and not /second/
@@ -240,13 +273,13 @@ test-all: $(READY)
 
 test-oldest:
 	@echo "=== lower bounds, with $(PYTHON)"
-	@$(MAKE) --no-print-directory test DEPENDENCIES=oldest
+	@$(MAKE) --no-print-directory test DEPENDENCIES=oldest LEVEL=$(FROM_MIDDLE)
 
 # What was the newest yesterday need not be today: the environment is made each time.
 test-latest:
 	@echo "=== the newest release of everything, with $(PYTHON)"
 	@rm -f .venv/$(VERSION)-latest/.ready
-	@$(MAKE) --no-print-directory test DEPENDENCIES=latest
+	@$(MAKE) --no-print-directory test DEPENDENCIES=latest LEVEL=$(FROM_MIDDLE)
 
 # -- precision: some minutes, by several processes
 

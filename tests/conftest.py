@@ -5,9 +5,14 @@ JAX computes in float64 here; its default is tested by conformance.
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -35,21 +40,92 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
+HERE = Path(__file__).parent
+SWEPT_ON_JAX = (
+    "consumers/test_array_api_extra",
+    "core/test_deepcopy",
+    "func/test_vmap_indexing",
+    "layers/test_batched",
+    "memory/test_view_chains",
+    "ops/",
+    "parity/",
+    "plugins/special/",
+    "package/test_promotion",
+    "protocols/test_numpy_forms",
+)
+"""The folders and modules whose tests ask each operation for its values on each backend.
+
+On JAX each of them compiles programs of its own. The conformance suite has the values and the
+gradients of every operation there, so the short level leaves these tests out."""
+
+APART = {"dask", "jax", "plugin_sites", "scipy", "subprocess", "torch"}
+"""A module that uses one of these modules is no part of `make quick`."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On JAX the tests of special functions belong to the long level: each compiles for seconds.
+    """Mark what each level leaves out; CONTRIBUTING.md describes the levels.
 
-    In the short level the conformance suite has the values and derivatives of these functions
-    there.
+    slow: from `make test-all` on. sweep: from `.ci/run` on. quick: what `make quick` runs.
     """
+    met: Counter[tuple[str, bool]] = Counter()
     for item in items:
         of = getattr(item, "callspec", None)
-        if (
-            of is not None
-            and of.params.get("backend") == "jax"
-            and item.path.name.startswith("test_special_")
-        ):
-            item.add_marker(pytest.mark.slow)
+        texts = {x for x in of.params.values() if isinstance(x, str)} if of else set()
+        folder = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+        on_jax = "jax" in texts
+        if on_jax and folder.startswith("plugins/special/"):
+            item.add_marker(pytest.mark.slow)  # each compiles for seconds
+        kept = 10**9
+        if (first := item.get_closest_marker("sweep_after")) is not None:
+            kept = first.args[0]
+        if item.get_closest_marker("network"):
+            kept = 0
+        if on_jax:
+            kept = 0 if folder.startswith(SWEPT_ON_JAX) else min(kept, 1)
+        group = item.nodeid.partition("[")[0], on_jax
+        met[group] += 1
+        if met[group] > kept:
+            item.add_marker(pytest.mark.sweep)
+        if _is_quick(item, texts):
+            item.add_marker(pytest.mark.quick)
+
+
+def _is_quick(item: pytest.Item, texts: set[str]) -> bool:
+    """Whether a test runs on NumPy alone, in this process, and in the short level."""
+    if texts & {"jax", "strict", "array_api_strict"} or "jax" in item.nodeid.lower():
+        return False
+    if any(item.get_closest_marker(name) for name in ("sweep", "slow", "network")):
+        return False
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    if code is not None and APART & {
+        *code.co_names,
+        *(c for c in code.co_consts if type(c) is str),
+    }:
+        return False
+    return not _is_apart(getattr(item, "module", None))
+
+
+@cache
+def _is_apart(module: ModuleType | None) -> bool:
+    used = (
+        [
+            x.__name__ if isinstance(x, ModuleType) else getattr(x, "__module__", None)
+            for x in vars(module).values()
+        ]
+        if module
+        else []
+    )
+    return any(str(name).partition(".")[0] in APART for name in used)
+
+
+def pytest_collection_finish() -> None:
+    """The collector goes through all objects that it knows, and tests that call it are many.
+
+    Those of thirty thousand collected tests live until the end: it need not know them.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

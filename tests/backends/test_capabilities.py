@@ -331,6 +331,7 @@ def make():
 '''
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("hides", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_poor_library(tmp_path: Path, hides: bool) -> None:
     """Everything that it can do passes, and what it cannot is told apart; a declaration too much,

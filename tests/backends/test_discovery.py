@@ -131,6 +131,7 @@ NONSENSE = {
 }
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", NONSENSE)
 def test_a_plugin_that_registers_nonsense(site: Site, case: str) -> None:
     text, expected = NONSENSE[case]
@@ -353,6 +354,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_backend_that_is_broken(site: Site, case: str) -> None:
     text, expected = BROKEN[case]

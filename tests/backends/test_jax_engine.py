@@ -349,6 +349,7 @@ print("sharded")
 """
 
 
+@pytest.mark.sweep
 def test_gradients_of_sharded_arrays_stay_sharded():
     env = {
         **os.environ,

@@ -86,6 +86,7 @@ def run(site: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("samples", ["short", pytest.param("full", marks=pytest.mark.slow)])
 def test_conformance(site: Path, samples: str) -> None:
     """Every check that the suite has for these functions passes: values, gradients, tangents,

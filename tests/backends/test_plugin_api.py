@@ -45,6 +45,7 @@ def test_what_fits(site: Site, version: str | None) -> None:
     assert site.line("toy") == "toy | multigrad-new 1.0 | available | "
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     ("version", "told"),
     [

@@ -8,6 +8,7 @@ import pytest
 from plugin_sites import SHOW, SPEC, TOY, Site, site
 
 __all__ = ["site"]
+pytestmark = pytest.mark.sweep  # each test starts several processes
 
 # NumPy works as if no plugin were there, whatever was asked for before.
 NUMPY_WORKS = """

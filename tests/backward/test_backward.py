@@ -462,6 +462,7 @@ class TestMemory:
         y.sum().backward()
         assert node.saved is None
 
+    @pytest.mark.sweep
     def test_a_million_nodes(self):
         gc.disable()
         try:

@@ -386,6 +386,7 @@ def peak(program: Callable[[], Any]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.sweep_after(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_memory(monkeypatch, name):
     """At most a tenth more than where what the pass has found is handed out as it is."""

@@ -62,6 +62,7 @@ def test_importing_multigrad_imports_no_client() -> None:
 TELL = "y = einops.rearrange(t, 'a b -> b a'); mg.sum(y * y).backward(); print(t.grad.shape)"
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     "program",
     [

@@ -208,6 +208,7 @@ def test_the_time_of_a_recording_is_linear_in_its_length():
     assert recording_time(3200) < 3 * recording_time(400)
 
 
+@pytest.mark.sweep_after(20)
 @pytest.mark.parametrize("name", replays.names())
 def test_samples_recorded_at_one_point_are_replayed_at_another(name):
     with warnings.catch_warnings():

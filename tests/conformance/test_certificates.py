@@ -560,6 +560,7 @@ def conformance(
     )
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     ("ending", "import_ending", "told"),
     [
@@ -665,6 +666,7 @@ def test_an_exit_is_a_failure_of_the_test(site: Site) -> None:
     ] == ["passed"]
 
 
+@pytest.mark.sweep
 def test_a_filtered_run_says_so(site: Site) -> None:
     done = conformance(
         site, "--backend", "numpy", "--certificate", "out", "--", "-k", "numpy:tanh/vjp/real"
@@ -687,11 +689,13 @@ def test_a_filtered_run_says_so(site: Site) -> None:
     assert re.search(r"partial: \d+ of \d+ tests were not run", done.stdout)
 
 
+@pytest.mark.sweep
 def test_a_run_of_nothing_is_told_by_its_status(site: Site) -> None:
     done = conformance(site, "--backend", "numpy", "--json", "c.json", "--", "-k", "nosuchtest")
     assert done.returncode == 5 and not (site.folder / "c.json").exists()
 
 
+@pytest.mark.sweep
 def test_without_a_name_each_backend_that_works_is_tested(site: Site) -> None:
     site.module("shady_backend", "def make():\n    raise RuntimeError('no shade')\n")
     site.plugin(

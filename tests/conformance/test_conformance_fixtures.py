@@ -28,6 +28,7 @@ X = np.asarray([[0.3, -1.2, 0.7], [1.5, 0.2, -0.4]])
 # ----- the example project -----
 
 
+@pytest.mark.sweep
 def test_the_example_project_passes_as_it_stands(tmp_path: Path) -> None:
     files = re.findall(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.S | re.M)
     assert [name for name, _ in files] == [
@@ -82,6 +83,7 @@ def test_gradient(xp):
 """
 
 
+@pytest.mark.sweep
 def test_a_test_with_xp_stands_for_one_on_each_installed_backend(tmp_path: Path) -> None:
     project(
         tmp_path,
@@ -113,6 +115,7 @@ def test_backends_are_chosen_by_the_option(tmp_path: Path) -> None:
     ), done.stdout + done.stderr
 
 
+@pytest.mark.sweep
 def test_backends_are_chosen_in_the_ini_file(tmp_path: Path) -> None:
     project(tmp_path, USES, ini="multigrad_backends = strict numpy strict")
     done = run_pytest(tmp_path, "-vv")
@@ -128,6 +131,7 @@ def test_backends_are_chosen_in_the_ini_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sweep
 def test_a_backend_that_does_not_work_is_skipped_with_its_reason(tmp_path: Path) -> None:
     project(
         tmp_path,
@@ -216,6 +220,7 @@ def test_nothing_is_imported():
     assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.sweep
 def test_with_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     project(tmp_path, USES, ini="multigrad_backends = numpy strict")

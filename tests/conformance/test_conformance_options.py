@@ -58,6 +58,7 @@ def test_no_other_name_is_taken(tmp_path: Path, option: str) -> None:
     assert f"unrecognized arguments: {option}" in done.stderr
 
 
+@pytest.mark.sweep
 def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
     done = run_pytest(
         tmp_path,
@@ -79,6 +80,7 @@ def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
     assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
 
 
+@pytest.mark.sweep
 def test_a_certificate_that_exists_is_written_again(tmp_path: Path) -> None:
     """pytest takes its path for one of tests, moves its root there, and a conftest.py of the
     project is then one of the whole machine.

@@ -48,6 +48,7 @@ def softplus(x):
     return x.__array_namespace__().logaddexp(x, 0 * x)
 
 
+@pytest.mark.sweep
 def test_a_function_of_one_array_on_every_installed_backend():
     pytest.importorskip("jax")
     assert check_function(softplus, X) is None

@@ -37,6 +37,7 @@ def test_every_operation_with_a_derivative_is_drawn() -> None:
     assert chosen <= {cell.id for cell in cells.everything("numpy")}  # so that they may be exempted
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("name", ["add", "sum", "linalg.inv", "clip"])
 def test_a_right_operation_passes(name: str) -> None:
     for cell in cells.selected("numpy", "random"):

@@ -28,6 +28,7 @@ def test_they_are_found() -> None:
     ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "files",
     [

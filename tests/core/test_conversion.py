@@ -4,6 +4,7 @@ which dtypes are refused.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -318,18 +319,20 @@ class TestToAndFromNumpy:
 
 
 def calls_of(f: Any) -> int:
-    """How many functions of Python run."""
+    """How many functions of Python run, but for those that the garbage collector calls."""
     count = 0
 
     def count_one(frame: Any, event: str, arg: Any) -> None:
         nonlocal count
         count += event == "call"
 
+    gc.disable()
     sys.setprofile(count_one)
     try:
         f()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 

@@ -274,6 +274,7 @@ def kind(request):
     return KINDS[request.param]
 
 
+@pytest.mark.sweep_after(20)
 @pytest.mark.parametrize(
     "backend, made",
     [(b, m) for b in BACKENDS for m in MADE if b != "jax" or m in ("eye", "written")],

@@ -341,6 +341,7 @@ class TestModes:
 
 
 class TestPolicy:
+    @pytest.mark.sweep_after(4)
     @pytest.mark.parametrize(
         ("policy", "runs"),
         [

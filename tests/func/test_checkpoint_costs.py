@@ -72,6 +72,7 @@ class TestMemory:
             {"plain": plain, "segments": segments, "halves": halves}[kind](x, self.n)
         )
 
+    @pytest.mark.sweep
     @pytest.mark.parametrize("tensors", [False, True], ids=["raw", "Tensors"])
     def test_it_grows_as_the_square_root(self, tensors):
         peaks = {}

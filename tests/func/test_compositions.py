@@ -109,6 +109,7 @@ def by_jax(word: str) -> Any:
 class TestWords:
     """Of two and three derivatives, with vmap around them, and for each example alone."""
 
+    @pytest.mark.sweep_after(8)
     @pytest.mark.parametrize("word", WORDS)
     def test_inside_vmap(self, backend, word):
         if backend == "jax" and word not in WORDS[1::6]:

@@ -94,6 +94,7 @@ BOTH = {
 }
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("name", BOTH)
 def test_compiled_once_and_equal(problem, name):
     ours, theirs = BOTH[name]
@@ -264,6 +265,7 @@ class TestWritesUnderEagerTransformations:
         ),
     }
 
+    @pytest.mark.sweep_after(2)
     @pytest.mark.parametrize("name", PROGRAMS)
     def test_as_in_jax(self, name):
         ours, theirs = self.PROGRAMS[name]

@@ -309,6 +309,7 @@ NAMES = (
 )
 
 
+@pytest.mark.sweep_after(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("library", ["numpy", "strict"])

@@ -148,6 +148,7 @@ def test_as_without_in_place(backend: str, dtypes: tuple[str, str, str]) -> None
     assert 0 < refused < count / 2
 
 
+@pytest.mark.sweep_after(2)
 @pytest.mark.parametrize(
     "dtypes",
     [("float64", "float64", "float64"), ("float64", "float32", "float64")],

@@ -123,6 +123,7 @@ TRANSFORMED: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 }
 
 
+@pytest.mark.sweep_after(8)
 @pytest.mark.parametrize("step", [turned, reshaped, extended, flipped, mixed, same_shape])
 @pytest.mark.parametrize("way", TRANSFORMED)
 def test_whatever_the_views_are_made_by(way: str, step: Callable[[Any, int], Any]) -> None:
@@ -191,6 +192,7 @@ def test_what_cannot_be_shortened_costs_a_step_per_view(root: Callable[[Any], An
     assert 0 < many < 18 * few  # it was 50 times
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_each_write_costs_the_same_however_long_the_chain(way: str) -> None:
     WAYS[way](20)

@@ -388,6 +388,7 @@ def test_threads_that_write_different_rows() -> None:
     assert y._version == 1600 * 1  # `rows[i] += ...` assigns to the list, not to y
 
 
+@pytest.mark.sweep
 def test_under_jit() -> None:
     jax = pytest.importorskip("jax")
     x = mg.asarray(X, backend="jax").array

@@ -131,6 +131,7 @@ ON_JAX = (
 """Each compiles anew: of those whose rule is a partial derivative, a few."""
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ON_JAX)
 def test_operations_in_jax(name: str) -> None:
     refused = sweep(made("jax bfloat16"), OPS[name], next(swept(OPS[name])), tolerance=0.25)
@@ -494,6 +495,7 @@ BRIEFLY = (
 )
 
 
+@pytest.mark.sweep_after(4)
 @pytest.mark.parametrize(
     ("dtype", "name"),
     [

@@ -208,6 +208,7 @@ def test_conformance_of_an_unknown_backend() -> None:
     assert "unknown backend 'nosuch'" in found.stdout + found.stderr
 
 
+@pytest.mark.sweep
 def test_conformance_prints_a_table_and_writes_results(tmp_path: Path) -> None:
     found = run(
         "conformance",

@@ -88,6 +88,7 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("end", ENDS)
 def test_it_runs_as_under_python(tmp_path: Path, end: str) -> None:
     (tmp_path / "script.py").write_text(HEAD + ENDS[end])

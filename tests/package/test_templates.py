@@ -108,6 +108,7 @@ def installed(written: Path) -> Environment:
     return environment
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("name", "told"), [("multigrad-toy-arrays", "3 passed"), ("multigrad-toys", "4 passed")]
 )
@@ -120,6 +121,7 @@ def test_its_tests_pass_as_they_are_written(
     assert done.returncode == 0 and told in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.sweep
 def test_what_is_written_is_linted_and_typed(written: Path, installed: Environment) -> None:
     folders = ["multigrad-toy-arrays", "multigrad-toys"]
     for arguments in ((), ("--config", "lint.select=[" + ", ".join(f"'{r}'" for r in RULES) + "]")):

@@ -170,6 +170,7 @@ def test_peers_that_disagree_are_not_timed(module):
     assert len(measure.measure(case, 0.0, least=1, most=3, sample=0).rounds["tape"]) >= 1
 
 
+@pytest.mark.sweep
 def test_the_command_ends_with_the_verdict(tmp_path):
     """One row, quickly, in a process of its own.
 
@@ -211,6 +212,7 @@ def test_every_program_and_path_runs_and_agrees_with_the_gradient_by_hand(module
         measure.check_agreement(case.peers, case.tolerance)
 
 
+@pytest.mark.sweep
 def test_a_longer_scan_costs_its_steps_and_their_carries(module):
     """What the benchmark of func.scan says of loops: the body is called as often for any length,
     and a further step is one more carry in memory.
@@ -230,6 +232,7 @@ def test_a_longer_scan_costs_its_steps_and_their_carries(module):
     assert step["step"] < 1.05 and step["binomial"] < 0.2 < 2 < step["tape"]
 
 
+@pytest.mark.sweep
 def test_two_checkouts_are_compared_by_processes_of_their_own():
     command = [
         sys.executable,

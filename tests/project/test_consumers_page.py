@@ -36,6 +36,7 @@ def libraries() -> Any:
     return tool.read()
 
 
+@pytest.mark.sweep
 def test_the_page_is_what_the_tables_make(libraries: Any) -> None:
     assert tool.PAGE.read_text() == tool.render(libraries), "python tools/consumers.py"
 

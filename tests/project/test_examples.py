@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.sweep
 def test_the_digits_are_trained_on_eight_devices() -> None:
     """The losses are those of one device, and the compiled step has the collectives of JAX's own:
     one all-reduce.

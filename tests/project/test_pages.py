@@ -67,6 +67,7 @@ def declared() -> Iterator[None]:
             registry.OPS.pop(operation)
 
 
+@pytest.mark.sweep_after(2)
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if examples(p) and name(p) not in ELSEWHERE], ids=name
 )

@@ -35,6 +35,7 @@ def script() -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.sweep
 def test_the_page_leads_from_an_empty_folder_to_a_certificate(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "environment")
     empty = tmp_path / "empty"

@@ -1039,6 +1039,7 @@ def test_the_command_shows_what_the_guide_does(tmp_path: Path) -> None:
     assert found.splitlines() == [line[4:] for line in shown[1].strip("\n").splitlines()]
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     ("end", "status", "message"),
     [

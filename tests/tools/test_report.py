@@ -320,6 +320,7 @@ def test_a_graph_that_cannot_be_looked_at_does_not_stop_the_script(
     assert it.status == 0 and "RuntimeError: not today" in page.data["graph"]
 
 
+@pytest.mark.sweep
 def test_20_000_events(tmp_path: Path) -> None:
     text = (
         "import numpy as np, multigrad as mg\n"

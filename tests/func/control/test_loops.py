@@ -760,6 +760,7 @@ def _peak(run: Callable[[], Any]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.sweep
 def test_memory_is_that_of_the_carries() -> None:
     n, steps = 20_000, 64
     x = np.ones(n)
@@ -790,6 +791,7 @@ def test_memory_is_that_of_the_carries() -> None:
     assert _peak(lambda: func.grad(tape)(x)) / x.nbytes > 6 * steps
 
 
+@pytest.mark.sweep
 def test_memory_of_segments_that_are_recorded() -> None:
     """Each segment is a program of its own, whose arrays go with it."""
     x, steps = np.ones(20_000), 900

@@ -274,6 +274,7 @@ def test_threads() -> None:
     assert not wrong
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(("steps", "checkpoint"), [(5, "step"), (40, "step"), (40, 20)])
 def test_nothing_is_left_for_the_garbage_collector(steps: int, checkpoint: Any) -> None:
     def run() -> None:

@@ -63,6 +63,7 @@ def minimum(t: Any, **settings: Any) -> Any:
 # ----- SciPy's results -----
 
 
+@pytest.mark.sweep_after(4)
 @pytest.mark.parametrize("method", [*TAKE_GRADIENTS, *TAKE_NONE])
 def test_values_and_derivatives_of_every_method(method: str) -> None:
     """Where SciPy needs a gradient or a Hessian there is one; the derivative of the minimum does

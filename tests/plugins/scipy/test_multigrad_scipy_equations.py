@@ -343,6 +343,7 @@ FITS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sweep_after(2)
 @pytest.mark.parametrize("name", FITS)
 def test_curve_fit(name: str) -> None:
     settings = FITS[name]
@@ -444,6 +445,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.sweep_after(4)
 @pytest.mark.parametrize(("method", "symmetric"), METHODS)
 def test_linear_solve(method: str | None, symmetric: bool) -> None:
     a = SYMMETRIC if symmetric else GENERAL
@@ -621,6 +623,7 @@ def test_solve_ivp_is_not_differentiated() -> None:
 # ----- the guides -----
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("guide", ["docs/solvers.md", "plugins/multigrad-scipy/README.md"])
 def test_the_guides_run(guide: str, tmp_path: Path) -> None:
     blocks = re.findall(

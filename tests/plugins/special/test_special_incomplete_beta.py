@@ -166,6 +166,7 @@ def test_t_by_many_degrees_of_freedom_nears_the_normal_distribution(light: Any) 
     )
 
 
+@pytest.mark.sweep_after(2)
 @pytest.mark.parametrize(
     "name, function, args",
     [
@@ -346,6 +347,7 @@ EDGES |= {
 }
 
 
+@pytest.mark.sweep_after(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_edges_are_those_of_scipy(name: str, strict: Any, xp: Any) -> None:
     columns = [
@@ -372,6 +374,7 @@ def test_the_quantile_of_t_at_0(strict: Any) -> None:
     assert on(strict, "stdtrit", 3.0, 0.0) == -INF
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tails_of_t_whose_argument_has_no_square(dtype: Any, strict: Any, light: Any) -> None:
     """Far out they are c |x|**-df, and Cauchy's is 1 / (pi |x|); SciPy (1.17) gives 0."""
