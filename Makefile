@@ -6,10 +6,9 @@
 #   make quick      ruff, and the tests that run on NumPy alone: less than a minute
 #   make test       the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
 #   make test-rest       what the middle level adds: every sample, more shapes on JAX, programs and wheels in processes of their own
-#   make test-middle     the middle level: test, then test-rest
 #   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
-#   make test-latest     the same as test-middle, with the newest release of everything
-#   make test-oldest     the same as test-middle, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
+#   make test-latest     test and test-rest, with the newest release of everything
+#   make test-oldest     test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make stubs      write the stubs for type checkers, and the examples in docstrings, from the table of operations
 #   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
@@ -29,7 +28,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-middle test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
+.PHONY: help demo quick test test-rest test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -116,10 +115,6 @@ test: $(READY)
 test-rest: $(READY)
 	@$(MAKE) --no-print-directory conformance LEVEL=middle
 	@$(MAKE) --no-print-directory tests LEVEL=middle WHICH='-m "sweep and not slow"'
-
-test-middle:
-	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory test-rest
 
 lint: $(READY)
 	@echo "== ruff"

@@ -278,6 +278,7 @@ def test_a_library_that_ends_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (here / "dying.py").write_text(text)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the folder stays as it was
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     )
