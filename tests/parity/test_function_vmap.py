@@ -416,8 +416,8 @@ class TestOnlyHere:
 
         with pytest.raises(
             RuntimeError,
-            match=r"Wrong: vmap returned an output of shape \(2, 3\) with out_dims 1, but that "
-            r"is no axis of 2 ",
+            match=r"Wrong: vmap returned an output of shape \(2, 3\) with out_dims 1, but the "
+            r"length of that axis is not 2, the number of examples",
         ):
             mg.func.vmap(Wrong.apply)(mg.tensor([[1.0] * 3] * 2, backend=backend))
 
