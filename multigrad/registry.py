@@ -232,7 +232,10 @@ OPS: dict[str, Op] = {}
 
 @wanted
 def fill() -> None:
-    """Fill the table once: the operations of the standard, then those of plugins. (namespace.py)"""
+    """Fill the table once: the operations of the standard, then those of plugins.
+
+    Provided by namespace.py.
+    """
 
 
 OVERRIDDEN: dict[str, str] = {}

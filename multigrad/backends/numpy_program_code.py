@@ -512,7 +512,7 @@ class Code:
     # ----- the end -----
 
     def finish(self) -> None:
-        """Copies of values that must not be returned themselves, the writes, the outputs."""
+        """Write the last statements: copies of shared outputs, the writes, the return."""
         results = {n: self.result(n) for n in dict.fromkeys(self.program.outputs)}
         targets = {w.target for w in self.life.writes}
         values = []

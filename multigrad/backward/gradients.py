@@ -574,7 +574,10 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
 
 @wanted
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run a pass on batches of gradients; its targets get batches. (layers/batched.py)"""
+    """Run a pass on batches of gradients; its targets get batches.
+
+    Provided by layers/batched.py.
+    """
     raise NotImplementedError
 
 

@@ -65,7 +65,7 @@ def refresh(t: Any) -> None:
 def lineage(t: Any) -> list[Any]:
     """The chain of bases: an array object, its base, and so on up to the root of the memory.
 
-    Long chains are shortened on the way, so there are only a few.
+    A chain longer than DEPTH is shortened on the way, so the result has few entries.
     """
     line = climb(t)
     i = 0

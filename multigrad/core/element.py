@@ -30,7 +30,10 @@ def _always(*_: Any) -> bool:
 
 @wanted
 def make_bound(library: Library) -> Any:
-    """Make the differentiable namespace of a library. (namespace.py)"""
+    """Make the differentiable namespace of a library.
+
+    Provided by namespace.py.
+    """
 
 
 _making = threading.RLock()

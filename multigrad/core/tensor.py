@@ -40,12 +40,18 @@ _new = object.__new__
 
 @wanted
 def backward(*args: Any, **kwargs: Any) -> None:
-    """Accumulate the gradients of leaves. (gradients.py)"""
+    """Accumulate the gradients of leaves.
+
+    Provided by backward/gradients.py.
+    """
 
 
 @wanted
 def recording_at(top: Tensor) -> bool:
-    """Whether operations at the level of `top` are recorded. (dispatch.py)"""
+    """Whether operations at the level of `top` are recorded.
+
+    Provided by dispatch/general.py.
+    """
     raise NotImplementedError
 
 

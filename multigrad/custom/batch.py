@@ -131,9 +131,10 @@ def _raised(
     run: Run,
     originals: dict[int, Any],
 ) -> Any:
-    """The result of vmap, with its batches as Batched.
+    """The result of a user's `vmap`, with each batched array wrapped in a Batched.
 
-    dims  the batch axes: an int or None, also for whole branches
+    dims  the batch axis of each array, or None where it has none; a single value instead of a
+          container applies to all arrays in the corresponding part of `x`
     """
     whole = dims is None or type(dims) is int
     if isinstance(x, (tuple, list)):

@@ -35,19 +35,21 @@ class RuleDefinition(Definition):
     Its outputs are the leaves of the function's output, and the computed residuals.
 
     rule        the function, a custom_vjp or custom_jvp
-    arguments   all of its arguments, with None for those that the rule differentiates
+    arguments   all arguments of the call, with None for those that the rule differentiates
     structure   the structure of the tuple of the differentiated arguments
-    leaves      their leaves, with None for arrays
-    like        of each of their leaves that is an array, its shape and Element
+    leaves      the leaves of the differentiated arguments, with None for arrays
+    like        for each of these leaves (shape, Element) if it is an array, else None
     top         the highest level among them
     linked      whether one of them has a history or a tangent, at any level
     wanted      whether a derivative may be wanted, that is, whether such a level records
     modes       the grad modes that matter to the function, and their values
     output      the structure of the output
-    outs        its leaves: for an array a function that makes zeros like it, else None
+    outs        for each leaf of the output a function that makes zeros like it if it is an array,
+                else None
     residual    the structure of the residuals
-    kept        their leaves: the index among the saved arrays, or (value,) if it is not an array
-    computed    which leaves of them are outputs of the operation
+    kept        for each leaf of the residuals its index among the saved arrays, or (value,) if it
+                is not an array
+    computed    which leaves of the residuals are outputs of the operation
     """
 
     output: tree.Structure
@@ -83,7 +85,7 @@ class RuleDefinition(Definition):
         self.computed = []
 
     def handed_over(self) -> list[Any]:
-        """The leaves of the arguments, which this object then no longer holds."""
+        """Return the leaves of the arguments, and drop this object's references to them."""
         given, self.given = self.given, []
         return given
 

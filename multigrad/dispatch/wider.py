@@ -41,7 +41,10 @@ LISTS = {"take": "indices"}
 
 @wanted
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Carry out NumPy's function of the same name, with its arguments and keywords. (protocols)"""
+    """Carry out NumPy's function of the same name, with its arguments and keywords.
+
+    Provided by protocols/.
+    """
 
 
 def takes_more(op: Op) -> bool:

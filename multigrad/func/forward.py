@@ -73,7 +73,7 @@ def jvp(
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
     Returns (output, tangent), both with the structure of the output. The tangents have its shapes
-    and dtypes. As torch.func.jvp.
+    and dtypes. Corresponds to torch.func.jvp.
     """
     check_function(function, "jvp")
     if is_array(primals) and is_array(tangents):

@@ -180,9 +180,9 @@ def batch(x: Any, run: Run) -> Batched:
 
 
 def examples(x: Any, run: Run, size: int) -> Any:
-    """All examples of `x`, at the next inner level.
+    """All examples of `x` as one array at the next inner level, the examples along the first axis.
 
-    A value that is not a batch of `run` is the same for all.
+    A value that is not a batch of `run` is repeated for each example.
     """
     if isinstance(x, Batched) and x._elem.run is run:
         x._check()

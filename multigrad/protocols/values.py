@@ -137,10 +137,10 @@ def converted(value: Any, refusal: str) -> Any:
 
 
 def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
-    """`out` after `result` was written into it.
+    """Write `result` into `out`, and return `out`.
 
-    A Tensor is written in place, as by `out[...] = result`. A NumPy array receives the values of a
-    constant.
+    A Tensor is written in place, as by `out[...] = result`. A NumPy array receives the values, and
+    raises if `result` requires grad.
     """
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out

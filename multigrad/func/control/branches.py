@@ -91,7 +91,7 @@ def switch(index: Any, branches: Sequence[Callable[[*Args], R]], *operands: *Arg
     branches  functions, at least one
     operands  arrays, Tensors, or nested structures of these
 
-    The rest is as for `func.cond`. As jax.lax.switch.
+    The rest is as for `func.cond`. Corresponds to jax.lax.switch.
     """
     if not isinstance(branches, (list, tuple)) or not branches:
         raise ValueError(

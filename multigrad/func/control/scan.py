@@ -212,7 +212,7 @@ class _Body:
         self.what: list[str] = []
 
     def leaves(self, output: Any) -> list[Any]:
-        """The leaves of the body's result: those of the carry, after a check, and those of y."""
+        """Check the body's result (carry, y), and return the leaves of carry, then those of y."""
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(
                 f"scan: the body must return a tuple (carry, y), but it returned "
