@@ -234,8 +234,8 @@ class Vmapped(Definition):
     arguments      per argument its shape; None for an argument that is not an array
     saved, pushed, attributes   what forward has kept in each way: which of it is batched (see
                                 `_apart`)
-    layers, returned, state     the arguments of the user's forward, what it returned, and what it
-                                set on its ctx, until the application is complete
+    layers, returned, state     the arguments of the user's forward, its results, and the attributes
+                                that it set on its ctx, until the application is complete
     """
 
     saved: Any
@@ -417,9 +417,9 @@ class Vmapped(Definition):
 
 
 def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
-    """The next inner value of a value or a container, and which of it is a batch.
+    """The next inner values of a value or a container, and flags that say which are batches.
 
-    The second result is a bool, or a list of these.
+    The flags are a bool for a value, and a list of flags for a container.
     """
     if isinstance(x, (tuple, list, dict)):
         pairs = [_apart(v, run, known) for v in (x.values() if isinstance(x, dict) else x)]

@@ -320,7 +320,7 @@ def hessian(
     """Return a function that computes the Hessian of `function`.
 
     The Hessian is the forward-mode Jacobian of the reverse-mode Jacobian. For a function that
-    returns a scalar and an argument of shape `n` it is an array of shape `n + n`. Several
+    returns a scalar and an argument of shape (m, n) it is an array of shape (m, n, m, n). Several
     arguments, structures and outputs give the Jacobian of the Jacobian in the layout of `jacrev`:
     `hessian(f, argnums=(0, 1))(x, y)[i][j]`. Corresponds to torch.func.hessian.
     """

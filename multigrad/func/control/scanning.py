@@ -352,10 +352,11 @@ class _Gradients:
         return [*p.depends[: len(self.start)], *[g is not None for g in carry]]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The cotangents before a step.
+        """Return the cotangents before a step of the loop, given those after it.
 
-        consts  [*consts, *g of sums]
-        args    [*g of the carry, *carry behind, *carry, *x, *g of y, *g of kept carries]
+        consts  [*constants, *cotangents of sums]
+        args    [*cotangents of the carry, *carry after the step, *carry before it, *x,
+                *cotangents of y, *cotangents of the kept carries]
         """
         n, back = self.of.counts, self.back
         own, g_sums = cut(consts, n.consts)

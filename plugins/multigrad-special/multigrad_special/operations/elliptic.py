@@ -17,7 +17,7 @@ def _slope_of_k(xp: Any, m: Any, p: Any) -> Any:
 
 
 def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
-    """The derivative of lpmv by x, from the functions of order m - 1 and m + 1.
+    """The derivative of lpmv with respect to x, from the functions of order m - 1 and m + 1.
 
     Their difference does not cancel near the ends (from DLMF 14.10.1 and 14.10.4).
 

@@ -181,7 +181,7 @@ def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
 
 
 def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
-    """ans (digamma(n + 1) - digamma(n - k + 1)), the derivative of binom by n.
+    """ans (digamma(n + 1) - digamma(n - k + 1)), the derivative of binom with respect to n.
 
     Where both arguments are at or below 0, it is the difference of their reflections (DLMF 5.5.4).
     """
@@ -214,7 +214,7 @@ def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
 
 
 def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
-    """ans (digamma(a) - digamma(a + b)), the derivative of beta by a.
+    """ans (digamma(a) - digamma(a + b)), the derivative of beta with respect to a.
 
     Where a or b is negative and the sum is below 1/2, digamma(a + b) is reflected: where it has a
     pole, ans is 0 (DLMF 5.5.3, 5.5.4).

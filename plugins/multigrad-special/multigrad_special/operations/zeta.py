@@ -21,7 +21,7 @@ def _hurwitz_slope(xp: Any, x: Any, q: Any) -> Any:
 
 
 def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The derivative of order m of -x zeta(x + 1, q) by x."""
+    """The derivative of order m of -x zeta(x + 1, q) with respect to x."""
     lower = (
         xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
     )

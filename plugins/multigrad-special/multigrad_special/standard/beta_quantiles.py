@@ -66,13 +66,13 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
 
 @wide
 def share_slope(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """The derivative of betaincinv by its last argument, where it is x = 1 - y."""
+    """The derivative of betaincinv with respect to its last argument, where it is x = 1 - y."""
     return 1 / density_of(xp, beta_tail(xp, a, b, x, y))
 
 
 @wide
 def share_partial(xp: Any, a: Any, b: Any, x: Any, y: Any, *, by_a: bool) -> Any:
-    """The derivative of betaincinv by a or by b, where it is x = 1 - y: 0 at both ends."""
+    """The derivative of x = betaincinv = 1 - y with respect to a or b: 0 at both ends."""
     tail = beta_tail(xp, a, b, x, y)
     return xp.where(
         tail.empty, 0.0, -partial(xp, tail, by_a) / xp.where(tail.empty, 1.0, density_of(xp, tail))

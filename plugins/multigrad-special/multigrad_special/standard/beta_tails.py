@@ -3,9 +3,9 @@
 The distributions F, t, binomial and negative binomial use them too. A double exponential rule
 integrates the tail that ends before the mean. Its nodes are dense near that end, where the
 integrand is largest, so a hundred nodes suffice for parameters of any size. The nodes have their
-own axis, which temporarily takes a hundred times the memory of the arguments. The derivatives by
-the parameters are integrals of the same kind, where the logarithm of the density is differentiated.
-Results and derivatives have 13 digits in float64.
+own axis, which temporarily takes a hundred times the memory of the arguments. The derivatives with
+respect to the parameters are integrals of the same kind, where the logarithm of the density is
+differentiated. Results and derivatives have 13 digits in float64.
 
 A tail is given by the parameters `a` and `b`, by `x` and `y` = 1 - x, each with all its digits, and
 by `d` = x b - y a, the distance from the mean, which determines the digits where the parameters are
@@ -38,7 +38,7 @@ class Tail(NamedTuple):
     """
 
     swap: Any
-    """Whether it is the upper one, with a and b, x and y exchanged."""
+    """Whether it is the upper tail, for which a and b, and x and y, are exchanged."""
     empty: Any
     """Whether it has no length."""
     valid: Any
@@ -50,10 +50,10 @@ class Tail(NamedTuple):
     first: Any
     """For p < 2 the logarithm of 1 / (p beta(p, q)), minus p log(q + 10 + p).
 
-    It is None if it is not known yet; the density does not need it.
+    It is None until it is computed; the density does not need it.
     """
     powers: Any
-    """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
+    """The logarithm of 1 / beta(p, q), minus the terms that `log_powers` subtracts first."""
     beyond: Any
     """The logarithm of `u` minus the logarithm of the end.
 
@@ -76,9 +76,10 @@ def tail_of(
     known: tuple[Any, Any, Any] | None = None,
     beyond: Any = 0.0,
 ) -> Tail:
-    """The tail to integrate, or harmless numbers where it is empty or the arguments are invalid.
+    """The tail to integrate.
 
-    `beyond` belongs to the lower tail.
+    Where it is empty or the arguments are invalid, `u`, `v` and `d` are those of the mean, so that
+    the integration raises no warning. A nonzero `beyond` is that of the lower tail.
     """
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
@@ -115,7 +116,7 @@ def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
 
 
 def log_lower(xp: Any, tail: Tail) -> Any:
-    """The logarithm of the lower tail, also where that underflows."""
+    """The logarithm of the lower tail, finite even if the tail itself underflows."""
     log_scale, factor, rest = _integrated(xp, tail)
     return xp.where(tail.swap, xp.log(xp.where(tail.swap, rest, 1.0)), log_scale + xp.log(factor))
 
@@ -144,7 +145,7 @@ def log_rise(xp: Any, g: Any, s: Any) -> Any:
 
 
 def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
-    """The derivative of the lower tail by a or by b, at a constant x.
+    """The derivative of the lower tail with respect to a or b, at a constant x.
 
     With `of_ratio` it is the derivative at a constant x b / (y a), as for F.
 
@@ -159,7 +160,7 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
 
 
 def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
-    """The derivative of log(x / y) by a or by b at a constant tail, minus that of log(a / b).
+    """d log(x / y) - d log(a / b) with respect to a or b, at a constant tail.
 
     This is the derivative of the logarithm of a quantile of F. It does not depend on the scale of
     the tail or its rounding errors.
@@ -171,7 +172,7 @@ def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
 
 
 def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
-    """The derivative of log(x / y) by the lower tail, given both tails, inside the domain.
+    """The derivative of log(x / y) with respect to the lower tail, given both tails, in the domain.
 
     It is the integral of the smaller tail divided by that tail.
     """

@@ -109,7 +109,7 @@ def density_of(xp: Any, tail: Tail) -> Any:
 
 @wide
 def beta_partial(xp: Any, a: Any, b: Any, x: Any, *, by_a: bool) -> Any:
-    """The derivative of I_x(a, b) by a, or by b."""
+    """The derivative of I_x(a, b) with respect to a or b."""
     return partial(xp, beta_tail(xp, a, b, x), by_a)
 
 
