@@ -476,7 +476,7 @@ QUIET = -1
 
 
 def versions(cell: list[int]) -> int:
-    """The number of in-place writes to the memory that count."""
+    """The number of in-place writes to the memory, without those that are marked as QUIET."""
     return len(cell) - cell.count(QUIET)
 
 

@@ -557,7 +557,8 @@ def alias(base: Tensor) -> Tensor:
 def peeled(x: Any, level: int) -> Any:
     """`x` without layers of running transformations above `level`, as far as it is constant there.
 
-    It met an array that was made inside of these transformations.
+    `x` may have such layers because it was combined with an array made inside of these
+    transformations.
     """
     while isinstance(x, Tensor) and x._elem.level > level and x._elem.run is not None:
         x._check()
@@ -570,7 +571,7 @@ def peeled(x: Any, level: int) -> Any:
 def strip(x: Any) -> Any:
     """A constant Tensor of the base level as its raw array; any other value unchanged.
 
-    If the Tensor stayed, the results at the next outer level would have a layer more.
+    If the Tensor were kept, results at the next outer level would have an unnecessary layer.
     """
     if isinstance(x, Tensor) and x._elem.run is None:
         if x._view is not None:

@@ -1,8 +1,9 @@
 """User-defined derivatives under Batched: by the user's vmap, or by generated batching.
 
-Generated batching makes another operation, of the next inner values. Its forward, backward and jvp
-call the user's with their arguments as Batched, and keep on their ctx the inner values of what the
-user's methods keep. So it is recorded, pushed forward and batched again like any other operation.
+Generated batching makes another operation, which is applied one level further in, to the values of
+the batches. Its forward, backward and jvp call the user's methods with the arguments as Batched.
+Its ctx keeps the inner values of whatever the user's methods keep. So the generated operation is
+recorded, pushed forward and batched again like any other.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ _CTX = (
 class Vmapped(Definition):
     """The operation that `generate_vmap_rule` makes for one application to batches.
 
-    It is the same operation of all examples, on the next inner values.
+    It applies the user's operation to all examples at once, on the values one level further in.
 
     rule           the user's operation
     own            per argument whether it is batched
@@ -449,7 +450,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
 def _value_inside(x: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside of the transformation.
 
-    A Tensor of a transformation inside of that is a constant.
+    A Tensor of another transformation that runs inside of this one is a constant.
     """
     while (
         isinstance(x, Tensor)

@@ -1,4 +1,4 @@
-"""How calls of custom_vjp and custom_jvp functions are carried out: as an autograd.Function is.
+"""Calls of custom_vjp and custom_jvp functions, which are carried out like an autograd.Function.
 
 The function runs once, on the innermost values, and each level of differentiation calls the user's
 rule. Two things are specific to these functions.
@@ -286,7 +286,7 @@ class VjpDefinition(RuleDefinition):
         return function
 
     def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The gradients that bwd makes of these cotangents, by leaf of the arguments.
+        """The gradients that bwd makes from these cotangents, by leaf of the arguments.
 
         None means zero.
         """
@@ -342,7 +342,7 @@ class JvpDefinition(RuleDefinition):
         return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
 
     def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The tangents that the rule makes of these, by leaf of the output; None for zero."""
+        """The tangents of the output that the rule makes, by leaf; None for zero."""
         rule = self.rule
         given = [
             zeros_like(x) if t is None and like is not None and like[1].floating else t

@@ -75,8 +75,8 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
     On small arrays a call costs as much as about thirty recorded operations with their derivatives,
     and each operation of `function` costs about five times as much as without checkpoint.
 
-    As torch.utils.checkpoint.checkpoint(use_reentrant=False), and as jax.checkpoint, whose policies
-    choose results instead.
+    Corresponds to torch.utils.checkpoint.checkpoint(use_reentrant=False), and to jax.checkpoint,
+    whose policies choose results instead.
     """
     if not callable(function):
         raise TypeError(

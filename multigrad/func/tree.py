@@ -40,8 +40,8 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
 
     The others are the leaves of each tree of `rest` at the same position. Each of them must have
     the structure of `tree`; ValueError says where it differs. Dictionaries match by key, in any
-    order. Lists, tuples and named tuples match by position. As jax.tree.map, except that a tree of
-    `rest` must have its leaves where `tree` has them.
+    order. Lists, tuples and named tuples match by position. Corresponds to jax.tree.map, except
+    that a tree of `rest` must have its leaves where `tree` has them.
     """
     if not callable(function):
         raise TypeError(
@@ -91,7 +91,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return the leaves of a tree in order. As jax.tree.leaves."""
+    """Return the leaves of a tree in order. Corresponds to jax.tree.leaves."""
     return trees.leaves(tree)
 
 

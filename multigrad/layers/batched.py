@@ -1,7 +1,7 @@
 """Batched: many examples of an array at once, the layer of vmap.
 
-The value of a Batched at the next inner level has the batch as its first axis. All that a Batched
-shows, its shape, its indices, the axes of a reduction, is that of one example. An operation on
+The value of a Batched at the next inner level has the batch as its first axis. To the user's code a
+Batched looks like one example: this holds for its shape, its indices and its axes. An operation on
 Batched arrays is the same operation on the inner values, for all examples, with arguments that are
 changed as its declaration says (`Op.batching`). Elementwise operations align their operands after
 the batch axis, reductions count their axes from the one after it, and matrix functions support

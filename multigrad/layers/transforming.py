@@ -188,9 +188,9 @@ def as_tensor(x: Any) -> Any:
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
-    """Remove the last of `values`, a derivative, and return it on its own memory.
+    """Remove the last of `values`, and return it on memory that nothing else shares.
 
-    It is a derivative of `like` or with respect to it.
+    The value is a derivative of `like`, or with respect to `like`.
     """
     if not raw:
         return as_tensor(owned(values, like))

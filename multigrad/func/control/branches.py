@@ -73,8 +73,8 @@ def cond(
     jax.lax.cond. In both cases the functions must return the same structure, shapes and dtypes
     (TypeError), and must not write to their arguments (GradientError).
 
-    As jax.lax.cond. It is differentiable in both modes, together with all arrays that the functions
-    capture, at any nesting of transformations.
+    Corresponds to jax.lax.cond. It is differentiable in both modes, together with all arrays that
+    the functions capture, at any nesting of transformations.
     """
     index = _predicate(pred)
     out: R = _chosen("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)

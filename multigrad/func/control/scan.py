@@ -86,7 +86,7 @@ def scan(
     (GradientError). It is called more often than there are steps. If values are unknown, as under
     jax.jit, scan is jax.lax.scan.
 
-    As jax.lax.scan, where jax.checkpoint of the body has the role of `checkpoint`.
+    Corresponds to jax.lax.scan, where jax.checkpoint of the body has the role of `checkpoint`.
     """
     return looped(SCAN, body, carry, xs, length, reverse, checkpoint)
 
