@@ -190,8 +190,9 @@ class At:
     gradient  of each array argument
     second    of each array argument, the gradient of the sum of these gradients, where it is stated
     page      whether docs/subgradients.md has a row for it
-    suite     whether the conformance suite tries it. Some libraries have no negative zero, or other
-              parts of a complex number that is not finite, and narrow dtypes end early
+    suite     whether the conformance suite tries it. It does not where libraries may differ: some
+              have no negative zero, or give a complex number that is not finite other parts, and
+              narrow dtypes overflow early
     reason    why it deviates from PyTorch, if it does
     label     names the points in the ids of the suite, by which a backend exempts them; where it is
               not given: "at " and the points

@@ -342,7 +342,7 @@ def _stack(w: Writer, call: Call) -> Form | None:
 
 
 def _asarray(w: Writer, call: Call) -> Form | None:
-    """A number that is combined with arrays."""
+    """A Python number that is converted to a 0-d array, to be combined with arrays."""
     x, (dtype, _, copy) = call.args[0], call.args[1:]
     out = w.facts[call.outs[0]]
     if (

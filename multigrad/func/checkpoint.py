@@ -196,9 +196,10 @@ class _Argument:
             self.cells = tuple(c for c in self.cells if c is not cell)
 
     def sources(self) -> Iterator[tuple[Any, bool]]:
-        """Its raw arrays, and whether each has a history.
+        """The raw arrays of this argument, and whether each has a history.
 
-        An array that an enclosing checkpoint has saved gives the arguments of that checkpoint.
+        If an enclosing checkpoint has saved an array, the arguments of that checkpoint are given in
+        its place.
         """
         for a in self.arrays or ():
             if not isinstance(a, saved.Packed):

@@ -12,7 +12,7 @@ from .declare import CALLS_SCIPY, declare
 
 
 def _slope_of_k(xp: Any, m: Any, p: Any) -> Any:
-    """By m (DLMF 19.4.1): (E - p K) / (2 m p), of which the numerator is m B."""
+    """The derivative of K by m, (E - p K) / (2 m p), whose numerator is m B (DLMF 19.4.1)."""
     return parts(xp, m, p)[0] / (2 * p)
 
 

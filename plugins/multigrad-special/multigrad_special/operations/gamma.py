@@ -115,7 +115,7 @@ def _cosine(xp: Any, x: Any, y: Any = 0.0) -> Any:
 
 
 def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans (digamma(z + m) - digamma(z)), the derivative of poch by z.
+    """ans (digamma(z + m) - digamma(z)), the derivative of poch with respect to z.
 
     Where z <= 0 it uses the reflected form, in which neither factor is infinite where the product
     is finite. With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P =
@@ -148,7 +148,7 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
 
 
 def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans digamma(z + m), the derivative of poch by m.
+    """ans digamma(z + m), the derivative of poch with respect to m.
 
     Where z + m <= 0 it uses reflection (DLMF 5.5.4). It is nan at jumps, where z is a pole too.
     """

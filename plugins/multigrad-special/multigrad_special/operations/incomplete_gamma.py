@@ -53,7 +53,7 @@ def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
-    """The derivative by p of the x for which P(a, x) is p; q is 1 - p.
+    """The derivative with respect to p of the x for which P(a, x) is p; q is 1 - p.
 
     Near 0, where x may underflow, P is x**a / gamma(a + 1).
     """
@@ -112,7 +112,7 @@ def _product(xp: Any, a: Any, x: Any) -> Any:
 
 
 def chdtr(xp: Any, df: Any, x: Any) -> Any:
-    """Compute it from gammainc, which saves half of x.
+    """Compute chdtr from gammainc, whose node saves x / 2 instead of x.
 
     The program may then write to x, as SciPy's tests do with a statistic.
     """
@@ -152,7 +152,7 @@ def _chi_quantile_slope(xp: Any, df: Any, x: Any, y: Any) -> Any:
 
 @elementwise
 def _poisson_slope(xp: Any, k: Any, m: Any) -> Any:
-    """The derivative of pdtrc(k, m) by m."""
+    """The derivative of pdtrc(k, m) with respect to m."""
     return _density(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m)
 
 

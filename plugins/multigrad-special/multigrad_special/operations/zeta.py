@@ -50,8 +50,8 @@ def _riemann_slope(xp: Any, x: Any) -> Any:
 def declarations() -> list[mg.registry.Op]:
     """Declare the operations.
 
-    Derivatives by the exponent differentiate each term of Euler-Maclaurin summation. Those by q
-    have a closed form (DLMF 25.11.17).
+    Derivatives with respect to the exponent differentiate each term of Euler-Maclaurin summation.
+    Those with respect to q have a closed form (DLMF 25.11.17).
     """
     return [
         mg.registry.composite(

@@ -100,7 +100,7 @@ def _log_odds(xp: Any, a: Any, b: Any, lower: Any, upper: Any) -> Any:
 
 
 def _log_odds_of_tail(xp: Any, p: Any, q: Any, target: Any) -> Any:
-    """Where the lower tail, at most 1/2, is `target`."""
+    """log(u / v) at the point where the lower tail is `target`, which is at most 1/2."""
     log_target = xp.log(target)
     most = -math.log(float(xp.finfo(target.dtype).smallest_normal)) - 10
     first = (log_target - log_first(xp, p, q)) / p  # the root if u is tiny, below it in any case

@@ -132,7 +132,7 @@ def log_powers(xp: Any, tail: Tail) -> Any:
 
 
 def log_first(xp: Any, p: Any, q: Any) -> Any:
-    """The logarithm of 1 / (p beta(p, q)): that of the first term of a tail, less p log(u)."""
+    """The logarithm of 1 / (p beta(p, q)), which is the first term of a tail divided by u**p."""
     small = xp.where(p < SMALL, p, 1.0)
     return xp.where(
         p < SMALL, log_rise(xp, q, small) - _gammaln1p(xp, small), -betaln(xp, p, q) - xp.log(p)
@@ -149,9 +149,10 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
 
     With `of_ratio` it is the derivative at a constant x b / (y a), as for F.
 
-    The logarithm of the density at t has the derivative log(t) - E[log t] by p, which is log(1 +
-    d/p) + shortfall(p, q) with the distance d = t (p + q) - p from the mean; at a constant ratio it
-    is log(1 + d/p) - d/p + shortfall(p, q). By q it is the same with -d and q.
+    With respect to p, the logarithm of the density at t has the derivative log(t) - E[log t]. This
+    is log(1 + d/p) + shortfall(p, q), where d = t (p + q) - p is the distance from the mean. At a
+    constant ratio it is log(1 + d/p) - d/p + shortfall(p, q). The derivative with respect to q has
+    -d and q in place of d and p.
     """
     slope = xp.exp(_log_scale(xp, tail)) * _scaled_partial(xp, tail, by_a, of_ratio)
     return xp.where(
@@ -183,7 +184,7 @@ def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
 
 
 def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
-    """That of the tail to integrate, over its scale."""
+    """`partial` for the tail that is integrated, divided by the scale of this tail."""
     p, q, v = tail.p, tail.q, tail.v
     small = p < SMALL
     by_p = tail.swap if not by_a else ~tail.swap
@@ -205,7 +206,7 @@ def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
 
 
 def _integrated(xp: Any, tail: Tail) -> tuple[Any, Any, Any]:
-    """The logarithm of a scale, and the factor by which it is the tail; and 1 less the tail.
+    """The logarithm of a scale; the tail divided by this scale; and 1 minus the tail.
 
     From p = 2 on the tail is u**p v**(q-1) / beta(p, q) times the integral of (1 + (1 - exp(-w)) u
     / v)**(q-1) exp(-p w) over all w > 0. Below, it is C (1 + p S) with C = u**p / (p beta(p, q))
@@ -264,7 +265,7 @@ def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: b
 def _change_below_1(
     xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool
 ) -> Any:
-    """The factor beside the one that falls off, for p < 2.
+    """The derivative of the integrand without the factor that falls off, for p < 2.
 
     It is the derivative at t minus that at t = 0.
     """
@@ -316,8 +317,8 @@ def _log_scale(xp: Any, tail: Tail) -> Any:
 def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
     """The logarithm of u**(p - less) v**(q - less) / beta(p, q).
 
-    Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but
-    meet exactly: u (p + q) / p is 1 + d/p.
+    Where both parameters are 10 or more, it is computed by Stirling's formula. Its main terms are
+    combined exactly instead of being subtracted: u (p + q) / p is 1 + d/p.
     """
     p, q, u, v, d = tail[3:8]
     large, first = (p >= SMALL) & (q >= SMALL), p < q
