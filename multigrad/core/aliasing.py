@@ -272,8 +272,8 @@ def _read(x: Any, part: Part) -> Any:
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
     """One step, from an array of that shape, equivalent to all of `part`; None if impossible.
 
-    The steps are taken on an empty array of bytes. Its start and its strides tell which elements
-    they select.
+    The steps are applied to an uninitialised array of bytes. The start and the strides of the
+    result show which elements they select.
     """
     import numpy as np
 

@@ -435,5 +435,4 @@ class outside:
 
 
 go_outside, come_back = _running.set, _running.reset
-"""The same for generated code: `token = go_outside(None)`, and `come_back(token)` in a `finally`.
-"""
+"""`outside` for generated code: `token = go_outside(None)`, `come_back(token)` in a `finally`."""

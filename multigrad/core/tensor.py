@@ -491,7 +491,7 @@ class View(Tensor):
     def _renew(self) -> bool:
         """Take array and history from the base, which is up to date.
 
-        Returns whether the history could follow. (views.py)
+        Returns whether the history could follow (see memory/views.py).
         """
         raise NotImplementedError
 

@@ -259,9 +259,9 @@ class Vmapped(Definition):
         self.state: dict[str, Any] = {}
 
     def left(self, values: Sequence[Any], lifted: Sequence[Any]) -> dict[str, Any]:
-        """What the user's forward set on its ctx, for outer levels.
+        """Return what the user's forward set on its ctx, for outer levels, and drop it here.
 
-        It is dropped here: the returned value has a node, which refers to this object.
+        Otherwise there would be a cycle: the values have a node, which refers to this object.
         """
         known = {
             id(a): b

@@ -54,10 +54,10 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
     it at most once, and frees each array after its use.
 
     Each run of `function` must compute the same, and must not write to its arguments. GradientError
-    is raised if an argument was modified in place since. So it is for a captured Tensor, constant
-    or not, that a recorded operation uses. GradientError is also raised if the second run differs
-    in the number of operations that save a value, in their names, or in the shapes and dtypes of
-    the values.
+    is raised if an argument was modified in place after the first run, or a captured Tensor that a
+    recorded operation uses, even a constant one. It is also raised if the second run differs in the
+    number of operations that save a value, in their names, or in the shapes and dtypes of the
+    values.
 
     Two conditions are not checked. `function` must draw the same random numbers again. Captured raw
     arrays must not change, nor constants from which `function` computes only constants.

@@ -180,9 +180,10 @@ def zeros_like(x: Any) -> Any:
 
 
 def as_tensor(x: Any) -> Any:
-    """A result of a function of Tensors.
+    """A result of a transformed function that was called with Tensors.
 
-    For a function of raw arrays it is `strip` of that: raw, unless a captured Tensor requires grad.
+    If it was called with raw arrays, `strip` is applied to this result, which makes it raw, unless
+    a captured Tensor requires grad.
     """
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 

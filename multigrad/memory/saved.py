@@ -525,7 +525,7 @@ class SavedTensor:
     ) -> None:
         """Replace the array by the return value of `pack_hook`.
 
-        `unpack_hook` makes a Tensor of it again. Same as torch's SavedTensor.register_hooks.
+        `unpack_hook` makes a Tensor from this value again.
 
         Same as torch's SavedTensor.register_hooks.
         """

@@ -161,7 +161,7 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
 def filled(
     name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """`out` after the result of NumPy on its own arrays was written into it in place."""
+    """Write the result of NumPy, on NumPy arrays, into `out` in place, and return `out`."""
     if np.ndarray not in out._elem.library.backend.array_types:
         raise mixed(name, library_named("numpy"), out._elem.library)
     values = np.empty(tuple(out.shape), out._elem.dtype)
