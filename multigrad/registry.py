@@ -658,7 +658,7 @@ def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
 
 
 def behind_batch(axis: Any, ndim: int) -> Any:
-    """Shift the axes of an example behind the batch axis, for batching rules.
+    """Shift the axes of an example to those after the batch axis, for batching rules.
 
     `axis` is an axis or a tuple of axes of an example with `ndim` dimensions; None means all axes.
     """

@@ -1,8 +1,8 @@
 """The elementwise operations, point by point: how their arguments are drawn, where each is defined,
 its singular places, and the gradients that are stated at kinks.
 
-This is the only table of them. The samples of the suite read it, and the project's own tests: those
-of the rules, those of precision, and the table of docs/subgradients.md.
+This is the only table of them. It is read by the samples of the suite, and by the project's own
+tests of rules, of precision, and of the table in docs/subgradients.md.
 """
 
 from __future__ import annotations

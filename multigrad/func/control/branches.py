@@ -70,8 +70,8 @@ def cond(
     If `pred` is known, only one function is called. Under vmap, if `pred` differs between examples,
     both functions are called on all examples, and `where` selects the result of each example. So,
     as with `where`, a gradient may be nan if the other function is not finite. Under jax.jit, cond
-    calls jax.lax.cond. In both cases the functions must return the same structure, shapes and dtypes
-    (TypeError), and must not write to their arguments (GradientError).
+    calls jax.lax.cond. In both cases the functions must return the same structure, shapes and
+    dtypes (TypeError), and must not write to their arguments (GradientError).
 
     Corresponds to jax.lax.cond. It is differentiable in both modes, together with all arrays that
     the functions capture, at any nesting of transformations.

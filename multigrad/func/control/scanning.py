@@ -318,13 +318,13 @@ class _Batches:
 
 
 class _Gradients:
-    """The step of the way back, from the cotangents behind a step to those before it.
+    """The step of the way back, from the cotangents after a step to those before it.
 
-    The cotangents behind a step are those of the carry and of the results of the step.
+    The cotangents after a step are those of the carry and of the results of the step.
 
     active  which arrays of the carry depend on the differentiated values
     cot     which of these have a cotangent
-    behind  whether the step receives the carry behind it, and so need not compute it
+    behind  whether the step receives the carry after it, and so need not compute it
     """
 
     def __init__(self, scan: Scan, back: _Back, start: list[Any], flags: Flags) -> None:
@@ -545,7 +545,7 @@ class _Back:
         return g
 
     def _behind(self) -> list[Any]:
-        """The carry behind the last step, if the steps of the way back receive it.
+        """The carry after the last step, if the steps of the way back receive it.
 
         They receive it if they are programs on raw arrays.
         """

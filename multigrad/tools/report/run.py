@@ -32,6 +32,8 @@ ROWS = 40
 class Run:
     """A run of a script, or of a block of a program, under the profiler.
 
+    The command for a script uses it in this way:
+
         run = Run("script.py", ["--epochs", "3"])
         run.begin()
         status = ...  # run the script
