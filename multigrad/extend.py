@@ -145,7 +145,7 @@ class Transform(Run):
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return `function(*args)`, called inside this transformation.
 
-        The transformation has finished when the call ends, also when it ends by an exception.
+        The transformation has finished when the call ends, even if it ends with an exception.
         Arrays that the function makes, as by `multigrad.zeros`, are constants of this
         transformation. Take the results out of their layers inside the call, by `unwrap` or
         `layer_of`.

@@ -460,7 +460,7 @@ def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """The axes in reverse order, or in the given order. As numpy.ndarray.transpose.
+    """The axes in reverse order, or in the given order. Corresponds to numpy.ndarray.transpose.
 
     Write t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2).
     """
@@ -477,7 +477,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
     """The array without its axes of length 1, or without the given ones.
 
-    As numpy.ndarray.squeeze.
+    Corresponds to numpy.ndarray.squeeze.
     """
     try:
         axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
@@ -491,7 +491,7 @@ def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
 def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     """The cumulative sums along an axis, or of the flattened array (None).
 
-    As numpy.ndarray.cumsum.
+    Corresponds to numpy.ndarray.cumsum.
     """
     return _cumulated("cumulative_sum", self, axis, dtype)
 
@@ -499,7 +499,7 @@ def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
 def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     """The cumulative products along an axis, or of the flattened array (None).
 
-    As numpy.ndarray.cumprod.
+    Corresponds to numpy.ndarray.cumprod.
     """
     return _cumulated("cumulative_prod", self, axis, dtype)
 

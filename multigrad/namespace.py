@@ -279,7 +279,7 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
 
 
 def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[str]) -> str:
-    """The advice in the error for a creation function that got arguments it does not take."""
+    """The advice in the error message if a creation function gets arguments it does not take."""
     if "backend" in kwargs:
         return (
             ". Call that of the backend's namespace, "

@@ -642,7 +642,7 @@ def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def without_ended(mode: Mode) -> Any:
-    """That state of the gate without the observers that have ended.
+    """The state `mode` of the gate, without the observers that have ended.
 
     An observer may have ended in another context, as generators do.
     """

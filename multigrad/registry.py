@@ -232,7 +232,10 @@ OPS: dict[str, Op] = {}
 
 @wanted
 def fill() -> None:
-    """Fill the table once: the operations of the standard, then those of plugins. (namespace.py)"""
+    """Fill the table once: the operations of the standard, then those of plugins.
+
+    Provided by namespace.py.
+    """
 
 
 OVERRIDDEN: dict[str, str] = {}
@@ -655,7 +658,7 @@ def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
 
 
 def behind_batch(axis: Any, ndim: int) -> Any:
-    """Shift the axes of an example behind the batch axis, for batching rules.
+    """Shift the axes of an example to those after the batch axis, for batching rules.
 
     `axis` is an axis or a tuple of axes of an example with `ndim` dimensions; None means all axes.
     """

@@ -35,7 +35,10 @@ VARIABLE = "MULTIGRAD_TRACEBACK"
 
 @wanted
 def library_roots() -> frozenset[str]:
-    """The top-level modules of the array libraries in use. (backends/discovery.py)"""
+    """The top-level modules of the array libraries in use.
+
+    Provided by backends/discovery.py.
+    """
     raise NotImplementedError
 
 

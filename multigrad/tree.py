@@ -363,7 +363,7 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
 
     The registration holds for this class only; its subclasses are not registered. Raises TypeError
     if `cls` is not a class, or if its instances are leaves, and ValueError if it is already
-    registered. As jax.tree_util.register_pytree_node.
+    registered. Corresponds to jax.tree_util.register_pytree_node.
     """
     if not isinstance(cls, type):
         raise TypeError(f"register_pytree: expected a class, got {cls!r}")

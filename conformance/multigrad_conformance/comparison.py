@@ -42,8 +42,8 @@ class Comparison:
 def compare(old: Results, new: Results) -> Comparison:
     """Compare two certificates test by test.
 
-    It is worse if NEW lacks a test that has a result in OLD, lacks a backend, or has a backend that
-    died.
+    `new` counts as worse if it lacks a backend or a test that has a result in `old`, or if one of
+    its backends died.
     """
     out = Comparison()
     if old["samples"] != new["samples"]:

@@ -117,7 +117,7 @@ def trouble(
 ) -> str:
     """Explain why the differences of an element along a direction may not be its derivative.
 
-    Returns "" if they must be.
+    Returns "" if there is no such reason.
     """
 
     def value(s: float) -> Any:

@@ -1,8 +1,8 @@
 """The elementwise operations, point by point: how their arguments are drawn, where each is defined,
 its singular places, and the gradients that are stated at kinks.
 
-This is the only table of them. The samples of the suite read it, and the project's own tests: those
-of the rules, those of precision, and the table of docs/subgradients.md.
+This is the only table of them. It is read by the samples of the suite, and by the project's own
+tests of rules, of precision, and of the table in docs/subgradients.md.
 """
 
 from __future__ import annotations
@@ -190,8 +190,9 @@ class At:
     gradient  of each array argument
     second    of each array argument, the gradient of the sum of these gradients, where it is stated
     page      whether docs/subgradients.md has a row for it
-    suite     whether the conformance suite tries it. Some libraries have no negative zero, or other
-              parts of a complex number that is not finite, and narrow dtypes end early
+    suite     whether the conformance suite tries it. It does not where libraries may differ: some
+              have no negative zero, or give a complex number that is not finite other parts, and
+              narrow dtypes overflow early
     reason    why it deviates from PyTorch, if it does
     label     names the points in the ids of the suite, by which a backend exempts them; where it is
               not given: "at " and the points

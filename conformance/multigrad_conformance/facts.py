@@ -27,7 +27,7 @@ def document(
 ) -> Results:
     """Return the certificate of a run that is about to begin.
 
-    `arguments` are pytest's arguments; it contains those that selected tests.
+    `arguments` are pytest's arguments. The certificate stores those that select tests.
     """
     extend.load_plugins()
     by_name = {name: _backend(name, level, arguments) for name in backends}

@@ -169,7 +169,7 @@ class Problem:
         return self._difference_gradients(slice(None))
 
     def gradients_of_output(self, i: int) -> list[Any]:
-        """Return the same for one output alone."""
+        """Return what `difference_gradients` does, for one output alone."""
         return self._difference_gradients(slice(i, i + 1))
 
     def _difference_gradients(self, part: slice) -> list[Any]:
@@ -303,7 +303,7 @@ def gradients(target: Target, problem: Problem, cotangents: Sequence[Any]) -> li
 def raw_gradients(
     target: Target, problem: Problem, raws: Sequence[Any], cotangents: Sequence[Any]
 ) -> list[Any]:
-    """Return the same as raw arrays, by a function that a variant may transform."""
+    """Return the same gradients as raw arrays, by a function that a variant may transform."""
     values = [target.raw(v) for v in problem.values]
     function = target.function(problem.op)
 
@@ -357,7 +357,7 @@ def _gradient(f: Callable[[Any], float], x: Any) -> Any:
 
 
 def _gradient_apart(f: Callable[[Any], Any], x: Any) -> Any:
-    """Return the same if `f` returns the separate contribution of each element of `x`."""
+    """Return the result of `_gradient`, where `f` returns the contributions of elements apart."""
     parts = [
         unit * weight / STEP * f(x + offset * STEP * unit)
         for unit in ((1, 1j) if x.dtype.kind == "c" else (1,))

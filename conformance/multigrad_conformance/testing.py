@@ -333,7 +333,7 @@ def _cells(
 def _backends(given: Names | None) -> list[str]:
     """Return the backends to test, with numpy first.
 
-    A named backend must work; of the others, those that do not work are left out.
+    A backend requested by name must work. Otherwise backends that do not work are left out.
     """
     names = installed() if given is None else _listed(given)
     if not names:

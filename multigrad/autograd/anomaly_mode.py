@@ -82,7 +82,7 @@ class detect_anomaly:
     check_nan  whether nan raises RuntimeError
 
     The forward pass must run within the context, too. The mode is slow: use it only to find errors.
-    As torch.autograd.detect_anomaly.
+    Corresponds to torch.autograd.detect_anomaly.
     """
 
     def __init__(self, check_nan: bool = True) -> None:

@@ -1,6 +1,6 @@
 """Explicit forward mode: make duals, compute with them, and unpack them.
 
-The meaning is that of torch.autograd.forward_ad.
+Corresponds to torch.autograd.forward_ad.
 
     with dual_level():
         y = f(make_dual(x, v))

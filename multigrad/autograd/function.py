@@ -1,6 +1,6 @@
 """Function: operations with a user-defined derivative.
 
-The meaning is that of torch.autograd.function.
+Corresponds to torch.autograd.function.
 """
 
 from __future__ import annotations

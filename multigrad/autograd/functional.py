@@ -1,6 +1,6 @@
 """Jacobians, Hessians and their products with vectors, for functions of Tensors.
 
-The meaning is that of torch.autograd.functional.
+Corresponds to torch.autograd.functional.
 
 The arguments of a function are the Tensors to differentiate with respect to. Capture everything
 else: `jacobian(lambda x: f(x, constant, flag=flag), inputs)`. The function receives new Tensors on
@@ -371,7 +371,8 @@ def jvp(
 ) -> tuple[Any, Any]:
     """Return the output of `func` and the product of its Jacobian with `v`.
 
-    v  shaped as `inputs`; optional for one element, where it is 1
+    v  of the same structure and shapes as `inputs`; if the input has a single element, `v` may be
+       left out and is 1
 
     The product has the structure and the shapes of the output. Two backward passes compute it, as
     in PyTorch.

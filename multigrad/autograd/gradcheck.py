@@ -1,4 +1,4 @@
-"""Checks of gradients against finite differences. The meaning is that of torch.autograd.gradcheck.
+"""Checks of gradients against finite differences. Corresponds to torch.autograd.gradcheck.
 
 Jacobians are transposed matrices here: a row for each element of an input, a column for each
 element of an output. For a complex input they hold the gradient by the conjugate convention.

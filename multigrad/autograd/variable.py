@@ -50,7 +50,7 @@ class Variable(metaclass=VariableMeta):
     data      a Tensor or a raw array; None: an empty Tensor
     volatile  without effect; use no_grad
 
-    Use multigrad.asarray or Tensor.detach instead. As torch.autograd.Variable.
+    Use multigrad.asarray or Tensor.detach instead. Corresponds to torch.autograd.Variable.
     """
 
 

@@ -185,11 +185,11 @@ def _unknown(xp: Any, x: Any) -> bool | None:
 def control(xp: Any, arrays: Any) -> Any:
     """Return the library's loops and branches if values are unknown, else None.
 
-    Values are unknown under a trace, of `arrays` or of all arrays. The result has `scan(step,
-    carry, xs, length, reverse)`, where `step(carry, x)` returns (carry, y) and the result is
-    (carry, ys); `while_loop(condition, step, carry)`; and `switch(index, branches, args)`, where
-    `index` is a 0-d integer array within bounds and each branch is called as `branch(args)`.
-    Carries, arguments and results are nested lists and tuples of arrays.
+    Values are unknown if the library traces `arrays`, or all arrays. The returned object has three
+    functions: `scan(step, carry, xs, length, reverse)`, where `step(carry, x)` returns (carry, y)
+    and the scan returns (carry, ys); `while_loop(condition, step, carry)`; and `switch(index,
+    branches, args)`, where `index` is a 0-d integer array within bounds and each branch is called
+    as `branch(args)`. Carries, arguments and results are nested lists and tuples of arrays.
     """
     return None
 

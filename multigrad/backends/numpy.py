@@ -130,7 +130,7 @@ def _operators() -> dict[str, Callable[..., Any]]:
 
 
 def _reductions() -> dict[str, Callable[..., Any]]:
-    """The ufunc methods that NumPy's own functions call: 1.1 us instead of 3.2."""
+    """The ufunc methods that NumPy's own functions call: 1.1 us a call, where those take 3.2 us."""
     add: Any
     multiply: Any
     largest: Any
@@ -267,9 +267,10 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[..., Any]:
-    """A scan by the ufunc's accumulate: 0.9 us instead of 3.5.
+    """A cumulative sum or product by the ufunc's `accumulate`, which is faster than `theirs`.
 
-    With the initial element, which the rule of cumulative_prod needs, it takes 2 us instead of 6.
+    A call takes 0.9 us instead of 3.5; with the initial element, which the rule of cumulative_prod
+    needs, 2 us instead of 6.
     """
 
     def scan(

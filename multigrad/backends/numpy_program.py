@@ -136,7 +136,7 @@ class Replay:
         return None if code is None else code.steady(self)
 
     def _first(self, key: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Run one by one, and make the code beside it."""
+        """Run the operations one by one, and make the code for inputs of these strides."""
         facts: dict[int, Seen] | None = {} if len(self._codes) < STRIDES else None
         outputs, writes = self._trial.run(inputs, facts)
         if facts is not None:

@@ -289,7 +289,7 @@ class Code:
             self.plainly(step)
 
     def static(self, step: Call, seen: Seen) -> bool:
-        """A result that depends only on the shape of an operand is a constant."""
+        """Make a result a constant if it depends only on the shape of an operand."""
         x, n = step.args[0], step.outs[0]
         if (
             type(x) is not Ref
@@ -308,7 +308,7 @@ class Code:
         return True
 
     def view(self, step: Call, seen: Seen) -> bool:
-        """A view of an array that stays in place between calls is made once."""
+        """Make a view once, if its array stays in place between calls."""
         x, n = step.args[0], step.outs[0]
         if type(x) is not Ref or any(True for _ in refs(step.args[1:])):
             return False
@@ -512,7 +512,7 @@ class Code:
     # ----- the end -----
 
     def finish(self) -> None:
-        """Copies of values that must not be returned themselves, the writes, the outputs."""
+        """Write the last statements: copies of shared outputs, the writes, the return."""
         results = {n: self.result(n) for n in dict.fromkeys(self.program.outputs)}
         targets = {w.target for w in self.life.writes}
         values = []

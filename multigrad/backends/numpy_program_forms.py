@@ -73,10 +73,11 @@ VIEWS = frozenset(
 class Form:
     """The code of a call.
 
-    into   given the name of an array, the statements that write the result into it fresh  an
-    expression that makes a new array of the result; "": one is made, and written into reuse
-    operands whose memory the result may overwrite start  the function that makes the new array, if
-    `fresh` does not
+    into   given the name of an array, the statements that write the result into it
+    fresh  an expression that makes a new array with the result; if "", `start` makes the array and
+           `into` writes into it
+    reuse  operands whose memory the result may overwrite
+    start  the function that makes the new array if `fresh` is ""
     """
 
     into: Callable[[str], Sequence[str]]
@@ -341,7 +342,7 @@ def _stack(w: Writer, call: Call) -> Form | None:
 
 
 def _asarray(w: Writer, call: Call) -> Form | None:
-    """A number that is combined with arrays."""
+    """A Python number that is converted to a 0-d array, to be combined with arrays."""
     x, (dtype, _, copy) = call.args[0], call.args[1:]
     out = w.facts[call.outs[0]]
     if (

@@ -22,9 +22,9 @@ class Plan:
     """The lifetimes of the values of a program.
 
     last    the last step that reads the memory of a root
-    fresh   roots that are new at each call: an output is all of it, either itself or as another
-            view. Any other output is copied
-    direct  the targets that a value is computed into: {value: target}
+    fresh   the roots that must be new at each call, because an output is the root itself or a view
+            of all of it. Any other output is copied
+    direct  the arguments that values are computed directly into: {value: target}
     filled  the step at which that happens: {target: step}
     barrier the last step that may raise, or miss: there are no writes before it
     dying   by step, the roots that no later step reads

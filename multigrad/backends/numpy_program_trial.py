@@ -67,7 +67,7 @@ def copied(x: Any) -> Any:
 
 
 def given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
-    """Replace references in arguments by their values."""
+    """The arguments, with each Ref replaced by the entry of `values` for its number."""
     return tuple(
         values[x.number] if type(x) is Ref else given(x, values) if type(x) is tuple else x
         for x in args

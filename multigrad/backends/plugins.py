@@ -482,9 +482,9 @@ registry.on_declaration(_note)
 
 
 def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
-    """Store the operations of the standard that the plugin has replaced.
+    """Store on `plugin` the operations of the standard that it has replaced.
 
-    They are in `own`, or were replaced when its module was imported before.
+    These are operations in `own`, and those that the plugin's module replaced in an earlier import.
     """
     root = plugin.target.partition(":")[0].partition(".")[0]
     mine = {op.name for op in own}

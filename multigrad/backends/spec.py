@@ -175,9 +175,9 @@ class Backend:
     def lacks(self) -> dict[str, str]:
         """The requirements of `LACKS` that the library does not meet, with reason and source.
 
-        The source is the backend's declaration, or the library's `__array_namespace_info__`. The
-        library is asked at each call, since its flags may change the answer. `Capabilities.missing`
-        has the other gaps.
+        The source is the backend's declaration, or the library's `__array_namespace_info__`. Each
+        call asks the library anew, since the answer may change with the library's settings.
+        `Capabilities.missing` lists the other gaps.
         """
         c, told = self.capabilities, self._told()
         masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing

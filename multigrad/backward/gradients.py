@@ -574,7 +574,10 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
 
 @wanted
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run a pass on batches of gradients; its targets get batches. (layers/batched.py)"""
+    """Run a pass on batches of gradients; its targets get batches.
+
+    Provided by layers/batched.py.
+    """
     raise NotImplementedError
 
 
@@ -643,7 +646,7 @@ def owned(values: list[Any], like: Any) -> Any:
 
 
 def _owned_tensor(values: list[Any]) -> Any:
-    """Do the same for a Tensor.
+    """Do the same as `owned` for a Tensor.
 
     A Tensor with a history owns its memory unless it is a view; later writes to it count versions.
     """
@@ -662,9 +665,10 @@ def _owned_tensor(values: list[Any]) -> Any:
 
 
 def _owned_layer(values: list[Any]) -> Any:
-    """Do the same for a layer that is never written.
+    """Do the same as `owned` for a layer other than a Tensor.
 
-    The result is another layer, since a write exchanges the value, and its parts are owned in turn.
+    Such a layer is never written in place: a write gives it another value. So the result is another
+    layer, unless nothing else refers to this one, and each of its parts is owned in turn.
     """
     sole = _references(values) <= SOLE
     x = values.pop()

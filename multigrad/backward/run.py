@@ -388,7 +388,7 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
 
 
 def _timed(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
-    """Do the same for an observer that takes times only."""
+    """Run the rule of a node, and report its times to the observer, which takes times only."""
     observer, start = p.told[0], perf_counter_ns()
     try:
         return node.rule.vjp(node.rule.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)

@@ -197,7 +197,7 @@ def _transformed(
 
 
 def _both(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
-    """The transform; for complex arrays, that of both parts."""
+    """The transform; for complex arrays, of the real and the imaginary part separately."""
     transform = _cosines if cosine else _sines
     if not xp.isdtype(x.dtype, "complex floating"):
         return transform(xp, x, kind)

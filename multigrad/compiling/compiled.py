@@ -70,10 +70,10 @@ class Compiled(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        """Pickle it by its name, if that is its own.
+        """Pickle the compiled function by its name, if it is what this name refers to.
 
-        Otherwise it is rebuilt without programs from its function, which is pickled as functions
-        are.
+        Otherwise its original function is pickled, and the compiled function is made again from it,
+        without programs.
         """
         name: str = getattr(self, "__qualname__", "")
         target: Any = sys.modules.get(self.__module__)

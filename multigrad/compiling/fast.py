@@ -1,8 +1,8 @@
 """The generated function that calls one program.
 
-It takes the arguments apart, checks that they have the key of the program, runs it, and makes the
-result. It is generated for the structure of the arguments, so that a call makes few comparisons for
-each array:
+It flattens the arguments, checks that they have the key of the program, runs the program, and makes
+the result. It is generated for one structure of the arguments, so that a call makes few comparisons
+for each array:
 
     def call(args, kwargs):
         if len(args) != 2 or kwargs: return MISSED

@@ -210,7 +210,8 @@ _known: set[type] = set()
 def is_traced(x: Any, library: Library) -> bool:
     """Whether the values of an array are unknown, for example under `jax.jit`.
 
-    If one array of a class does not tell, the next array of that class decides.
+    A class with one array whose values are known is not tested again, since tracers have classes of
+    their own. An array without elements counts as known, and leaves its class undecided.
     """
     kind = type(x)
     if kind in _known or not prod(x.shape):

@@ -92,9 +92,10 @@ class Recorded(extend.Layer):
         return run.layer(array, run.constant(array, library), library)
 
     def _memory_order(self) -> str | None:
-        """That of the array, so that rules choose what they choose outside of a recording.
+        """The memory order of the array, so that rules behave as outside of a recording.
 
-        The program is for arguments of these memory orders, and the others follow from them.
+        The program is only used for arguments with the same memory orders, and these determine the
+        orders of all other values.
         """
         run: Recording = self._run  # type: ignore[assignment]
         return run.specs[self.number].order
@@ -202,7 +203,7 @@ class Recorded(extend.Layer):
             self._array = self._elem.library.xp.asarray(self._array)
 
     def __array_function__(self, *call: Any) -> Any:
-        """Call one of NumPy's functions. For arrays of NumPy they return such arrays."""
+        """Call one of NumPy's functions, which return NumPy arrays for NumPy arrays."""
         out = super().__array_function__(*call)  # type: ignore[misc]
         run: Recording = self._run  # type: ignore[assignment]
         return mapped(run.raw_again, out) if run.raw else out

@@ -79,7 +79,7 @@ def _apart(targets: Sequence[Any], given: Sequence[Any], library: Library) -> bo
 
 
 def _span(x: Any) -> tuple[int, int] | None:
-    """Where the memory of an array begins and ends, if it tells as NumPy's arrays do."""
+    """The first and last address of an array's memory, if it has NumPy's `__array_interface__`."""
     interface = getattr(x, "__array_interface__", None)
     if interface is None:
         return None

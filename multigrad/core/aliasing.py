@@ -65,7 +65,7 @@ def refresh(t: Any) -> None:
 def lineage(t: Any) -> list[Any]:
     """The chain of bases: an array object, its base, and so on up to the root of the memory.
 
-    Long chains are shortened on the way, so there are only a few.
+    A chain longer than DEPTH is shortened on the way, so the result has few entries.
     """
     line = climb(t)
     i = 0
@@ -272,8 +272,8 @@ def _read(x: Any, part: Part) -> Any:
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
     """One step, from an array of that shape, equivalent to all of `part`; None if impossible.
 
-    The steps are taken on an empty array of bytes. Its start and its strides tell which elements
-    they select.
+    The steps are applied to an uninitialised array of bytes. The start and the strides of the
+    result show which elements they select.
     """
     import numpy as np
 

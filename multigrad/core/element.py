@@ -30,7 +30,10 @@ def _always(*_: Any) -> bool:
 
 @wanted
 def make_bound(library: Library) -> Any:
-    """Make the differentiable namespace of a library. (namespace.py)"""
+    """Make the differentiable namespace of a library.
+
+    Provided by namespace.py.
+    """
 
 
 _making = threading.RLock()
@@ -115,7 +118,7 @@ class Library:
 
 
 class Element:
-    """One dtype of one library at one level: what arrays share that one `is` compares.
+    """One dtype of one library at one level, as one object, so that `is` compares all three.
 
     base     the Element of raw arrays of this dtype, which is itself at the base level
     run      the transformation that the level belongs to, None for the base level

@@ -2,7 +2,7 @@
 
 Each level has a grad mode. That of the base level is local to the thread and to the asyncio task.
 
-The meaning is that of torch.autograd.grad_mode, with two improvements: entering one instance twice
+Corresponds to torch.autograd.grad_mode, with two improvements: entering one instance twice
 restores the outer mode, and decorated coroutine functions and async generators run in the mode.
 """
 

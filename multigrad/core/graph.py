@@ -171,12 +171,18 @@ def _saved(name: str, raw: bool, node: Node) -> Any:
 
 @wanted
 def show(node: Node, name: str) -> Any:
-    """A value that `node` saved, by parameter of its rule; arrays as Tensors. (memory/saved.py)"""
+    """A value that `node` saved, by parameter of its rule; arrays as Tensors.
+
+    Provided by memory/saved.py.
+    """
 
 
 @wanted
 def saved_tensor(node: Node, name: str) -> Any:
-    """A value that `node` saved, as an object that takes hooks. (memory/saved.py)"""
+    """A value that `node` saved, as an object that takes hooks.
+
+    Provided by memory/saved.py.
+    """
 
 
 class OutputInfo(NamedTuple):
@@ -470,7 +476,7 @@ QUIET = -1
 
 
 def versions(cell: list[int]) -> int:
-    """The number of in-place writes to the memory that count."""
+    """The number of in-place writes to the memory, without those that are marked as QUIET."""
     return len(cell) - cell.count(QUIET)
 
 

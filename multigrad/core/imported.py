@@ -15,4 +15,7 @@ def looked(modules: int) -> None:
 
 @wanted
 def register_clients() -> None:
-    """Register Tensors with the imported libraries that have a client module. (clients/)"""
+    """Register Tensors with the imported libraries that have a client module.
+
+    Provided by clients/.
+    """

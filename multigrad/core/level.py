@@ -397,8 +397,8 @@ def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
 class Guest(Run):
     """The level of user code that a pass calls, above all others.
 
-    So an array that this code makes can take any value. Its grad mode is the `mode` of another
-    level.
+    So values of any other level can be written into an array that this code makes. Its grad mode is
+    the `mode` of another level.
     """
 
     __slots__ = ()
@@ -435,5 +435,4 @@ class outside:
 
 
 go_outside, come_back = _running.set, _running.reset
-"""The same for generated code: `token = go_outside(None)`, and `come_back(token)` in a `finally`.
-"""
+"""`outside` for generated code: `token = go_outside(None)`, `come_back(token)` in a `finally`."""

@@ -64,8 +64,8 @@ def taken_apart(
 ) -> NestedLayer | None:
     """The nested value `x` without its raw arrays, which are appended to `arrays`.
 
-    The version cell of the layer around each array is appended to `cells`. Returns None if `x` is
-    itself a raw array, with the version cell `cell`.
+    The version cell of the layer around each array is appended to `cells`. If `x` is itself a raw
+    array, its version cell is `cell`, and None is returned.
     """
     if not isinstance(x, Layer):
         arrays.append(x)

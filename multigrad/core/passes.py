@@ -17,8 +17,8 @@ class Pass:
     roots               where the pass starts, with the gradients there; set when it starts
     retain_graph        whether saved values stay for another pass
     create_graph        whether the pass itself is recorded
-    raw                 whether every value of the pass so far is a raw array. A user's function or
-                        hook may return a layer, which ends that
+    raw                 whether every value of the pass so far is a raw array; False as soon as a
+                        user's function or hook returns a layer
     targets             the nodes whose gradients are wanted, with each gradient once it is known;
                         None: accumulate into the leaves
     needed              the nodes on the way to a target; None: all

@@ -40,12 +40,18 @@ _new = object.__new__
 
 @wanted
 def backward(*args: Any, **kwargs: Any) -> None:
-    """Accumulate the gradients of leaves. (gradients.py)"""
+    """Accumulate the gradients of leaves.
+
+    Provided by backward/gradients.py.
+    """
 
 
 @wanted
 def recording_at(top: Tensor) -> bool:
-    """Whether operations at the level of `top` are recorded. (dispatch.py)"""
+    """Whether operations at the level of `top` are recorded.
+
+    Provided by dispatch/general.py.
+    """
     raise NotImplementedError
 
 
@@ -485,7 +491,7 @@ class View(Tensor):
     def _renew(self) -> bool:
         """Take array and history from the base, which is up to date.
 
-        Returns whether the history could follow. (views.py)
+        Returns whether the history could follow (see memory/views.py).
         """
         raise NotImplementedError
 
@@ -551,7 +557,8 @@ def alias(base: Tensor) -> Tensor:
 def peeled(x: Any, level: int) -> Any:
     """`x` without layers of running transformations above `level`, as far as it is constant there.
 
-    It met an array that was made inside of these transformations.
+    `x` may have such layers because it was combined with an array made inside of these
+    transformations.
     """
     while isinstance(x, Tensor) and x._elem.level > level and x._elem.run is not None:
         x._check()
@@ -564,7 +571,7 @@ def peeled(x: Any, level: int) -> Any:
 def strip(x: Any) -> Any:
     """A constant Tensor of the base level as its raw array; any other value unchanged.
 
-    If the Tensor stayed, the results at the next outer level would have a layer more.
+    If the Tensor were kept, results at the next outer level would have an unnecessary layer.
     """
     if isinstance(x, Tensor) and x._elem.run is None:
         if x._view is not None:

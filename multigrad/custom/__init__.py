@@ -1,7 +1,7 @@
 """User-defined derivatives: autograd.Function, custom_vjp and custom_jvp, at every level.
 
-function.py    Function, once_differentiable, and `apply_function`, the one way of any application
-               through the levels
+function.py    Function, once_differentiable, and `apply_function`, which takes every application
+               of a derivative through the levels
 decorators.py  custom_vjp, custom_jvp; rules.py has the operation that a call of their functions
                applies
 dual.py        the application to Duals; batch.py to batches

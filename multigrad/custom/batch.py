@@ -1,8 +1,9 @@
 """User-defined derivatives under Batched: by the user's vmap, or by generated batching.
 
-Generated batching makes another operation, of the next inner values. Its forward, backward and jvp
-call the user's with their arguments as Batched, and keep on their ctx the inner values of what the
-user's methods keep. So it is recorded, pushed forward and batched again like any other operation.
+Generated batching makes another operation, which is applied one level further in, to the values of
+the batches. Its forward, backward and jvp call the user's methods with the arguments as Batched.
+Its ctx keeps the inner values of whatever the user's methods keep. So the generated operation is
+recorded, pushed forward and batched again like any other.
 """
 
 from __future__ import annotations
@@ -131,9 +132,10 @@ def _raised(
     run: Run,
     originals: dict[int, Any],
 ) -> Any:
-    """The result of vmap, with its batches as Batched.
+    """The result of a user's `vmap`, with each batched array wrapped in a Batched.
 
-    dims  the batch axes: an int or None, also for whole branches
+    dims  the batch axis of each array, or None where it has none; a single value instead of a
+          container applies to all arrays in the corresponding part of `x`
     """
     whole = dims is None or type(dims) is int
     if isinstance(x, (tuple, list)):
@@ -222,7 +224,7 @@ _CTX = (
 class Vmapped(Definition):
     """The operation that `generate_vmap_rule` makes for one application to batches.
 
-    It is the same operation of all examples, on the next inner values.
+    It applies the user's operation to all examples at once, on the values one level further in.
 
     rule           the user's operation
     own            per argument whether it is batched
@@ -233,8 +235,8 @@ class Vmapped(Definition):
     arguments      per argument its shape; None for an argument that is not an array
     saved, pushed, attributes   what forward has kept in each way: which of it is batched (see
                                 `_apart`)
-    layers, returned, state     the arguments of the user's forward, what it returned, and what it
-                                set on its ctx, until the application is complete
+    layers, returned, state     the arguments of the user's forward, its results, and the attributes
+                                that it set on its ctx, until the application is complete
     """
 
     saved: Any
@@ -257,9 +259,9 @@ class Vmapped(Definition):
         self.state: dict[str, Any] = {}
 
     def left(self, values: Sequence[Any], lifted: Sequence[Any]) -> dict[str, Any]:
-        """What the user's forward set on its ctx, for outer levels.
+        """Return what the user's forward set on its ctx, for outer levels, and drop it here.
 
-        It is dropped here: the returned value has a node, which refers to this object.
+        Otherwise there would be a cycle: the values have a node, which refers to this object.
         """
         known = {
             id(a): b
@@ -416,9 +418,9 @@ class Vmapped(Definition):
 
 
 def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
-    """The next inner value of a value or a container, and which of it is a batch.
+    """The next inner values of a value or a container, and flags that say which are batches.
 
-    The second result is a bool, or a list of these.
+    The flags are a bool for a value, and a list of flags for a container.
     """
     if isinstance(x, (tuple, list, dict)):
         pairs = [_apart(v, run, known) for v in (x.values() if isinstance(x, dict) else x)]
@@ -448,7 +450,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
 def _value_inside(x: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside of the transformation.
 
-    A Tensor of a transformation inside of that is a constant.
+    A Tensor of another transformation that runs inside of this one is a constant.
     """
     while (
         isinstance(x, Tensor)

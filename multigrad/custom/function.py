@@ -1,6 +1,6 @@
 """Function: user-defined operations with their derivatives, and how they are applied.
 
-The meaning is that of torch.autograd.function.
+Corresponds to torch.autograd.function.
 
 Raw arrays of a known library may be used beside Tensors. A raw array that is an argument reaches
 forward unchanged, as a constant. A raw array that forward or backward returns, or that is saved, is
@@ -93,7 +93,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         Exp.apply(x)
 
     forward and backward get Tensors. forward is not recorded; backward is recorded under
-    `create_graph`. The meaning is that of torch.autograd.Function, except for second derivatives.
+    `create_graph`. Corresponds to torch.autograd.Function, except for second derivatives.
 
     Intermediate results of forward are not recorded either. So a second derivative that depends on
     a saved one raises, where PyTorch's is wrong. Save inputs and outputs (an intermediate result
@@ -320,7 +320,7 @@ class Application:
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
         """Apply the rule at the level of a Tensor.
 
-        A node is made after those of the inner levels that want a gradient, too.
+        Inner levels that also need a gradient make their nodes first.
         """
         ctx = self.rule._backward_cls()
         ctx._begin(self.rule, values, top, self.computed)

@@ -407,7 +407,10 @@ class BackwardCFunction(FunctionCtx):
         return with_error(t, self._next, TWICE.format(name)) if records else t
 
     def _called(self, given: Sequence[Any]) -> Any:
-        """Call the user's backward, after such arrays among the attributes were replaced, too."""
+        """Call the user's backward, with the noted arrays among the attributes replaced.
+
+        `_notice` has noted them, and `_refusing` makes the replacements.
+        """
         if not self._attributes:
             return BackwardCFunction.apply(self, *given)
         before = {}
@@ -659,9 +662,10 @@ def given_back(
 ) -> Any:
     """An array that the user's code returned, as a value of level `most` or lower.
 
-    It may depend on an array made where another transformation runs, to which it is a constant. A
-    value of an outer level was captured by the code, and its derivative would be lost, so that is
-    an error.
+    If the code met arrays that it made inside of other transformations, `x` may have layers of
+    their levels; it is a constant there, and these layers are removed. If `x` still depends on a
+    level above `most`, the code has captured a value of that level, and its derivative would be
+    lost. Then this raises.
     """
     x = peeled(x, most)
     if isinstance(x, Layer) and x._level > most:

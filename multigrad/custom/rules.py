@@ -1,4 +1,4 @@
-"""How calls of custom_vjp and custom_jvp functions are carried out: as an autograd.Function is.
+"""Calls of custom_vjp and custom_jvp functions, which are carried out like an autograd.Function.
 
 The function runs once, on the innermost values, and each level of differentiation calls the user's
 rule. Two things are specific to these functions.
@@ -35,19 +35,21 @@ class RuleDefinition(Definition):
     Its outputs are the leaves of the function's output, and the computed residuals.
 
     rule        the function, a custom_vjp or custom_jvp
-    arguments   all of its arguments, with None for those that the rule differentiates
+    arguments   all arguments of the call, with None for those that the rule differentiates
     structure   the structure of the tuple of the differentiated arguments
-    leaves      their leaves, with None for arrays
-    like        of each of their leaves that is an array, its shape and Element
+    leaves      the leaves of the differentiated arguments, with None for arrays
+    like        for each of these leaves (shape, Element) if it is an array, else None
     top         the highest level among them
     linked      whether one of them has a history or a tangent, at any level
     wanted      whether a derivative may be wanted, that is, whether such a level records
     modes       the grad modes that matter to the function, and their values
     output      the structure of the output
-    outs        its leaves: for an array a function that makes zeros like it, else None
+    outs        for each leaf of the output a function that makes zeros like it if it is an array,
+                else None
     residual    the structure of the residuals
-    kept        their leaves: the index among the saved arrays, or (value,) if it is not an array
-    computed    which leaves of them are outputs of the operation
+    kept        for each leaf of the residuals its index among the saved arrays, or (value,) if it
+                is not an array
+    computed    which leaves of the residuals are outputs of the operation
     """
 
     output: tree.Structure
@@ -83,7 +85,7 @@ class RuleDefinition(Definition):
         self.computed = []
 
     def handed_over(self) -> list[Any]:
-        """The leaves of the arguments, which this object then no longer holds."""
+        """Return the leaves of the arguments, and drop this object's references to them."""
         given, self.given = self.given, []
         return given
 
@@ -284,7 +286,7 @@ class VjpDefinition(RuleDefinition):
         return function
 
     def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The gradients that bwd makes of these cotangents, by leaf of the arguments.
+        """The gradients that bwd makes from these cotangents, by leaf of the arguments.
 
         None means zero.
         """
@@ -340,7 +342,7 @@ class JvpDefinition(RuleDefinition):
         return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
 
     def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The tangents that the rule makes of these, by leaf of the output; None for zero."""
+        """The tangents of the output that the rule makes, by leaf; None for zero."""
         rule = self.rule
         given = [
             zeros_like(x) if t is None and like is not None and like[1].floating else t

@@ -1,6 +1,6 @@
 """Check and convert the results of rules to the shape and dtype that they must have.
 
-These are a gradient of an argument and a tangent of a result. A wrong shape raises.
+The results are gradients of arguments and tangents of results. A wrong shape raises.
 """
 
 from __future__ import annotations

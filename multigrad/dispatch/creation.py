@@ -160,7 +160,7 @@ def _made_array(
 ) -> Tensor:
     """A Tensor made from an object that is not a Tensor.
 
-    An array is created, or the library is asked for one.
+    own  the library of `obj` if it is a raw array, else None
     """
     if own is None:
         assert library is not None  # see _as_tensor

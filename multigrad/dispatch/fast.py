@@ -578,9 +578,9 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
 
 
 def _ask(pad: str) -> Iterator[str]:
-    """Test the gate as it was read at the beginning: whether the level records.
+    """Write the test whether the level records, by the gate that was read at the beginning.
 
-    It may be a Mode, whose observers are notified.
+    The result in `_r` may be a Mode, whose observers are then notified.
     """
     yield f"{pad}if _r is not True:"
     yield (

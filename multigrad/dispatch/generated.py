@@ -16,7 +16,10 @@ _number = count(1).__next__
 
 @wanted
 def documentation(op: Op) -> str:
-    """The docstring of an operation. (namespace.py)"""
+    """The docstring of an operation.
+
+    Provided by namespace.py.
+    """
     raise NotImplementedError
 
 

@@ -1,4 +1,6 @@
-"""Plans: what generated functions know of operations on arrays of one Element, which holds them.
+"""Plans: the data that generated functions use for operations on arrays of one Element.
+
+Each Element holds its plans, by operation.
 
 `forget` drops them after an operation or a backend was replaced. Code generated from an old
 declaration is reached through a plan only, so a function obtained before never uses an old rule.

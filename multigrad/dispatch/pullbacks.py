@@ -111,7 +111,13 @@ def materialized(xp: Any, g: Any, info: Any) -> Any:
 
 
 class _Source:
-    """The text of a pullback while it is written, its saved values, and its objects."""
+    """The source of a pullback while it is generated.
+
+    plan        the names of the values that the node saves
+    scope       the objects that the source refers to, by name
+    head        the first lines
+    cotangents  the variables of cotangents, by the name of the output's OutputInfo
+    """
 
     def __init__(self) -> None:
         self.plan: list[str] = []

@@ -37,7 +37,10 @@ def ends_by(maker: Callable[[Op], Ending | None], *classes: type) -> None:
 
 @wanted
 def inner_function(op: Op) -> Callable[..., Any]:
-    """The function of an operation for the next inner values. (fast.py)"""
+    """The function of an operation for the next inner values.
+
+    Provided by dispatch/fast.py.
+    """
     raise NotImplementedError
 
 

@@ -41,15 +41,18 @@ LISTS = {"take": "indices"}
 
 @wanted
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Carry out NumPy's function of the same name, with its arguments and keywords. (protocols)"""
+    """Carry out NumPy's function of the same name, with its arguments and keywords.
+
+    Provided by protocols/.
+    """
 
 
 def takes_more(op: Op) -> bool:
-    """Whether a function takes any keyword.
+    """Whether the generated function of an operation accepts any keyword.
 
-    NumPy's are among them, and for a misspelt one the error suggests the correct name. If a setting
-    is positional-only, Python's own error is better: for `astype(x, dtype=d)` this one would say
-    that dtype is missing.
+    It then carries out calls with NumPy's keywords, and its error for a misspelt keyword suggests
+    the correct name. If a setting is positional-only, Python's own error is better: for
+    `astype(x, dtype=d)`, the error of such a function would say that dtype is missing.
     """
     parameters = op.signature.parameters
     named = any(

@@ -54,10 +54,10 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
     it at most once, and frees each array after its use.
 
     Each run of `function` must compute the same, and must not write to its arguments. GradientError
-    is raised if an argument was modified in place since. So it is for a captured Tensor, constant
-    or not, that a recorded operation uses. GradientError is also raised if the second run differs
-    in the number of operations that save a value, in their names, or in the shapes and dtypes of
-    the values.
+    is raised if an argument was modified in place after the first run, or a captured Tensor that a
+    recorded operation uses, even a constant one. It is also raised if the second run differs in the
+    number of operations that save a value, in their names, or in the shapes and dtypes of the
+    values.
 
     Two conditions are not checked. `function` must draw the same random numbers again. Captured raw
     arrays must not change, nor constants from which `function` computes only constants.
@@ -75,8 +75,8 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
     On small arrays a call costs as much as about thirty recorded operations with their derivatives,
     and each operation of `function` costs about five times as much as without checkpoint.
 
-    As torch.utils.checkpoint.checkpoint(use_reentrant=False), and as jax.checkpoint, whose policies
-    choose results instead.
+    Corresponds to torch.utils.checkpoint.checkpoint(use_reentrant=False), and to jax.checkpoint,
+    whose policies choose results instead.
     """
     if not callable(function):
         raise TypeError(
@@ -196,9 +196,10 @@ class _Argument:
             self.cells = tuple(c for c in self.cells if c is not cell)
 
     def sources(self) -> Iterator[tuple[Any, bool]]:
-        """Its raw arrays, and whether each has a history.
+        """The raw arrays of this argument, and whether each has a history.
 
-        An array that an enclosing checkpoint has saved gives the arguments of that checkpoint.
+        If an enclosing checkpoint has saved an array, the arguments of that checkpoint are given in
+        its place.
         """
         for a in self.arrays or ():
             if not isinstance(a, saved.Packed):

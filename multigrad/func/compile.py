@@ -49,8 +49,9 @@ def compile(
     under `jax.jit`, and while an observer is active (a profiler, anomaly mode, hooks for saved
     Tensors, a checkpoint).
 
-    The result g has `g.programs`, `g.source()`, `g.memory()` and `g.clear()` for its programs. As
-    jax.jit; docs/compile.md has the rules.
+    The result g has `g.programs`, `g.source()`, `g.memory()` and `g.clear()` for its programs.
+
+    Corresponds to jax.jit; docs/compile.md has the rules.
     """
     from ..compiling import Compiled  # late: it imports extend, which loads every plugin's hooks
 

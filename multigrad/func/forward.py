@@ -73,7 +73,7 @@ def jvp(
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
     Returns (output, tangent), both with the structure of the output. The tangents have its shapes
-    and dtypes. As torch.func.jvp.
+    and dtypes. Corresponds to torch.func.jvp.
     """
     check_function(function, "jvp")
     if is_array(primals) and is_array(tangents):
@@ -145,7 +145,7 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
 
     Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and
     returns the tangents of the output, in its structure. It may be called several times, and does
-    not call `function` again. The recording of `function` stays in memory meanwhile. As
+    not call `function` again. The recording of `function` stays in memory meanwhile. Corresponds to
     torch.func.linearize.
     """
     check_function(function, "linearize")

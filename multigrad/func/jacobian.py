@@ -94,7 +94,7 @@ def jacrev(
 
     The Jacobian has the structure of the output. In place of each array of shape `m` there, it has
     the structure of the argument, with arrays of shape `m + n` for arrays of shape `n`. Arguments
-    and outputs must be real and floating. As torch.func.jacrev.
+    and outputs must be real and floating. Corresponds to torch.func.jacrev.
     """
     numbers = _numbers(argnums, "jacrev")
     _check_chunk(chunk_size, "jacrev")
@@ -176,7 +176,7 @@ def jacfwd(
 
     The other arguments, and the result, are those of `jacrev`. `function` is called once for each
     array to differentiate with respect to, and for each chunk of it. An output of an integer or
-    boolean dtype has a zero Jacobian of that dtype. As torch.func.jacfwd.
+    boolean dtype has a zero Jacobian of that dtype. Corresponds to torch.func.jacfwd.
     """
     numbers = _numbers(argnums, "jacfwd")
     _check_chunk(chunk_size, "jacfwd")
@@ -320,9 +320,9 @@ def hessian(
     """Return a function that computes the Hessian of `function`.
 
     The Hessian is the forward-mode Jacobian of the reverse-mode Jacobian. For a function that
-    returns a scalar and an argument of shape `n` it is an array of shape `n + n`. Several
+    returns a scalar and an argument of shape (m, n) it is an array of shape (m, n, m, n). Several
     arguments, structures and outputs give the Jacobian of the Jacobian in the layout of `jacrev`:
-    `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
+    `hessian(f, argnums=(0, 1))(x, y)[i][j]`. Corresponds to torch.func.hessian.
     """
     check_function(function, "hessian")
     return jacfwd(

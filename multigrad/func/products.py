@@ -54,7 +54,7 @@ def hvp(
     Returns (output, product). The product has the structure of `primals`: a tuple as well, or an
     array. `function` is called once, in forward mode over reverse mode. The cost in time and memory
     is about that of two gradients, for any number of variables. Raw arrays give raw arrays, Tensors
-    give Tensors. As autograd.functional.hvp, which uses two passes of reverse mode.
+    give Tensors. Corresponds to autograd.functional.hvp, which uses two passes of reverse mode.
     """
     check_function(function, "hvp")
     if is_array(primals) and is_array(tangents):

@@ -29,7 +29,7 @@ def ravel_pytree(tree: R) -> tuple[Any, Callable[[Any], R]]:
     the default backend.
 
     Raises TypeError if a leaf is not an array. unravel raises ValueError for a vector of another
-    shape. As jax.flatten_util.ravel_pytree.
+    shape. Corresponds to jax.flatten_util.ravel_pytree.
     """
     return raveled(tree, "ravel_pytree")
 

@@ -49,7 +49,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     has_aux  `function` returns (output, aux), and aux is returned as a third value
 
     Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns
-    a tuple with the structure of `primals`. It may be called several times. As torch.func.vjp.
+    a tuple with the structure of `primals`. It may be called several times.
+
+    Corresponds to torch.func.vjp.
     """
     check_function(function, "vjp")
     # copies of the containers, since the function may change them
@@ -129,7 +131,7 @@ def value_and_grad(
     Arguments may be pytrees: nested dictionaries, lists, tuples, dataclasses and registered
     classes. The gradients have the structure of the arguments, and share no memory with other
     arrays. The function receives raw arrays among its other arguments, if they are of the same
-    library, as constant Tensors on the same memory. As jax.value_and_grad.
+    library, as constant Tensors on the same memory. Corresponds to jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")

@@ -40,8 +40,8 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
 
     The others are the leaves of each tree of `rest` at the same position. Each of them must have
     the structure of `tree`; ValueError says where it differs. Dictionaries match by key, in any
-    order. Lists, tuples and named tuples match by position. As jax.tree.map, except that a tree of
-    `rest` must have its leaves where `tree` has them.
+    order. Lists, tuples and named tuples match by position. Corresponds to jax.tree.map, except
+    that a tree of `rest` must have its leaves where `tree` has them.
     """
     if not callable(function):
         raise TypeError(
@@ -67,7 +67,7 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """Return the leaves of a tree in order, and its structure, from which `unflatten` rebuilds it.
 
-    As jax.tree.flatten.
+    Corresponds to jax.tree.flatten.
     """
     return trees.flattened(tree)
 
@@ -75,7 +75,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """Return a tree of that structure with these leaves, which may be any objects.
 
-    Raises ValueError if the number of leaves differs. As jax.tree.unflatten.
+    Raises ValueError if the number of leaves differs. Corresponds to jax.tree.unflatten.
     """
     if not isinstance(structure, Structure):
         raise TypeError(
@@ -91,14 +91,14 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return the leaves of a tree in order. As jax.tree.leaves."""
+    """Return the leaves of a tree in order. Corresponds to jax.tree.leaves."""
     return trees.leaves(tree)
 
 
 def structure(tree: Any) -> Structure:
     """Return the structure of a tree: the tree without its leaves.
 
-    Equal containers have equal structures. As jax.tree.structure.
+    Equal containers have equal structures. Corresponds to jax.tree.structure.
     """
     return trees.flattened(tree)[1]
 
@@ -120,7 +120,7 @@ def global_norm(tree: Any) -> Any:
 
     Returns a real 0-d array of the dtype that the arrays promote to. A tree without arrays gives 0
     of the default backend. The norm is differentiable, and its gradient is 0 if all elements are 0.
-    The squares overflow only where `linalg.vector_norm` of a single array overflows. As
+    The squares overflow only where `linalg.vector_norm` of a single array overflows. Corresponds to
     optax.tree.norm.
     """
     arrays = _arrays(tree, "tree.global_norm")

@@ -50,8 +50,8 @@ def vmap(
     with itself and with all other transformations, in any order.
 
     Raises ValueError if axes do not fit, and BatchingError (a RuntimeError) if `function` asks for
-    the value of an example or makes an array whose shape depends on one. As torch.func.vmap, with
-    JAX's names of the axes.
+    the value of an example or makes an array whose shape depends on one. Corresponds to
+    torch.func.vmap, with JAX's names of the axes.
     """
     if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
         raise ValueError(f"vmap: chunk_size must be an int above 0, or None, not {chunk_size!r}")

@@ -108,7 +108,7 @@ class _Batches(Text):
         }
 
     def _locals(self, name: str, i: int, role: str) -> Locals:
-        """The only array is the batch."""
+        """Leave out the parts if the operation takes one array, which must be the batch."""
         x = super()._locals(name, i, role)
         return x._replace(parts={}) if self.alone else x
 

@@ -1,7 +1,7 @@
 """Batched: many examples of an array at once, the layer of vmap.
 
-The value of a Batched at the next inner level has the batch as its first axis. All that a Batched
-shows, its shape, its indices, the axes of a reduction, is that of one example. An operation on
+The value of a Batched at the next inner level has the batch as its first axis. To the user's code a
+Batched looks like one example: this holds for its shape, its indices and its axes. An operation on
 Batched arrays is the same operation on the inner values, for all examples, with arguments that are
 changed as its declaration says (`Op.batching`). Elementwise operations align their operands after
 the batch axis, reductions count their axes from the one after it, and matrix functions support
@@ -180,9 +180,9 @@ def batch(x: Any, run: Run) -> Batched:
 
 
 def examples(x: Any, run: Run, size: int) -> Any:
-    """All examples of `x`, at the next inner level.
+    """All examples of `x` as one array at the next inner level, the examples along the first axis.
 
-    A value that is not a batch of `run` is the same for all.
+    A value that is not a batch of `run` is repeated for each example.
     """
     if isinstance(x, Batched) and x._elem.run is run:
         x._check()

@@ -39,8 +39,9 @@ class Dual(ValueLayer):
     `multigrad.autograd.forward_ad.make_dual`.
 
     Its operators and methods are those of Tensor. An in-place operation replaces primal and
-    tangent, and does not write to the array that it was made from. After a level of forward_ad was
-    left, only the primal remains. A Dual of another transformation raises once that has finished.
+    tangent, and does not write to the array that it was made from. After the end of a level of
+    forward_ad, its Duals count as their primals. A Dual of a transformation raises after the end of
+    that transformation.
     """
 
     _differentiates = True

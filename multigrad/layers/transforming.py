@@ -180,17 +180,18 @@ def zeros_like(x: Any) -> Any:
 
 
 def as_tensor(x: Any) -> Any:
-    """A result of a function of Tensors.
+    """A result of a transformed function that was called with Tensors.
 
-    For a function of raw arrays it is `strip` of that: raw, unless a captured Tensor requires grad.
+    If it was called with raw arrays, `strip` is applied to this result, which makes it raw, unless
+    a captured Tensor requires grad.
     """
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
-    """Remove the last of `values`, a derivative, and return it on its own memory.
+    """Remove the last of `values`, and return it on memory that nothing else shares.
 
-    It is a derivative of `like` or with respect to it.
+    The value is a derivative of `like`, or with respect to `like`.
     """
     if not raw:
         return as_tensor(owned(values, like))

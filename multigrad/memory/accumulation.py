@@ -110,7 +110,10 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
 
 @wanted
 def add_to_view(t: Tensor, g: Any) -> None:
-    """Add to a gradient that is a view made by the user, a part of other memory. (inplace.py)"""
+    """Add to a gradient that is a view made by the user, a part of other memory.
+
+    Provided by memory/inplace.py.
+    """
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:

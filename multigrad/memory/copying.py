@@ -32,7 +32,10 @@ _KEY = "multigrad.copies"
 
 @wanted
 def is_step() -> bool:
-    """Whether a library computes with the copy. (clients/)"""
+    """Whether a library such as xarray made the deep copy in order to compute with it.
+
+    Provided by clients/.
+    """
     return False
 
 

@@ -379,9 +379,10 @@ def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> b
 
 
 def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
-    """Whether a mask that is true everywhere puts a history over infinities or nans.
+    """Whether `t[key] = value` replaces all of `t`, by a mask, and `t` has infinities or nans.
 
-    No derivative of the old values may reach the gradient.
+    It is asked for a `value` with a history. The old values must then have no part in the gradient,
+    where they would give nan.
     """
     mask = raw_key(key)
     if not (

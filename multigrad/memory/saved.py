@@ -51,7 +51,7 @@ disabled: ContextVar[str | None] = ContextVar(
 class Keeper(Observer):
     """Decides how the arrays that operations save are kept, in the contexts that it was entered in.
 
-    The innermost one that wants them gets them.
+    If several Keepers are entered, the innermost one that wants these arrays gets them.
     """
 
     __slots__ = ()
@@ -140,7 +140,7 @@ class Keeper(Observer):
 
 
 def _is_left(keeper: Keeper) -> bool:
-    """Whether an inner one has an exclusive claim to all saved values."""
+    """Whether an inner Keeper has an exclusive claim to all saved values."""
     for x in reversed(watching()):
         if x is keeper:
             return False
@@ -525,7 +525,7 @@ class SavedTensor:
     ) -> None:
         """Replace the array by the return value of `pack_hook`.
 
-        `unpack_hook` makes a Tensor of it again. Same as torch's SavedTensor.register_hooks.
+        `unpack_hook` makes a Tensor from this value again.
 
         Same as torch's SavedTensor.register_hooks.
         """

@@ -144,7 +144,7 @@ def inside_function(t: Any) -> None:
 
 
 def is_part(t: Any) -> bool:
-    """Whether it is a view whose history is part of that of its base."""
+    """Whether `t` is a view whose history is part of the history of its base."""
     return t._view is not None and t._view[1] is not None
 
 

@@ -26,7 +26,7 @@ def whole(xp: Any, x: Any, size: int) -> Any:
 
 
 def padded(xp: Any, x: Any, ndim: int) -> Any:
-    """Add axes of length 1 behind the batch, so that an example has `ndim` dimensions."""
+    """Add axes of length 1 after the batch axis, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
     return xp.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing > 0 else x
 
@@ -463,7 +463,8 @@ def _write_where(xp: Any, x: Any, mask: Any, value: Any) -> Any:
 def scatter_add(xp: Any, values: Any, indices: Any, n: int, size: int, batched: Any) -> Any:
     """Add all examples in one sum.
 
-    Examples with the same indices lie side by side, others one behind the other.
+    If all examples have the same indices, the batch becomes an axis of each row. Otherwise the rows
+    of all examples are numbered one after the other.
     """
     if not batched["indices"]:
         return xp.moveaxis(xp.scatter_add(xp.moveaxis(values, 0, 1), indices[0, ...], n), 1, 0)

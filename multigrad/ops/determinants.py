@@ -198,7 +198,8 @@ NO_THIRD = (
 def _second_tangent(xp: Any, x: Any, a: Any, b: Any) -> Any:
     """The second derivative of the adjugate along a and b.
 
-    For matrices larger than 3 by 3 it is that of det(x) X, so it needs regular matrices.
+    For matrices larger than 3 by 3 it is the second derivative of det(x) X, with X the inverse, so
+    it needs nonsingular matrices.
     """
     n = x.shape[-1]
     if 0 in x.shape or n < 3:

@@ -249,8 +249,9 @@ def abs_jvp(xp: Any, t: Any, x: Any) -> Any:
 def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
     """(g - s Re(conj(s) g)) / |x| with s = x / |x|, and 0 at 0.
 
-    The part of g along s only changes the modulus. The map is its own adjoint, so it is the jvp as
-    well. The gradient of a real argument is zero everywhere.
+    The part of g along s only changes the modulus of x, so it is removed. The map is its own
+    adjoint, so the same function is also the jvp. The gradient of a real argument is zero
+    everywhere.
     """
     if not is_complex(xp, x.dtype):
         return xp.zeros_like(g)

@@ -30,7 +30,7 @@ def is_mask(xp: Any, entry: Any) -> bool:
 
 
 def is_int(entry: Any) -> bool:
-    """Whether an entry of a key is a Python integer; True and False are masks without axes."""
+    """Whether an entry of a key is a Python integer; True and False count as 0-d masks."""
     return isinstance(entry, int) and not isinstance(entry, bool)
 
 

@@ -206,7 +206,7 @@ define(
 
 
 def _weights(xp: Any, s: Any, ord: Any) -> Any:
-    """The gradient of the norm by the singular values.
+    """The gradient of the norm with respect to the singular values.
 
     It is 1 each, or shared by the values equal to the extreme one. A singular value of 0 has 0.
     """

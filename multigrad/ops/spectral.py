@@ -2,11 +2,11 @@
 
 See `decompositions` for conventions and for the source of the real formulas.
 
-Eigenvectors and singular vectors are determined up to a phase. Their tangent is that of the choice
-that moves least. If a loss depends on the phase, its gradient raises: see `refuse_phases`. Where
-values are repeated, the vectors have no derivative, and the gradient is nan. The derivative of
-values alone never divides by their differences; where values are repeated, it is that of some
-choice of vectors.
+Eigenvectors and singular vectors are determined only up to a phase. Their tangent is that of the
+choice of phases for which the vectors change least. If a loss depends on the phase, its gradient
+raises: see `refuse_phases`. Where eigenvalues or singular values are repeated, the vectors have no
+derivative, and the gradient is nan. The derivative of the values alone never divides by their
+differences; where values are repeated, it is the derivative for some choice of vectors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .kernels import alike, is_complex
 def inverse(xp: Any, x: Any) -> Any:
     """1 / x, or nan where x is 0.
 
-    An inf instead of nan would, times 0, be nan in some libraries and a warning in others.
+    If it were inf there, inf times 0 would be nan in some libraries, and a warning in others.
     """
     zero = x == 0
     return xp.where(zero, nan, 1 / xp.where(zero, 1.0, x))
@@ -40,9 +40,9 @@ def inverse_gaps(xp: Any, values: Any) -> Any:
 
 
 def norm(xp: Any, x: Any, axis: Any) -> Any:
-    """The root of the sum of squares, for numbers of any size.
+    """The root of the sum of squares, computed without overflow of the squares.
 
-    If it overflowed, `refuse_phases` could not compare it.
+    `refuse_phases` compares it, which needs a finite value.
     """
     size = xp.abs(x)
     if 0 in x.shape:
@@ -53,12 +53,13 @@ def norm(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def allowance(xp: Any, g_values: Any, values: Any, *cotangents: Any) -> Any:
-    """The largest derivative by the phases that is attributed to rounding, for each matrix.
+    """The largest derivative by phases, for each matrix, that is attributed to rounding.
 
     The first term allows a relative error of half of the digits, and one more, in the cotangents of
     the vectors: the rounding errors of the user's computation. The other two terms are for
     cotangents that are differences of larger numbers. In second derivatives, parts as large as the
-    gradient by the values cancel, and below 100 eps the cotangents carry no information.
+    gradient with respect to the values cancel, and below 100 eps the cotangents carry no
+    information.
     """
     eps = epsilon(xp, values.dtype)
     allowed = (
@@ -71,9 +72,9 @@ def allowance(xp: Any, g_values: Any, values: Any, *cotangents: Any) -> Any:
 def refuse_phases(xp: Any, g: Any, derivative: Any, allowed: Any, message: str) -> Any:
     """Return the cotangents `g` of vectors, unless the loss depends on the vectors' phases.
 
-    `derivative` is the derivative of the loss by the phases. If it exceeds `allowed`, this raises.
-    PyTorch compares with 0.01, so a loss of small scale passes, and a loss of large scale is
-    refused because of its rounding errors.
+    `derivative` is the derivative of the loss with respect to the phases. If it exceeds `allowed`,
+    this raises. PyTorch compares with 0.01, so a loss of small scale passes, and a loss of large
+    scale is refused because of its rounding errors.
     """
     return xp.refuse(g, (norm(xp, derivative, -1) > allowed)[..., None], message)
 

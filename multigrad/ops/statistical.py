@@ -217,7 +217,7 @@ def _products_of_others(xp: Any, x: Any, axis: int) -> Any:
 
 
 def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
-    """The derivative of the product by each element, in the shape of x.
+    """The derivative of the product with respect to each element, in the shape of x.
 
     It is the product of the other elements.
     """

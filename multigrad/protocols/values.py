@@ -137,10 +137,10 @@ def converted(value: Any, refusal: str) -> Any:
 
 
 def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
-    """`out` after `result` was written into it.
+    """Write `result` into `out`, and return `out`.
 
-    A Tensor is written in place, as by `out[...] = result`. A NumPy array receives the values of a
-    constant.
+    A Tensor is written in place, as by `out[...] = result`. A NumPy array receives the values, and
+    raises if `result` requires grad.
     """
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
@@ -161,7 +161,7 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
 def filled(
     name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """`out` after the result of NumPy on its own arrays was written into it in place."""
+    """Write the result of NumPy, on NumPy arrays, into `out` in place, and return `out`."""
     if np.ndarray not in out._elem.library.backend.array_types:
         raise mixed(name, library_named("numpy"), out._elem.library)
     values = np.empty(tuple(out.shape), out._elem.dtype)

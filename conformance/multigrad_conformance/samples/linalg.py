@@ -42,7 +42,7 @@ def of_rank(rank: int, x: Any) -> Any:
 
 
 def square(draw: Draw) -> Iterator[Sample]:
-    """Yield samples for operations on regular matrices."""
+    """Yield samples for operations on nonsingular matrices."""
     yield Sample("real", regular(draw, 3, 3))
     yield Sample("complex", complex_regular(draw, 2, 2))
     yield Sample("batch", regular(draw, 2, 2, 2))

@@ -69,12 +69,12 @@ def cond(
 
     If `pred` is known, only one function is called. Under vmap, if `pred` differs between examples,
     both functions are called on all examples, and `where` selects the result of each example. So,
-    as with `where`, a gradient may be nan if the other function is not finite. Under jax.jit it is
-    jax.lax.cond. In both cases the functions must return the same structure, shapes and dtypes
-    (TypeError), and must not write to their arguments (GradientError).
+    as with `where`, a gradient may be nan if the other function is not finite. Under jax.jit, cond
+    calls jax.lax.cond. In both cases the functions must return the same structure, shapes and
+    dtypes (TypeError), and must not write to their arguments (GradientError).
 
-    As jax.lax.cond. It is differentiable in both modes, together with all arrays that the functions
-    capture, at any nesting of transformations.
+    Corresponds to jax.lax.cond. It is differentiable in both modes, together with all arrays that
+    the functions capture, at any nesting of transformations.
     """
     index = _predicate(pred)
     out: R = _chosen("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
@@ -91,7 +91,7 @@ def switch(index: Any, branches: Sequence[Callable[[*Args], R]], *operands: *Arg
     branches  functions, at least one
     operands  arrays, Tensors, or nested structures of these
 
-    The rest is as for `func.cond`. As jax.lax.switch.
+    The rest is as for `func.cond`. Corresponds to jax.lax.switch.
     """
     if not isinstance(branches, (list, tuple)) or not branches:
         raise ValueError(

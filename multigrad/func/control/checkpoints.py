@@ -59,8 +59,9 @@ def _repetitions(length: int, s: int) -> int:
 def split(length: int, s: int) -> int:
     """The number of steps from a kept carry to the next one to keep, if s carries may be kept.
 
-    The carry at the start is one of the s. The steps before the next carry may then be repeated
-    once less, with all s carries. The steps behind it may be repeated as often, with s - 1 carries.
+    The carry at the start is one of the s. The steps before the next carry may then be repeated one
+    time fewer, with all s carries. The steps after it may be repeated as often as before, with
+    s - 1 carries.
     Every number for which both parts are within reach, but would not be with fewer repetitions,
     minimizes the total number of steps. This function returns the greatest of them.
     """

@@ -32,7 +32,7 @@ class Looped(Definition):
     steps = 0
 
     def forward(self, *flat: Any) -> tuple[Any, ...]:
-        """Run it on the raw arrays of the innermost level, and return new arrays.
+        """Run the loop or the branch on the innermost raw arrays, and return new arrays.
 
         The raw arrays have no history.
         """
@@ -69,7 +69,7 @@ def apply(rule: Looped, flat: Sequence[Any]) -> list[Any]:
 
 
 def inside(application: Application, rule: Looped, flat: Sequence[Any]) -> list[Any]:
-    """Apply it one level below."""
+    """Apply the loop or the branch one level below."""
     rule.saves = application.rule.saves or any(map(recorded, flat))
     return list(application.inside(list(flat), (), rule).output)
 

@@ -86,7 +86,7 @@ def scan(
     (GradientError). It is called more often than there are steps. If values are unknown, as under
     jax.jit, scan is jax.lax.scan.
 
-    As jax.lax.scan, where jax.checkpoint of the body has the role of `checkpoint`.
+    Corresponds to jax.lax.scan, where jax.checkpoint of the body has the role of `checkpoint`.
     """
     return looped(SCAN, body, carry, xs, length, reverse, checkpoint)
 
@@ -212,7 +212,7 @@ class _Body:
         self.what: list[str] = []
 
     def leaves(self, output: Any) -> list[Any]:
-        """The leaves of the body's result: those of the carry, after a check, and those of y."""
+        """Check the body's result (carry, y), and return the leaves of carry, then those of y."""
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(
                 f"scan: the body must return a tuple (carry, y), but it returned "

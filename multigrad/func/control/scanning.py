@@ -318,13 +318,13 @@ class _Batches:
 
 
 class _Gradients:
-    """The step of the way back, from the cotangents behind a step to those before it.
+    """The step of the way back, from the cotangents after a step to those before it.
 
-    The cotangents behind a step are those of the carry and of the results of the step.
+    The cotangents after a step are those of the carry and of the results of the step.
 
     active  which arrays of the carry depend on the differentiated values
     cot     which of these have a cotangent
-    behind  whether the step receives the carry behind it, and so need not compute it
+    behind  whether the step receives the carry after it, and so need not compute it
     """
 
     def __init__(self, scan: Scan, back: _Back, start: list[Any], flags: Flags) -> None:
@@ -352,10 +352,11 @@ class _Gradients:
         return [*p.depends[: len(self.start)], *[g is not None for g in carry]]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The cotangents before a step.
+        """Return the cotangents before a step of the loop, given those after it.
 
-        consts  [*consts, *g of sums]
-        args    [*g of the carry, *carry behind, *carry, *x, *g of y, *g of kept carries]
+        consts  [*constants, *cotangents of sums]
+        args    [*cotangents of the carry, *carry after the step, *carry before it, *x,
+                *cotangents of y, *cotangents of the kept carries]
         """
         n, back = self.of.counts, self.back
         own, g_sums = cut(consts, n.consts)
@@ -544,7 +545,7 @@ class _Back:
         return g
 
     def _behind(self) -> list[Any]:
-        """The carry behind the last step, if the steps of the way back receive it.
+        """The carry after the last step, if the steps of the way back receive it.
 
         They receive it if they are programs on raw arrays.
         """

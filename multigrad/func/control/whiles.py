@@ -69,7 +69,7 @@ def while_loop(
     jax.lax.while_loop. The functions may capture arrays, and have the restrictions of the body of
     `func.scan`.
 
-    As jax.lax.while_loop.
+    Corresponds to jax.lax.while_loop.
     """
     given = Arguments(init_val)
     given.check_arrays("while_loop: init_val", True)
@@ -131,7 +131,7 @@ def fori_loop(
     is a while_loop, which has forward mode only: under jax.jit with bounds that are arguments, and
     under vmap with bounds that differ.
 
-    As jax.lax.fori_loop.
+    Corresponds to jax.lax.fori_loop.
     """
     if not callable(body_fun):
         raise TypeError(f"fori_loop: body_fun must be a function, not {type(body_fun).__name__}")

@@ -74,7 +74,7 @@ def _averaged(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
 
 
 def _stepped(f: Numbers, place: Any, before: Any) -> Any:
-    """Choose the element before a place, or the one behind it."""
+    """Choose the element before a place, or the one after it."""
     low = f.floor(place)
     return f.where((place == low) & before(low), low, low + 1)
 

@@ -16,7 +16,7 @@ from ..kernels import DEGREE, LN2, PI, RADIAN
 
 
 def cbrt(xp: Any, x: Any) -> Any:
-    """The power, and one step of Newton's method, which ends within one rounding of the result."""
+    """The power 1/3, corrected by one step of Newton's method to within one rounding error."""
     root = xp.copysign(xp.abs(x) ** (xp.ones_like(x) / 3), x)
     plain = (root == 0) | ~xp.isfinite(root)
     safe = xp.where(plain, 1.0, root)

@@ -88,7 +88,7 @@ class Leaf:
     stands: frozenset[Leaf] = frozenset()
 
     def why(self) -> str:
-        """Return the observed events instead of reaching the loss; any of them may be the cause."""
+        """Return the events that may have kept this leaf from reaching the loss, as text."""
         facts = dict.fromkeys(
             [f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts)
         )

@@ -336,7 +336,7 @@ def _base(x: Any) -> Any:
 
 
 def _bounds(x: Any) -> tuple[int, int] | None:
-    """Return the first address of an array and the address behind its last byte.
+    """Return the first address of an array and the address after its last byte.
 
     None if the array is not in the memory of this machine.
     """

@@ -32,7 +32,7 @@ def print_graph(
     rich    print in colours by the package `rich` (pip install rich), without wrapping lines
 
     A line shows the operation, the shape and dtype of its output, the bytes that it keeps for the
-    backward pass, and its source line if that was recorded. The operands behind an arrow are leaves
+    backward pass, and its source line if that was recorded. The operands after an arrow are leaves
     or were printed already; the latter have a number (#3).
     """
     if depth is not None and (not isinstance(depth, int) or depth < 1):

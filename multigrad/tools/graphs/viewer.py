@@ -2,10 +2,10 @@
 
 It can be moved and zoomed, groups open and close, and colours show the kind or the bytes.
 
-`STYLES` and `SCRIPT` are parts of a page: that of `draw`, and that of a profiled run. The page has
-an element of class `graph` around the `<svg>` with the group `#graph-all`, and an element of class
-`graph-tools`. It calls `showGraph` with both, the data of `GraphPicture.data`, and a function that
-shows a text at the pointer.
+Two pages contain `STYLES` and `SCRIPT`: the page that `draw` writes, and the report of a profiled
+run. Each has an element of class `graph` around the `<svg>` with the group `#graph-all`, and an
+element of class `graph-tools`. Each calls `showGraph` with both elements, the data of
+`GraphPicture.data`, and a function that shows a text at the pointer.
 """
 
 from __future__ import annotations

@@ -189,12 +189,12 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self) -> float:
-        """Host time, with the events inside."""
+        """Host time, including nested events."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Host time, without the events inside.
+        """Host time, excluding nested events.
 
         Where labels overlap, each moment counts for the event that began last.
         """
@@ -215,7 +215,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def device_time_total(self) -> float:
-        """Device time, with the events inside."""
+        """Device time, including nested events."""
         if self.is_async or not self.use_device:
             return 0.0
         if self.kernels:  # they were measured around the whole event
@@ -224,7 +224,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_time_total(self) -> float:
-        """Device time, without the events inside."""
+        """Device time, excluding nested events."""
         if self.is_async or not self.use_device:
             return 0.0
         return max(
@@ -234,7 +234,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes allocated minus bytes freed on the host, without the events inside."""
+        """Bytes allocated minus bytes freed on the host, excluding nested events."""
         return (
             0
             if self.is_async
@@ -243,7 +243,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_memory_usage(self) -> int:
-        """Bytes allocated minus bytes freed on the device, without the events inside."""
+        """Bytes allocated minus bytes freed on the device, excluding nested events."""
         return (
             0
             if self.is_async

@@ -251,7 +251,7 @@ def _events(ranges: Iterable[Range], launches: Sequence[_Launch]) -> list[Functi
 def _around(
     ranges: Sequence[tuple[int, int, FunctionEvent]], launches: Iterable[_Launch]
 ) -> Iterator[tuple[_Launch, list[FunctionEvent]]]:
-    """Yield each launch with the ranges around it, in one sweep over both."""
+    """Yield each launch with the ranges that contain it; both must be in order of their start."""
     open_: list[tuple[int, FunctionEvent]] = []
     i = 0
     for launch in launches:

@@ -32,14 +32,17 @@ ROWS = 40
 class Run:
     """A run of a script, or of a block of a program, under the profiler.
 
-    run = Run("script.py", ["--epochs", "3"]) run.begin()
-    status = ...  # run it
-    run.end(status)  # while its arrays are still alive
-    run.write("report.html")
+    The command for a script uses it in this way:
+
+        run = Run("script.py", ["--epochs", "3"])
+        run.begin()
+        status = ...  # run the script
+        run.end(status)  # while its arrays are still alive
+        run.write("report.html")
     """
 
     subject = "script"
-    """What ran."""
+    """The noun for the profiled code in texts of the page."""
 
     def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
         self.command = shlex.join([script, *arguments])

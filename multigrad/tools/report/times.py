@@ -72,11 +72,11 @@ def totals(events: Iterable[Any], observer: RunObserver, end: int) -> dict[str, 
 
 
 def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
-    """Return file, line and [forward, backward, calls], the line with most time first.
+    """Return file, line and [forward, backward, calls] of each line, the slowest line first.
 
-    The times are nanoseconds of self time, and the calls are those of operations. A moment counts
-    for the innermost line of the program; a moment in a node counts for the line of the operation
-    that made the node.
+    `forward` and `backward` are nanoseconds of self time, and `calls` is the number of operations.
+    The time of an operation is attributed to the innermost line of the program that called it, and
+    the time of a node to the line of the operation that made the node.
     """
     lines: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for event in events:

@@ -1,4 +1,4 @@
-"""Automatic derivatives for a solver: first computed directly, then by func.compile."""
+"""Automatic derivatives for a solver: the first ones eager, later ones compiled by func.compile."""
 
 from __future__ import annotations
 

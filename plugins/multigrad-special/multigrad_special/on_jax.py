@@ -39,7 +39,8 @@ zeta_derivative = jax.jit(partial(standard.zeta_derivative, JAX), static_argnums
 def polygamma(n: Any, x: Any, /) -> Any:
     """polygamma without the errors of JAX's function (seen in 0.10.2).
 
-    That gives -0.01 instead of 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity.
+    JAX's function gives -0.01 instead of 15.07 at n=1, x=-100.3, and nan at x = 0 for even n and at
+    infinity.
     """
     return (
         _polygamma(int(n), x)
@@ -63,9 +64,10 @@ erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
 
 def _of_order(v: float, name: str) -> Callable[[Any], Any]:
-    """The function of one order, computed by that of any order.
+    """The function `name` at the fixed order `v`.
 
-    That one is compiled once for all orders that derivatives need.
+    It calls the compiled function that takes the order as an array, so one compilation serves all
+    orders that derivatives need.
     """
     return lambda x: _form(name)(jnp.full_like(x, v), x)
 

@@ -40,7 +40,9 @@ def ive(v: Any, z: Any, /) -> Any:
 
 
 def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
-    """hyp1f1, whose parameters are real; beside a complex array a scalar arrives as complex.
+    """hyp1f1 with real parameters; a scalar parameter may arrive as a complex number.
+
+    That happens if `x` is complex.
 
     SciPy's hyp1f1 (1.17) has no correct digit for polynomials below b = 0: -1.9e16 instead of 3.4
     at (-93, -26.4551, 0.339). For these the form in `standard` runs.

@@ -1,6 +1,6 @@
-"""NumPy's namespaces with functions that also take boxes.
+"""NumPy's namespaces with functions that also take boxes (boxes.py), the traced values of autograd.
 
-`wrap_namespace` makes such a namespace; `NUMPY` is that of numpy itself.
+`wrap_namespace` makes such a namespace, and `NUMPY` is the one made from numpy itself.
 """
 
 from __future__ import annotations

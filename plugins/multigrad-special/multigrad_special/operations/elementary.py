@@ -110,7 +110,7 @@ def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
 
 
 def _restored_slope(xp: Any, y: Any, lmbda: Any) -> Any:
-    """The derivative of inv_boxcox by y, (1 + lmbda y)**(1 / lmbda - 1).
+    """The derivative of inv_boxcox with respect to y, (1 + lmbda y)**(1 / lmbda - 1).
 
     At the end of its domain it is 0, 1 or inf.
     """

@@ -12,12 +12,12 @@ from .declare import CALLS_SCIPY, declare
 
 
 def _slope_of_k(xp: Any, m: Any, p: Any) -> Any:
-    """By m (DLMF 19.4.1): (E - p K) / (2 m p), of which the numerator is m B."""
+    """The derivative of K by m, (E - p K) / (2 m p), whose numerator is m B (DLMF 19.4.1)."""
     return parts(xp, m, p)[0] / (2 * p)
 
 
 def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
-    """The derivative of lpmv by x, from the functions of order m - 1 and m + 1.
+    """The derivative of lpmv with respect to x, from the functions of order m - 1 and m + 1.
 
     Their difference does not cancel near the ends (from DLMF 14.10.1 and 14.10.4).
 

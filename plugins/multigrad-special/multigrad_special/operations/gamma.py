@@ -115,7 +115,7 @@ def _cosine(xp: Any, x: Any, y: Any = 0.0) -> Any:
 
 
 def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans (digamma(z + m) - digamma(z)), the derivative of poch by z.
+    """ans (digamma(z + m) - digamma(z)), the derivative of poch with respect to z.
 
     Where z <= 0 it uses the reflected form, in which neither factor is infinite where the product
     is finite. With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P =
@@ -148,7 +148,7 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
 
 
 def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
-    """ans digamma(z + m), the derivative of poch by m.
+    """ans digamma(z + m), the derivative of poch with respect to m.
 
     Where z + m <= 0 it uses reflection (DLMF 5.5.4). It is nan at jumps, where z is a pole too.
     """
@@ -181,7 +181,7 @@ def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
 
 
 def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
-    """ans (digamma(n + 1) - digamma(n - k + 1)), the derivative of binom by n.
+    """ans (digamma(n + 1) - digamma(n - k + 1)), the derivative of binom with respect to n.
 
     Where both arguments are at or below 0, it is the difference of their reflections (DLMF 5.5.4).
     """
@@ -214,7 +214,7 @@ def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
 
 
 def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
-    """ans (digamma(a) - digamma(a + b)), the derivative of beta by a.
+    """ans (digamma(a) - digamma(a + b)), the derivative of beta with respect to a.
 
     Where a or b is negative and the sum is below 1/2, digamma(a + b) is reflected: where it has a
     pole, ans is 0 (DLMF 5.5.3, 5.5.4).

@@ -1,6 +1,6 @@
 """The incomplete beta functions, and the distributions based on them.
 
-The derivative of a tail by its parameters is taken under the integral: see
+The derivative of a tail with respect to its parameters is taken under the integral: see
 `standard/beta_tails.py`. An inverse has derivatives in terms of the function: for F(a, x) = y,
 dx/dy = 1 / F_x and dx/da = -F_a / F_x.
 """

@@ -1,9 +1,10 @@
 """The incomplete gamma functions, their inverses, and the distributions based on them.
 
-With the density f = x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) by x is f (DLMF 8.8.13),
-and that by a is -x f s, where s is an integral over the smaller tail: see standard/gamma_tails.py.
-An inverse x(a, y) has the derivatives dx/da = x s and dx/dy = 1 / f. The latter is computed as x
-times the integral of that tail, divided by the tail, since f at the rounded x has fewer digits.
+With the density f = x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) with respect to x is f
+(DLMF 8.8.13). Its derivative with respect to a is -x f s, where s is an integral over the smaller
+tail: see standard/gamma_tails.py. An inverse x(a, y) has dx/da = x s and dx/dy = 1 / f. The
+latter is computed as x times the integral of that tail, divided by the tail, since f at the rounded
+x has fewer digits.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .declare import declare
 
 @elementwise
 def _density(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative of P(a, x) by x; nan outside the domain."""
+    """The derivative of P(a, x) with respect to x; nan outside the domain."""
     inside, b, y = _within(xp, a, x)
     value = gamma_tails.density(xp, b, y, xp.special.gamma)
     return xp.where(inside, value, _outside(xp, a, x))
@@ -28,7 +29,7 @@ def _density(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _by_shape(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative of Q(a, x) by a."""
+    """The derivative of Q(a, x) with respect to a."""
     inside, b, y = _within(xp, a, x, limit=True)
     positive = inside & (x > 0)
     y = xp.where(positive, y, 1.0)
@@ -42,7 +43,7 @@ def _by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative by a of the x for which P(a, x) has a fixed value."""
+    """The derivative with respect to a of the x for which P(a, x) has a fixed value."""
     inside, b, y = _within(xp, a, x, limit=True)
     positive = inside & (x > 0)
     y = xp.where(positive, y, 1.0)
@@ -52,7 +53,7 @@ def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
-    """The derivative by p of the x for which P(a, x) is p; q is 1 - p.
+    """The derivative with respect to p of the x for which P(a, x) is p; q is 1 - p.
 
     Near 0, where x may underflow, P is x**a / gamma(a + 1).
     """
@@ -96,13 +97,13 @@ def _outside(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _rate_slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """The derivative of gdtr(a, b, x) by a; with a and x exchanged, the derivative by x."""
+    """The derivative of gdtr(a, b, x) with respect to a; exchange a and x for that by x."""
     return x * _density(xp, b, _product(xp, a, x))
 
 
 @elementwise
 def _shape_slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """The derivative of gdtrc(a, b, x) by b."""
+    """The derivative of gdtrc(a, b, x) with respect to b."""
     return _by_shape(xp, b, _product(xp, a, x))
 
 
@@ -111,7 +112,7 @@ def _product(xp: Any, a: Any, x: Any) -> Any:
 
 
 def chdtr(xp: Any, df: Any, x: Any) -> Any:
-    """Compute it from gammainc, which saves half of x.
+    """Compute chdtr from gammainc, whose node saves x / 2 instead of x.
 
     The program may then write to x, as SciPy's tests do with a statistic.
     """
@@ -151,7 +152,7 @@ def _chi_quantile_slope(xp: Any, df: Any, x: Any, y: Any) -> Any:
 
 @elementwise
 def _poisson_slope(xp: Any, k: Any, m: Any) -> Any:
-    """The derivative of pdtrc(k, m) by m."""
+    """The derivative of pdtrc(k, m) with respect to m."""
     return _density(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m)
 
 

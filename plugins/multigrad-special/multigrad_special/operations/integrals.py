@@ -48,7 +48,7 @@ def _spence_slope(xp: Any, z: Any) -> Any:
 
 
 def _hyp1f1_by(by: str) -> Any:
-    """Make the derivative by a parameter: the series, term by term (standard/confluent.py)."""
+    """Make the derivative with respect to a parameter, term by term (standard/confluent.py)."""
 
     def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
         if xp.isdtype(x.dtype, "complex floating"):
@@ -70,7 +70,7 @@ def _hyp1f1_by(by: str) -> Any:
 
 
 def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """The derivative by x, DLMF 13.3.15.
+    """The derivative with respect to x, DLMF 13.3.15.
 
     The parameters are real; a Python scalar beside a complex array arrives as a complex number.
     """

@@ -21,7 +21,7 @@ def _hurwitz_slope(xp: Any, x: Any, q: Any) -> Any:
 
 
 def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The derivative of order m of -x zeta(x + 1, q) by x."""
+    """The derivative of order m of -x zeta(x + 1, q) with respect to x."""
     lower = (
         xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
     )
@@ -50,8 +50,8 @@ def _riemann_slope(xp: Any, x: Any) -> Any:
 def declarations() -> list[mg.registry.Op]:
     """Declare the operations.
 
-    Derivatives by the exponent differentiate each term of Euler-Maclaurin summation. Those by q
-    have a closed form (DLMF 25.11.17).
+    Derivatives with respect to the exponent differentiate each term of Euler-Maclaurin summation.
+    Those with respect to q have a closed form (DLMF 25.11.17).
     """
     return [
         mg.registry.composite(

@@ -248,7 +248,7 @@ def _of_order(xp: Any, kind: str, v: Any, x: Any) -> Any:
 
 
 def _both(xp: Any, v: Any, x: Any, kinds: str = "JY") -> tuple[Any, Any]:
-    """J_v(x) and Y_v(x) for v >= 0 and x >= 0, or where only one is wanted that one."""
+    """J_v(x) and Y_v(x) for v >= 0 and x >= 0; `kinds` names those that are needed."""
     near = (x < 2) & (v < LOW)
     far = (x > 25) & (x > v * v / 2)
     within = _usable(xp, v, x) & ~near & ~far

@@ -66,13 +66,13 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
 
 @wide
 def share_slope(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """The derivative of betaincinv by its last argument, where it is x = 1 - y."""
+    """The derivative of betaincinv with respect to its last argument, where it is x = 1 - y."""
     return 1 / density_of(xp, beta_tail(xp, a, b, x, y))
 
 
 @wide
 def share_partial(xp: Any, a: Any, b: Any, x: Any, y: Any, *, by_a: bool) -> Any:
-    """The derivative of betaincinv by a or by b, where it is x = 1 - y: 0 at both ends."""
+    """The derivative of x = betaincinv = 1 - y with respect to a or b: 0 at both ends."""
     tail = beta_tail(xp, a, b, x, y)
     return xp.where(
         tail.empty, 0.0, -partial(xp, tail, by_a) / xp.where(tail.empty, 1.0, density_of(xp, tail))
@@ -100,7 +100,7 @@ def _log_odds(xp: Any, a: Any, b: Any, lower: Any, upper: Any) -> Any:
 
 
 def _log_odds_of_tail(xp: Any, p: Any, q: Any, target: Any) -> Any:
-    """Where the lower tail, at most 1/2, is `target`."""
+    """log(u / v) at the point where the lower tail is `target`, which is at most 1/2."""
     log_target = xp.log(target)
     most = -math.log(float(xp.finfo(target.dtype).smallest_normal)) - 10
     first = (log_target - log_first(xp, p, q)) / p  # the root if u is tiny, below it in any case

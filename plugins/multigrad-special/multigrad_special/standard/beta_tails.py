@@ -3,9 +3,9 @@
 The distributions F, t, binomial and negative binomial use them too. A double exponential rule
 integrates the tail that ends before the mean. Its nodes are dense near that end, where the
 integrand is largest, so a hundred nodes suffice for parameters of any size. The nodes have their
-own axis, which temporarily takes a hundred times the memory of the arguments. The derivatives by
-the parameters are integrals of the same kind, where the logarithm of the density is differentiated.
-Results and derivatives have 13 digits in float64.
+own axis, which temporarily takes a hundred times the memory of the arguments. The derivatives with
+respect to the parameters are integrals of the same kind, where the logarithm of the density is
+differentiated. Results and derivatives have 13 digits in float64.
 
 A tail is given by the parameters `a` and `b`, by `x` and `y` = 1 - x, each with all its digits, and
 by `d` = x b - y a, the distance from the mean, which determines the digits where the parameters are
@@ -38,7 +38,7 @@ class Tail(NamedTuple):
     """
 
     swap: Any
-    """Whether it is the upper one, with a and b, x and y exchanged."""
+    """Whether it is the upper tail, for which a and b, and x and y, are exchanged."""
     empty: Any
     """Whether it has no length."""
     valid: Any
@@ -50,10 +50,10 @@ class Tail(NamedTuple):
     first: Any
     """For p < 2 the logarithm of 1 / (p beta(p, q)), minus p log(q + 10 + p).
 
-    It is None if it is not known yet; the density does not need it.
+    It is None until it is computed; the density does not need it.
     """
     powers: Any
-    """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
+    """The logarithm of 1 / beta(p, q), minus the terms that `log_powers` subtracts first."""
     beyond: Any
     """The logarithm of `u` minus the logarithm of the end.
 
@@ -76,9 +76,10 @@ def tail_of(
     known: tuple[Any, Any, Any] | None = None,
     beyond: Any = 0.0,
 ) -> Tail:
-    """The tail to integrate, or harmless numbers where it is empty or the arguments are invalid.
+    """The tail to integrate.
 
-    `beyond` belongs to the lower tail.
+    Where it is empty or the arguments are invalid, `u`, `v` and `d` are those of the mean, so that
+    the integration raises no warning. A nonzero `beyond` is that of the lower tail.
     """
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
@@ -115,7 +116,7 @@ def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
 
 
 def log_lower(xp: Any, tail: Tail) -> Any:
-    """The logarithm of the lower tail, also where that underflows."""
+    """The logarithm of the lower tail, finite even if the tail itself underflows."""
     log_scale, factor, rest = _integrated(xp, tail)
     return xp.where(tail.swap, xp.log(xp.where(tail.swap, rest, 1.0)), log_scale + xp.log(factor))
 
@@ -131,7 +132,7 @@ def log_powers(xp: Any, tail: Tail) -> Any:
 
 
 def log_first(xp: Any, p: Any, q: Any) -> Any:
-    """The logarithm of 1 / (p beta(p, q)): that of the first term of a tail, less p log(u)."""
+    """The logarithm of 1 / (p beta(p, q)), which is the first term of a tail divided by u**p."""
     small = xp.where(p < SMALL, p, 1.0)
     return xp.where(
         p < SMALL, log_rise(xp, q, small) - _gammaln1p(xp, small), -betaln(xp, p, q) - xp.log(p)
@@ -144,13 +145,14 @@ def log_rise(xp: Any, g: Any, s: Any) -> Any:
 
 
 def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
-    """The derivative of the lower tail by a or by b, at a constant x.
+    """The derivative of the lower tail with respect to a or b, at a constant x.
 
     With `of_ratio` it is the derivative at a constant x b / (y a), as for F.
 
-    The logarithm of the density at t has the derivative log(t) - E[log t] by p, which is log(1 +
-    d/p) + shortfall(p, q) with the distance d = t (p + q) - p from the mean; at a constant ratio it
-    is log(1 + d/p) - d/p + shortfall(p, q). By q it is the same with -d and q.
+    With respect to p, the logarithm of the density at t has the derivative log(t) - E[log t]. This
+    is log(1 + d/p) + shortfall(p, q), where d = t (p + q) - p is the distance from the mean. At a
+    constant ratio it is log(1 + d/p) - d/p + shortfall(p, q). The derivative with respect to q has
+    -d and q in place of d and p.
     """
     slope = xp.exp(_log_scale(xp, tail)) * _scaled_partial(xp, tail, by_a, of_ratio)
     return xp.where(
@@ -159,7 +161,7 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
 
 
 def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
-    """The derivative of log(x / y) by a or by b at a constant tail, minus that of log(a / b).
+    """d log(x / y) - d log(a / b) with respect to a or b, at a constant tail.
 
     This is the derivative of the logarithm of a quantile of F. It does not depend on the scale of
     the tail or its rounding errors.
@@ -171,7 +173,7 @@ def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
 
 
 def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
-    """The derivative of log(x / y) by the lower tail, given both tails, inside the domain.
+    """The derivative of log(x / y) with respect to the lower tail, given both tails, in the domain.
 
     It is the integral of the smaller tail divided by that tail.
     """
@@ -182,7 +184,7 @@ def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
 
 
 def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
-    """That of the tail to integrate, over its scale."""
+    """`partial` for the tail that is integrated, divided by the scale of this tail."""
     p, q, v = tail.p, tail.q, tail.v
     small = p < SMALL
     by_p = tail.swap if not by_a else ~tail.swap
@@ -204,7 +206,7 @@ def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
 
 
 def _integrated(xp: Any, tail: Tail) -> tuple[Any, Any, Any]:
-    """The logarithm of a scale, and the factor by which it is the tail; and 1 less the tail.
+    """The logarithm of a scale; the tail divided by this scale; and 1 minus the tail.
 
     From p = 2 on the tail is u**p v**(q-1) / beta(p, q) times the integral of (1 + (1 - exp(-w)) u
     / v)**(q-1) exp(-p w) over all w > 0. Below, it is C (1 + p S) with C = u**p / (p beta(p, q))
@@ -263,7 +265,7 @@ def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: b
 def _change_below_1(
     xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool
 ) -> Any:
-    """The factor beside the one that falls off, for p < 2.
+    """The derivative of the integrand without the factor that falls off, for p < 2.
 
     It is the derivative at t minus that at t = 0.
     """
@@ -315,8 +317,8 @@ def _log_scale(xp: Any, tail: Tail) -> Any:
 def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
     """The logarithm of u**(p - less) v**(q - less) / beta(p, q).
 
-    Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but
-    meet exactly: u (p + q) / p is 1 + d/p.
+    Where both parameters are 10 or more, it is computed by Stirling's formula. Its main terms are
+    combined exactly instead of being subtracted: u (p + q) / p is 1 + d/p.
     """
     p, q, u, v, d = tail[3:8]
     large, first = (p >= SMALL) & (q >= SMALL), p < q

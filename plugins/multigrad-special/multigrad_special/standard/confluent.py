@@ -2,12 +2,12 @@
 
 Kummer's transformation (DLMF 13.2.39) makes negative arguments positive. Then 1F1 is its power
 series (DLMF 13.2.2) or, where that does not converge in time, its asymptotic series (DLMF 13.7.1
-and 13.7.2). Both are differentiated term by term: a derivative by a parameter multiplies each term
-by the sum of the logarithmic derivatives of its factors. Terms and sums are pairs of floats. So
-terms may cancel as many digits as one float has, and the result still has all digits. The terms
-have their own axis, which temporarily takes ten thousand times the memory of the arguments. The
-error is measured: where the terms do not fall off in time, far outside of |a|, |b| < 20, or cancel
-more digits than that, the result is nan.
+and 13.7.2). Both are differentiated term by term: a derivative with respect to a parameter
+multiplies each term by the sum of the logarithmic derivatives of its factors. Terms and sums are
+pairs of floats. So terms may cancel as many digits as one float has, and the result still has all
+digits. The terms have their own axis, which temporarily takes ten thousand times the memory of the
+arguments. The error is measured: where the terms do not fall off in time, far outside of |a|, |b| <
+20, or cancel more digits than that, the result is nan.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The error functions of complex arrays, by Faddeeva's function w(z) = exp(-z**2) erfc(-i z).
 
-In the first quadrant that is the trapezoidal rule, or that of midpoints, with the residue of its
-pole wherever that is not small: to the last digits everywhere. M. Al Azah and S. N. Chandler-Wilde,
-Computation of the complex error function using modified trapezoidal rules, SIAM J. Numer. Anal. 59
-(2021). The other quadrants follow by symmetry (DLMF 7.4).
+In the first quadrant w is computed by the trapezoidal or the midpoint rule, plus the residue of the
+pole wherever it is not small. The result is accurate to the last digits (M. Al Azah and S. N.
+Chandler-Wilde, Computation of the complex error function using modified trapezoidal rules, SIAM J.
+Numer. Anal. 59, 2021). The other quadrants follow by symmetry (DLMF 7.4).
 """
 
 from __future__ import annotations

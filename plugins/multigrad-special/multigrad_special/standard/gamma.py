@@ -74,8 +74,8 @@ def beta(xp: Any, a: Any, b: Any) -> Any:
 def betaln(xp: Any, a: Any, b: Any) -> Any:
     """log |beta(a, b)|.
 
-    Where an argument is 10 or more, only the rests of Stirling's formula are subtracted, so nothing
-    cancels.
+    Where an argument is 10 or more, the main terms of Stirling's formula are combined, and only its
+    remainders are subtracted, so nothing cancels.
     """
     p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
     far = (q >= 10) & (p > 0)

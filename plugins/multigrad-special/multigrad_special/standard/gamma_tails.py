@@ -7,10 +7,10 @@ computes the integral over the smaller tail, whatever the parameters. The integr
 falls off from its end, and the nodes are dense there. The nodes have their own axis, which
 temporarily takes a hundred times the memory of the arguments.
 
-The derivative by a is an integral of the same kind. Since log t has the mean digamma(a), the
-derivative of Q is the integral of (log t - digamma(a)) times the density over the upper tail, and
-also that of (digamma(a) - log t) over the lower tail. In the smaller tail that factor is positive
-except for a strip next to the mean, so no digits cancel.
+The derivative with respect to a is an integral of the same kind. Since log t has the mean
+digamma(a), the derivative of Q is the integral of (log t - digamma(a)) times the density over the
+upper tail, and also that of (digamma(a) - log t) over the lower tail. In the smaller tail that
+factor is positive except for a strip next to the mean, so no digits cancel.
 
 All functions here are differentiable, since the rules use them. The rules pass `gamma` and
 `digamma` with their own derivatives.
@@ -76,7 +76,7 @@ def ratio(xp: Any, a: Any, x: Any, t: Tail) -> Any:
 
 
 def slope_by_shape(xp: Any, a: Any, x: Any, digamma: Any) -> Any:
-    """The derivative of Q by a, divided by x times the density: d log(x) / da at a constant P."""
+    """dQ / da divided by x times the density, which is d log(x) / da at a constant P."""
     t = tail(xp, a, x)
     distance = _digamma_less_log(xp, t.shape, x, digamma)
     inside = xp.where(t.upper, -distance, distance) * t.whole + t.moment

@@ -109,7 +109,7 @@ def density_of(xp: Any, tail: Tail) -> Any:
 
 @wide
 def beta_partial(xp: Any, a: Any, b: Any, x: Any, *, by_a: bool) -> Any:
-    """The derivative of I_x(a, b) by a, or by b."""
+    """The derivative of I_x(a, b) with respect to a or b."""
     return partial(xp, beta_tail(xp, a, b, x), by_a)
 
 
@@ -170,7 +170,7 @@ def f_quantile_partial(xp: Any, dfn: Any, dfd: Any, x: Any, *, by_a: bool) -> An
 
 @wide
 def f_quantile_slope(xp: Any, dfn: Any, dfd: Any, x: Any, p: Any) -> Any:
-    """The derivative by p of the x at which fdtr(dfn, dfd, x) is p."""
+    """The derivative with respect to p of the x at which fdtr(dfn, dfd, x) is p."""
     tail = f_tail(xp, dfn, dfd, x)
     ends = tail.empty | (p <= 0) | (p >= 1)
     inside = xp.where(ends, 1.0, x) * odds_slope(xp, tail, p, 1 - p)
@@ -250,7 +250,7 @@ def t_quantile_partial(xp: Any, df: Any, x: Any) -> Any:
 
 @wide
 def t_quantile_slope(xp: Any, df: Any, x: Any, p: Any) -> Any:
-    """The derivative by p of the x at which stdtr(df, x) is p."""
+    """The derivative with respect to p of the x at which stdtr(df, x) is p."""
     tail = t_tail(xp, df, x)
     outer = tail.valid & ~tail.empty & ~tail.swap & (p > 0) & (p < 1)
     part = xp.where(outer, 2 * xp.where(p < 0.5, p, 1 - p), 0.5)

@@ -124,14 +124,14 @@ def _nothing(xp: Any, a: Any, x: Any) -> Any:
 
 
 def _within(xp: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Where both are positive and finite, and values that are so everywhere."""
+    """The mask where both `a` and `x` are positive and finite, and both with 1 in other places."""
     inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     least = float(xp.finfo(a.dtype).smallest_normal)
     return inside, xp.where(inside, xp.clip(a, least, None), 1.0), xp.where(inside, x, 1.0)
 
 
 def _tails(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """P and Q. Where a is below 1 and P may be near 1, Q is a sum of its own."""
+    """P and Q. Where a is below 1 and P may be near 1, Q is computed by a separate sum."""
     t = tail(xp, a, x)
     value = x * density(xp, a, x, partial(gamma, xp)) * ratio(xp, a, x, t)
     rest = xp.where(t.raised, _upper_of_small(xp, t.raised, a, x, log_gamma_1p(xp, a)), 1 - value)

@@ -48,7 +48,7 @@ def hurwitz_zeta(xp: Any, x: Any, q: Any) -> Any:
 
 
 def zeta_derivative(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The derivative of order m > 0 of the sum by x, continued to all x >= 0; nan for q <= 0."""
+    """The x-derivative of order m > 0 of the sum, continued to all x >= 0; nan for q <= 0."""
     return _zeta_derivative(m)(xp, x, q)
 
 
