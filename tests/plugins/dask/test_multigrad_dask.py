@@ -483,8 +483,8 @@ def test_blocks_of_unknown_sizes_are_not_broadcast() -> None:
     with pytest.raises(ValueError) as raised:
         y.compute(scheduler="synchronous")
     assert str(raised.value) == (
-        "multiply: arrays of unknown sizes must have the same sizes block by block, and two of "
-        "them have (1,) and (3,). Compute them before they are broadcast: "
+        "multiply: arrays of unknown sizes must have the same sizes block by block, but two "
+        "have (1,) and (3,). Compute them before they are broadcast: "
         "x.array.compute_chunk_sizes()."
     )
 

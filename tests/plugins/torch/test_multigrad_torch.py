@@ -319,8 +319,8 @@ def test_lazy_conjugates_are_taken_written_and_exported() -> None:
     imaginary += 1
     assert values(x).tolist() == [1 - 1j, 3 + 2j] and values(imaginary).tolist() == [-1.0, 2.0]
     told = (
-        "to_numpy(copy=False): a tensor on cpu, a lazy conjugate, cannot become one of "
-        "NumPy without a copy. Leave out copy=False."
+        "to_numpy(copy=False): a tensor on cpu, a lazy conjugate, cannot become a NumPy "
+        "array without a copy. Leave out copy=False."
     )
     with pytest.raises(ValueError, match=re.escape(told)):
         mg.extend.backend("torch").kernel("to_numpy")(None, lazy, copy=False)
