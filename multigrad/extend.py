@@ -42,8 +42,8 @@ from .backends.raw import RawNamespace
 from .backends.spec import Backend
 from .core.element import Library, common_library, is_array, library_named
 from .core.level import Layer as ArrayObject
-from .core.level import Run, innermost, outside, running
-from .core.tensor import Tensor, element_of, lifted, peeled, stopped, strip
+from .core.level import Transformation, innermost, outside, running
+from .core.tensor import Tensor, detached, element_of, lifted, peeled, strip
 from .dispatch import codegen
 from .dispatch.general import _candidates as candidates
 from .dispatch.general import _named as named
@@ -120,7 +120,7 @@ def _mapped(function: Callable[[Any], Any], x: Any) -> Any:
 # -- transformations
 
 
-class Transform(Run):
+class Transform(Transformation):
     """One run of a transformation, with a level above those of all running transformations.
 
     name      the name of the transformation in messages
@@ -408,9 +408,9 @@ class Layer(ValueLayer):
             for name, value in self._values().items()
         }
         return self._new(
-            stopped(self._array),
+            detached(self._array),
             self.transform,
-            {name: stopped(value) for name, value in kept.items()},
+            {name: detached(value) for name, value in kept.items()},
         )
 
     def _mapped(self, function: Callable[[Any], Any]) -> Self:

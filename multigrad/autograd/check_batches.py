@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..backward.gradients import grad
-from ..core.level import Run
+from ..core.level import Transformation
 from ..core.tensor import Tensor, element_of
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
@@ -89,7 +89,7 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
 
 def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
     """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
-    run = Run("gradcheck")
+    run = Transformation("gradcheck")
     dual = Dual._make(x.array, tangent, run, run.own_level)
     return run.call(
         lambda: [
@@ -108,7 +108,7 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
             continue
         vectors = [_like(x, _numbers(_random_like(x, source))) for _ in range(2)]
         expected = [moved(func, inputs, x, v) for v in vectors]
-        run = Run("gradcheck")
+        run = Transformation("gradcheck")
         try:
             pairs = moved(func, inputs, x, batch(x._elem.library.xp.stack(vectors), run))
             batched = [None if t is None else examples(t, run, 2) for _, t in pairs]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..core.element import is_array
 from ..core.grad_mode import _Mode
-from ..core.level import Layer, Run, enter_duals, outside
+from ..core.level import Layer, Transformation, enter_duals, outside
 from ..core.level import dual_levels as _entered
 from ..core.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
@@ -48,7 +48,7 @@ def enter_dual_level() -> int:
     Returns its number, which is 0 for the outermost level.
     """
     entered = _entered.get()
-    enter_duals((*entered, Run("dual_level")))
+    enter_duals((*entered, Transformation("dual_level")))
     return len(entered)
 
 
@@ -136,7 +136,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     return UnpackedDualTensor(primal, tangent)  # type: ignore[arg-type]  # to users every layer is a Tensor
 
 
-def _run(level: int | None, name: str) -> Run | None:
+def _run(level: int | None, name: str) -> Transformation | None:
     """The level of that number, by default the innermost, or None if no level was entered."""
     entered = _entered.get()
     if level is None:
@@ -165,12 +165,12 @@ def _layer(x: Any, what: str) -> Any:
     return x
 
 
-def _value(x: Any, run: Run | None) -> Any:
+def _value(x: Any, run: Transformation | None) -> Any:
     """`x`, or the primal if `x` is a dual of this level without a tangent."""
     return x._array if isinstance(x, Dual) and x._run is run else x
 
 
-def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
+def _split(x: Any, run: Transformation) -> tuple[Any, Any] | None:
     """The primal and the tangent of `x` at a level, or None if it has no tangent there.
 
     The parts of a dual of an outer level are duals of the inner level.

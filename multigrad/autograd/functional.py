@@ -22,7 +22,7 @@ from ..backward.gradients import NOT_SCALAR, grad, owned
 from ..core.computed import mark
 from ..core.element import is_array
 from ..core.grad_mode import enable_grad
-from ..core.level import Layer, Run, innermost
+from ..core.level import Layer, Transformation, innermost
 from ..core.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched import batch, examples
@@ -564,9 +564,9 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
     several_in, inputs = _tensors(inputs, "inputs", "jacobian")
     inputs = _fresh(inputs, create_graph=False, leaves=False)
     total = sum(map(_size, inputs))
-    vectors = Run("jacobian")
+    vectors = Transformation("jacobian")
     try:
-        run = Run("jacobian")
+        run = Transformation("jacobian")
         duals = [
             Dual._make(
                 strip(t),

@@ -21,7 +21,7 @@ from .surface import mention
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .level import Run
+    from .level import Transformation
 
 
 def _always(*_: Any) -> bool:
@@ -157,7 +157,7 @@ class Element:
         self.library = library
         self.dtype = dtype
         self.base = self
-        self.run: Run | None = None
+        self.run: Transformation | None = None
         self.level = 1
         self.layered = False
         self.plans: dict[Any, Any] = {}
@@ -173,7 +173,9 @@ class Element:
         if self.wide is not None:
             narrow_seen[0] = True
 
-    def at(self, run: Run | None, level: int, layered: bool, kind: Any = None) -> Element:
+    def at(
+        self, run: Transformation | None, level: int, layered: bool, kind: Any = None
+    ) -> Element:
         """The Element of this dtype at a level of a transformation.
 
         kind  the class of the layers of that level, None for Tensors
@@ -195,7 +197,7 @@ class Element:
         base: Element = x._elem.base if layered else self.library.element(x.dtype)
         return base.at(self.run, self.level, layered)
 
-    def _made_at(self, run: Run, level: int, layered: bool, kind: Any) -> Element:
+    def _made_at(self, run: Transformation, level: int, layered: bool, kind: Any) -> Element:
         elem = _new(Element)
         elem.library, elem.dtype, elem.base = self.library, self.dtype, self
         elem.run, elem.level, elem.layered, elem.truth = run, level, layered, None

@@ -196,7 +196,7 @@ class Values(tuple[Any, ...]):
         return bool(self[0])
 
 
-class Run:
+class Transformation:
     """One transformation that is running, or has run.
 
     grad_mode  whether its two levels record: its own, and that of Tensors created inside it
@@ -289,7 +289,7 @@ class Run:
 
 
 _numbers = count(1)
-_running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
+_running: ContextVar[Transformation | None] = ContextVar("multigrad.transformation", default=None)
 running = _running.get
 """The innermost running transformation, or None."""
 
@@ -329,11 +329,13 @@ def undo() -> Iterator[object]:
 settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
 """Restore the values that `undo` returned, by one call of C."""
 
-dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
+dual_levels: ContextVar[tuple[Transformation, ...]] = ContextVar(
+    "multigrad.dual_levels", default=()
+)
 """The levels of forward_ad that are entered in this thread or asyncio task."""
 
 
-def enter_duals(runs: tuple[Run, ...]) -> None:
+def enter_duals(runs: tuple[Transformation, ...]) -> None:
     """Set the levels of forward_ad that are entered."""
     dual_levels.set(runs)
 
@@ -343,11 +345,11 @@ def boundary() -> int:
     return 3 * next(_numbers)
 
 
-_revived: dict[Run, int] = {}
+_revived: dict[Transformation, int] = {}
 _reviving = threading.Lock()
 
 
-def alive() -> list[Run]:
+def alive() -> list[Transformation]:
     """The transformations that are running here, and the entered levels of forward_ad."""
     runs = list(dual_levels.get())
     run = _running.get()
@@ -370,12 +372,12 @@ def leaves_effect(what: str) -> None:
         )
 
 
-def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
+def revived(runs: Iterable[Transformation], function: Callable[[], T]) -> T:
     """Call `function` as if these finished transformations were still running.
 
     Values that belong to them are valid meanwhile.
     """
-    again: list[Run] = []
+    again: list[Transformation] = []
     try:
         with _reviving:
             for run in dict.fromkeys(runs):
@@ -394,7 +396,7 @@ def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
                     run.elements.clear()
 
 
-class Guest(Run):
+class Guest(Transformation):
     """The level of user code that a pass calls, above all others.
 
     So values of any other level can be written into an array that this code makes. Its grad mode is

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .element import is_array
-from .level import Layer, Run
+from .level import Layer, Transformation
 from .tensor import Tensor, wrap_in
 
 _new = object.__new__
@@ -30,7 +30,7 @@ class NestedLayer:
 
     def __init__(self, x: Layer) -> None:
         self.kind = type(x)
-        self.run: Run | None = getattr(x, "_run", None)
+        self.run: Transformation | None = getattr(x, "_run", None)
         self.level = x._level
         self.node: Any = getattr(x, "_node", None)
         self.parts: dict[str, NestedLayer | None] = {}
@@ -50,7 +50,7 @@ class NestedLayer:
             part is not None and part.recorded for part in self.parts.values()
         )
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[Transformation]:
         """The transformations that the nested value belongs to."""
         if self.run is not None:
             yield self.run

@@ -33,7 +33,7 @@ from .graph import (
     extra,
     versions,
 )
-from .level import Layer, Run
+from .level import Layer, Transformation
 
 _new = object.__new__
 
@@ -81,7 +81,7 @@ class Tensor(ArrayProtocols):
         return self._elem.level
 
     @property
-    def _run(self) -> Run | None:
+    def _run(self) -> Transformation | None:
         return self._elem.run
 
     def _put(self, value: Any) -> None:
@@ -358,7 +358,7 @@ class Tensor(ArrayProtocols):
         """
         self._look()
         t = alias(self)
-        t._put(stopped(t._array))
+        t._put(detached(t._array))
         return t if self._node is None else mark(t)
 
     @conversion
@@ -536,7 +536,7 @@ class Data(View):
 View.__name__ = Data.__name__ = View.__qualname__ = Data.__qualname__ = "Tensor"
 
 
-def stopped(x: Any) -> Any:
+def detached(x: Any) -> Any:
     """A value as a constant at every level."""
     return x.detach() if isinstance(x, Layer) else x  # type: ignore[attr-defined]
 
@@ -626,7 +626,7 @@ def lifted(x: Any) -> Any:
     return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
-def wrap_in(run: Run | None, level: int, x: Any) -> Tensor:
+def wrap_in(run: Transformation | None, level: int, x: Any) -> Tensor:
     """A constant Tensor around `x` at a level of a transformation, or at the base level if none."""
     t = wrap(x)
     if run is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..core.element import is_array
-from ..core.level import Layer, Run, outside, own_switch
+from ..core.level import Layer, Transformation, outside, own_switch
 from ..core.tensor import Tensor, element_of, strip, wrap
 from ..dispatch.conform import conform_gradient
 from ..dispatch.general import _same_structure as same_structure
@@ -38,7 +38,7 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
     """Apply a rule to arguments that include batches of the level of `top`."""
     top._check()
     rule = application.rule
-    run: Run = top._elem.run  # type: ignore[assignment]
+    run: Transformation = top._elem.run  # type: ignore[assignment]
     if rule.vmap is no_vmap:
         # only vmap requires a rule; a batched backward pass makes one
         if not rule.generate_vmap_rule and run.randomness is not None:
@@ -69,7 +69,9 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
 # The user's vmap
 
 
-def _by_method(cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Run, size: int) -> Any:
+def _by_method(
+    cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Transformation, size: int
+) -> Any:
     n = len(values) - len(names)
     if any(_contains(x, run) for x in values[n:]):
         raise NotImplementedError(
@@ -99,13 +101,13 @@ def _by_method(cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Run
     return _raised(output, dims, (cls.__name__, output, dims), size, run, originals)
 
 
-def _contains(x: Any, run: Run) -> bool:
+def _contains(x: Any, run: Transformation) -> bool:
     if isinstance(x, (tuple, list, dict)):
         return any(_contains(v, run) for v in (x.values() if isinstance(x, dict) else x))
     return isinstance(x, Batched) and x._run is run
 
 
-def _lowered(x: Any, run: Run, originals: dict[int, Any]) -> tuple[Any, Any]:
+def _lowered(x: Any, run: Transformation, originals: dict[int, Any]) -> tuple[Any, Any]:
     """An argument as vmap gets it, and its batch axis: 0, None, or a structure of these."""
     if isinstance(x, dict):
         pairs = {key: _lowered(v, run, originals) for key, v in x.items()}
@@ -129,7 +131,7 @@ def _raised(
     dims: Any,
     all_of_it: tuple[str, Any, Any],
     size: int,
-    run: Run,
+    run: Transformation,
     originals: dict[int, Any],
 ) -> Any:
     """The result of a user's `vmap`, with each batched array wrapped in a Batched.
@@ -244,7 +246,9 @@ class Vmapped(Definition):
     attributes: dict[str, Any]
     arguments: list[tuple[int, ...] | None]
 
-    def __init__(self, application: Application, own: Sequence[bool], run: Run, size: int) -> None:
+    def __init__(
+        self, application: Application, own: Sequence[bool], run: Transformation, size: int
+    ) -> None:
         rule = self.rule = application.rule
         self.names, self.own, self.run, self.size = application.names, own, run, size
         self.__name__ = f"Vmapped{rule.__name__}"
@@ -328,7 +332,7 @@ class Vmapped(Definition):
         ctx.materialize_grads = user.materialize_grads
 
     def backward(self, ctx: Any, *grads: Any) -> Any:
-        def pulled(user: BatchCtx, run: Run) -> list[Any]:
+        def pulled(user: BatchCtx, run: Transformation) -> list[Any]:
             given = [None if g is None else batch(strip(g), run) for g in grads]
             rule = self.rule
             output = (
@@ -347,7 +351,7 @@ class Vmapped(Definition):
         return tuple(self._on_examples(ctx, self.saved, pulled))
 
     def jvp(self, ctx: Any, *tangents: Any) -> Any:
-        def pushed(user: BatchCtx, run: Run) -> Any:
+        def pushed(user: BatchCtx, run: Transformation) -> Any:
             given = [
                 t if t is None or not mine else batch(strip(t), run)
                 for t, mine in zip(tangents, self.own, strict=True)
@@ -362,13 +366,15 @@ class Vmapped(Definition):
 
         return self._on_examples(ctx, self.pushed, pushed)
 
-    def _on_examples(self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Run], T]) -> T:
+    def _on_examples(
+        self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Transformation], T]
+    ) -> T:
         """Run a method of the user on batches of a new level.
 
         It gets its own ctx, and runs in the present grad mode.
         """
         mode = own_switch().get()
-        run = Run("vmap")
+        run = Transformation("vmap")
 
         def called() -> T:
             run.grad_mode.set(mode)
@@ -389,7 +395,9 @@ class Vmapped(Definition):
 
         return run.call(called)
 
-    def _reduced(self, g: Any, shape: tuple[int, ...] | None, mine: bool, run: Run) -> Any:
+    def _reduced(
+        self, g: Any, shape: tuple[int, ...] | None, mine: bool, run: Transformation
+    ) -> Any:
         """The gradient of an argument of this shape.
 
         It is a batch if the argument is; otherwise it is the sum over the examples.
@@ -417,7 +425,7 @@ class Vmapped(Definition):
         )
 
 
-def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
+def _apart(x: Any, run: Transformation, known: dict[int, Any]) -> tuple[Any, Any]:
     """The next inner values of a value or a container, and flags that say which are batches.
 
     The flags are a bool for a value, and a list of flags for a container.
@@ -434,7 +442,7 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
     return value, mine or (value is not x and id(x) in known)
 
 
-def _together(x: Any, flags: Any, run: Run) -> Any:
+def _together(x: Any, flags: Any, run: Transformation) -> Any:
     """The inverse of `_apart`, for batches of a transformation that runs now."""
     if type(flags) is list:
         return rebuilt(
@@ -447,7 +455,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
     return batch(strip(x), run) if flags else x
 
 
-def _value_inside(x: Any, run: Run) -> Any:
+def _value_inside(x: Any, run: Transformation) -> Any:
     """The value of a Tensor that was created inside of the transformation.
 
     A Tensor of another transformation that runs inside of this one is a constant.

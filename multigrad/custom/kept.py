@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from ..core.computed import following
 from ..core.element import Library, is_array
 from ..core.graph import Node, describe, edge, modified, tick
-from ..core.level import Layer, Run
+from ..core.level import Layer, Transformation
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, wrap, wrap_at, wrap_in
 from ..errors import GradientError
@@ -317,7 +317,7 @@ class Mover(NamedTuple):
 
     level: int
     kind: type[Layer]
-    run: Run | None
+    run: Transformation | None
     nodes: list[Node]
 
 

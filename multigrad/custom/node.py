@@ -32,7 +32,7 @@ from ..core.graph import (
     extra,
     tick,
 )
-from ..core.level import BASE, Layer, Run, Switch, as_guest, innermost
+from ..core.level import BASE, Layer, Switch, Transformation, as_guest, innermost
 from ..core.passes import Pass
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
@@ -117,7 +117,7 @@ class BackwardCFunction(FunctionCtx):
     # the user's attributes, with the arrays in them that forward computed from its inputs
     _attributes: dict[str, list[weakref.ref[Any]]]
     _movers: Sequence[Mover]  # inner levels that differentiate, if forward kept such an array
-    _run: Run | None  # the transformation it belongs to
+    _run: Transformation | None  # the transformation it belongs to
     _level: int
     _start: int  # when forward began
     _seq: int  # when it ended
@@ -676,7 +676,7 @@ def given_back(
     return x
 
 
-def mode_in_backward(run: Run | None, level: int) -> Switch:
+def mode_in_backward(run: Transformation | None, level: int) -> Switch:
     """The grad mode of one level only.
 
     Inner levels may be differentiating this pass.

@@ -19,7 +19,7 @@ from typing import Any
 from .. import tree
 from ..core import grad_mode
 from ..core.element import Element, is_array
-from ..core.level import BASE, Layer, Run, innermost, own_switch
+from ..core.level import BASE, Layer, Transformation, innermost, own_switch
 from ..core.tensor import Tensor, element_of, wrap
 from ..dispatch.general import recording_at
 from ..errors import GradientError
@@ -245,7 +245,7 @@ class VjpDefinition(RuleDefinition):
             return (*moved, *(None for _ in self.computed))
         args = self.filled(saved)
         function = self._residuals(args, moving, range(len(self.computed)))
-        run = Run("jvp")
+        run = Transformation("jvp")
         outs, pushed = jvp(
             lambda values: within(function(values), run),
             [args[i] for i in moving],
@@ -379,7 +379,7 @@ class JvpDefinition(RuleDefinition):
 def _vjp(
     function: Listed, values: Sequence[Any]
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    run = Run("vjp")
+    run = Transformation("vjp")
     return vjp(lambda inputs: within(function(inputs), run), values, run)
 
 

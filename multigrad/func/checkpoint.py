@@ -24,7 +24,7 @@ from ..backward import run as backward
 from ..core import grad_mode, level
 from ..core.element import is_array
 from ..core.graph import QUIET, Node, modified, tick
-from ..core.level import Layer, Run
+from ..core.level import Layer, Transformation
 from ..core.nested import NestedLayer, put_together, taken_apart
 from ..core.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
@@ -223,7 +223,7 @@ class _Argument:
             self.shell, iter([fresh(self.library.xp, a) for a in arrays]), afresh=True
         )
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[Transformation]:
         if self.arrays is not None and self.shell is not None:
             yield from self.shell.runs()
 

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from .. import tree
 from ..core.element import is_array
-from ..core.level import Run
+from ..core.level import Transformation
 from ..core.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
@@ -118,7 +118,7 @@ def _push(
     There is one tangent for each leaf of the chosen arguments, with None for zero. Returns the
     output in its final form, its leaves one level below, their tangents (None for zero), and aux.
     """
-    run = Run(name)
+    run = Transformation(name)
     output = aux = None
 
     def listed(duals: list[Any]) -> Iterable[Any]:

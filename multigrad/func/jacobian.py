@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Literal, overload
 
 from .. import tree
 from ..core.element import is_array
-from ..core.level import Layer, Run, innermost
+from ..core.level import Layer, Transformation, innermost
 from ..core.tensor import Tensor, element_of
 from ..errors import GradientError
 from ..layers.constants import Constants
@@ -372,9 +372,9 @@ class _Jacobian:
             return self.by_columns(chunk_size)
         return self._rows(run, output, aux, inputs, chunk_size)
 
-    def _recorded(self) -> tuple[Run, Any, Any, list[Tensor]]:
+    def _recorded(self) -> tuple[Transformation, Any, Any, list[Tensor]]:
         """Call the function on Tensors of a transformation."""
-        run = Run(self.name)
+        run = Transformation(self.name)
         inputs = [
             tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
             for i, a in enumerate(self.args)
@@ -399,7 +399,12 @@ class _Jacobian:
         return run, output, aux, flat
 
     def _rows(
-        self, run: Run, output: Any, aux: Any, inputs: list[Tensor], chunk_size: int | None
+        self,
+        run: Transformation,
+        output: Any,
+        aux: Any,
+        inputs: list[Tensor],
+        chunk_size: int | None,
     ) -> Any:
         outs = tree.leaves(output)
         _real(outs, self.name, "output")

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Literal, overload
 from .. import tree
 from ..backward.gradients import not_scalar, seed
 from ..core.element import SCALARS, is_array
-from ..core.level import Layer, Run
+from ..core.level import Layer, Transformation
 from ..core.tensor import Tensor, element_of, strip
 from ..layers import transforming
 from ..layers.constants import Constants
@@ -57,7 +57,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     # copies of the containers, since the function may change them
     primals = tuple([tree.replaced(lambda x: x, p) for p in primals])
     raw = not tree.has_layer(primals)
-    run = Run("vjp")
+    run = Transformation("vjp")
     output = aux = None
 
     def listed(inputs: list[Any]) -> Iterable[Any]:
@@ -141,7 +141,7 @@ def value_and_grad(
         try:
             chosen = _chosen(numbers, len(args), "grad")
             raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
-            run = Run("grad")
+            run = Transformation("grad")
             by_position = {
                 i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
             }
@@ -288,7 +288,7 @@ def _call(
     kwargs: dict[str, Any],
     has_aux: bool,
     name: str,
-    run: Run,
+    run: Transformation,
 ) -> tuple[Any, Any]:
     output = function(*inputs, **kwargs)
     aux = None
@@ -308,7 +308,7 @@ def _call(
     return tree.replaced(lambda t: value_at(t, run), output), aux
 
 
-def _outside(given: Any, run: Run, raw: bool) -> Any:
+def _outside(given: Any, run: Transformation, raw: bool) -> Any:
     """The result of the function after the transformation, as raw arrays or as Tensors."""
     finish = strip if raw else as_tensor
     return tree.replaced(lambda t: finish(left_of(t, run)), given)

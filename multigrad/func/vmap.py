@@ -9,7 +9,7 @@ from typing import Any
 from .. import tree
 from ..backward.gradients import owned
 from ..core.element import SCALARS, is_array
-from ..core.level import Layer, Run
+from ..core.level import Layer, Transformation
 from ..core.tensor import Tensor, element_of, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
@@ -165,7 +165,7 @@ def _run(
     raw: bool,
     randomness: str,
 ) -> Any:
-    run = Run("vmap")
+    run = Transformation("vmap")
     run.randomness = randomness
     level = run.own_level
     given: list[Any] = [
@@ -191,7 +191,7 @@ def _run(
     return tree.filled(output, iter([finish(_placed(x, mine, a, size)) for x, mine, a in results]))
 
 
-def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
+def _unbatched(x: Any, run: Transformation) -> tuple[Any, bool]:
     """A result one level below the batch, and whether it has an axis of examples."""
     if not is_array(x):
         raise TypeError(

@@ -19,9 +19,9 @@ from weakref import WeakSet
 from ..backward import gradients
 from ..core.conversions import conversion
 from ..core.element import SCALARS, Library, common_library, is_array, mixed
-from ..core.level import Guest, Layer, Run, outside, own_switch
+from ..core.level import Guest, Layer, Transformation, outside, own_switch
 from ..core.passes import Pass
-from ..core.tensor import element_of, lifted, peeled, stopped, strip
+from ..core.tensor import detached, element_of, lifted, peeled, strip
 from ..dispatch import ways
 from ..dispatch.codegen import array_index, positions
 from ..dispatch.general import _candidates as candidates
@@ -55,7 +55,7 @@ class Batched(ValueLayer):
 
     def _copied(self, stop: bool = False) -> Batched:
         return Batched._around(
-            stopped(self._array) if stop else self._array, self._run, self._level
+            detached(self._array) if stop else self._array, self._run, self._level
         )
 
     def _mapped(self, function: Callable[[Any], Any]) -> Batched:
@@ -174,12 +174,12 @@ class Batched(ValueLayer):
 ways.ends_by(lambda op: ending_of(op, Batched), Batched)
 
 
-def batch(x: Any, run: Run) -> Batched:
+def batch(x: Any, run: Transformation) -> Batched:
     """Wrap an array, whose first axis counts examples, in a Batched."""
     return Batched._around(x._frozen() if isinstance(x, Layer) else x, run, run.own_level)
 
 
-def examples(x: Any, run: Run, size: int) -> Any:
+def examples(x: Any, run: Transformation, size: int) -> Any:
     """All examples of `x` as one array at the next inner level, the examples along the first axis.
 
     A value that is not a batch of `run` is repeated for each example.

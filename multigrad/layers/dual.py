@@ -17,8 +17,8 @@ from ..core import showing
 from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
 from ..core.element import SCALARS, Library, is_array, mixed
-from ..core.level import Layer, Run, innermost, outside
-from ..core.tensor import Tensor, element_of, lifted, stopped, strip
+from ..core.level import Layer, Transformation, innermost, outside
+from ..core.tensor import Tensor, detached, element_of, lifted, strip
 from ..dispatch import codegen, ways
 from ..dispatch.conform import shape_tangent
 from ..dispatch.general import _candidates as candidates
@@ -50,7 +50,7 @@ class Dual(ValueLayer):
     _tangent: Any
 
     @classmethod
-    def _make(cls, primal: Any, tangent: Any, run: Run, level: int) -> Dual:
+    def _make(cls, primal: Any, tangent: Any, run: Transformation, level: int) -> Dual:
         x: Dual = cls._around(primal, run, level)
         x._tangent = tangent
         if isinstance(tangent, Layer) and not x._elem.layered:
@@ -65,7 +65,7 @@ class Dual(ValueLayer):
 
     def _copied(self, stop: bool = False) -> Dual:
         return Dual._make(
-            stopped(self._array) if stop else self._array,
+            detached(self._array) if stop else self._array,
             None if stop else self._tangent,
             self._run,
             self._level,
@@ -83,7 +83,7 @@ class Dual(ValueLayer):
         return self._tangent is not None and not self._run.finished
 
     @classmethod
-    def _refusing(cls, primal: Any, message: str, run: Run, level: int) -> Any:
+    def _refusing(cls, primal: Any, message: str, run: Transformation, level: int) -> Any:
         """A Dual with an unknown tangent: reading it, or computing with it, raises."""
         return cls._make(
             primal,
@@ -326,7 +326,7 @@ ways.ends_by(
 )
 
 
-def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
+def taken_apart(x: Any, run: Transformation) -> tuple[Any, Any]:
     """The value and tangent (or None) of a function's result, from outside of its level."""
     x._check()
     while isinstance(x, Tensor) and x._run is run:

@@ -13,7 +13,7 @@ from typing import Any
 from ..backward.gradients import check_gradient, owned
 from ..backward.run import run_pass
 from ..core.element import SCALARS, is_array
-from ..core.level import Layer, Run, outside
+from ..core.level import Layer, Transformation, outside
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from ..observe import stand_in
@@ -24,7 +24,7 @@ Listed = Callable[[list[Any]], Iterable[Any]]
 
 
 def vjp(
-    function: Listed, values: Sequence[Any], run: Run
+    function: Listed, values: Sequence[Any], run: Transformation
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Call `function` on inputs at the level of `run`, which is new.
 
@@ -45,7 +45,7 @@ def vjp(
 
 
 def jvp(
-    function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: Run
+    function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: Transformation
 ) -> tuple[list[Any], list[Any]]:
     """Call `function` on Duals at the level of `run`, which is new; a tangent of None is zero.
 
@@ -80,7 +80,7 @@ def jvp(
     return run.call(called)
 
 
-def within(outs: Iterable[Any], run: Run) -> list[Any]:
+def within(outs: Iterable[Any], run: Transformation) -> list[Any]:
     """The results of a function in the form that the transformation differentiates.
 
     `vjp` and `jvp` return them in this form.
@@ -117,13 +117,13 @@ def checked_input(x: Any, name: str) -> Any:
     return x._frozen() if isinstance(x, Layer) else x
 
 
-def input_of(x: Any, run: Run, name: str) -> Tensor:
+def input_of(x: Any, run: Transformation, name: str) -> Tensor:
     t = wrap_in(run, run.own_level, checked_input(x, name))
     run.inputs.append(t._become_leaf())
     return t
 
 
-def value_at(t: Any, run: Run) -> Any:
+def value_at(t: Any, run: Transformation) -> Any:
     """The inner value of a Tensor created inside the transformation.
 
     The transformation itself differentiates that value.
@@ -134,7 +134,7 @@ def value_at(t: Any, run: Run) -> Any:
     return t._array
 
 
-def depends_on(t: Any, run: Run) -> bool:
+def depends_on(t: Any, run: Transformation) -> bool:
     """Whether `t` depends on the inputs of this transformation."""
     if not isinstance(t, Tensor) or t._run is not run:
         return False
@@ -142,7 +142,7 @@ def depends_on(t: Any, run: Run) -> bool:
     return t._node is not None
 
 
-def left_of(t: Any, run: Run) -> Any:
+def left_of(t: Any, run: Transformation) -> Any:
     """The value that remains when the transformation is over."""
     while isinstance(t, Layer) and getattr(t, "_run", None) is run:
         t = t._array
@@ -150,7 +150,7 @@ def left_of(t: Any, run: Run) -> Any:
 
 
 def gradients_of(
-    outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool
+    outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Transformation, keep: bool
 ) -> list[Any]:
     """The gradients of the inputs, the last one first."""
     grads = reached(outputs, seeds, inputs, run, keep)
@@ -160,7 +160,7 @@ def gradients_of(
 
 
 def reached(
-    outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool
+    outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Transformation, keep: bool
 ) -> list[Any]:
     """The gradients of the inputs, None for those that the pass did not reach."""
     roots = [

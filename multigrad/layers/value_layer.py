@@ -14,7 +14,7 @@ from ..core import aliasing, grad_mode
 from ..core.aliasing import WHOLE, Location, Step, ViewSpec, refresh
 from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
-from ..core.level import Layer, Run
+from ..core.level import Layer, Transformation
 from ..core.tensor import element_of
 from ..dispatch.general import _bases as bases
 from ..dispatch.general import general, itself, shows
@@ -49,7 +49,7 @@ class ValueLayer(ArrayProtocols):
         return self._elem.level
 
     @property
-    def _run(self) -> Run:
+    def _run(self) -> Transformation:
         return self._elem.run  # type: ignore[return-value]
 
     __hash__ = object.__hash__
@@ -61,7 +61,7 @@ class ValueLayer(ArrayProtocols):
         )
 
     @classmethod
-    def _around(cls, x: Any, run: Run, level: int) -> Self:
+    def _around(cls, x: Any, run: Transformation, level: int) -> Self:
         """A layer of this class around `x`, a value of the next inner level."""
         layer = object.__new__(cls)
         layer._array = x

@@ -22,7 +22,7 @@ from ..core.computed import mark
 from ..core.element import Element
 from ..core.graph import QUIET, AccumulateGrad, HookedNode, Node, NodeHooks, backward_name, extra
 from ..core.level import Layer, innermost, leaves_effect, running
-from ..core.tensor import Tensor, View, element_of, peeled, stopped
+from ..core.tensor import Tensor, View, detached, element_of, peeled
 from ..dispatch import general as dispatch
 from ..dispatch.general import accepts, general, is_basic_key, recording_at, run_raw
 from ..errors import GradientError
@@ -368,7 +368,7 @@ def renew(t: Any) -> bool:
     if base._cell is not t._cell:  # the base was given other memory
         pass
     elif op is None:
-        t._put(stopped(base._array))
+        t._put(detached(base._array))
     else:
         t._put(shown(base, t._view))
         if base._node is not None and base._node.hidden:

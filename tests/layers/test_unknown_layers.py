@@ -11,8 +11,8 @@ import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function
 from multigrad.core.element import is_array
-from multigrad.core.level import Layer, Run
-from multigrad.core.tensor import stopped
+from multigrad.core.level import Layer, Transformation
+from multigrad.core.tensor import detached
 from multigrad.dispatch.general import carried_out
 from multigrad.layers.value_layer import ValueLayer
 
@@ -33,7 +33,7 @@ class Logged(ValueLayer):
         return Logged.of(x, self._run)
 
     def _copied(self, stop=False):
-        return Logged.of(stopped(self._array) if stop else self._array, self._run)
+        return Logged.of(detached(self._array) if stop else self._array, self._run)
 
     def _mapped(self, function):
         return Logged.of(function(self._array), self._run)
@@ -65,7 +65,7 @@ log: list[str] = []
 def logged(function, *args):
     """The value of the function, called on layers of this class, and the operations that it ran."""
     log.clear()
-    run = Run("logged")
+    run = Transformation("logged")
     found = run.call(lambda: function(*(Logged.of(x, run) if is_array(x) else x for x in args)))
     while isinstance(found, Logged):
         found = found._array
@@ -281,7 +281,7 @@ class TestDerivativesOfOnesOwn:
             __slots__ = ()
             _apply_custom = staticmethod(Layer._apply_custom)
 
-        run = Run("mute")
+        run = Transformation("mute")
         with pytest.raises(
             NotImplementedError,
             match=r"under Mute yet: let the class Mute define the static method "

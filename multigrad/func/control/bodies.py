@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 from ...backward.gradients import check_gradient
 from ...core.element import is_array
-from ...core.level import Layer, Run, Switch, outside
-from ...core.tensor import element_of, stopped
+from ...core.level import Layer, Switch, Transformation, outside
+from ...core.tensor import detached, element_of
 from ...layers import transforming
 from ...layers.batched import batch
 from ...layers.batched import repeated as same_for_all
@@ -69,7 +69,7 @@ def zeros(x: Any) -> Any:
     """A zero derivative with respect to `x`, as a constant of every level."""
     library = element_of(x).library
     with outside():
-        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(stopped(x))
+        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(detached(x))
 
 
 def namespace(*arrays: Any) -> Any:
@@ -84,7 +84,7 @@ def added(x: Any, y: Any) -> Any:
 
 def still(values: Sequence[Any]) -> list[Any]:
     """The values as constants of every level, for a step that is only tried."""
-    return [stopped(x) for x in values]
+    return [detached(x) for x in values]
 
 
 def first(xs: Sequence[Any], length: int) -> list[Any]:
@@ -92,7 +92,7 @@ def first(xs: Sequence[Any], length: int) -> list[Any]:
     return [
         None
         if x is None
-        else stopped(x)[0, ...]
+        else detached(x)[0, ...]
         if length
         else namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype)
         for x in xs
@@ -158,7 +158,7 @@ def pushed(
     if not moving:
         outs = body(consts, args)
         return outs, [None] * len(outs)
-    run = Run("jvp")
+    run = Transformation("jvp")
 
     def listed(duals: list[Any]) -> list[Any]:
         full = list(values)
@@ -169,7 +169,7 @@ def pushed(
     return transforming.jvp(listed, [values[i] for i in moving], [tangents[i] for i in moving], run)
 
 
-class Pull(Run):
+class Pull(Transformation):
     """The transformation that differentiates a body for a pass.
 
     level  the grad mode of the level that the pass belongs to
@@ -243,7 +243,7 @@ def of_batch(
 
     The flags say which results are batches.
     """
-    run, n = Run("vmap"), len(consts)
+    run, n = Transformation("vmap"), len(consts)
     run.randomness = "error"
 
     def called() -> list[tuple[Any, bool]]:
