@@ -47,7 +47,7 @@ elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
                 "torch.sigmoid.")
 elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),
             x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
-            doc="max(x, 0) of each element. The gradient at 0 is 0. As torch.relu.")
+            doc="max(x, 0) of each element. The gradient at 0 is 0. Same as torch.relu.")
 # fmt: on
 
 FLAT = 1000.0
@@ -82,7 +82,7 @@ elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="k
             doc="The derivative of silu at each element.")
 elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
             doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch "
-                "gives nan. As torch.nn.functional.silu.")
+                "gives nan. Same as torch.nn.functional.silu.")
 # fmt: on
 
 
@@ -104,7 +104,7 @@ elementwise(
     forward=softplus,
     x=softplus_partial,
     doc="log(1 + exp(beta x)) / beta of each element, or x itself where beta x is above the "
-    "threshold. As torch.nn.functional.softplus.",
+    "threshold. Same as torch.nn.functional.softplus.",
 )
 
 # ----- along axes -----
@@ -176,7 +176,7 @@ define(
     x=softmax_vjp,
     jvp=softmax_jvp,
     doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without "
-    "overflow. As scipy.special.softmax.",
+    "overflow. Same as scipy.special.softmax.",
 )
 
 

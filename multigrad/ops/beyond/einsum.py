@@ -351,6 +351,6 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
 composite(
     "einsum(*operands, optimize=False)",
     einsum,
-    doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. As numpy.einsum; more than "
-    "two operands are contracted pair by pair.",
+    doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. Same as numpy.einsum; more "
+    "than two operands are contracted pair by pair.",
 )

@@ -128,7 +128,7 @@ composite(
     "gradient(f: array, *varargs, axis=None, edge_order=1)",
     gradient,
     doc="Central differences inside and one-sided differences at the ends, along one axis, or "
-    "along each axis as a tuple. As numpy.gradient.",
+    "along each axis as a tuple. Same as numpy.gradient.",
 )
 
 # ----- interp -----
@@ -227,5 +227,5 @@ composite(
     "interp(x: array, xp: array, fp: array, left=None, right=None, period=None)",
     interp,
     doc="The values at x of the piecewise linear function through the points (xp, fp), with xp in "
-    "increasing order. As numpy.interp, in the dtype of its arguments.",
+    "increasing order. Same as numpy.interp, in the dtype of its arguments.",
 )

@@ -48,16 +48,16 @@ def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
 # fmt: off
 composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
           doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
-              "are nan. As numpy.nansum.")
+              "are nan. Same as numpy.nansum.")
 composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
-              "all are nan. As numpy.nanprod.")
+              "all are nan. Same as numpy.nanprod.")
 composite("nancumsum(a: array, axis=None, dtype=None)", nancumsum,
           doc="The cumulative sums along an axis, or of the flattened array (None); a nan counts "
-              "as 0. As numpy.nancumsum.")
+              "as 0. Same as numpy.nancumsum.")
 composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
           doc="The cumulative products along an axis, or of the flattened array (None); a nan "
-              "counts as 1. As numpy.nancumprod.")
+              "counts as 1. Same as numpy.nancumprod.")
 # fmt: on
 
 # ----- mean and variance -----
@@ -127,9 +127,10 @@ composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, co
           nanvar,
           doc="The variance of the elements that are not nan over one axis, several, or all. The "
               "divisor is their number minus ddof; correction is another name for ddof. The "
-              "result is nan where the divisor is not positive. As numpy.nanvar.")
+              "result is nan where the divisor is not positive. Same as numpy.nanvar.")
 composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          nanstd, doc="The square root of nanvar. The gradient of constants is 0. As numpy.nanstd.")
+          nanstd,
+          doc="The square root of nanvar. The gradient of constants is 0. Same as numpy.nanstd.")
 # fmt: on
 
 # ----- extrema: they have their own rule, since an infinity in place of a nan would share the
@@ -262,5 +263,5 @@ composite(
     nan_to_num,
     doc="Each element, with nan replaced by `nan`, and infinities by `posinf` and `neginf`, or by "
     "default by the largest and smallest numbers of the dtype. The gradient of a replaced "
-    "element is 0. As numpy.nan_to_num.",
+    "element is 0. Same as numpy.nan_to_num.",
 )

@@ -345,5 +345,5 @@ composite(
     "stat_length=None, reflect_type='even')",
     pad,
     doc="The array with additional elements at the ends of its axes; pad_width gives their "
-    "numbers. As numpy.pad; the mode 'empty' gives zeros.",
+    "numbers. Same as numpy.pad; the mode 'empty' gives zeros.",
 )

@@ -378,12 +378,12 @@ for _name, _words in (
         _named(_name),
         doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, "
         "or an element of an array q is out of range. Axes of q come first. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}As numpy.{_name}.",
+        f"'inverted_cdf' takes weights. {_ORDER}Same as numpy.{_name}.",
     )
     composite(
         f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
         "weights: array = None)",
         _named(f"nan{_name}"),
         doc=f"{_words}, of the elements that are not nan; nan if all are nan. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}As numpy.nan{_name}.",
+        f"'inverted_cdf' takes weights. {_ORDER}Same as numpy.nan{_name}.",
     )

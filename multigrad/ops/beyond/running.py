@@ -89,7 +89,7 @@ composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
               "numpy.cumprod.")
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
           doc="All windows of neighbours along some axes or all, with their elements along new "
-              "axes at the end. As numpy.lib.stride_tricks.sliding_window_view, but a copy.")
+              "axes at the end. Same as numpy.lib.stride_tricks.sliding_window_view, but a copy.")
 nondifferentiable("running_places(x, /, axis, largest)", forward=running_places, batching="axis",
                   chapter="kernels",
                   doc="The index of the largest (or smallest) of the elements up to each one "

@@ -57,7 +57,7 @@ def vstack(xp: Any, tup: Sequence[Any], dtype: Any) -> Any:
 # fmt: off
 composite("split(ary: array, indices_or_sections, axis=0)", split, outputs=None,
           doc="The parts of an array along an axis: a number of equal parts, or the parts between "
-              "indices. As numpy.split.")
+              "indices. Same as numpy.split.")
 composite("concatenate(arrays: arrays, /, axis=0, *, dtype=None)", concatenate,
           doc="Join arrays along an axis; with axis=None, arrays are flattened first. As "
               "numpy.concatenate.")
@@ -65,5 +65,5 @@ composite("hstack(tup: arrays, *, dtype=None)", hstack,
           doc="Join arrays along their second axis, or vectors along their first. As "
               "numpy.hstack.")
 composite("vstack(tup: arrays, *, dtype=None)", vstack,
-          doc="Join arrays along their first axis, with vectors as rows. As numpy.vstack.")
+          doc="Join arrays along their first axis, with vectors as rows. Same as numpy.vstack.")
 # fmt: on

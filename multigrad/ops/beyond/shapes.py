@@ -151,23 +151,25 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
 
 # fmt: off
 composite("transpose(a: array, axes=None)", transpose,
-          doc="The axes in reverse order, or in the order of `axes`. As numpy.transpose.")
+          doc="The axes in reverse order, or in the order of `axes`. Same as numpy.transpose.")
 composite("swapaxes(a: array, axis1, axis2)", swapaxes,
-          doc="The array with two axes exchanged. As numpy.swapaxes.")
+          doc="The array with two axes exchanged. Same as numpy.swapaxes.")
 composite("ravel(a: array, order='C')", ravel,
           doc="All elements along one axis, in row-major or column-major ('F') order. As "
               "numpy.ravel.")
 composite("flatten(a: array, order='C')", flatten,
-          doc="A copy of all elements along one axis, as numpy.ndarray.flatten.")
+          doc="A copy of all elements along one axis. Same as numpy.ndarray.flatten.")
 composite("atleast_1d(*arrays)", _each_atleast(1),
-          doc="Arrays with at least one axis; several arrays give a tuple. As numpy.atleast_1d.")
+          doc="Arrays with at least one axis; several arrays give a tuple. Same as "
+              "numpy.atleast_1d.")
 composite("atleast_2d(*arrays)", _each_atleast(2),
-          doc="Arrays with at least two axes; several arrays give a tuple. As numpy.atleast_2d.")
+          doc="Arrays with at least two axes; several arrays give a tuple. Same as "
+              "numpy.atleast_2d.")
 composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
-          doc="A diagonal of the matrices in two axes, along a new last axis. As numpy.diagonal, "
-              "but a copy where the library copies.")
+          doc="A diagonal of the matrices in two axes, along a new last axis. Same as "
+              "numpy.diagonal, but a copy where the library copies.")
 composite("trace(a: array, offset=0, axis1=0, axis2=1, dtype=None)", trace,
-          doc="The sum of a diagonal of the matrices in two axes. As numpy.trace.")
+          doc="The sum of a diagonal of the matrices in two axes. Same as numpy.trace.")
 composite("diag(v: array, k=0)", diag,
           doc="A matrix with a vector on its k-th diagonal, or the k-th diagonal of a matrix. As "
               "numpy.diag.")

@@ -20,7 +20,7 @@ composite(
     "ptp(a: array, axis=None, *, keepdims=False)",
     ptp,
     doc="The largest element minus the smallest over one axis, several, or all. Ties share the "
-    "gradient. As numpy.ptp.",
+    "gradient. Same as numpy.ptp.",
 )
 
 # ----- averages -----
@@ -43,7 +43,7 @@ composite(
     average,
     doc="The mean over one axis, several, or all. Weights have the shape of `a` or of the axes. "
     "With `returned` the result is a tuple of the mean and the sum of the weights. Where that "
-    "sum is 0, the mean is infinite or nan. As numpy.average.",
+    "sum is 0, the mean is infinite or nan. Same as numpy.average.",
 )
 
 # ----- covariances -----
@@ -156,5 +156,5 @@ composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fw
 composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", corrcoef,
           doc="The correlation coefficients of variables, in at least the library's default "
               "dtype. The variables are the rows of `x` and of `y`, or the columns with "
-              "rowvar=False. As numpy.corrcoef.")
+              "rowvar=False. Same as numpy.corrcoef.")
 # fmt: on

@@ -132,7 +132,7 @@ def declarations() -> list[mg.registry.Op]:
             x=_gelu_slope,
             chapter="special",
             doc="x ndtr(x), the Gaussian error linear unit; with approximate='tanh' the "
-            "approximation by tanh. As torch.nn.functional.gelu; 0 at -inf, where PyTorch "
+            "approximation by tanh. Same as torch.nn.functional.gelu; 0 at -inf, where PyTorch "
             "gives nan.",
         ),
     ]
