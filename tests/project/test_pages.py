@@ -128,6 +128,14 @@ def test_every_page_is_in_the_navigation_once() -> None:
             assert (DOCS / address).is_file(), address
 
 
+def test_pages_outside_docs_are_in_the_navigation() -> None:
+    """MkDocs builds each page that another page links to, and its strict mode wants each listed."""
+    listed = addresses(navigation()["nav"])
+    links = tool("site_links")
+    linked = [path for path in links.brought(tuple(listed)) if path.endswith(".md")]
+    assert linked and {links.address(path) for path in linked} <= set(listed)
+
+
 def test_the_reference_has_the_pages_of_the_navigation() -> None:
     written = tool("reference").pages()
     assert set(written) == {
