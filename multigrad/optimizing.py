@@ -266,6 +266,14 @@ class _Pass:
         known = self.knowledge.alike(x.number, out)
         return x.number in self.dense if known is None else known
 
+    def views_itself(self, x: Any, call: Call) -> bool:
+        """Whether a view of all of `x` is an object of the same kind.
+
+        A view of a NumPy scalar is an array, which the program may return.
+        """
+        out = call.outs[0]
+        return self.specs[out].shape != () or self.knowledge.alike(x.number, out) is not False
+
     def negated(self, x: Any) -> Any:
         """The operand y of an `x` that is -y, if it has the order in memory of `x`."""
         made = self.made.get(x.number) if type(x) is Ref else None
@@ -467,11 +475,12 @@ def _unchanged(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
     """A view of all of `x` in its shape."""
     if "copy" in call.op.roles and settings[list(call.op.roles).index("copy") - 1]:
         return None
-    return x if p.same(x, call.outs[0]) else None
+    return x if p.same(x, call.outs[0]) and p.views_itself(x, call) else None
 
 
 def _permuted(p: _Pass, call: Call, x: Any, axes: Any) -> Any:
-    return x if type(axes) is tuple and axes == tuple(range(len(axes))) else None
+    trivial = type(axes) is tuple and axes == tuple(range(len(axes)))
+    return x if trivial and p.views_itself(x, call) else None
 
 
 RULES: dict[str, Callable[..., Any]] = {

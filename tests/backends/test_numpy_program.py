@@ -225,6 +225,23 @@ def test_products_of_complex_numbers_are_rounded_as_a_call_rounds_them(
         check(f, x, y)
 
 
+@pytest.mark.parametrize(
+    "view",
+    (
+        lambda y: mg.broadcast_to(y, ()),
+        lambda y: mg.reshape(y, ()),
+        lambda y: mg.permute_dims(y, ()),
+    ),
+)
+def test_a_view_of_a_numpy_scalar_is_what_a_call_gives(view: Any) -> None:
+    """The code gives the object that a call of the view gives, an array where that is one."""
+    x, f = np.asarray(1.5), lambda x: view(mg.sum(x) * 2.0)
+    check(f, x)
+    run = replay(f, x)
+    run(x)
+    assert None not in run._codes.values()  # it runs as code, not one by one
+
+
 def test_other_strides_have_other_code() -> None:
     x = dense(6, 7)
     run = replay(lambda x: mg.sum(mg.sin(x), axis=0), x)

@@ -11,44 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy_samples import flat, operation_on, taken
 from recorded_programs import assert_same, check, copied, poisoned, recorded
 
 import multigrad as mg
 from multigrad import func
 from multigrad.registry import OPS
-from multigrad_conformance.sample import OWN_DEVICE, DType, Sample
+from multigrad_conformance.sample import Sample
 from multigrad_conformance.samples import samples_of
 
 mg.zeros(1)
-
-NARROW = {"f": "float32", "c": "complex64"}
-
-
-class Hole:
-    """Stands for an array among the arguments of a sample."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
-def taken(value: Any, arrays: list[Any], narrow: bool) -> Any:
-    """The arguments of a sample with holes where arrays stand, which go into `arrays`."""
-    if type(value) in (tuple, list):
-        return type(value)(taken(v, arrays, narrow) for v in value)
-    if isinstance(value, DType):
-        return getattr(np, "bool_" if value.name == "bool" else value.name)
-    if value is OWN_DEVICE:
-        return "cpu"
-    if isinstance(value, np.ndarray):
-        arrays.append(value.astype(NARROW.get(value.dtype.kind, value.dtype)) if narrow else value)
-        return Hole(len(arrays) - 1)
-    return value
-
-
-def filled(value: Any, arrays: Any) -> Any:
-    if type(value) in (tuple, list):
-        return type(value)(filled(v, arrays) for v in value)
-    return arrays[value.number] if isinstance(value, Hole) else value
 
 
 def functions(
@@ -64,11 +36,7 @@ def functions(
     if not arrays or (narrow and not floating):
         return
 
-    def forward(*xs: Any) -> Any:
-        function: Any = mg.namespace("numpy")
-        for part in name.split("."):
-            function = getattr(function, part)
-        return function(*filled(args, xs), **{k: filled(v, xs) for k, v in kwargs.items()})
+    forward = operation_on(name, args, kwargs)
 
     def loss(*xs: Any) -> Any:
         out = forward(*xs)
@@ -118,14 +86,6 @@ def compare(name: str, sample: Sample, narrow: bool) -> None:
             assert_same(p.code(arrays), got)
         if len(got) == len(expected):
             assert_same([np.asarray(x) for x in got], expected), what
-
-
-def flat(x: Any) -> list[Any]:
-    if isinstance(x, dict):
-        return [z for y in x.values() for z in flat(y)]
-    if isinstance(x, (tuple, list)):
-        return [z for y in x for z in flat(y)]
-    return [np.asarray(getattr(x, "array", x))]
 
 
 NAMES = sorted(name for name in OPS if samples_of(name))

@@ -26,9 +26,9 @@ def polygamma(n: Any, x: Any, /) -> Any:
     kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
     if any(dtype.kind == "c" for dtype in kinds):
         return standard.polygamma(NUMPY, n, x)
-    value = scipy.special.polygamma(
-        *(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x))
-    )
+    # Orders in float64, as SciPy takes them of a Python int: the value of a call does not depend on
+    # whether the int has become an array beside `x`.
+    value = scipy.special.polygamma(np.asarray(n, np.float64), x)
     return value.astype(np.result_type(*kinds, 1.0), copy=False)
 
 
