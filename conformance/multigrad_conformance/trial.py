@@ -19,7 +19,7 @@ import multigrad as mg
 
 from .differences import Partial, size_of, slopes
 from .problem import STEP, inner, is_floating, numpy_target, random_like
-from .subject import Outputs, Subject
+from .subject import PRECISIONS, Outputs, Subject
 from .target import Target
 from .tolerance import Tolerance, greatest, narrowest
 
@@ -92,10 +92,42 @@ class Reference:
         )
 
     @cached_property
+    def cancels(self) -> bool:
+        """Whether results or gradients are rounding errors: in float32 they have other digits.
+
+        They may be exactly zero at the arguments, so a point beside these is tried as well.
+        """
+        beside = [x * (1 + 1e-3 * random_like(x, 301 + i)) for i, x in enumerate(self.wide.arrays)]
+        try:
+            return any(map(self._differs_in_float32, (self.wide.arrays, beside)))
+        except Exception:  # it is no function of float32, or of arguments beside these
+            return False
+
+    def _differs_in_float32(self, arrays: Sequence[Any]) -> bool:
+        target, narrow = numpy_target(), self.wide.at("float32")
+        rounded = [x.astype(PRECISIONS["float32"][x.dtype.kind]) for x in arrays]
+        arrays = [x.astype(wide.dtype) for x, wide in zip(rounded, arrays, strict=True)]
+        with np.errstate(all="ignore"):
+            exact = [*self.results(arrays), *self.first(arrays)]
+            out = to_numpy(target, narrow.call(target, tensors(target, rounded)))
+            found = gradients(narrow, target, rounded, self.cotangents)
+        pairs = zip(exact, [*filter(is_floating, out), *found], strict=True)
+        return any(np.any(_without_digits(x, y)) for x, y in pairs)
+
+    @cached_property
+    def scale(self) -> float:
+        """The greatest result, or argument if something is zero by cancellation.
+
+        Rounding errors are proportional to it.
+        """
+        leaves = [leaf.value for leaf in self.wide.leaves] if self.cancels else []
+        return greatest(filter(is_floating, [*self.smooth, *leaves]))
+
+    @cached_property
     def noise(self) -> float:
         """The rounding error of the differences of the loss."""
         terms = sum(y.size for y in self.smooth)
-        return float(16 * np.finfo(np.float64).eps * np.sqrt(terms) * greatest(self.smooth) / STEP)
+        return float(16 * np.finfo(np.float64).eps * np.sqrt(terms) * self.scale / STEP)
 
     def partial(self, which: int) -> Partial:
         return Partial(self.loss, self.wide.arrays, which)
@@ -154,7 +186,7 @@ class Trial:
     @property
     def scale(self) -> float:
         """The greatest number beside a gradient."""
-        return greatest([*self.reference.gradients, *self.reference.smooth])
+        return max(greatest(self.reference.gradients), self.reference.scale)
 
     def raws(self, arrays: Sequence[Any]) -> list[Any]:
         return [self.target.raw(x) for x in arrays]
@@ -219,6 +251,18 @@ def is_array_of(target: Target, y: Any) -> bool:
 
 def is_floating_of(target: Target, y: Any) -> bool:
     return is_array_of(target, y) and target.dtype_name(y.dtype).startswith(("float", "complex"))
+
+
+def _without_digits(wide: Any, narrow: Any) -> Any:
+    """Return for each element whether float64 and float32 do not share a digit.
+
+    Numbers that float32 may round to 0 share them.
+    """
+    if wide.shape != narrow.shape:
+        return False
+    with np.errstate(all="ignore"):
+        comparable = np.isfinite(wide) & ((wide == 0) | (np.abs(wide) > 1e-30))
+        return comparable & ~(np.abs(wide - narrow) <= 0.1 * np.abs(wide))
 
 
 def gradients(

@@ -178,6 +178,18 @@ def test_what_is_zero_by_cancellation():
     passes(normalized, X, np.asarray(0.3))
 
 
+def test_what_is_zero_by_cancellation_everywhere():
+    """The result and all gradients are rounding errors, of numbers as large as the arguments."""
+    line = np.linspace(-1, 1, 4)
+    passes(lambda x: x.__array_namespace__().sum(x.__array_namespace__().sin(x)), line)
+    passes(
+        lambda x: x.__array_namespace__().sum(x - x.__array_namespace__().mean(x)),
+        np.asarray([1.0, 2.0, 3.0]),
+    )
+    small = lambda x: 1e-20 * x.__array_namespace__().sum(x) * (1.001 if on(x, "strict") else 1.0)
+    assert "values" in fails(small, line + 0.2)
+
+
 def test_the_namespace_as_xp():
     passes(lambda n, x, xp: x + xp.arange(n, dtype=x.dtype), 3, X)
     passes(lambda x, xp=None: xp.sin(x), X)
