@@ -343,7 +343,7 @@ CHECKS: dict[str, Callable[[Target], None]] = {
 
 def needs(kernel: str) -> frozenset[str]:
     """Return the capability that the check of a kernel needs."""
-    return frozenset({"concrete_bool"} if kernel == "concrete_bool" else ())
+    return frozenset({"truth"} if kernel == "concrete_bool" else ())
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+CAPABILITIES = ("complex", "data_dependent", "boolean_indexing", "negative_steps", "truth")
+"""What a library may lack: the names that `Backend.lacks` gives reasons for."""
+
 
 @dataclass(frozen=True)
 class DType:
@@ -74,6 +77,11 @@ class Sample:
         reference: Callable[..., Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        if needs and needs not in CAPABILITIES:
+            raise ValueError(
+                f"needs={needs!r} of the sample {label!r} is not a capability. Choose one of "
+                f"{', '.join(map(repr, CAPABILITIES))}, or '' for none."
+            )
         self.label = label
         self.args = args
         self.kwargs = kwargs

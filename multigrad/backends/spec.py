@@ -78,7 +78,7 @@ LACKS = {
     "data_dependent": "no data-dependent shapes",
     "boolean_indexing": "no boolean indexing",
     "negative_steps": "no negative steps",
-    "concrete_bool": "lazy",
+    "truth": "lazy",
 }
 """The requirements that a test or a sample may have, with the message for a library without them.
 """
@@ -186,7 +186,7 @@ class Backend:
             "data_dependent": c.data_dependent,
             "boolean_indexing": masks,
             "negative_steps": c.negative_steps,
-            "concrete_bool": not c.lazy,
+            "truth": not c.lazy,
         }
         reasons = {
             name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False

@@ -26,6 +26,7 @@ pytest.importorskip("multigrad_conformance")
 from multigrad_conformance import Draw, Sample, cells
 from multigrad_conformance import test_conformance as suite
 from multigrad_conformance.declared import hidden
+from multigrad_conformance.sample import CAPABILITIES
 from multigrad_conformance.target import Target, shape_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -68,7 +69,7 @@ class TestWhatIsMissing:
             "data_dependent": "no data-dependent shapes (declared)",
             "boolean_indexing": "no boolean indexing (declared)",
             "negative_steps": "no negative steps (declared)",
-            "concrete_bool": "lazy (declared)",
+            "truth": "lazy (declared)",
         }
 
     def test_masks_alone(self) -> None:
@@ -224,6 +225,19 @@ class TestTheSuite:
         ):
             suite.test_declarations("numpy")
 
+    def test_what_a_sample_can_need(self) -> None:
+        poor = mg.Capabilities(complex=False, data_dependent=False, negative_steps=False, lazy=True)
+        assert set(backend(poor, **ABLE).lacks()) == set(CAPABILITIES)
+        draw = Draw("capabilities")
+        for needs in ("", *CAPABILITIES):
+            assert Sample("real", draw.real(3), needs=needs).capabilities == {needs} - {""}
+        with pytest.raises(
+            ValueError,
+            match="needs='lazzy' of the sample 'real' is not a capability. Choose one of "
+            "'complex', 'data_dependent', 'boolean_indexing', 'negative_steps', 'truth', or ''",
+        ):
+            Sample("real", draw.real(3), needs="lazzy")
+
     def test_what_a_sample_needs(self) -> None:
         draw = Draw("capabilities")
         assert Sample("real", draw.real(3), (slice(None, None, -1),)).backwards
@@ -234,7 +248,7 @@ class TestTheSuite:
             "nonzero/forward/integers"
         ] == {"data_dependent"}
         assert (
-            needs["kernels.concrete_bool/kernel/override"] == {"concrete_bool"}
+            needs["kernels.concrete_bool/kernel/override"] == {"truth"}
             and needs["sin/vjp/complex"] == {"complex"}
             and not needs["sin/vjp/real"]
         )
