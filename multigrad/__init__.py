@@ -47,7 +47,7 @@ from .core import element as _element
 from .core.foreign_names import FUNCTIONS as _FUNCTIONS
 from .core.foreign_names import hint as _hint
 from .core.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from .core.tensor import Tensor
+from .core.tensor import Tensor, _tensor_from_pickle  # noqa: F401  pickles name the function
 from .core.tensor import element_of as _element_of
 from .dispatch.creation import asarray, default_library, tensor, use_backend
 from .namespace import Namespace as _Namespace

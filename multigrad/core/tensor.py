@@ -457,12 +457,16 @@ class Tensor(ArrayProtocols):
         self._movable()
         if not self.is_leaf or isinstance(self._array, Layer):
             raise RuntimeError("only leaf Tensors can be pickled; use detach() first")
-        return _rebuild, (self._array, self._history is not None)
+        return _tensor_from_pickle, (self._array, self._history is not None)
 
 
-def _rebuild(array: Any, requires_grad: bool) -> Tensor:
+def _tensor_from_pickle(array: Any, requires_grad: bool) -> Tensor:
     t = wrap(array)
     return t.requires_grad_() if requires_grad else t
+
+
+# Pickles name this function, and files outlive the modules of a release.
+_tensor_from_pickle.__module__ = "multigrad"
 
 
 class View(Tensor):

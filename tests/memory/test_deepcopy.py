@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import pickletools
 import weakref
 from dataclasses import dataclass
 from itertools import permutations
@@ -395,6 +396,14 @@ class TestPickle:
             pickle.dumps(x * 2)
         with pytest.raises(RuntimeError, match=r"only leaf Tensors can be copied by copy.copy\(\)"):
             copy.copy(x * 2)
+
+    def test_a_pickle_names_no_module_that_may_move(self) -> None:
+        written = pickle.dumps(mg.asarray(np.asarray(X), requires_grad=True))
+        names = [a for _, a, _ in pickletools.genops(written) if isinstance(a, str)]
+        assert [n for n in names if "multigrad" in n or "tensor" in n] == [
+            "multigrad",
+            "_tensor_from_pickle",
+        ]
 
 
 class TestCopies:
