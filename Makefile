@@ -2,29 +2,33 @@
 # virtual environment under .venv/ from the project's files, again whenever a pyproject.toml has changed. What they install
 # has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
 #
-#   make demo       train one array-agnostic function on every backend that works here
-#   make quick      ruff, and the tests that run on NumPy alone: less than a minute
-#   make test       the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
-#   make test-rest       what the middle level adds: every sample, more shapes on JAX, programs and wheels in processes of their own
-#   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
-#   make test-latest     test and test-rest, with the newest release of everything
-#   make test-oldest     test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
-#   make stubs      write the stubs for type checkers, and the examples in docstrings, from the table of operations
-#   make constraints     write constraints/ anew from the newest releases, for every version of Python
-#   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
-#   make test-clients    other projects' own tests over multigrad, minutes: SciPy's tests of array libraries; those of HIPS autograd, if AUTOGRAD names a
-#                        checkout of it, and its examples, if AUTOGRAD_EXAMPLES does
-#   make test-special         the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
-#   make test-backends   the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
-#   make certificates    run the conformance suite on them and write the conformance.json of each plugin
-#   make test-mutation   300 mistakes planted in the derivative rules, one at a time: those that the short level of the suite does not see
-#   make test-gpu   conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
-#   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
-#   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
-#   make conformance-table    run the conformance suite and write the table of operations by backends into its README
-#   make test-precision       every derivative rule against the same derivative in 60 digits; the table goes to docs/precision.md
-#   make docs       the site, into .venv/site: its pages are run, its reference is written, its links are checked
-#   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
+#   make demo               train one array-agnostic function on every backend that works here
+#   make quick              ruff, and the tests that run on NumPy alone: less than a minute
+#   make test               the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
+#   make lint               ruff
+#   make types              mypy --strict and Pyright
+#   make conformance        the conformance suite on numpy, strict and jax
+#   make tests              the tests alone, of the level that LEVEL names: short, middle or long
+#   make test-rest          what the middle level adds: every sample, more shapes on JAX, programs and wheels in processes of their own
+#   make test-all           the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
+#   make test-latest        test and test-rest, with the newest release of everything
+#   make test-oldest        test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
+#   make stubs              write the stubs for type checkers, and the examples in docstrings, from the table of operations
+#   make constraints        write constraints/ anew from the newest releases, for every version of Python
+#   make test-standard      data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
+#   make test-clients       SciPy's and HIPS autograd's own tests over multigrad; AUTOGRAD and AUTOGRAD_EXAMPLES name checkouts of the latter
+#   make test-special       the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
+#   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
+#   make certificates       run the conformance suite on them and write the conformance.json of each plugin
+#   make test-mutation      300 mistakes planted in the derivative rules, one at a time: those that the short level of the suite does not see
+#   make test-gpu           conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
+#   make test-parity        the tests of parity beside PyTorch 2.13, which is installed for them
+#   make consumers          try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
+#   make conformance-table  run the conformance suite and write the table of operations by backends into its README
+#   make test-precision     every derivative rule against the same derivative in 60 digits; the table goes to docs/precision.md
+#   make docs               the site, into .venv/site: its pages are run, its reference is written, its links are checked
+#   make bench              the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
+#   make clean              remove .venv, what was built, and the caches
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 

@@ -20,6 +20,7 @@ import numpy as np
 HAND = "hand"
 OURS = "multigrad"
 SHORTEST = 2e-3  # seconds: shorter samples would measure the clock and the scheduler
+TOLERANCE = 0.05  # by this part of itself a time may exceed its aim, in tables and in the check
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ class Result:
 
     def verdicts(self) -> list[tuple[Aim, float, bool]]:
         present = [aim for aim in self.case.aims if aim.peer in self.rounds and OURS in self.rounds]
-        return [(aim, self.ratio(OURS, aim.peer), self.share(aim) <= 1) for aim in present]
+        return [
+            (aim, self.ratio(OURS, aim.peer), self.share(aim) <= 1 + TOLERANCE) for aim in present
+        ]
 
     def to_json(self) -> dict[str, Any]:
         peers = list(self.rounds)

@@ -9,8 +9,9 @@ takes one pass for both, because the loss and the gradient share the tasks of on
     python examples/out_of_core.py --scheduler threads          in this process, without
                                                                 dask.distributed
 
-It needs multigrad-dask and, for the cluster, dask.distributed: pip install multigrad-dask
-"dask[distributed]".
+It needs multigrad-dask and, for the cluster, dask.distributed:
+
+    pip install ./plugins/multigrad-dask "dask[distributed]"
 """
 
 from __future__ import annotations

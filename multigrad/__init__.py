@@ -108,10 +108,11 @@ def namespace(backend: Any) -> NamespaceProtocol:
 
 
 def backends(probe: bool = False) -> list[BackendInfo]:
-    """List the known backends with their state or error, without importing any array library.
+    """List the known backends with their state or error.
 
-    With `probe`, try each backend and fill in its devices and dtypes. Each entry has the attributes
-    name, distribution, version, state and error.
+    Without `probe`, no array library is imported. With it, each backend is tried, and its devices
+    and dtypes are filled in. Each entry has the attributes name, distribution, version, state and
+    error.
     """
     from .backends import discovery
 

@@ -413,7 +413,8 @@ def _usable_backends() -> list[Any]:
 def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
         print(
-            "the conformance suite is a separate package: pip install multigrad-conformance",
+            "the conformance suite is the package multigrad-conformance: run "
+            "pip install ./conformance in a checkout of multigrad",
             file=sys.stderr,
         )
         return 2

@@ -158,6 +158,10 @@ def gradgradcheck(
                                  uniformly from [-1, 1], with a fixed seed
     gen_non_contig_grad_outputs  draw them as every second element of an array, if the library has
                                  such views
+    check_fwd_over_rev           whether to compare tangents of the gradients with the differences,
+                                 as `check_forward_ad` of gradcheck
+    check_rev_over_rev           whether to compare gradients of the gradients, as
+                                 `check_backward_ad` of gradcheck
 
     The other arguments are those of `gradcheck`.
     """

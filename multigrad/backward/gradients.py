@@ -226,6 +226,9 @@ def backward(
     inputs        accumulate only into these Tensors, which need not be leaves: one, a sequence, or
                   a dictionary
 
+    `grad_variables` and `retain_variables` are old names of `grad_tensors` and `retain_graph`, and
+    are deprecated.
+
     Same as torch.autograd.backward, and raises RuntimeError in the same cases.
     """
     try:

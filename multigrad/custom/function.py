@@ -113,7 +113,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch.",
+            "function will raise an error in a future version.",
             DeprecationWarning,
             stacklevel=2,
         )

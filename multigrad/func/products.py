@@ -47,7 +47,8 @@ def hvp(
     scalar.
 
     primals   a tuple of the positional arguments: arrays, Tensors or pytrees of these, of floating
-              dtypes. If `tangents` is an array, the array that is the only argument
+              dtypes. For a function of one array also that array itself; `tangents` is then an
+              array, too
     tangents  of the same structure, shapes and kinds
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 

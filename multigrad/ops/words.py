@@ -8,7 +8,7 @@ a module `words` of its package. These modules are imported when the first funct
 
 from __future__ import annotations
 
-import inspect
+import re
 import textwrap
 from functools import cache
 from importlib import import_module
@@ -251,7 +251,7 @@ def text(op: Op) -> str:
         _raised(op),
         _gradient(op),
         _example(op),
-        f"Meaning: {_source(op)}.",
+        _meaning(op),
     ]
     return "\n\n".join(_wrapped(part) for part in parts if part)
 
@@ -280,16 +280,12 @@ def _arguments(op: Op) -> list[str]:
     elif op.name == "linalg.solve":
         lines.append("x1: (..., M, M); x2: (M,) or (..., M, K), of floating dtypes")
     elif len(arrays) == 1:
-        lines.append(f"{arrays[0]}: an array, of {_dtypes(op)}")
+        lines.append(f"{arrays[0]}: {_kinds(op, 'an array')}")
     elif arrays:
-        broadcast = (
-            ", whose shapes broadcast"
-            if op.kind == "elementwise" or op.chapter == "elementwise" or op.name == "where"
-            else ""
-        )
+        broadcast = " whose shapes broadcast" if _elementwise(op) or op.name == "where" else ""
         lines.append(
-            f"{', '.join(arrays)}: arrays{broadcast}, of {_dtypes(op)}; if one of them is an "
-            "array, others may be Python scalars"
+            f"{', '.join(arrays)}: {_kinds(op, 'arrays')}{broadcast}; if one of them is an array, "
+            "others may be Python scalars"
         )
     lines += [
         f"{name}: arrays of one library; some of them may be Python scalars" for name in lists
@@ -353,9 +349,25 @@ def _dtypes(op: Op) -> str:
         "trunc",
     ):
         return "floating dtypes"
-    if op.chapter in ("fft", "linalg"):
+    if op.chapter in ("fft", "linalg", "special"):
         return "floating dtypes"
     return "any numeric dtype" if op.chapter in ("elementwise", "statistical") else "any dtype"
+
+
+def _kinds(op: Op, what: str) -> str:
+    """`what`, "an array" or "arrays", with the dtypes that the operation takes."""
+    dtypes = _dtypes(op)
+    if dtypes == "floating dtypes":
+        return "a floating-point array" if what == "an array" else "floating-point arrays"
+    return f"{what} of {dtypes}"
+
+
+def _elementwise(op: Op) -> bool:
+    """Whether each element of the result depends on one element of each array.
+
+    The chapter `special` has composite operations of this kind, too.
+    """
+    return op.kind == "elementwise" or op.chapter in ("elementwise", "special")
 
 
 def _returned(op: Op) -> str:
@@ -367,15 +379,17 @@ def _returned(op: Op) -> str:
         return ""
     kind = "booleans" if op.name in BOOLEAN else "integers" if op.name in INDICES else ""
     what = f"Returns an array{f' of {kind}' if kind else ''}"
-    if op.chapter == "elementwise" or op.kind == "elementwise":
-        arrays = [
-            a for a in op.arrays if op.signature.parameters[a].default is inspect.Parameter.empty
-        ]
-        return (
-            f"{what} of the shape of {arrays[0]}."
-            if len(arrays) == 1
-            else f"{what} of the broadcast shape of {' and '.join(arrays)}."
+    if _elementwise(op):
+        arrays = [a for a in op.arrays if a not in ("min", "max")]  # bounds broadcast to x
+        dtype = (
+            _dtypes(op) == "floating dtypes"
+            and op.kind != "nondifferentiable"
+            and op.name not in ("abs", "real", "imag")  # a complex array has a real result
         )
+        if len(arrays) == 1:
+            return f"{what} of the shape {'and dtype ' if dtype else ''}of {arrays[0]}."
+        names = f"{', '.join(arrays[:-1])} and {arrays[-1]}"
+        return f"{what} of the broadcast shape of {names}{', in their common dtype' * dtype}."
     if "keepdims" in op.roles and "axis" in op.roles:
         return (
             f"{what} with the shape of {op.arrays[0]} without the reduced axes; axis=None reduces "
@@ -440,19 +454,21 @@ def _words(package: str) -> Any:
         return None
 
 
-def _source(op: Op) -> str:
-    last = op.name.rpartition(".")[2]
-    if source := _of(op, "SOURCES", ""):
-        return str(source)
-    if op.chapter == "special" or op.name.startswith("special."):
-        return f"scipy.special.{last}; the gradients at singular points are those of PyTorch"
-    if op.chapter == "beyond":
-        return "NumPy, SciPy or PyTorch, as named above"
-    if not op.module.startswith("multigrad."):
-        return f"the plugin {op.module.partition('.')[0]}, {signature_text(op)}"
-    kinks = (
-        "; docs/subgradients.md gives the reasons for the gradients at these points"
-        if op.name in AT
-        else ""
-    )
-    return f"the Python Array API standard 2025.12, {op.name}{kinks}"
+def _meaning(op: Op) -> str:
+    """Where the function is defined; nothing if a name beyond the standard has no other source."""
+    source = _of(op, "SOURCES", "")
+    if not source and op.chapter == "beyond":
+        named = re.search(r"\b(?:numpy|scipy|torch)(?:\.\w+)+", op.doc)
+        source = named[0] if named else ""
+    elif not source and not op.module.startswith("multigrad."):
+        source = f"the plugin {op.module.partition('.')[0]}, {signature_text(op)}"
+    elif not source and not op.public:
+        source = f"multigrad's own, {op.name}"
+    elif not source:
+        kinks = (
+            "; docs/subgradients.md gives the reasons for the gradients at these points"
+            if op.name in AT
+            else ""
+        )
+        source = f"the Python Array API standard 2025.12, {op.name}{kinks}"
+    return f"Meaning: {source}." if source else ""

@@ -8,7 +8,10 @@ import ast
 import dataclasses
 import importlib.util
 import inspect
+import re
 import sys
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from types import ModuleType
@@ -16,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from standard_names import functions as standard
 
 import multigrad as mg
 import multigrad_special.words as special
@@ -149,6 +153,25 @@ def test_what_each_says(name: str) -> None:
             and "Meaning: " in doc
             and ("Raises" in doc)
         )
+
+
+def test_where_the_meaning_of_each_stands() -> None:
+    for op in OPS.values():
+        if not op.module.startswith("multigrad."):
+            continue
+        (source,) = re.findall(
+            r"Meaning: (.*?)[;.]?$", " ".join(text(op).split()).split("; docs")[0]
+        )
+        if op.chapter == "beyond":
+            package, *names = source.split(".")
+            assert package in ("numpy", "scipy", "torch"), (
+                f"the text of {op.name} names no function"
+            )
+            if package != "torch":  # which need not be installed
+                assert callable(attrgetter(".".join(names))(import_module(package))), source
+        else:
+            own = source == f"multigrad's own, {op.name}"
+            assert own != (op.name in standard), source
 
 
 def test_they_are_not_short() -> None:

@@ -199,7 +199,7 @@ def test_conformance_needs_its_distribution(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["conformance"]) == 2
-    assert "pip install multigrad-conformance" in capsys.readouterr().err
+    assert "pip install ./conformance" in capsys.readouterr().err
 
 
 def test_conformance_of_an_unknown_backend() -> None:

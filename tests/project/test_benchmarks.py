@@ -66,6 +66,7 @@ def test_a_ratio_may_exceed_its_aim_by_five_percent(module, made_up, ours, met):
     result = made_up({"multigrad": [ours] * 7, "torch": [10.0] * 7}, ("torch", 0.5))
     (verdict,) = verdicts_of(module, result)
     assert verdict.met == met
+    assert [shown for _, _, shown in result.verdicts()] == [met]  # the tables have the same rule
     assert module("judging").status([verdict]) == (0 if met else 1)
 
 

@@ -108,6 +108,15 @@ def test_every_target_is_told() -> None:
     ]
 
 
+def test_help_has_a_line_for_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.M)[0].split())
+    comment = makefile.partition("#   make ")[2].partition("\n#\n")[0].splitlines()
+    told = {line.removeprefix("#   make ").split()[0] for line in comment}
+    assert len(told) == len(comment), "`make help` prints the lines that begin with `make`"
+    assert told == phony - {"help", "numpy", "strict", "jax", "jax-float32"}
+
+
 def test_the_citation_names_this_version_and_invents_nothing() -> None:
     citation = load(ROOT / "CITATION.cff")
     assert (

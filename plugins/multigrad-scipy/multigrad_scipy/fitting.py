@@ -84,8 +84,9 @@ def least_squares(
     loss      a name, or a function in SciPy's form
     callback  called with x in the structure of x0, or with `intermediate_result`
     progress  show the evaluations of `fun` as a tqdm bar
-    order     the highest order of derivatives of `x`; None: two more than the number of
-              differentiating levels
+    order     the highest order of derivatives of `x`; None: two more than the number of levels that
+              differentiate the solution when it is computed. Inside `func.grad`, or for a Tensor
+              that requires grad, that is one level, so derivatives exist up to the third
 
     The other parameters are SciPy's. Returns SciPy's OptimizeResult: `x` and `grad` have the
     structure of x0, `fun` has that of the result of `fun`, `cost` is an array, and `jac` is SciPy's
@@ -224,7 +225,8 @@ def curve_fit(
               '3-point' for SciPy's differences. None: func.jacfwd
     progress  show the evaluations of `f` as a tqdm bar
     order     the highest order of derivatives of the parameters; None: two more than the number of
-              differentiating levels
+              levels that differentiate the solution when it is computed. Inside `func.grad`, or for
+              a Tensor that requires grad, that is one level, so derivatives exist up to the third
 
     The other parameters are SciPy's. Returns (popt, pcov), arrays of ydata's library of shapes (n,)
     and (n, n); with full_output also SciPy's infodict, message and flag.

@@ -75,8 +75,9 @@ def minimize(
                  are automatic derivatives
     callback     called with x in the structure of x0, or with `intermediate_result`, whose x has it
     progress     show the iterations as a tqdm bar
-    order        the highest order of derivatives of `x`; None: two more than the number of
-                 differentiating levels
+    order        the highest order of derivatives of `x`; None: two more than the number of levels
+                 that differentiate the solution when it is computed. Inside `func.grad`, or for a
+                 Tensor that requires grad, that is one level, so derivatives exist up to the third
 
     Returns SciPy's OptimizeResult; `x` and `jac` have the structure of x0, `fun` is an array of its
     library.
@@ -289,8 +290,9 @@ def minimize_scalar(
     bracket   two or three numbers or 0-d arrays
     bounds    a pair of numbers or 0-d arrays, including Tensors, for the method 'bounded'
     progress  show the evaluations of `fun` as a tqdm bar
-    order     the highest order of derivatives of `x`; None: two more than the number of
-              differentiating levels
+    order     the highest order of derivatives of `x`; None: two more than the number of levels that
+              differentiate the solution when it is computed. Inside `func.grad`, or for a Tensor
+              that requires grad, that is one level, so derivatives exist up to the third
 
     The library is that of the first array in bracket, bounds or args, or the default backend.
     Returns SciPy's OptimizeResult, with `x` and `fun` as 0-d arrays. They are differentiable like

@@ -48,10 +48,11 @@ def root(
     jac       a function like `fun` that returns the Jacobian, or True. None: func.jacfwd if the
               method uses a Jacobian. False: SciPy's differences
     callback  called with x and the residual, in their structures, by the methods that have
-    callbacks
+              callbacks
     progress  show the evaluations of `fun` as a tqdm bar
-    order     the highest order of derivatives of `x`; None: two more than the number of
-              differentiating levels
+    order     the highest order of derivatives of `x`; None: two more than the number of levels that
+              differentiate the solution when it is computed. Inside `func.grad`, or for a Tensor
+              that requires grad, that is one level, so derivatives exist up to the third
 
     Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of the result of `fun`.
 

@@ -206,7 +206,31 @@ _AT = {
     "zetac": "below 0 by reflection",
 }
 
+AS_PYTORCH = (
+    "entr",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp2",
+    "expit",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "logit",
+    "ndtr",
+    "ndtri",
+    "sinc",
+)
+"""Functions that torch.special has, with the same derivatives at kinks, poles and infinities."""
+
 _SOURCES = {
+    **{name: f"scipy.special.{name}" for name in (*_FORMULAS, "multigammaln")},
+    **{
+        name: f"scipy.special.{name}; the derivatives at singular points and at infinity are those "
+        f"of torch.special.{name}"
+        for name in AS_PYTORCH
+    },
     "gelu": "torch.nn.functional.gelu",
     "hurwitz_zeta": "scipy.special.zeta",
     "riemann_zeta": "scipy.special.zeta",

@@ -23,7 +23,7 @@ from multigrad.backends import hooks
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.errors import BackendError, MissingRuleError, RegistrationError
-from multigrad_special import standard
+from multigrad_special import standard, words
 
 SLOPE = 2 / math.sqrt(math.pi)
 NAMES = ("erf", "erfc", "gammaln", "digamma", "polygamma", "expit")
@@ -413,3 +413,15 @@ def test_log_ndtr_far_out_to_second_order(dtype: str) -> None:
     np.testing.assert_allclose(
         second.array, expected, rtol=2e-3 if dtype == "float32" else 1e-10, atol=1e-38
     )
+
+
+@pytest.mark.parametrize("name", words.AS_PYTORCH)
+def test_derivatives_that_a_docstring_calls_those_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    points = np.asarray([-np.inf, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, np.inf])
+    x = mg.asarray(points, requires_grad=True)
+    theirs = torch.tensor(points, requires_grad=True)
+    with np.errstate(all="ignore"):
+        getattr(mg.special, name)(x).sum().backward()
+    getattr(torch.special, name)(theirs).sum().backward()
+    np.testing.assert_allclose(x.grad.array, theirs.grad.numpy(), rtol=1e-12)
