@@ -229,7 +229,7 @@ def reasons(libraries: dict[str, Library]) -> list[str]:
         for table in library.tables
         for name, reason in table.reasons.items()
     }
-    known["warned"] = "calls `float()` or `item()`, with a warning that the gradient is dropped"
+    known["warned"] = "calls `float()`, with a warning that the gradient is dropped"
     counts = {library.name: library.why() for library in libraries.values()}
     used = [name for name in known if any(name in counted for counted in counts.values())]
     lines = [

@@ -348,7 +348,7 @@ _extending = threading.Lock()
 watched: set[Any] = set()
 """Weak references to leaves with hooks, and to nodes with hooks on several gradients.
 
-A pass runs in PyTorch's order for them (`backward.run_in_order`).
+A pass runs in PyTorch's order for them (`backward.run.run_in_order`).
 """
 
 

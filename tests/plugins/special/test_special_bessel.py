@@ -116,6 +116,17 @@ def test_edges_are_those_of_scipy(name: str, strict: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["i0e", "i1e", "k0e", "k1e", "ive", "kve"])
+def test_scaled_functions_are_flat_at_infinity(name: str, xp: Any) -> None:
+    function = getattr(xp.special, name)
+    of_order = name in ("ive", "kve")
+    for order in (0.0, 1.0, 2.0) if of_order else (None,):
+        x = xp.asarray([INF, 1e300], requires_grad=True)
+        y = function(xp.asarray(order, dtype=x.dtype), x) if of_order else function(x)
+        (g,) = mg.autograd.grad(xp.sum(y), x)
+        np.testing.assert_array_equal(values(g), [0.0, 0.0])
+
+
 @pytest.mark.parametrize("name, at_infinity", [("iv", INF), ("ive", 0.0), ("kve", 0.0)])
 def test_edges_where_scipy_has_nan_for_a_limit(name: str, at_infinity: float, strict: Any) -> None:
     y = run(

@@ -68,7 +68,7 @@ def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
     series is exact.
     """
     size = xp.abs(z)
-    limit = 16 + v * v / 2 + 0 * size
+    limit = 16 + v * v / 2 + xp.zeros_like(size)
     far = size > limit
     away = _slope_far_out(xp, v, xp.where(far, z if sign > 0 else size, limit), sign)
     return xp.where(far, away, near)
