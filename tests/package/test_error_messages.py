@@ -14,6 +14,7 @@ import pickle
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,20 @@ class Square(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         return 2 * ctx.saved_tensors[0] * g
+
+
+class AddsOne(Function):
+    """It writes to its argument."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        x += 1.0
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g
 
 
 class TooMany(Square):
@@ -112,7 +127,15 @@ def plain_jvp(f: Any, x: Any) -> Any:
 
 
 NO_AXIS = "has no axis. x.item() is its value"
-IN_PLACE = ("Write to it in `with multigrad.no_grad():`", "y = x + v instead of x += v")
+IN_PLACE = (
+    "Write to it in `with multigrad.no_grad():`",
+    "y = x + v instead of x += v",
+    "y = x.clone() before y[0] = v",
+)
+COPY = (
+    "It is an argument of a function that is being differentiated: copy it first, x = x.clone(), "
+    "and write to the copy.",
+)
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 SCALAR = "grad can be implicitly created only for scalar outputs"
 BROADCAST = "Shapes broadcast where their lengths, counted from the last axis, are equal or 1"
@@ -817,6 +840,55 @@ ROWS = [
         (),
     ),
     Row(
+        "in place on an argument of func.grad",
+        lambda xp: func.grad(lambda x: added(x, 1.0))(raw(xp)),
+        RuntimeError,
+        LEAF,
+        COPY,
+    ),
+    Row(
+        "a write to a part of an argument of func.vjp",
+        lambda xp: func.vjp(lambda x: assigned(x, 0, 1.0), raw(xp)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        COPY,
+    ),
+    Row(
+        "a write to a row of an argument of func.jacrev",
+        lambda xp: func.jacrev(lambda x: added(x[0, ...], 1.0))(raw(xp, 2, 2)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        COPY,
+    ),
+    Row(
+        "a write to the argument of an outer function",
+        lambda xp: func.grad(lambda x: func.grad(lambda y: assigned(x, 0, 1.0))(x))(raw(xp)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        COPY,
+    ),
+    Row(
+        "a Function that writes to an argument of func.grad",
+        lambda xp: func.grad(AddsOne.apply)(raw(xp, 1)),
+        RuntimeError,
+        "a leaf Variable that requires grad has been used in an in-place operation.",
+        ("Apply the Function to a copy, x.clone().",),
+    ),
+    Row(
+        "a Function that writes to a leaf",
+        lambda xp: AddsOne.apply(leaf(xp)),
+        RuntimeError,
+        "a leaf Variable that requires grad has been used in an in-place operation.",
+        ("Apply the Function to a copy, x.clone(), or under `with multigrad.no_grad():`.",),
+    ),
+    Row(
+        "a write to a leaf that is not an argument of func.grad",
+        lambda xp: func.grad(lambda x: assigned(leaf(xp), 0, 1.0))(raw(xp)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        IN_PLACE,
+    ),
+    Row(
         "a value from a finished jvp",
         leaked,
         RuntimeError,
@@ -999,6 +1071,28 @@ def test_each_mistake_is_found_in_the_program(
 
 def test_there_are_enough() -> None:
     assert len(ROWS) >= 90 and len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_only_leaves_from_outside_are_advised_to_use_no_grad(xp: Any) -> None:
+    for row in (row for row in ROWS if row.says == COPY):
+        error = raised(partial(row.mistake, xp))
+        assert error is not None and "no_grad" not in said(error)
+
+
+@pytest.mark.parametrize(
+    "transform", [func.grad, func.jacrev, func.jacfwd], ids=lambda f: f.__name__
+)
+def test_a_copy_of_an_argument_is_written(xp: Any, transform: Any) -> None:
+    """The cure gives the right gradient, and the caller's array stays as it is."""
+
+    def f(x: Any) -> Any:
+        x = x.clone()
+        x[0] = 3.0
+        return xp.sum(x**2)
+
+    given = raw(xp, 3)
+    assert [float(t) for t in transform(f)(given)] == [0.0, 2.0, 2.0]
+    assert [float(t) for t in given] == [1.0, 1.0, 1.0]
 
 
 # What is accepted now
