@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import observe
 from ..core import showing
-from ..core.array_protocols import ArrayProtocols
+from ..core.array_protocols import SCALAR, ArrayProtocols
 from ..core.conversions import conversion
 from ..core.element import SCALARS, Library, is_array, mixed
 from ..core.level import Layer, Transformation, innermost, outside
@@ -123,17 +123,17 @@ class Dual(ValueLayer):
         self._check()
         return self._array
 
-    def _refuse(self, what: str, fix: str) -> None:
+    def _refuse(self, what: str, fix: str, advice: str = "") -> None:
         if not self._run.finished:
-            super()._refuse(what, fix)
-        self._left()._refuse(what, fix)
+            super()._refuse(what, fix, advice)
+        self._left()._refuse(what, fix, advice)
 
     def _cast(self, kind: type) -> Any:
         self._check()
         if self._tangent is not None and not self._run.finished:
             warnings.warn(
                 f"Converting a Dual with a tangent to a scalar by {kind.__name__}() drops the "
-                "tangent. Consider using dual.detach() first.",
+                f"tangent. Consider using dual.detach() first.{SCALAR}",
                 UserWarning,
                 stacklevel=program(),
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import pickle
 import re
 import traceback
@@ -137,6 +138,13 @@ COPY = (
     "and write to the copy.",
 )
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+NUMPY = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+ASKED = (
+    "NumPy asked for the values",
+    "multigrad.stack([...]) or multigrad.asarray([...])",
+    "np.zeros_like(x)",
+    "multigrad.func.custom_vjp",
+)
 SCALAR = "grad can be implicitly created only for scalar outputs"
 BROADCAST = "Shapes broadcast where their lengths, counted from the last axis, are equal or 1"
 KEEPS = "A Tensor written in place keeps its"
@@ -332,8 +340,50 @@ ROWS = [
         "np.asarray of a leaf, as in a plot",
         lambda xp: np.asarray(leaf(xp)),
         RuntimeError,
-        "Can't call numpy() on Tensor that requires grad.",
-        ("tensor.detach().numpy()",),
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "np.array of a list of elements of a leaf",
+        lambda xp: np.array([leaf(xp)[0], leaf(xp)[1]]),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "a leaf written into an array of NumPy",
+        lambda xp: assigned(np.zeros(2), slice(None), leaf(xp)),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "np.vectorize of a function of Tensors",
+        lambda xp: np.vectorize(lambda t: t * t)(leaf(xp)),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "compiled code inside func.grad",
+        lambda xp: func.grad(lambda x: np.random.default_rng().normal(x))(raw(xp)),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "np.array of a list inside func.jvp",
+        lambda xp: plain_jvp(lambda x: np.array([x[0], x[1]]), raw(xp)),
+        RuntimeError,
+        "Can't call numpy() on a Dual",
+        ASKED,
+    ),
+    Row(
+        "np.array of a list inside func.vmap",
+        lambda xp: func.vmap(lambda x: np.array([x[0], x[1]]))(raw(xp, 2, 2)),
+        RuntimeError,
+        "Can't call numpy() on a batch",
+        ASKED,
     ),
     Row(
         "from_dlpack of a leaf",
@@ -1093,6 +1143,42 @@ def test_a_copy_of_an_argument_is_written(xp: Any, transform: Any) -> None:
     given = raw(xp, 3)
     assert [float(t) for t in transform(f)(given)] == [0.0, 2.0, 2.0]
     assert [float(t) for t in given] == [1.0, 1.0, 1.0]
+
+
+def test_numpy_called_by_the_user_says_what_pytorch_says(xp: Any) -> None:
+    for convert in (lambda x: x.numpy(), func.grad(lambda x: x.numpy())):
+        with pytest.raises(RuntimeError, match=f"^{re.escape(NUMPY)}$"):
+            convert(leaf(xp))
+
+
+@pytest.mark.parametrize("convert", [math.exp, float, int, lambda x: assigned(np.zeros(1), 0, x)])
+def test_a_scalar_is_told_with_its_cure(xp: Any, convert: Any) -> None:
+    advice = (
+        r"\.detach\(\) first\. Instead of math\.exp\(x\), call multigrad\.exp\(x\)\. Instead of a "
+        r"NumPy array, write into np\.zeros_like\(x\)\. `python -m multigrad breaks SCRIPT` lists the "
+        r"lines on which a gradient is lost\.$"
+    )
+    begins = "^Converting a tensor with requires_grad=True to a scalar by .* drops its gradient"
+    with pytest.warns(UserWarning, match=begins + ".*" + advice):
+        convert(leaf(xp, 1)[0])
+    with pytest.warns(UserWarning, match="^Converting a Dual .* drops the tangent.*" + advice):
+        plain_jvp(lambda x: (convert(x[0]), x)[1], raw(xp, 1))
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.jacfwd], ids=lambda f: f.__name__)
+def test_what_is_advised_carries_the_derivative(transform: Any) -> None:
+    def filled(x: Any) -> Any:
+        b = np.zeros_like(x)
+        b[0], b[1:] = x[0] ** 2, x[1:] * 3
+        return mg.sum(b)
+
+    for f, expected in (
+        (lambda x: np.mean(mg.stack([x[0], x[1]])), [0.5, 0.5, 0.0]),
+        (lambda x: np.sum(mg.asarray([x[0], x[1]])), [1.0, 1.0, 0.0]),
+        (filled, [2.0, 3.0, 3.0]),
+        (lambda x: mg.exp(x[0]), [math.e, 0.0, 0.0]),
+    ):
+        np.testing.assert_allclose(transform(f)(np.ones(3)), expected)
 
 
 # What is accepted now
