@@ -1202,6 +1202,12 @@ def test_arrays_in_the_place_of_tuples(xp: Any) -> None:
 # JAX
 
 
+CALL = (
+    r"Call multigrad's functions instead of the library's, as mg\.sin\(x\) for jnp\.sin\(x\), and "
+    r"write jax\.jit\(func\.grad\(f\)\) for func\.grad\(jax\.jit\(f\)\); likewise with jvp and vmap\."
+)
+
+
 class TestJax:
     @pytest.fixture(autouse=True)
     def jax(self) -> Any:
@@ -1210,30 +1216,49 @@ class TestJax:
     def test_its_functions_inside_grad(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
-            match=r"Functions of the library itself, such as jnp.sin, are of this kind: call "
-            r"multigrad's, mg.sin\(x\)",
+            match=r"a Tensor that requires grad cannot pass .* make a constant of it\. " + CALL,
         ):
             func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(jax.numpy.ones(2))
+        with pytest.raises(
+            RuntimeError, match=r"a Tensor with a grad_fn cannot pass .* cut its graph\. " + CALL
+        ):
+            func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x * 2)))(jax.numpy.ones(2))
+
+    def test_its_functions_of_a_leaf(self, jax: Any) -> None:
+        x = mg.asarray(jax.numpy.ones(2), requires_grad=True)
+        for given, advice in (
+            (x, r"pass t\.detach\(\) and call requires_grad_\(\) inside"),
+            (x * 2, r"pass t\.detach\(\), or take its gradient inside and return that\."),
+        ):
+            with pytest.raises(
+                RuntimeError,
+                match=r"\. Call multigrad's functions .* as mg\.sin\(x\) for jnp\.sin\(x\)\. "
+                rf"Into a JAX transformation, {advice}",
+            ):
+                jax.numpy.sin(given)
 
     def test_a_jitted_function_inside_vmap(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
-            match=r"a batch of a running transformation cannot pass into .*jit\(vmap\(f\)\)",
+            match=r"a batch of a running transformation cannot pass .* the batch\. " + CALL,
         ):
             func.vmap(jax.jit(lambda x: x * 2))(jax.numpy.ones((3, 2)))
 
     def test_a_jitted_function_inside_grad(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
-            match="a Tensor that requires grad cannot pass into or out of a JAX transformation",
+            match="a Tensor that requires grad cannot pass into or out of a JAX transformation, "
+            r"which would make a constant of it\. " + CALL,
         ):
-            func.grad(jax.jit(lambda x: jax.numpy.sum(x * 2)))(jax.numpy.ones(3))
+            func.grad(jax.jit(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))
+        # as the message advises
+        assert [*jax.jit(func.grad(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))] == [2, 2, 2]
 
     def test_a_jitted_function_inside_jvp(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
             match="a Dual of a running transformation cannot pass into or out of a JAX "
-            "transformation",
+            r"transformation, which would lose the derivative or the batch\. " + CALL,
         ):
             plain_jvp(jax.jit(lambda x: x * 2), jax.numpy.ones(3))
 
