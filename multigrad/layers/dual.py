@@ -351,7 +351,10 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
     elem, other = element_of(primal), element_of(tangent)
     for what, e in (("primal", elem), ("tangent", other)):
         if not e.floating:
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {e.dtype}")
+            raise ValueError(
+                f"Expected {what} to be floating point or complex, but got: {e.dtype}. {name}: "
+                f"convert the {what}, as by xp.astype(v, xp.float64)."
+            )
     if other.library is not elem.library:
         raise mixed(name, elem.library, other.library)
     if tuple(tangent.shape) != tuple(primal.shape):

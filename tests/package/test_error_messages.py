@@ -49,6 +49,20 @@ class Square(Function):
         return 2 * ctx.saved_tensors[0] * g
 
 
+class Series:
+    """As that of pandas: neither an array nor hashable."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_numpy(self) -> Any:
+        return np.ones(2)
+
+
+class Convertible:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones(2)
+
+
 class AddsOne(Function):
     """It writes to its argument."""
 
@@ -852,7 +866,35 @@ ROWS = [
         lambda xp: func.grad(lambda x: x**2)(3.0),
         TypeError,
         "grad: cannot differentiate with respect to a Python float",
-        ("xp.asarray(3.0)",),
+        ("pass an array, as np.asarray(3.0)",),
+    ),
+    Row(
+        "grad by an integer",
+        lambda xp: func.grad(lambda x: x**2)(3),
+        TypeError,
+        "grad: cannot differentiate with respect to a Python int",
+        ("pass an array, as np.asarray(3.0)",),
+    ),
+    Row(
+        "grad by a series",
+        lambda xp: func.grad(lambda x: x)(Series()),
+        TypeError,
+        "grad: cannot differentiate with respect to a Series",
+        ("Pass its values, x.to_numpy().",),
+    ),
+    Row(
+        "grad by what NumPy can convert",
+        lambda xp: func.grad(lambda x: x)(Convertible()),
+        TypeError,
+        "grad: cannot differentiate with respect to a Convertible",
+        ("Pass its values, np.asarray(x).",),
+    ),
+    Row(
+        "a compiled function of a series",
+        lambda xp: func.compile(lambda x: x)(Series()),
+        TypeError,
+        "compile: the argument args[0] of type Series is neither an array, a number nor",
+        ("Pass its values, x.to_numpy().",),
     ),
     Row(
         "grad by text",
@@ -1027,15 +1069,62 @@ ROWS = [
         "jvp of a list",
         lambda xp: func.jvp(lambda x: x, [raw(xp)], [raw(xp)]),
         TypeError,
-        "jvp: primals must be a tuple",
+        "jvp: primals must be a tuple, so that function(*primals) is a call, or the array that is "
+        "the only argument, not list of 1.",
         ("jvp(f, (x,), (v,))",),
     ),
     Row(
         "jvp of an array along a tuple",
         lambda xp: func.jvp(lambda x: x, raw(xp), (raw(xp),)),
         TypeError,
-        "jvp: primals must be a tuple",
+        "jvp: primals is an array, so tangents must be an array too, not tuple of 1. With tuples, ",
         ("jvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "jvp of an array along a list",
+        lambda xp: func.jvp(lambda x: x, raw(xp), [1.0, 0.0]),
+        TypeError,
+        "jvp: primals is an array, so tangents must be an array too, not list of 2; np.asarray(v) "
+        "makes one.",
+        ("jvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of an array along a list",
+        lambda xp: func.hvp(xp.sum, raw(xp), [1.0, 0.0]),
+        TypeError,
+        "hvp: primals is an array, so tangents must be an array too, not list of 2; np.asarray(v) "
+        "makes one.",
+        ("hvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of a dictionary",
+        lambda xp: func.hvp(lambda p: xp.sum(p["a"]), {"a": raw(xp)}, {"a": raw(xp)}),
+        TypeError,
+        "hvp: primals must be a tuple of at least one argument, so that function(*primals) is a "
+        "call, or the array that is the only argument, not dict of 1.",
+        ("hvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of other shapes",
+        lambda xp: func.hvp(xp.sum, raw(xp, 2), raw(xp, 3)),
+        RuntimeError,
+        "Trying to set a forward gradient that has a different size than that of the original "
+        "Tensor, this is not supported.",
+        ("size [2]", "size [3]", "hvp: each tangent has the shape of its primal"),
+    ),
+    Row(
+        "hvp along integers",
+        lambda xp: func.hvp(xp.sum, raw(xp), integers(xp).array),
+        ValueError,
+        "Expected tangent to be floating point or complex, but got: ",
+        ("int64. hvp: convert the tangent, as by xp.astype(v, xp.float64).",),
+    ),
+    Row(
+        "hvp of other structures",
+        lambda xp: func.hvp(xp.sum, (raw(xp),), raw(xp)),
+        ValueError,
+        "hvp: tangents must have the structure of primals: expected a tuple of 1",
+        (),
     ),
     Row(
         "hvp of a list",
