@@ -350,6 +350,15 @@ def shown(given: Any) -> str:
     )
 
 
+def as_values(x: object) -> str:
+    """How to pass the values of an unknown object to multigrad, "" if it has none; for messages."""
+    if isinstance(x, type):
+        return ""
+    if hasattr(x, "to_numpy"):
+        return "Pass its values, x.to_numpy()."
+    return "Pass its values, np.asarray(x)." if hasattr(x, "__array__") else ""
+
+
 # The table
 
 

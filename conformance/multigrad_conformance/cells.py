@@ -180,6 +180,17 @@ def unsampled(op: Op) -> bool:
     return not samples_of(op.name)
 
 
+def to_add(op: Op) -> str:
+    """Where to add the samples of an operation that has none."""
+    if not op.module.startswith("multigrad."):
+        return (
+            "return them from the hook multigrad_samples, {operation: generator or 'module:name'}"
+        )
+    if op.kind == "elementwise":
+        return "say in multigrad_conformance/elementwise.py how its arguments are drawn"
+    return "add a generator to a module of multigrad_conformance/samples/"
+
+
 def _of_operation(
     backend: Backend, op: Op, samples: tuple[Sample, ...] | None = None
 ) -> Iterator[Cell]:

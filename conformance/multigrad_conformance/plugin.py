@@ -266,3 +266,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             terminalreporter.line(f"  missing: {reason} ({n} tests)")
     for name, why in config.stash[_left_out].items():
         terminalreporter.line(f"{name}: not tested: {why}")
+    for line in _unsampled():
+        terminalreporter.line(line)
+
+
+def _unsampled() -> Iterator[str]:
+    """Yield a line for each operation that no test is about, whatever was selected."""
+    from multigrad.registry import OPS
+
+    from . import cells
+
+    for op in OPS.values():
+        if cells.unsampled(op):
+            yield f"{op.name}: not tested: it has no samples; {cells.to_add(op)}"

@@ -132,8 +132,27 @@ def runs(results: Results) -> Iterator[tuple[str, dict[str, str]]]:
             yield name, {key: str(run[key]) for key in RUN if run.get(key)}
 
 
+def asked(results: Results) -> Results:
+    """Return the results without the operations that no test was selected of.
+
+    Of a run on selected tests, the table would otherwise say `none` a few hundred times.
+    """
+    backends = results["backends"].values()
+    if not backends or not all(_selected(backend) for backend in backends):
+        return results
+    seen = {test_id.partition("/")[0] for backend in backends for test_id in backend["tests"]}
+    return results | {"operations": {o: r for o, r in results["operations"].items() if o in seen}}
+
+
+def _selected(backend: Results) -> bool:
+    """Return whether every run on a backend was one on selected tests, and ended."""
+    runs = backend.get("runs", ())
+    return bool(runs) and not backend.get("died") and all(run.get("selected by") for run in runs)
+
+
 def text(results: Results) -> str:
-    """Return the table for a terminal."""
+    """Return the table for a terminal, of the operations that were selected."""
+    results = asked(results)
     head, chapters = grid(results)
     head, chapters = (
         [clean(h) for h in head],

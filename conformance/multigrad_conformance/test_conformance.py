@@ -116,9 +116,9 @@ def test_exemptions(conformance_backend: str) -> None:
 def test_samples(conformance_operation: str) -> None:
     """Every operation must have samples; a plugin's come from the hook multigrad_samples."""
     operation = conformance_operation
-    assert not cells.unsampled(OPS[operation]), (
-        f"the operation {operation!r} of {OPS[operation].module} has no samples: return them "
-        "from the hook multigrad_samples, {operation: generator or 'module:name'}"
+    op = OPS[operation]
+    assert not cells.unsampled(op), (
+        f"the operation {operation!r} of {op.module} has no samples: {cells.to_add(op)}"
     )
 
 

@@ -336,12 +336,7 @@ def _know(entry: Known) -> None:
         )
         if claims.covers(first.spec.module, second.spec.module):
             second.has_module = False
-            second.error = BackendError(
-                f"backend {second.spec.name!r} of {second.origin} is refused: its module "
-                f"{second.spec.module!r} is that of the backend {first.spec.name!r} of "
-                f"{first.origin}. Name the module of a library in BackendSpec that no other "
-                "backend is for."
-            )
+            second.error = _taken(first, second)
             if second is entry:
                 break
     # replaced in one step, since other threads look up arrays meanwhile
@@ -350,6 +345,21 @@ def _know(entry: Known) -> None:
         if known.has_module:
             by_root.setdefault(known.spec.module.partition(".")[0], []).append(known)
     _by_root = by_root
+
+
+def _taken(first: Known, second: Known) -> BackendError:
+    """The error of a backend whose module belongs to another one."""
+    blocking = " or ".join(
+        f"MULTIGRAD_BLOCK={known.plugin.name}"
+        for known in (first, second)
+        if known.plugin is not None and not known.built_in
+    )
+    return BackendError(
+        f"backend {second.spec.name!r} of {second.origin} is refused: its module "
+        f"{second.spec.module!r} is that of the backend {first.spec.name!r} of {first.origin}. "
+        + (f"Keep one out by the environment variable {blocking}, or name" if blocking else "Name")
+        + " the module of a library in BackendSpec that no other backend is for."
+    )
 
 
 def _unknown(name: object) -> str:

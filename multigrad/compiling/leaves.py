@@ -257,8 +257,11 @@ class Arguments:
                 raise TypeError(
                     f"compile: the argument {self.name(i)} of type {type(x).__name__} is "
                     "neither an array, a number nor a container that is known, and cannot be "
-                    "hashed, so it cannot be static either. multigrad.func.register_pytree "
-                    "makes its class a container"
+                    "hashed, so it cannot be static either. "
+                    + (
+                        tree.as_values(x)
+                        or "multigrad.func.register_pytree makes its class a container"
+                    )
                 ) from None
         libraries = {leaf.library.name for leaf in self.kinds if leaf.library is not None}
         if len(libraries) > 1:

@@ -165,7 +165,7 @@ class Recorded(extend.Layer):
         """Raises TypeError, since operations on the array itself are not recorded."""
         self._convert("array")
 
-    def _refuse(self, what: str, fix: str) -> None:
+    def _refuse(self, what: str, fix: str, advice: str = "") -> None:
         self._convert(what)
 
     def _convert(self, what: str) -> NoReturn:

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 
+ASKED = (
+    " NumPy asked for the values; its arrays carry neither a derivative nor a batch. Instead of a "
+    "list of Tensors, pass multigrad.stack([...]) or multigrad.asarray([...]). Instead of a NumPy "
+    "array, write into np.zeros_like(x). Instead of compiled code, call a function of multigrad, "
+    "or define one with multigrad.func.custom_vjp."
+)
+"""What NumPy's conversions add to the message of `numpy()`, which the user has not called."""
+SCALAR = (
+    " Instead of math.exp(x), call multigrad.exp(x). Instead of a NumPy array, write into "
+    "np.zeros_like(x). `python -m multigrad breaks SCRIPT` lists the lines on which a gradient is "
+    "lost."
+)
+"""What the warnings about Python scalars advise."""
+
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
@@ -109,30 +123,31 @@ class ArrayProtocols(Surface):
         bound: Namespace = self._elem.library.bound
         return bound
 
-    def _refuse(self, what: str, fix: str) -> None:
+    def _refuse(self, what: str, fix: str, advice: str = "") -> None:
+        """Raise if a conversion would lose a derivative; `advice` ends the message."""
         self._check()
         if self._history is not None:
             raise GradientError(
-                f"Can't call {what} on Tensor that requires grad. Use {fix} instead."
+                f"Can't call {what} on Tensor that requires grad. Use {fix} instead.{advice}"
             )
         if isinstance(self._array, Layer):
             raise GradientError(
                 f"Can't call {what} on a Tensor inside a transformation: its value belongs to "
-                "the transformation."
+                f"the transformation.{advice}"
             )
 
     @conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self._as_numpy(dtype, copy)
+        return self._as_numpy(dtype, copy, ASKED)
 
-    def _as_numpy(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def _as_numpy(self, dtype: Any = None, copy: bool | None = None, advice: str = "") -> Any:
         import numpy as np
 
         if not self._elem.floating and self._is_constant():
             self._check()
             x = innermost(self)
         else:
-            self._refuse("numpy()", "tensor.detach().numpy()")
+            self._refuse("numpy()", "tensor.detach().numpy()", advice)
             x = self._array
         if not isinstance(x, Layer):
             library = self._elem.library
@@ -278,7 +293,7 @@ class ArrayProtocols(Surface):
         if self._history is not None:
             warnings.warn(
                 f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() "
-                "drops its gradient. Consider using tensor.detach() first.",
+                f"drops its gradient. Consider using tensor.detach() first.{SCALAR}",
                 UserWarning,
                 stacklevel=program(),
             )

@@ -41,7 +41,15 @@ from ..dispatch.general import _same_structure as same_structure
 from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
 from ..memory.saved import SavedTensor
-from ..memory.views import inside_function, is_part, move_retained, permit, rebase, written
+from ..memory.views import (
+    inside_function,
+    is_argument,
+    is_part,
+    move_retained,
+    permit,
+    rebase,
+    written,
+)
 from .kept import (
     CONTAINERS,
     OP,
@@ -315,9 +323,10 @@ class BackwardCFunction(FunctionCtx):
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
         if type(t._node) is AccumulateGrad:
+            outside = "" if is_argument(t) else ", or under `with multigrad.no_grad():`"
             raise GradientError(
                 "a leaf Variable that requires grad has been used in an in-place operation. "
-                "Apply the Function to a copy, x.clone(), or under `with multigrad.no_grad():`."
+                f"Apply the Function to a copy, x.clone(){outside}."
             )
         node = own.pick(number)
         if not is_part(t):

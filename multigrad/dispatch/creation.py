@@ -381,6 +381,11 @@ def declare() -> None:
 # ----- Tensors in the containers and transformations of libraries: what backends/own.py wants -----
 
 
+CALL = "Call multigrad's functions instead of the library's, as mg.sin(x) for jnp.sin(x)"
+TURN = ", and write jax.jit(func.grad(f)) for func.grad(jax.jit(f)); likewise with jvp and vmap."
+CONSTANT = f"{TURN} Where a constant is wanted, pass t.detach()."
+
+
 def opened(t: Any, transformation: str) -> Any:
     """The raw array of a Tensor that passes into or out of a library's own transformation.
 
@@ -388,21 +393,26 @@ def opened(t: Any, transformation: str) -> Any:
     """
     x = t
     where = f"cannot pass into or out of {transformation}, which would"
-    compiles = (
-        "Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, "
-        "mg.sin(x), or those of x.__array_namespace__()."
-    )
     while isinstance(x, Tensor):  # a Tensor of a transformation may hold another one
         if not x.is_leaf:
             raise GradientError(
-                f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its "
-                "gradient inside and return that."
+                f"a Tensor with a grad_fn {where} cut its graph. {CALL}"
+                + (
+                    f". Into {transformation}, pass t.detach(), or take its gradient inside and "
+                    "return that."
+                    if x._elem.run is None
+                    else CONSTANT
+                )
             )
         if x.requires_grad and recording_at(x):
             raise GradientError(
-                f"a Tensor that requires grad {where} make a constant of it: pass t.detach() "
-                "and call requires_grad_() inside, or flatten it under `with mg.no_grad():`, "
-                f"where it is one. {compiles}"
+                f"a Tensor that requires grad {where} make a constant of it. {CALL}"
+                + (
+                    f". Into {transformation}, pass t.detach() and call requires_grad_() inside, "
+                    "or flatten it under `with mg.no_grad():`, where it is a constant."
+                    if x._elem.run is None
+                    else CONSTANT
+                )
             )
         x = x._array
     if isinstance(x, Layer):
@@ -412,11 +422,7 @@ def opened(t: Any, transformation: str) -> Any:
             if isinstance(t, Tensor)
             else f"a {errors.kind(x)} of a running transformation"
         )
-        raise GradientError(
-            f"{what} {where} lose the derivative or the batch: pass t.detach(), or transform "
-            f"inside of {transformation.replace('a ', 'the ', 1)}, as jit(vmap(f)) and "
-            f"jit(grad(f)) do. {compiles}"
-        )
+        raise GradientError(f"{what} {where} lose the derivative or the batch. {CALL}{TURN}")
     return x
 
 

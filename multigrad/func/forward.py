@@ -79,21 +79,47 @@ def jvp(
     if is_array(primals) and is_array(tangents):
         primals, tangents = (primals,), (tangents,)
     if not isinstance(primals, tuple):
-        raise TypeError(
-            "jvp: primals must be a tuple, so that function(*primals) is a call, not "
-            f"{type(primals).__name__}. Write jvp(f, (x,), (v,))."
+        raise not_tuples("jvp", "tuple", primals, tangents)
+    return jvp_as("jvp", function, primals, tangents, strict, has_aux)
+
+
+def not_tuples(name: str, kind: str, primals: Any, tangents: Any) -> TypeError:
+    """The error at primals that are neither a tuple nor, as the tangents, an array.
+
+    kind  which tuples are allowed
+    """
+    if is_array(primals):
+        made = "" if isinstance(tangents, tuple) else "; np.asarray(v) makes one"
+        return TypeError(
+            f"{name}: primals is an array, so tangents must be an array too, not "
+            f"{tree.shown(tangents)}{made}. With tuples, write {name}(f, (x,), (v,))."
         )
+    return TypeError(
+        f"{name}: primals must be a {kind}, so that function(*primals) is a call, or the array "
+        f"that is the only argument, not {tree.shown(primals)}. Write {name}(f, (x,), (v,))."
+    )
+
+
+def jvp_as(
+    name: str,
+    function: Function,
+    primals: tuple[Any, ...],
+    tangents: Any,
+    strict: bool,
+    has_aux: bool,
+) -> tuple[Any, ...]:
+    """`jvp` of a tuple of primals, for the function `name`, which its errors name."""
     try:
         given = list(tree.matched(primals, tangents))
     except ValueError as error:
-        raise ValueError(f"jvp: tangents must have the structure of primals: {error}") from None
+        raise ValueError(f"{name}: tangents must have the structure of primals: {error}") from None
     raw = not (tree.has_layer(primals) or tree.has_layer(given))
     output, outs, moved, aux = _push(
-        function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw
+        function, primals, {}, range(len(primals)), given, has_aux, name, raw
     )
     if strict and any(t is None for t in moved):
         raise GradientError(
-            "jvp: with strict=True every output must depend on the primals, but one does not"
+            f"{name}: with strict=True every output must depend on the primals, but one does not"
         )
     tangents_out = [
         zeros_like(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))

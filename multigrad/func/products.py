@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
-from .. import tree
 from ..core.element import is_array
 from ..tracebacks import entry
-from .forward import jvp
+from .forward import jvp_as, not_tuples
 from .reverse import Function, check_function, value_and_grad
 from .variables import Args, Aux, No, R, X, Yes
 
@@ -63,19 +62,12 @@ def hvp(
         value, (product,), *aux = of_tuples(function, (primals,), (tangents,), has_aux=has_aux)
         return (value, product, *aux)
     if not isinstance(primals, tuple) or not primals:
-        raise TypeError(
-            "hvp: primals must be a tuple of at least one argument, so that function(*primals) "
-            f"is a call, not {tree.shown(primals)}. Write hvp(f, (x,), (v,))."
-        )
-    try:
-        tree.matched(primals, tangents)
-    except ValueError as error:
-        raise ValueError(f"hvp: tangents must have the structure of primals: {error}") from None
+        raise not_tuples("hvp", "tuple of at least one argument", primals, tangents)
     differentiated = value_and_grad(function, tuple(range(len(primals))), has_aux)
 
     def gradient(*args: Any) -> tuple[Any, Any]:
         value, grads = differentiated(*args)
         return grads, value
 
-    _, product, value = jvp(gradient, primals, tangents, has_aux=True)
+    _, product, value = jvp_as("hvp", gradient, primals, tangents, False, True)
     return (value[0], product, value[1]) if has_aux else (value, product)

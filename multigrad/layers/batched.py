@@ -152,7 +152,7 @@ class Batched(ValueLayer):
             "both results with where()."
         )
 
-    def _refuse(self, what: str, fix: str) -> None:
+    def _refuse(self, what: str, fix: str, advice: str = "") -> None:
         self._check()
         hint = (
             " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]."
@@ -161,7 +161,7 @@ class Batched(ValueLayer):
         )
         raise GradientError(
             f"Can't call {what} on a batch: its value belongs to the transformation "
-            f"{self._run.name!r}.{hint}"
+            f"{self._run.name!r}.{hint}{advice}"
         )
 
     def __repr__(self) -> str:

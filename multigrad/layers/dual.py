@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import observe
 from ..core import showing
-from ..core.array_protocols import ArrayProtocols
+from ..core.array_protocols import SCALAR, ArrayProtocols
 from ..core.conversions import conversion
 from ..core.element import SCALARS, Library, is_array, mixed
 from ..core.level import Layer, Transformation, innermost, outside
@@ -123,17 +123,17 @@ class Dual(ValueLayer):
         self._check()
         return self._array
 
-    def _refuse(self, what: str, fix: str) -> None:
+    def _refuse(self, what: str, fix: str, advice: str = "") -> None:
         if not self._run.finished:
-            super()._refuse(what, fix)
-        self._left()._refuse(what, fix)
+            super()._refuse(what, fix, advice)
+        self._left()._refuse(what, fix, advice)
 
     def _cast(self, kind: type) -> Any:
         self._check()
         if self._tangent is not None and not self._run.finished:
             warnings.warn(
                 f"Converting a Dual with a tangent to a scalar by {kind.__name__}() drops the "
-                "tangent. Consider using dual.detach() first.",
+                f"tangent. Consider using dual.detach() first.{SCALAR}",
                 UserWarning,
                 stacklevel=program(),
             )
@@ -351,7 +351,10 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
     elem, other = element_of(primal), element_of(tangent)
     for what, e in (("primal", elem), ("tangent", other)):
         if not e.floating:
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {e.dtype}")
+            raise ValueError(
+                f"Expected {what} to be floating point or complex, but got: {e.dtype}. {name}: "
+                f"convert the {what}, as by xp.astype(v, xp.float64)."
+            )
     if other.library is not elem.library:
         raise mixed(name, elem.library, other.library)
     if tuple(tangent.shape) != tuple(primal.shape):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .. import tree
 from ..backward.gradients import check_gradient, owned
 from ..backward.run import run_pass
 from ..core.element import SCALARS, is_array
@@ -99,14 +100,16 @@ def checked_input(x: Any, name: str) -> Any:
     if type(x) in SCALARS:
         raise TypeError(
             f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an "
-            f"array, as xp.asarray({x!r})"
+            f"array, as np.asarray({x if isinstance(x, complex) else float(x)!r})"
         )
     if not is_array(x):
+        cure = tree.as_values(x) or (
+            "multigrad.func.register_pytree makes a class one; a field of a dataclass that is "
+            "not an array can be marked by metadata={'static': True}."
+        )
         raise TypeError(
             f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is "
-            "neither an array nor a container that is known. multigrad.func.register_pytree "
-            "makes a class one; a field of a dataclass that is not an array can be marked by "
-            "metadata={'static': True}."
+            f"neither an array nor a container that is known. {cure}"
         )
     elem = element_of(x)
     if not elem.floating:

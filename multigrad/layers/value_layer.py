@@ -213,11 +213,11 @@ class ValueLayer(ArrayProtocols):
         self._check()
         return self._copied(stop=True)._on(self, WHOLE)
 
-    def _refuse(self, what: str, fix: str) -> None:
+    def _refuse(self, what: str, fix: str, advice: str = "") -> None:
         self._check()
         raise GradientError(
             f"Can't call {what} on a {kind(self)}: its value belongs to the transformation "
-            f"{self._run.name!r}."
+            f"{self._run.name!r}.{advice}"
         )
 
     @conversion

@@ -53,12 +53,13 @@ CUSTOM = (
 )
 IN_PLACE = (
     " Write to it in `with multigrad.no_grad():`, as an update of parameters does, or "
-    "compute a new one: y = x + v instead of x += v."
+    "compute a new one: y = x + v instead of x += v, y = x.clone() before y[0] = v."
 )
-LEAF = (
-    "a view of a leaf Variable that requires grad is being used in an in-place operation."
-    + IN_PLACE
+ARGUMENT = (
+    " It is an argument of a function that is being differentiated: copy it first, "
+    "x = x.clone(), and write to the copy."
 )
+LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 
 
 REFERS = (
@@ -84,20 +85,28 @@ def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = El
     owner = place.owner
     if t._view is None or t._view[1] is None:
         if type(t._node) is AccumulateGrad:
-            raise GradientError(
-                LEAF
-                if _is_part(t, key)
-                else "a leaf Variable that requires grad is being used in an in-place operation."
-                + IN_PLACE
-            )
+            raise _of_leaf(t, _is_part(t, key))
         return others or t._node is not None
     if not (others or t._node is not None or (owner._node is not None and t._elem.floating)):
         return False
     if place.odd is not None:
         raise GradientError(_refusal(place.odd).format("is being"))  # type: ignore[union-attr]
     if type(owner._node) is AccumulateGrad or (t._node is not None and owner._node is None):
-        raise GradientError(LEAF)
+        raise _of_leaf(owner, True)
     return True
+
+
+def _of_leaf(t: Any, part: bool) -> GradientError:
+    """The error at a write to a leaf, or to a part of it."""
+    return GradientError(
+        ("a view of " if part else "") + LEAF + (ARGUMENT if is_argument(t) else IN_PLACE)
+    )
+
+
+def is_argument(t: Any) -> bool:
+    """Whether the leaf `t` is an argument that a running transformation differentiates."""
+    run = t._elem.run
+    return run is not None and t._node in run.inputs
 
 
 def _is_part(t: Any, key: Any) -> bool:

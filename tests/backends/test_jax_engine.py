@@ -123,8 +123,12 @@ LEAVES = {
     "a leaf on .data": lambda: mg.asarray(jnp.arange(3.0)).data.requires_grad_(),
 }
 REFUSED = (
-    r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*: "
-    r"pass t\.detach\(\) .* `with mg\.no_grad\(\):`"
+    r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*\. Into a JAX "
+    r"transformation, pass t\.detach\(\) .* `with mg\.no_grad\(\):`"
+)
+INSIDE = (
+    r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .* write "
+    r"jax\.jit\(func\.grad\(f\)\) for func\.grad\(jax\.jit\(f\)\).* pass t\.detach\(\)"
 )
 
 
@@ -184,7 +188,7 @@ class TestLeavesThatRequireGrad:
                 mode(),
                 pytest.raises(
                     mg.errors.GradientError,
-                    match=r"a Tensor with a grad_fn cannot pass into or out .*: pass t\.detach",
+                    match=r"a Tensor with a grad_fn cannot pass into or out .*, pass t\.detach",
                 ),
             ):
                 jax.jit(square)(y)
@@ -202,9 +206,9 @@ class TestLeavesThatRequireGrad:
         record, whatever the base level does.
         """
         cross = CROSSINGS[crossing]
-        with mg.no_grad(), pytest.raises(mg.errors.GradientError, match=REFUSED):
+        with mg.no_grad(), pytest.raises(mg.errors.GradientError, match=INSIDE):
             func.grad(lambda x: (cross(x), mg.sum(x))[1])(jnp.ones(3))
-        with pytest.raises(mg.errors.GradientError, match=REFUSED):
+        with pytest.raises(mg.errors.GradientError, match=INSIDE):
             func.grad(lambda x: (cross(mg.ones(3, requires_grad=True)), mg.sum(x))[1])(jnp.ones(3))
 
     def test_constants_inside_transformations(self):
@@ -219,7 +223,7 @@ class TestLeavesThatRequireGrad:
             jax.grad(lambda x: jnp.sum(x * jax.lax.stop_gradient(x * x)))(x), x * x
         )
         # a constant to the inner transformation alone
-        with pytest.raises(mg.errors.GradientError, match=REFUSED):
+        with pytest.raises(mg.errors.GradientError, match=INSIDE):
             func.grad(lambda x: mg.sum(func.grad(f)(x)))(x)
         with pytest.raises(
             mg.errors.GradientError,

@@ -4,6 +4,8 @@ it takes, what it replaces.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from plugin_sites import SHOW, SPEC, TOY, Site, site
 
@@ -89,9 +91,15 @@ print(told(lambda: discovery.get("second")))
     )
     assert out.splitlines()[-2] == "first"
     assert (
-        "is that of the backend 'first' of the plugin 'abc' of z-distribution 1.0"
-        in out.splitlines()[-1]
+        "is that of the backend 'first' of the plugin 'abc' of z-distribution 1.0. Keep one out by "
+        "the environment variable MULTIGRAD_BLOCK=abc or MULTIGRAD_BLOCK=bbb, or name the module "
+        "of a library in BackendSpec that no other backend is for." in out.splitlines()[-1]
     )
+    # as the message advises
+    for blocked, name in (("abc", "second"), ("bbb", "first")):
+        out = site.run(SHOW, MULTIGRAD_BLOCK=blocked)
+        assert re.search(rf"^{blocked} .* \| blocked \| ", out, re.MULTILINE), out
+        assert re.search(rf"^{name} .* \| available \| $", out, re.MULTILINE), out
 
 
 def test_one_plugin_has_two_backends_of_one_module(site: Site) -> None:
@@ -169,6 +177,9 @@ numpy_works()
     assert lines[0].startswith(
         "RegistrationError: backend 'mine' of a call of register() is refused: its module "
         "'numpy' is that of the backend 'numpy' of "
+    )
+    assert lines[0].endswith(
+        ". Name the module of a library in BackendSpec that no other backend is for."
     )
     assert (
         lines[1]

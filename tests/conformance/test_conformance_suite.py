@@ -16,6 +16,7 @@ from multigrad import registry
 from multigrad.backends import discovery
 from multigrad.errors import BatchingError
 from multigrad.ops.batching import refused
+from multigrad.registry import OPS
 
 pytest.importorskip("multigrad_conformance")
 
@@ -28,6 +29,7 @@ from multigrad_conformance import (
     cells,
     checks,
     kernels,
+    plugin,
     problem,
     saves,
 )
@@ -491,6 +493,16 @@ def test_an_operation_without_samples(declared: Any) -> None:
         r"the hook",
     ):
         suite.test_samples("suite.untested")
+    assert list(plugin._unsampled()) == [
+        "suite.untested: not tested: it has no samples; return them from the hook "
+        "multigrad_samples, {operation: generator or 'module:name'}"
+    ]
+    op = OPS["suite.untested"]
+    for kind, where in (
+        ("elementwise", "say in multigrad_conformance/elementwise.py how its arguments are drawn"),
+        ("linear", "add a generator to a module of multigrad_conformance/samples/"),
+    ):
+        assert cells.to_add(replace(op, kind=kind, module="multigrad.ops.elementwise")) == where
 
 
 def test_a_plan_that_keeps_too_much(declared: Any) -> None:

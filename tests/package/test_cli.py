@@ -226,9 +226,12 @@ def test_conformance_prints_a_table_and_writes_results(tmp_path: Path) -> None:
     assert any(
         line.startswith("tanh ") and line.endswith(" ok") for line in found.stdout.splitlines()
     )
+    assert "none" not in found.stdout  # of what was not selected
     results = json.loads((tmp_path / "r.json").read_text())
     assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
-    assert "| `tanh` | " in (tmp_path / "r.md").read_text()
+    assert "tan" in results["operations"]
+    text = (tmp_path / "r.md").read_text()
+    assert "| `tanh` | " in text and "| `tan` | none |" in text
 
 
 RESULTS: dict[str, Any] = {
@@ -269,6 +272,35 @@ def test_report_explains_every_cell(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "- one, exempt: cos/vjp/real: a bug of the library" in lines
     assert "- one, none: tan: the backend lacks what they need: complex" in lines
     assert "- cupy, not tested: no device" in lines
+
+
+def test_what_was_not_selected_is_left_out_of_the_printed_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, tests = (
+        RESULTS["backends"]["one"],
+        {"sin/vjp/real": ["passed"], "cos/vjp/real": ["failed"]},
+    )
+    other = one | {"tests": {"sin/vjp/real": ["passed"]}, "not run": ["cos/vjp/real"]}
+
+    def printed(*backends: dict[str, Any]) -> list[list[str]]:
+        results = RESULTS | {"backends": {str(i): b for i, b in enumerate(backends)}}
+        cli.main(["conformance", "--from", earlier(tmp_path, results, "a.json")])
+        return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    some = {"runs": [{"selected by": "-k :sin/"}]}
+    lines = printed(other | some)
+    assert ["sin", "1", "ok"] in lines
+    assert not any("none" in line or "none:" in line for line in lines)
+    # of two backends, an operation of either
+    lines = printed(one | some | {"tests": tests}, other | some)
+    assert ["cos", "1", "FAIL", "none"] in lines and not any("tan" in line for line in lines)
+    assert "- 1, none: cos: they were not selected in this run" in [" ".join(i) for i in lines]
+    # where nothing but a test of the suite was selected, none
+    assert not any("none" in line for line in printed(other | some | {"tests": {}}))
+    # of a run on all tests, and of one that died, every operation
+    for whole in (other | {"runs": [{}]}, other | some | {"died": "by SIGKILL"}, other):
+        assert ["tan", "none", "none"] in printed(whole, other | some)
 
 
 def test_reports_of_several_runs_are_merged_between_the_markers(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import pickle
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +47,34 @@ class Square(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         return 2 * ctx.saved_tensors[0] * g
+
+
+class Series:
+    """As that of pandas: neither an array nor hashable."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_numpy(self) -> Any:
+        return np.ones(2)
+
+
+class Convertible:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones(2)
+
+
+class AddsOne(Function):
+    """It writes to its argument."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        x += 1.0
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g
 
 
 class TooMany(Square):
@@ -112,8 +142,23 @@ def plain_jvp(f: Any, x: Any) -> Any:
 
 
 NO_AXIS = "has no axis. x.item() is its value"
-IN_PLACE = ("Write to it in `with multigrad.no_grad():`", "y = x + v instead of x += v")
+IN_PLACE = (
+    "Write to it in `with multigrad.no_grad():`",
+    "y = x + v instead of x += v",
+    "y = x.clone() before y[0] = v",
+)
+COPY = (
+    "It is an argument of a function that is being differentiated: copy it first, x = x.clone(), "
+    "and write to the copy.",
+)
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+NUMPY = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+ASKED = (
+    "NumPy asked for the values",
+    "multigrad.stack([...]) or multigrad.asarray([...])",
+    "np.zeros_like(x)",
+    "multigrad.func.custom_vjp",
+)
 SCALAR = "grad can be implicitly created only for scalar outputs"
 BROADCAST = "Shapes broadcast where their lengths, counted from the last axis, are equal or 1"
 KEEPS = "A Tensor written in place keeps its"
@@ -309,8 +354,50 @@ ROWS = [
         "np.asarray of a leaf, as in a plot",
         lambda xp: np.asarray(leaf(xp)),
         RuntimeError,
-        "Can't call numpy() on Tensor that requires grad.",
-        ("tensor.detach().numpy()",),
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "np.array of a list of elements of a leaf",
+        lambda xp: np.array([leaf(xp)[0], leaf(xp)[1]]),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "a leaf written into an array of NumPy",
+        lambda xp: assigned(np.zeros(2), slice(None), leaf(xp)),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "np.vectorize of a function of Tensors",
+        lambda xp: np.vectorize(lambda t: t * t)(leaf(xp)),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "compiled code inside func.grad",
+        lambda xp: func.grad(lambda x: np.random.default_rng().normal(x))(raw(xp)),
+        RuntimeError,
+        NUMPY,
+        ASKED,
+    ),
+    Row(
+        "np.array of a list inside func.jvp",
+        lambda xp: plain_jvp(lambda x: np.array([x[0], x[1]]), raw(xp)),
+        RuntimeError,
+        "Can't call numpy() on a Dual",
+        ASKED,
+    ),
+    Row(
+        "np.array of a list inside func.vmap",
+        lambda xp: func.vmap(lambda x: np.array([x[0], x[1]]))(raw(xp, 2, 2)),
+        RuntimeError,
+        "Can't call numpy() on a batch",
+        ASKED,
     ),
     Row(
         "from_dlpack of a leaf",
@@ -779,7 +866,35 @@ ROWS = [
         lambda xp: func.grad(lambda x: x**2)(3.0),
         TypeError,
         "grad: cannot differentiate with respect to a Python float",
-        ("xp.asarray(3.0)",),
+        ("pass an array, as np.asarray(3.0)",),
+    ),
+    Row(
+        "grad by an integer",
+        lambda xp: func.grad(lambda x: x**2)(3),
+        TypeError,
+        "grad: cannot differentiate with respect to a Python int",
+        ("pass an array, as np.asarray(3.0)",),
+    ),
+    Row(
+        "grad by a series",
+        lambda xp: func.grad(lambda x: x)(Series()),
+        TypeError,
+        "grad: cannot differentiate with respect to a Series",
+        ("Pass its values, x.to_numpy().",),
+    ),
+    Row(
+        "grad by what NumPy can convert",
+        lambda xp: func.grad(lambda x: x)(Convertible()),
+        TypeError,
+        "grad: cannot differentiate with respect to a Convertible",
+        ("Pass its values, np.asarray(x).",),
+    ),
+    Row(
+        "a compiled function of a series",
+        lambda xp: func.compile(lambda x: x)(Series()),
+        TypeError,
+        "compile: the argument args[0] of type Series is neither an array, a number nor",
+        ("Pass its values, x.to_numpy().",),
     ),
     Row(
         "grad by text",
@@ -815,6 +930,55 @@ ROWS = [
         TypeError,
         "grad: the function must return one real scalar, but it returned NoneType.",
         (),
+    ),
+    Row(
+        "in place on an argument of func.grad",
+        lambda xp: func.grad(lambda x: added(x, 1.0))(raw(xp)),
+        RuntimeError,
+        LEAF,
+        COPY,
+    ),
+    Row(
+        "a write to a part of an argument of func.vjp",
+        lambda xp: func.vjp(lambda x: assigned(x, 0, 1.0), raw(xp)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        COPY,
+    ),
+    Row(
+        "a write to a row of an argument of func.jacrev",
+        lambda xp: func.jacrev(lambda x: added(x[0, ...], 1.0))(raw(xp, 2, 2)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        COPY,
+    ),
+    Row(
+        "a write to the argument of an outer function",
+        lambda xp: func.grad(lambda x: func.grad(lambda y: assigned(x, 0, 1.0))(x))(raw(xp)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        COPY,
+    ),
+    Row(
+        "a Function that writes to an argument of func.grad",
+        lambda xp: func.grad(AddsOne.apply)(raw(xp, 1)),
+        RuntimeError,
+        "a leaf Variable that requires grad has been used in an in-place operation.",
+        ("Apply the Function to a copy, x.clone().",),
+    ),
+    Row(
+        "a Function that writes to a leaf",
+        lambda xp: AddsOne.apply(leaf(xp)),
+        RuntimeError,
+        "a leaf Variable that requires grad has been used in an in-place operation.",
+        ("Apply the Function to a copy, x.clone(), or under `with multigrad.no_grad():`.",),
+    ),
+    Row(
+        "a write to a leaf that is not an argument of func.grad",
+        lambda xp: func.grad(lambda x: assigned(leaf(xp), 0, 1.0))(raw(xp)),
+        RuntimeError,
+        f"a view of {LEAF}",
+        IN_PLACE,
     ),
     Row(
         "a value from a finished jvp",
@@ -905,15 +1069,62 @@ ROWS = [
         "jvp of a list",
         lambda xp: func.jvp(lambda x: x, [raw(xp)], [raw(xp)]),
         TypeError,
-        "jvp: primals must be a tuple",
+        "jvp: primals must be a tuple, so that function(*primals) is a call, or the array that is "
+        "the only argument, not list of 1.",
         ("jvp(f, (x,), (v,))",),
     ),
     Row(
         "jvp of an array along a tuple",
         lambda xp: func.jvp(lambda x: x, raw(xp), (raw(xp),)),
         TypeError,
-        "jvp: primals must be a tuple",
+        "jvp: primals is an array, so tangents must be an array too, not tuple of 1. With tuples, ",
         ("jvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "jvp of an array along a list",
+        lambda xp: func.jvp(lambda x: x, raw(xp), [1.0, 0.0]),
+        TypeError,
+        "jvp: primals is an array, so tangents must be an array too, not list of 2; np.asarray(v) "
+        "makes one.",
+        ("jvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of an array along a list",
+        lambda xp: func.hvp(xp.sum, raw(xp), [1.0, 0.0]),
+        TypeError,
+        "hvp: primals is an array, so tangents must be an array too, not list of 2; np.asarray(v) "
+        "makes one.",
+        ("hvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of a dictionary",
+        lambda xp: func.hvp(lambda p: xp.sum(p["a"]), {"a": raw(xp)}, {"a": raw(xp)}),
+        TypeError,
+        "hvp: primals must be a tuple of at least one argument, so that function(*primals) is a "
+        "call, or the array that is the only argument, not dict of 1.",
+        ("hvp(f, (x,), (v,))",),
+    ),
+    Row(
+        "hvp of other shapes",
+        lambda xp: func.hvp(xp.sum, raw(xp, 2), raw(xp, 3)),
+        RuntimeError,
+        "Trying to set a forward gradient that has a different size than that of the original "
+        "Tensor, this is not supported.",
+        ("size [2]", "size [3]", "hvp: each tangent has the shape of its primal"),
+    ),
+    Row(
+        "hvp along integers",
+        lambda xp: func.hvp(xp.sum, raw(xp), integers(xp).array),
+        ValueError,
+        "Expected tangent to be floating point or complex, but got: ",
+        ("int64. hvp: convert the tangent, as by xp.astype(v, xp.float64).",),
+    ),
+    Row(
+        "hvp of other structures",
+        lambda xp: func.hvp(xp.sum, (raw(xp),), raw(xp)),
+        ValueError,
+        "hvp: tangents must have the structure of primals: expected a tuple of 1",
+        (),
     ),
     Row(
         "hvp of a list",
@@ -1001,6 +1212,64 @@ def test_there_are_enough() -> None:
     assert len(ROWS) >= 90 and len({row.name for row in ROWS}) == len(ROWS)
 
 
+def test_only_leaves_from_outside_are_advised_to_use_no_grad(xp: Any) -> None:
+    for row in (row for row in ROWS if row.says == COPY):
+        error = raised(partial(row.mistake, xp))
+        assert error is not None and "no_grad" not in said(error)
+
+
+@pytest.mark.parametrize(
+    "transform", [func.grad, func.jacrev, func.jacfwd], ids=lambda f: f.__name__
+)
+def test_a_copy_of_an_argument_is_written(xp: Any, transform: Any) -> None:
+    """The cure gives the right gradient, and the caller's array stays as it is."""
+
+    def f(x: Any) -> Any:
+        x = x.clone()
+        x[0] = 3.0
+        return xp.sum(x**2)
+
+    given = raw(xp, 3)
+    assert [float(t) for t in transform(f)(given)] == [0.0, 2.0, 2.0]
+    assert [float(t) for t in given] == [1.0, 1.0, 1.0]
+
+
+def test_numpy_called_by_the_user_says_what_pytorch_says(xp: Any) -> None:
+    for convert in (lambda x: x.numpy(), func.grad(lambda x: x.numpy())):
+        with pytest.raises(RuntimeError, match=f"^{re.escape(NUMPY)}$"):
+            convert(leaf(xp))
+
+
+@pytest.mark.parametrize("convert", [math.exp, float, int, lambda x: assigned(np.zeros(1), 0, x)])
+def test_a_scalar_is_told_with_its_cure(xp: Any, convert: Any) -> None:
+    advice = (
+        r"\.detach\(\) first\. Instead of math\.exp\(x\), call multigrad\.exp\(x\)\. Instead of a "
+        r"NumPy array, write into np\.zeros_like\(x\)\. `python -m multigrad breaks SCRIPT` lists the "
+        r"lines on which a gradient is lost\.$"
+    )
+    begins = "^Converting a tensor with requires_grad=True to a scalar by .* drops its gradient"
+    with pytest.warns(UserWarning, match=begins + ".*" + advice):
+        convert(leaf(xp, 1)[0])
+    with pytest.warns(UserWarning, match="^Converting a Dual .* drops the tangent.*" + advice):
+        plain_jvp(lambda x: (convert(x[0]), x)[1], raw(xp, 1))
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.jacfwd], ids=lambda f: f.__name__)
+def test_what_is_advised_carries_the_derivative(transform: Any) -> None:
+    def filled(x: Any) -> Any:
+        b = np.zeros_like(x)
+        b[0], b[1:] = x[0] ** 2, x[1:] * 3
+        return mg.sum(b)
+
+    for f, expected in (
+        (lambda x: np.mean(mg.stack([x[0], x[1]])), [0.5, 0.5, 0.0]),
+        (lambda x: np.sum(mg.asarray([x[0], x[1]])), [1.0, 1.0, 0.0]),
+        (filled, [2.0, 3.0, 3.0]),
+        (lambda x: mg.exp(x[0]), [math.e, 0.0, 0.0]),
+    ):
+        np.testing.assert_allclose(transform(f)(np.ones(3)), expected)
+
+
 # What is accepted now
 
 
@@ -1022,6 +1291,12 @@ def test_arrays_in_the_place_of_tuples(xp: Any) -> None:
 # JAX
 
 
+CALL = (
+    r"Call multigrad's functions instead of the library's, as mg\.sin\(x\) for jnp\.sin\(x\), and "
+    r"write jax\.jit\(func\.grad\(f\)\) for func\.grad\(jax\.jit\(f\)\); likewise with jvp and vmap\."
+)
+
+
 class TestJax:
     @pytest.fixture(autouse=True)
     def jax(self) -> Any:
@@ -1030,30 +1305,49 @@ class TestJax:
     def test_its_functions_inside_grad(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
-            match=r"Functions of the library itself, such as jnp.sin, are of this kind: call "
-            r"multigrad's, mg.sin\(x\)",
+            match=r"a Tensor that requires grad cannot pass .* make a constant of it\. " + CALL,
         ):
             func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(jax.numpy.ones(2))
+        with pytest.raises(
+            RuntimeError, match=r"a Tensor with a grad_fn cannot pass .* cut its graph\. " + CALL
+        ):
+            func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x * 2)))(jax.numpy.ones(2))
+
+    def test_its_functions_of_a_leaf(self, jax: Any) -> None:
+        x = mg.asarray(jax.numpy.ones(2), requires_grad=True)
+        for given, advice in (
+            (x, r"pass t\.detach\(\) and call requires_grad_\(\) inside"),
+            (x * 2, r"pass t\.detach\(\), or take its gradient inside and return that\."),
+        ):
+            with pytest.raises(
+                RuntimeError,
+                match=r"\. Call multigrad's functions .* as mg\.sin\(x\) for jnp\.sin\(x\)\. "
+                rf"Into a JAX transformation, {advice}",
+            ):
+                jax.numpy.sin(given)
 
     def test_a_jitted_function_inside_vmap(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
-            match=r"a batch of a running transformation cannot pass into .*jit\(vmap\(f\)\)",
+            match=r"a batch of a running transformation cannot pass .* the batch\. " + CALL,
         ):
             func.vmap(jax.jit(lambda x: x * 2))(jax.numpy.ones((3, 2)))
 
     def test_a_jitted_function_inside_grad(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
-            match="a Tensor that requires grad cannot pass into or out of a JAX transformation",
+            match="a Tensor that requires grad cannot pass into or out of a JAX transformation, "
+            r"which would make a constant of it\. " + CALL,
         ):
-            func.grad(jax.jit(lambda x: jax.numpy.sum(x * 2)))(jax.numpy.ones(3))
+            func.grad(jax.jit(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))
+        # as the message advises
+        assert [*jax.jit(func.grad(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))] == [2, 2, 2]
 
     def test_a_jitted_function_inside_jvp(self, jax: Any) -> None:
         with pytest.raises(
             RuntimeError,
             match="a Dual of a running transformation cannot pass into or out of a JAX "
-            "transformation",
+            r"transformation, which would lose the derivative or the batch\. " + CALL,
         ):
             plain_jvp(jax.jit(lambda x: x * 2), jax.numpy.ones(3))
 
