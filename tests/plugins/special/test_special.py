@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
@@ -24,6 +23,10 @@ from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.errors import BackendError, MissingRuleError, RegistrationError
 from multigrad_special import standard, words
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 SLOPE = 2 / math.sqrt(math.pi)
 NAMES = ("erf", "erfc", "gammaln", "digamma", "polygamma", "expit")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
@@ -17,6 +16,10 @@ from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.errors import MissingRuleError
 from multigrad_special import standard
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 # NumPy's, of infinities that a selection drops
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

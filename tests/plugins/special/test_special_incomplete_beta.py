@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad_special import standard
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
@@ -20,6 +19,10 @@ from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.errors import MissingRuleError
 from multigrad_special import standard
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 # NumPy's and SciPy's, of infinities and of counts that are no integers
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
