@@ -3,7 +3,7 @@
 # has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
 #
 #   make demo               train one array-agnostic function on every backend that works here
-#   make quick              ruff, and the tests that run on NumPy alone: less than a minute
+#   make quick              ruff, and the tests that run on NumPy, without JAX: less than a minute
 #   make test               the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
 #   make lint               ruff
 #   make types              mypy --strict and Pyright
