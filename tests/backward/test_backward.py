@@ -14,7 +14,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import autograd
-from multigrad.backward import gradients as engine
+from multigrad.backward import gradients
 
 
 def leaf(xp, data, **kwargs):
@@ -57,7 +57,7 @@ class TestBackward:
 
     def test_create_graph_warns_once(self):
         x = mg.asarray(np.ones(1), requires_grad=True)
-        engine._warned[0] = False
+        gradients._warned[0] = False
         with pytest.warns(
             UserWarning, match="reference cycle between the parameter and its gradient"
         ):

@@ -1,4 +1,4 @@
-"""The engine over JAX: under jax.jit with Tensors as pytrees, inside jax.grad and jax.vmap, on
+"""Tensors inside JAX: under jax.jit as pytrees, inside jax.grad and jax.vmap, on
 arrays sharded over devices.
 """
 
