@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
-from operators import BITWISE, A, B, W, apply, check, const, gradients, leaf, requires
+from leaves import const, leaf
+from operators import BITWISE, A, B, W, apply, check, gradients, requires
 
 import multigrad as mg
 from multigrad.errors import GradientError, MixedBackendsError

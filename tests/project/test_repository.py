@@ -167,3 +167,18 @@ def test_the_policy_makes_the_modules_of_the_reference_public() -> None:
     (listed,) = re.findall(r"^AUTOGRAD = (\([^)]*\))", text, re.M)
     assert set(re.findall(r'"(\w+)"', listed)) <= public
     assert not public & {"check_values", "check_batches"}
+
+
+def test_the_page_of_the_tests_lists_their_helpers_and_names_are_unique() -> None:
+    tests = ROOT / "tests"
+    table = (
+        (tests / "README.md").read_text().partition("## Helper modules")[2].partition("\n## ")[0]
+    )
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.M)
+    assert sorted(listed) == sorted(path.stem for path in tests.glob("*.py"))
+    names = [
+        path.name
+        for path in tests.rglob("*.py")
+        if path.name not in ("conftest.py", "__init__.py", "__main__.py")
+    ]
+    assert sorted(names) == sorted(set(names))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaves import ones
 
 import multigrad as mg
 from multigrad.autograd import graph
@@ -542,17 +543,6 @@ def test_errors() -> None:
 
 
 NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
-
-
-@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
-def make(request):
-    """Arrays of ones that require grad."""
-    xp = pytest.importorskip({"jax": "jax.numpy"}.get(request.param, request.param))
-    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
-
-
-def ones(*shape):
-    return mg.tensor(np.ones(shape), requires_grad=True)
 
 
 def test_pictures_with_names_of_any_characters(tmp_path, capsys, monkeypatch):

@@ -295,13 +295,6 @@ def test_errors() -> None:
         memory_report(mg.asarray([1.0]), {"w": "x"})
 
 
-@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
-def make(request):
-    """Arrays of ones that require grad."""
-    xp = pytest.importorskip({"jax": "jax.numpy"}.get(request.param, request.param))
-    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
-
-
 def test_what_a_function_puts_on_its_ctx_is_reported(make):
     class Keeps(mg.autograd.Function):
         @staticmethod

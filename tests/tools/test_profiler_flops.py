@@ -251,13 +251,6 @@ def test_hooks_count_on_top_of_their_node():
     assert prof.total_average().flops == 2 * PRODUCT + 192
 
 
-@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
-def make(request):
-    """Arrays of ones that require grad."""
-    xp = pytest.importorskip({"jax": "jax.numpy"}.get(request.param, request.param))
-    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
-
-
 def test_flops_are_counted_once(make):
     def total(function):
         with profile(with_flops=True) as prof:
