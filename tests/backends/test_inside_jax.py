@@ -1,5 +1,5 @@
-"""Tensors inside JAX: under jax.jit as pytrees, inside jax.grad and jax.vmap, on
-arrays sharded over devices.
+"""Tensors inside JAX: under jax.jit as pytrees, inside jax.grad and jax.vmap, on arrays sharded
+over devices.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ def test_passes(files: list[str]) -> None:
     assert re.search(r"\d+ passed", done.stdout) and "skipped" not in done.stdout, tail
 
 
+@pytest.mark.sweep
 def test_a_file_that_is_named_without_the_switch_is_skipped() -> None:
     unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
