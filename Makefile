@@ -3,9 +3,9 @@
 # has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
 #
 #   make demo               train one array-agnostic function on every backend that works here
-#   make quick              ruff, and the tests that run on NumPy alone: less than a minute
+#   make quick              ruff, and the tests that run on NumPy, without JAX: less than a minute
 #   make test               the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
-#   make lint               ruff
+#   make lint               ruff, and whether it would format a file differently
 #   make types              mypy --strict and Pyright
 #   make conformance        the conformance suite on numpy, strict and jax
 #   make tests              the tests alone, of the level that LEVEL names: short, middle or long
@@ -14,6 +14,7 @@
 #   make test-latest        test and test-rest, with the newest release of everything
 #   make test-oldest        test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make stubs              write the stubs for type checkers, and the examples in docstrings, from the table of operations
+#   make generated          check that the files that tools write from others are up to date
 #   make constraints        write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard      data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
 #   make test-clients       SciPy's and HIPS autograd's own tests over multigrad; AUTOGRAD and AUTOGRAD_EXAMPLES name checkouts of the latter
@@ -32,7 +33,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
+.PHONY: help demo quick test test-rest test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -120,9 +121,11 @@ test-rest: $(READY)
 	@$(MAKE) --no-print-directory conformance LEVEL=middle
 	@$(MAKE) --no-print-directory tests LEVEL=middle WHICH='-m "sweep and not slow"'
 
+# Releases of ruff format differently: the code has the format of the pinned one.
 lint: $(READY)
 	@echo "== ruff"
 	@$(PY) -m ruff check .
+	@$(if $(filter pinned,$(DEPENDENCIES)),$(PY) -m ruff format --check --quiet . || { echo "run: $(PY) -m ruff format ."; exit 1; })
 
 types: $(READY)
 	@echo "== mypy --strict"
@@ -133,6 +136,18 @@ types: $(READY)
 stubs: $(READY)
 	@$(PY) tools/stubs.py
 	@$(PY) tools/examples.py
+
+# What measurements write, as the tables of conformance and precision, is not among them.
+generated: $(READY)
+	@echo "== generated files"
+	@$(PY) tools/release.py --check
+	@$(PY) tools/stubs.py --check
+	@$(PY) tools/examples.py --check
+	@$(PY) tools/drawings.py --check
+	@$(PY) tests/hard_cases.py --check
+	@$(PY) tools/parity.py --check
+	@$(PY) tools/hips_tests.py --check
+	@$(PY) tools/consumers.py --check
 
 # -- conformance, by two processes. From the middle level on, NumPy and strict have every sample; JAX compiles each new pair of operation
 # and shape, so it has few of them, but in the long level: once with x64, once as it comes, in float32 (there, the middle level has values

@@ -41,8 +41,7 @@ def covariance(xp: Any, x: Any) -> Any:
 
 
 # The name, the formula, PyTorch's function, and the greatest ratio to the formula's time, for a
-# small
-# and for a large array.
+# small and for a large array.
 ROWS: dict[str, tuple[Function, Function, Function, float, float]] = {
     "softmax": (
         lambda xp, x: xp.softmax(x, axis=-1),

@@ -11,6 +11,7 @@ of the argument's size, for a replay without an arena and for the tape.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import time
@@ -136,4 +137,7 @@ def measure(rounds: int = 3) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     print(json.dumps(measure(), indent=1))

@@ -7,16 +7,15 @@ Each measurement has its own process, and the kinds run in turn, in rounds.
 
 - import: `import multigrad`, beside `import numpy`, each from compiled files.
 - first expression: `x * y + xp.sin(x)`, recorded, after multigrad is imported and the Tensors
-  exist.
-  Three operations are generated and looked up for it. Creating the first Tensor, which discovers
-  the
-  installed plugins, is not part of it.
+  exist. Three operations are generated and looked up for it. Creating the first Tensor, which
+  discovers the installed plugins, is not part of it.
 - node: a chain of 100,000 additions of a constant. The derivative of a sum needs no values, so no
   array is saved, and tracemalloc counts only the nodes.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import os
@@ -116,4 +115,8 @@ def _in_process(kind: str, compiled: str) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(KINDS[sys.argv[1]]()))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kind", choices=KINDS, help="what is measured, in this process")
+    print(json.dumps(KINDS[parser.parse_args().kind]()))

@@ -11,6 +11,7 @@ arrays saved for the backward pass, the gradient, and every temporary array. A l
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -132,4 +133,10 @@ def in_process(peer: str, count: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(one_run(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else LAYERS)))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("peer", choices=RUNS)
+    parser.add_argument("layers", nargs="?", type=int, default=LAYERS)
+    options = parser.parse_args()
+    print(json.dumps(one_run(options.peer, options.layers)))

@@ -13,6 +13,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import argparse
 import time
 from collections.abc import Callable
 from statistics import median
@@ -62,6 +63,9 @@ def seconds(program: Callable[[], Any], options: dict[str, Any] | None) -> float
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     variants: dict[str, dict[str, Any] | None] = {"off": None, **OPTIONS}
     worst = 0.0
     print(f"{'us per operation':24}{'off':>8}" + "".join(f"{'+ ' + name:>18}" for name in OPTIONS))

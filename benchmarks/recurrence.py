@@ -12,6 +12,7 @@ tracing slows the forward pass several times.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import os
@@ -204,4 +205,11 @@ def measure(nodes: int, rounds: int) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(one_run(sys.argv[1], int(sys.argv[2]), "--traced" in sys.argv)))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("peer", choices=MAKERS)
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("--traced", action="store_true", help="count the bytes by tracemalloc")
+    options = parser.parse_args()
+    print(json.dumps(one_run(options.peer, options.nodes, options.traced)))

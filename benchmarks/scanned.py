@@ -10,6 +10,7 @@ the calls of the body, the time of recording, and memory, at 100 and at 10,000 s
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import time
@@ -240,4 +241,7 @@ def measure(rounds: int = 3) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     print(json.dumps(measure(), indent=1))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -43,9 +43,9 @@ def backend(request: pytest.FixtureRequest) -> str:
 HERE = Path(__file__).parent
 SWEPT_ON_JAX = (
     "consumers/test_array_api_extra",
-    "core/test_deepcopy",
     "func/test_vmap_indexing",
     "layers/test_batched",
+    "memory/test_deepcopy",
     "memory/test_view_chains",
     "ops/",
     "parity/",
@@ -92,18 +92,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_quick(item: pytest.Item, texts: set[str]) -> bool:
-    """Whether a test runs on NumPy alone, in this process, and in the short level."""
+    """Whether a test runs on NumPy, without JAX, in this process, and in the short level.
+
+    Rules that it checks on array-api-strict beside NumPy do not count; the test's own variant for
+    strict does.
+    """
     if texts & {"jax", "strict", "array_api_strict"} or "jax" in item.nodeid.lower():
         return False
     if any(item.get_closest_marker(name) for name in ("sweep", "slow", "network")):
         return False
     code = getattr(getattr(item, "function", None), "__code__", None)
-    if code is not None and APART & {
-        *code.co_names,
-        *(c for c in code.co_consts if type(c) is str),
-    }:
+    if code is not None and APART & words(code):
         return False
     return not _is_apart(getattr(item, "module", None))
+
+
+def words(code: CodeType) -> set[str]:
+    """The names and the strings in a function's code, in its tuples, and in functions inside it."""
+    found, rest = set(code.co_names), list(code.co_consts)
+    while rest:
+        constant = rest.pop()
+        if isinstance(constant, str):
+            found.add(constant)
+        elif isinstance(constant, (tuple, frozenset)):
+            rest += constant
+        elif isinstance(constant, CodeType):
+            found.update(constant.co_names)
+            rest += constant.co_consts
+    return found
 
 
 @cache

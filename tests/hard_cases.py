@@ -7,7 +7,9 @@ they are installed. The tables of the page are written from it: `python tests/ha
 
 from __future__ import annotations
 
+import argparse
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -820,4 +822,13 @@ def updated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated(PAGE.read_text()))
+    parser = argparse.ArgumentParser(description="Write the tables of docs/subgradients.md.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; status 1 if they differ"
+    )
+    check, text = parser.parse_args().check, PAGE.read_text()
+    if (wanted := updated(text)) != text:
+        print(f"docs/subgradients.md: {'differs' if check else 'written'}")
+        if check:
+            sys.exit(1)
+        PAGE.write_text(wanted)

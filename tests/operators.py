@@ -31,14 +31,6 @@ def requires(x: Any) -> bool:
     return isinstance(x, mg.Tensor) and x.requires_grad
 
 
-def leaf(xp: Any, data: Any, dtype: str = "float64") -> Any:
-    return xp.asarray(np.array(data, dtype=dtype), requires_grad=True)
-
-
-def const(xp: Any, data: Any, dtype: str = "float64") -> Any:
-    return xp.asarray(np.array(data, dtype=dtype))
-
-
 def check(t: Any, expected: Any, rtol: float = 1e-12) -> None:
     np.testing.assert_allclose(values(t), expected, rtol=rtol, atol=1e-14)
 

@@ -10,6 +10,7 @@ bound, and the others are at the newest version that fits.
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -141,6 +142,9 @@ def resolve(version: str, lowest: bool) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     # resolve all of them before one is written
     texts = {name: resolve(*how) for name, how in names().items()}
     FOLDER.mkdir(exist_ok=True)

@@ -11,6 +11,8 @@ from html import escape
 from importlib import import_module
 from pathlib import Path
 
+from writing import write_or_check
+
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "img"
 INK, PAPER, GREY = "#1c2333", "#ffffff", "#6b7280"
 BLUE, GREEN, AMBER, RED, PLAIN = "#dbe7ff", "#d9f2e1", "#fdeecb", "#fbdcdc", "#f1f3f7"
@@ -511,19 +513,5 @@ def texts() -> dict[Path, str]:
     return {FOLDER / f"{name}.svg": draw().svg() for name, draw in DRAWINGS.items()}
 
 
-def main() -> int:
-    differing = {
-        path: text
-        for path, text in texts().items()
-        if not path.is_file() or path.read_text() != text
-    }
-    for path, text in differing.items():
-        print(f"docs/img/{path.name}: {'differs' if '--check' in sys.argv else 'written'}")
-        if "--check" not in sys.argv:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-    return int("--check" in sys.argv and bool(differing))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(__doc__, texts))

@@ -1,6 +1,6 @@
 """Run the examples of docstrings, and write them with rounded results into the examples files.
 
-    make stubs
+    make stubs        python tools/examples.py [--check]
 
 The files are multigrad/ops/examples.py and that of multigrad-special; results are rounded to four
 digits. An elementwise operation is shown at two points, the others by the calls below.
@@ -9,10 +9,12 @@ tests/ops/test_docstrings.py runs them all again.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from formatting import formatted
+from writing import write_or_check
 
 import multigrad as mg
 from multigrad.registry import OPS, Op
@@ -285,6 +287,10 @@ def text(package: str) -> str:
     return formatted(HEADER + "".join(lines) + "}\n", FILES[package])
 
 
+def texts() -> dict[Path, str]:
+    """Return the expected text of each file."""
+    return {ROOT / file: text(package) for package, file in FILES.items()}
+
+
 if __name__ == "__main__":
-    for package, file in FILES.items():
-        (ROOT / file).write_text(text(package))
+    sys.exit(write_or_check(__doc__, texts))

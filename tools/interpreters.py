@@ -7,6 +7,7 @@ lack venv, so each candidate is tried. `--oldest` restricts the list to the olde
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -43,8 +44,13 @@ def runs(path: str, version: str) -> bool:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--oldest", action="store_true", help="look for the first version alone")
+    oldest = parser.parse_args().oldest
     printed = 0
-    for version in VERSIONS[:1] if sys.argv[1:] == ["--oldest"] else VERSIONS:
+    for version in VERSIONS[:1] if oldest else VERSIONS:
         path = next((p for p in candidates(version) if runs(p, version)), None)
         if path is None:
             print(f"NOT TESTED: Python {version} is not on this machine", file=sys.stderr)

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 VERSION = r'^version = "(.*)"$'
 SERIES = r'"multigrad-array(>=[^"]*)"'
+PINNED = r"`multigrad-array(>=[^`]*)`"
 SPECIAL = r'"multigrad-special(>=[^"]*)"'
 CITATION = r'^version: "(.*)"$'
 MODULE = r'^__version__ = "(.*)"$'
@@ -35,6 +36,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-torch/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/README.md": (SERIES,),
+    "docs/policy.md": (PINNED,),
+    "docs/extending.md": (PINNED,),
     "CITATION.cff": (CITATION,),
     "multigrad/__init__.py": (MODULE,),
     "conformance/multigrad_conformance/__init__.py": (MODULE,),
@@ -74,7 +77,10 @@ def rewritten(root: Path) -> Iterator[tuple[Path, str, str]]:
         text = before = (root / name).read_text()
         for pattern in patterns:
             text = replaced(
-                text, pattern, series(version) if pattern in (SERIES, SPECIAL) else version, name
+                text,
+                pattern,
+                series(version) if pattern in (SERIES, PINNED, SPECIAL) else version,
+                name,
             )
         if name.endswith("pyproject.toml"):
             text = URLS.sub("", text)

@@ -1,6 +1,6 @@
 """Write the stubs of everything generated from the table of operations.
 
-    make stubs
+    make stubs        python tools/stubs.py [--check]
 
 These are the module's functions, Tensor's members, and the namespaces. Names, parameters, defaults
 and outputs come from the table. This file adds the types of plain parameters: by name, and by
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from formatting import formatted
+from writing import write_or_check
 
 import multigrad as mg
 from multigrad import extend, methods
@@ -181,7 +182,7 @@ RESULTS = {
 }
 """The results of operations that return something other than one Tensor.
 
-If there are several cases, this is the last one; `OVERLOADS` has the others.
+If there are several cases, this is the last one; `SEVERAL` has the others.
 """
 
 SEVERAL = {
@@ -559,10 +560,5 @@ def texts() -> dict[str, str]:
     }
 
 
-def main() -> None:
-    for path, text in texts().items():
-        (ROOT / path).write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(write_or_check(__doc__, lambda: {ROOT / path: text for path, text in texts().items()}))

@@ -3,9 +3,9 @@
 The given sample has valid arguments, and the drawn ones stay near to them. Operands of elementwise
 operations take elements of the sample, in any shape of up to three axes, broadcast in any way.
 Other operations keep the shapes of the sample; if the leading axes are a batch, the number of
-examples is drawn.
-Floating values are scaled a little, except for whole numbers, which may be orders or degrees.
-Values next to a kink are left out; there, differences with two step sizes disagree.
+examples is drawn. Floating values are scaled a little, except for whole numbers, which may be
+orders or degrees. Values next to a kink are left out; there, differences with two step sizes
+disagree.
 """
 
 from __future__ import annotations

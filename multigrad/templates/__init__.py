@@ -173,7 +173,16 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
         raise TemplateError(
             f"{module!r} is not the name of a module, such as mylib or mylib.array_api."
         )
-    seen = _looked_at(module)
+    try:
+        seen = _looked_at(module)
+    except TemplateError as error:
+        if owned:
+            raise
+        raise TemplateError(
+            f"the default of --module, {module}, cannot be used here. Name the Array API namespace "
+            "of your library, as in --module mylib, or run "
+            f"`pip install {module.replace('_', '-')}`: it then stands in for your library."
+        ) from error
     if owned and seen["owner"]:
         raise TemplateError(
             f"the arrays of {module}, {seen['type']}, belong to the backend {seen['owner']!r}, "

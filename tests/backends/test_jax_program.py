@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from recorded_programs import recorded
 
 import multigrad as mg
 from multigrad import extend, func
+from multigrad.program import Missed
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
 from multigrad.backends import jax_program
 from multigrad.backends.jax_program import Jitted
-from multigrad.program import Missed
 
 X, Y = jnp.linspace(0.1, 0.9, 5), jnp.linspace(0.5, 1.5, 5)
 

@@ -30,7 +30,7 @@ catch it.
     array_api_strict refuses to mix devices                  test_devices_do_not_mix,
                                                              test_gradients_stay_on_their_device
     x[1:] = x[:-1] reads what it wrote                       test_overlapping_writes
-    tracers kept after their trace, scalars of tracers       test_jax_engine.py
+    tracers kept after their trace, scalars of tracers       test_inside_jax.py
                                                              test_a_tracer_does_not_land_in_anything_outside
     a view follows its base, or does not                     test_inplace.py test_views,
                                                              test_parts_of_constants_are_written

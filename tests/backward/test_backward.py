@@ -6,25 +6,15 @@ import gc
 import threading
 import warnings
 import weakref
-from typing import Any
 
 import numpy as np
 import pytest
 from conftest import values
+from leaves import check, leaf, vector
 
 import multigrad as mg
 from multigrad import autograd
-from multigrad.backward import gradients as engine
-
-
-def leaf(xp, data, **kwargs):
-    return xp.asarray(
-        np.asarray(data, dtype=kwargs.pop("dtype", np.float64)), requires_grad=True, **kwargs
-    )
-
-
-def check(t, expected, **kwargs):
-    np.testing.assert_allclose(values(t), expected, **kwargs)
+from multigrad.backward import gradients
 
 
 class TestBackward:
@@ -57,7 +47,7 @@ class TestBackward:
 
     def test_create_graph_warns_once(self):
         x = mg.asarray(np.ones(1), requires_grad=True)
-        engine._warned[0] = False
+        gradients._warned[0] = False
         with pytest.warns(
             UserWarning, match="reference cycle between the parameter and its gradient"
         ):
@@ -508,10 +498,6 @@ class TestThreads:
             t.join()
         assert not errors
         check(x.grad, 200 * expected)
-
-
-def vector(values: Any) -> mg.Tensor:
-    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
 
 
 def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:

@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from forward_programs import raw
 
 import multigrad as mg
 from multigrad import func, tree
 from multigrad.autograd import functional
 from multigrad.backward import gradients
 from multigrad.layers import transforming
-
-
-def raw(xp: Any, data: Any) -> Any:
-    return xp.asarray(np.asarray(data, dtype=np.float64)).array
 
 
 def halve(t: Any) -> Any:

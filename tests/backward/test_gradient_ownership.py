@@ -5,22 +5,12 @@ or a leaf and a hook.
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import values
+from leaves import check, leaf, vector
 
-import multigrad as mg
 from multigrad import autograd
-
-
-def leaf(xp, data, dtype=np.float64):
-    return xp.asarray(np.array(data, dtype=dtype), requires_grad=True)
-
-
-def check(t, expected, **kwargs):
-    np.testing.assert_allclose(values(t), expected, **kwargs)
 
 
 class TestGradientsHaveOneOwner:
@@ -75,10 +65,6 @@ class TestGradientsHaveOneOwner:
         check(kept[0], [1, 1])
         check(w.grad, [2, 2])
         check(buffer, np.ones(4))
-
-
-def vector(values: Any) -> mg.Tensor:
-    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import values
+from leaves import leaf
 
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd.function import Function
-
-
-def leaf(xp, data):
-    return xp.asarray(np.asarray(data, dtype=np.float64), requires_grad=True)
 
 
 def test_hook_replaces_the_gradient(xp):

@@ -62,6 +62,22 @@ def test_passes(files: list[str]) -> None:
     assert re.search(r"\d+ passed", done.stdout) and "skipped" not in done.stdout, tail
 
 
+@pytest.mark.sweep
+def test_a_file_that_is_named_without_the_switch_is_skipped() -> None:
+    unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    done = subprocess.run(
+        [*words, str(HERE / "test_scipy_refused.py")],
+        env=unswitched,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "run it with SCIPY_ARRAY_API=1" in done.stdout, done.stdout + done.stderr
+    assert re.search(r"^\d+ skipped in", done.stdout, re.M) and done.returncode == 0
+
+
 def test_the_list_of_the_documentation_is_that_of_the_tests() -> None:
     """docs/consumers.md names every function of the tables here."""
     page = (HERE.parent.parent / "docs" / "consumers.md").read_text()

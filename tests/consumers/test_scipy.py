@@ -164,7 +164,7 @@ def test_values_and_gradients(name: str, backend: str) -> None:
     check(backend, function, *args)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict"])
+@pytest.mark.parametrize("backend", ["numpy", "strict"], indirect=True)
 @pytest.mark.parametrize("name", EAGER)
 def test_values_and_gradients_on_eager_backends(name: str, backend: str) -> None:
     function, *args = EAGER[name]
@@ -186,12 +186,12 @@ def slope(x: Any) -> Any:
     ).df
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 def test_differentiate_derivative(backend: str) -> None:
     check(backend, slope, drawn(1), rtol=1e-5, value_rtol=1e-9, second=False, raw=backend != "jax")
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 def test_code_that_writes_into_arrays(backend: str) -> None:
     """JAX's own arrays cannot be written to; Tensors of them can."""
     check(backend, optimize.rosen_der, V, raw=backend != "jax")

@@ -79,7 +79,7 @@ def refused(function: Callable[..., Any], args: list[Any], message: str) -> None
 
 # before it comes to the conversion itself
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad:UserWarning")
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 @pytest.mark.parametrize("name", CONVERTING)
 def test_compiled_functions(name: str, backend: str) -> None:
     function, *args = CONVERTING[name]
@@ -96,7 +96,7 @@ def test_compiled_functions(name: str, backend: str) -> None:
         given[i] = t.detach()
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict"])
+@pytest.mark.parametrize("backend", ["numpy", "strict"], indirect=True)
 @pytest.mark.parametrize("name", WRITING)
 def test_functions_that_write(name: str, backend: str) -> None:
     function, *args = WRITING[name]
@@ -116,7 +116,7 @@ def test_ufuncs() -> None:
     check("numpy", lambda x: signal.gausspulse(x, fc=1.0), V)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 def test_mixed_arrays(backend: str) -> None:
     x = mg.asarray(V, backend=backend, requires_grad=True)
     with pytest.raises(TypeError, match="Multiple namespaces for array inputs"):

@@ -170,7 +170,7 @@ STATISTICS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict"])
+@pytest.mark.parametrize("backend", ["numpy", "strict"], indirect=True)
 @pytest.mark.parametrize("name", STATISTICS)
 def test_statistics(name: str, backend: str) -> None:
     function, *args = STATISTICS[name]

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 
@@ -41,7 +40,7 @@ VALUES = {
 class Closed:
     """An array without `__array__`, DLPack or a buffer: nothing but the standard.
 
-    `flaws`: what it has all the same, and how it fails.
+    A test adds a protocol in a subclass.
     """
 
     def __init__(self, value: Any) -> None:
@@ -199,19 +198,17 @@ class TestToAndFromNumpy:
             same(t.array.value, VALUES[name])
             same(t.to_backend("numpy").array, VALUES[name])
 
-    @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
     @pytest.mark.parametrize("name", VALUES)
     def test_as_the_default_does(self, name: str, backend: str) -> None:
         """The kernels of each backend, and the last way of the defaults, which is right for every
         library.
         """
-        if backend == "jax":
-            pytest.importorskip("jax")
-            if (
-                discovery.get("jax").namespace.arange(2.0).dtype != np.float64
-                and VALUES[name].dtype.itemsize > 4
-            ):
-                pytest.skip("without x64")
+        if (
+            backend == "jax"
+            and discovery.get("jax").namespace.arange(2.0).dtype != np.float64
+            and VALUES[name].dtype.itemsize > 4
+        ):
+            pytest.skip("without x64")
         library = element.library_named(backend)
         x = mg.asarray(VALUES[name], backend=backend).array
         for to_numpy in (library.backend.kernel("to_numpy"), kernels.to_numpy, kernels._one_by_one):
@@ -225,10 +222,7 @@ class TestToAndFromNumpy:
             assert isinstance(y, library.backend.array_types) and y.dtype == x.dtype
             same(library.backend.kernel("to_numpy")(library.xp, y), VALUES[name])
 
-    @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
     def test_copies(self, backend: str) -> None:
-        if backend == "jax":
-            pytest.importorskip("jax")
         t = mg.asarray(np.asarray([1.0, 2.0]), backend=backend)
         copied = np.array(t, copy=True)
         copied[0] = 5.0
@@ -313,6 +307,7 @@ class TestToAndFromNumpy:
         assert mg.autograd.gradcheck(lambda a: a * a, mg.asarray(x, requires_grad=True))
 
     def test_on_a_device_that_numpy_cannot_read(self) -> None:
+        strict = pytest.importorskip("array_api_strict")
         device = next(d for d in strict.__array_namespace_info__().devices() if "device1" in str(d))
         t = mg.asarray(strict.asarray([1.0, 2.0], device=device))
         same(t.numpy(), np.asarray([1.0, 2.0]))
@@ -361,11 +356,8 @@ class TestLists:
         assert calls_of(t.tolist) <= calls_of(few.tolist) + 5
         assert t.tolist() == many.tolist()
 
-    @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
     @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "complex64"])
     def test_tolist_gives_scalars_of_python(self, backend: str, dtype: str) -> None:
-        if backend == "jax":
-            pytest.importorskip("jax")
         values = np.asarray([[0, 1], [2, 3]]).astype(dtype)
         t = mg.asarray(values, backend=backend)
         for found, expected in ((t, values), (t[:0, :], values[:0]), (t[0, 0], values[0, 0])):
@@ -420,8 +412,9 @@ class TestLists:
         ):
             same(mg.asarray(values).array, np.asarray(values))
         assert mg.asarray([np.float64(1), 2], dtype="float32").dtype == np.float32
-        assert mg.asarray([np.float64(1), 2], backend="strict").array.dtype == strict.float64
         assert mg.asarray([np.float64(1), mg.asarray(np.float64(2))]).tolist() == [1, 2]
+        strict = pytest.importorskip("array_api_strict")
+        assert mg.asarray([np.float64(1), 2], backend="strict").array.dtype == strict.float64
 
     def test_lists_that_are_none(self) -> None:
         endless: list[Any] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import values
+from leaves import check, leaf
 
 import multigrad as mg
 from multigrad import func
@@ -19,14 +19,6 @@ from multigrad.core.array_protocols import CHUNK
 from multigrad.errors import GradientError
 
 X = np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-
-
-def leaf(xp: Any, data: Any = X) -> Any:
-    return xp.asarray(np.array(data), requires_grad=True)
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=1e-14)
 
 
 def by_parts(x: Any) -> Any:
@@ -49,7 +41,7 @@ def gradient(x: Any) -> Any:
 
 class TestElements:
     def test_values_shapes_and_gradients(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         rows = list(x)
         assert len(rows) == 2 and all(
             isinstance(row, mg.Tensor) and row.shape == (3,) and row.requires_grad for row in rows
@@ -135,7 +127,7 @@ class TestLaziness:
 
 class TestWriting:
     def test_an_element_is_written_as_an_index_is(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         y = x * 2.0
         a, _ = y
         b = y[1, ...]
@@ -147,19 +139,19 @@ class TestWriting:
         check(x.grad, 8 * X + 4)
 
     def test_gradients(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         by_parts(x).backward()
         check(x.grad, gradient(X))
 
     def test_outputs_of_unstack_stay_as_they_are(self, xp: Any) -> None:
-        y = leaf(xp) * 2.0
+        y = leaf(xp, X) * 2.0
         with pytest.raises(
             GradientError, match="This view is the output of a function that returns multiple views"
         ):
             xp.unstack(y)[0].__iadd__(1.0)
 
     def test_elements_of_a_leaf(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         a, _ = x
         with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad"):
             a += 1.0

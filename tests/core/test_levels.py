@@ -7,13 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import values
+from forward_programs import raw
 
 import multigrad as mg
 from multigrad import func
-
-
-def raw(xp, data):
-    return xp.asarray(np.asarray(data, dtype=np.float64)).array
 
 
 class TestGrad:

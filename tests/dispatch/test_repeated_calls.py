@@ -6,18 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import values
+from leaves import check, leaf
 
 import multigrad as mg
 from multigrad import autograd, registry
-
-
-def leaf(xp, data, dtype=np.float64):
-    return xp.asarray(np.array(data, dtype=dtype), requires_grad=True)
-
-
-def check(t, expected, **kwargs):
-    np.testing.assert_allclose(values(t), expected, **kwargs)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

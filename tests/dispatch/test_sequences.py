@@ -108,7 +108,7 @@ def namespace(backend: str) -> Any:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
 def test_as_a_list(backend: str, layer: str) -> None:
     """Of the functions of the namespace, and of multigrad itself."""
     xp = namespace(backend)
@@ -195,7 +195,7 @@ class TestKeys:
     """A namedtuple as a key is the tuple of its elements."""
 
     @pytest.mark.parametrize("key", KEYS)
-    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("backend", BACKENDS, indirect=True)
     @pytest.mark.parametrize("kind", TUPLES)
     def test_reading(self, kind: str, key: str, backend: str) -> None:
         xp = namespace(backend)
@@ -219,7 +219,7 @@ class TestKeys:
             )
 
     @pytest.mark.parametrize("key", KEYS)
-    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("backend", BACKENDS, indirect=True)
     @pytest.mark.parametrize("kind", TUPLES)
     def test_writing(self, kind: str, key: str, backend: str) -> None:
         xp = namespace(backend)

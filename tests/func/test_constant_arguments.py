@@ -12,14 +12,11 @@ import array_api_compat
 import numpy as np
 import pytest
 from conftest import values
+from forward_programs import raw
 
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import GradientError
-
-
-def raw(xp: Any, data: Any) -> Any:
-    return xp.asarray(np.asarray(data, dtype=np.float64)).array
 
 
 def squares(w: Any, X: Any, y: Any) -> Any:

@@ -9,16 +9,12 @@ from contextvars import copy_context
 
 import numpy as np
 import pytest
-from conftest import values
 from forward_programs import close, raw
+from leaves import check
 
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import GradientError, LeakError
-
-
-def check(t, expected, **kwargs):
-    np.testing.assert_allclose(values(t), expected, **kwargs)
 
 
 class TestTransformations:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from leaves import check, leaf
 
 import multigrad as mg
 from multigrad import func
@@ -18,14 +19,6 @@ from multigrad.errors import GradientError
 Z = np.asarray([1 + 2j, 3 - 1j, -2 + 0.5j])
 W = np.asarray([0.5 - 1j, 2.0 + 1j, 1.5 + 3j])
 R = np.asarray([4.0, 5.0, 6.0])
-
-
-def leaf(xp: Any, data: Any = Z) -> Any:
-    return xp.asarray(np.array(data), requires_grad=True)
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=1e-14)
 
 
 class TestReading:
@@ -63,15 +56,15 @@ class TestReading:
         assert x.real.requires_grad and not x.imag.requires_grad
 
     def test_gradients(self, xp: Any) -> None:
-        z = leaf(xp)
+        z = leaf(xp, Z)
         xp.sum(z.real * z.imag + z.real**2).backward()
         check(z.grad, Z.imag + 2 * Z.real + 1j * Z.real)
         assert mg.autograd.gradcheck(
-            lambda z: xp.sin(z.real) * z.imag, leaf(xp)
-        ) and mg.autograd.gradgradcheck(lambda z: z.imag**2, leaf(xp))
+            lambda z: xp.sin(z.real) * z.imag, leaf(xp, Z)
+        ) and mg.autograd.gradgradcheck(lambda z: z.imag**2, leaf(xp, Z))
 
     def test_they_are_attributes_only(self, xp: Any) -> None:
-        z = leaf(xp) * 1.0
+        z = leaf(xp, Z) * 1.0
         for part in ("real", "imag"):
             with pytest.raises(TypeError, match="object is not callable"):
                 getattr(z, part)()
@@ -103,7 +96,7 @@ class TestWriting:
         assert z._version == 3
 
     def test_gradients_of_assignment(self, xp: Any) -> None:
-        z, u, v = leaf(xp), leaf(xp, R), leaf(xp, [3.0])
+        z, u, v = leaf(xp, Z), leaf(xp, R), leaf(xp, [3.0])
         y = z * z
         y.real = u * u
         y.imag *= v
@@ -113,7 +106,7 @@ class TestWriting:
         check(z.grad, -2 * 3 * W.imag * (Z.imag + 1j * Z.real))
 
     def test_augmented_assignment_writes_once(self, xp: Any) -> None:
-        z = leaf(xp) * 1.0
+        z = leaf(xp, Z) * 1.0
         saved = z * z
         before = z._version
         z.real += 1
@@ -145,7 +138,7 @@ class TestWriting:
                 t.imag = 0.0
 
     def test_refusals(self, xp: Any) -> None:
-        z = leaf(xp)
+        z = leaf(xp, Z)
         with pytest.raises(
             GradientError,
             match="a view of a leaf Variable that requires grad is being used in an in-place "
@@ -225,7 +218,7 @@ def gradient(z: np.ndarray) -> Any:
 
 class TestLayers:
     def test_reverse_mode(self, xp: Any) -> None:
-        z = leaf(xp)
+        z = leaf(xp, Z)
         total(xp, z).backward()
         check(z.grad, gradient(Z))
         check(func.grad(lambda z: total(xp, z))(xp.asarray(Z).array), gradient(Z))

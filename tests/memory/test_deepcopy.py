@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import values
 from forward_programs import close
+from leaves import check, leaf
 
 import multigrad as mg
 from multigrad import func
@@ -22,14 +23,6 @@ from multigrad.autograd import forward_ad
 from multigrad.errors import GradientError, LeakError
 
 X = np.asarray([1.0, 2.0, 3.0, 4.0])
-
-
-def leaf(xp: Any, data: Any = X) -> Any:
-    return xp.asarray(np.array(data), requires_grad=True)
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=1e-14)
 
 
 @dataclass
@@ -40,7 +33,7 @@ class Model:
 
 class TestLeaves:
     def test_value_flag_and_gradient(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         xp.sum(x * x).backward()
         c = copy.deepcopy(x)
         assert (
@@ -71,7 +64,7 @@ class TestLeaves:
             assert copy.deepcopy(t).dtype == t.dtype
 
     def test_the_gradient_may_have_a_history(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         xp.sum(x**3).backward(create_graph=True)
         c = copy.deepcopy(x)
         assert c.grad.requires_grad
@@ -79,7 +72,7 @@ class TestLeaves:
         check(g, 6 * X)
 
     def test_identities_are_kept(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         x.grad = xp.ones_like(x)
         a, b, g = copy.deepcopy([x, x, x.grad])
         assert a is b and a.grad is g
@@ -87,7 +80,7 @@ class TestLeaves:
 
 class TestResults:
     def test_a_result_is_cloned_with_its_history(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         y = x * x
         c = copy.deepcopy(y)
         assert not c.is_leaf and c.requires_grad and c.grad_fn is not y.grad_fn
@@ -103,7 +96,7 @@ class TestResults:
             assert not copy.deepcopy(y).requires_grad
 
     def test_a_view_of_a_leaf_alone_leads_to_that_leaf(self, xp: Any) -> None:
-        w = leaf(xp)
+        w = leaf(xp, X)
         for v in (w[1:3], xp.reshape(w, (2, 2))[0, :]):
             w.grad = None
             c = copy.deepcopy(v)
@@ -119,7 +112,7 @@ class TestResults:
     def test_the_copy_does_not_outlive_its_use(self, xp: Any) -> None:
         gc.disable()
         try:
-            y = leaf(xp)[1:] * 1.0
+            y = leaf(xp, X)[1:] * 1.0
             c = copy.deepcopy([y[0:1], y])
             gone = weakref.ref(c[1])
             del c
@@ -174,7 +167,7 @@ class TestSharing:
 
     def test_views_of_results(self, xp: Any) -> None:
         for order in permutations(("y", "v", "d")):
-            x = leaf(xp)
+            x = leaf(xp, X)
             y = x * 2.0
             held = {"y": y, "v": y[:2], "d": y.detach()[1:]}
             c = copy.deepcopy({name: held[name] for name in order})
@@ -191,7 +184,7 @@ class TestSharing:
 
     def test_views_of_a_leaf_belong_to_its_copy(self, xp: Any) -> None:
         for order in permutations(("w", "v", "u")):
-            w = leaf(xp)
+            w = leaf(xp, X)
             m = xp.reshape(w, (2, 2))
             held = {"w": w, "v": m[0, :], "u": w[1:]}
             model = copy.deepcopy(Model({name: held[name] for name in order}, [held["v"]]))
@@ -230,7 +223,7 @@ class TestSharing:
             check(c[2], [3, 4])
 
     def test_what_writes_to_views_are_allowed(self, xp: Any) -> None:
-        y = leaf(xp) * 1.0
+        y = leaf(xp, X) * 1.0
         with mg.no_grad():
             v = y[1:]
         u = xp.unstack(y)[0]
@@ -243,7 +236,7 @@ class TestSharing:
                 c *= xp.ones(c.shape, dtype=xp.float64, requires_grad=True)
 
     def test_views_that_are_older_than_a_write(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         y = x * 1.0
         v, u = y[1:], y[:2]
         y *= 3.0
@@ -345,7 +338,7 @@ class TestLayers:
         check(func.grad(f)(xp.asarray(X.copy()).array), 3 * (2 * X) ** 2)
 
     def test_constants_and_captured_tensors(self, xp: Any) -> None:
-        w = leaf(xp)
+        w = leaf(xp, X)
 
         def f(x: Any) -> Any:
             c = copy.deepcopy(xp.asarray(X.copy()))
@@ -387,7 +380,7 @@ class TestLayers:
 
 class TestPickle:
     def test_leaves_only(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         x.grad = xp.ones_like(x)
         p = pickle.loads(pickle.dumps(x))
         assert p.requires_grad and p.grad is None

@@ -11,21 +11,9 @@ import textwrap
 import numpy as np
 import pytest
 from conftest import values
+from leaves import check, const, leaf
 
 import multigrad as mg
-
-
-def leaf(xp, data):
-    return xp.asarray(np.array(data, dtype=np.float64), requires_grad=True)
-
-
-def const(xp, data, dtype=np.float64):
-    return xp.asarray(np.array(data, dtype=dtype))
-
-
-def check(t, expected):
-    np.testing.assert_allclose(values(t), expected)
-
 
 AUGMENTED = {
     "+=": lambda t, v: t.__iadd__(v),

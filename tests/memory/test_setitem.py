@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assignments import FORMS, check, const, leaf, put
 from conftest import BACKENDS, values
+from leaves import check, const, leaf
+from setitem_forms import FORMS, put
 
 import multigrad as mg
 from multigrad.errors import GradientError

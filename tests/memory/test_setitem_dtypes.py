@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assignments import FORMS, check, const, leaf, put
 from conftest import values
+from leaves import check, const, leaf
+from setitem_forms import FORMS, put
 
 import multigrad as mg
 

@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from leaves import check, leaf, vector
 
 import multigrad as mg
 from multigrad.errors import GradientError
 from multigrad.registry import OPS
-
-
-def leaf(xp, data, dtype=np.float64):
-    return xp.asarray(np.array(data, dtype=dtype), requires_grad=True)
-
-
-def check(t, expected, **kwargs):
-    np.testing.assert_allclose(values(t), expected, **kwargs)
 
 
 class TestOneMemory:
@@ -101,10 +94,6 @@ class TestOneMemory:
 
 
 MODIFIED = "modified by an inplace operation"
-
-
-def vector(values: Any) -> mg.Tensor:
-    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
 
 
 def test_an_update_by_a_plain_tensor_is_a_write() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import values
+from leaves import check
 
 import multigrad as mg
 from multigrad import func
@@ -22,10 +22,6 @@ from multigrad.core.element import library_named
 @pytest.fixture
 def library_of_numpy() -> Any:
     return library_named("numpy").xp
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=1e-13)
 
 
 def chain(x: Any, n: int) -> Any:

@@ -14,20 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from leaves import check, leaf
 
 import multigrad as mg
 from multigrad.autograd import Function, graph
 from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, 3.0, 4.0])
-
-
-def leaf(xp: Any, data: Any = X) -> Any:
-    return xp.asarray(np.array(data), requires_grad=True)
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_allclose(values(t), expected, rtol=1e-14)
 
 
 def mutating(x: Any) -> Any:
@@ -60,7 +53,7 @@ def gradient_by_hand(x: Any) -> Any:
 
 class TestEverywhere:
     def test_reverse_mode(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         loss = mutating(x)
         check(loss, np.sum(by_hand(X) ** 2))
         (g,) = mg.autograd.grad(loss, x, create_graph=True)
@@ -76,8 +69,8 @@ class TestEverywhere:
             )
 
     def test_checked_numerically(self, xp: Any) -> None:
-        assert mg.autograd.gradcheck(mutating, leaf(xp))
-        assert mg.autograd.gradgradcheck(mutating, leaf(xp))
+        assert mg.autograd.gradcheck(mutating, leaf(xp, X))
+        assert mg.autograd.gradgradcheck(mutating, leaf(xp, X))
 
     def test_inside_transformations(self, xp: Any) -> None:
         raw = xp.asarray(X.copy()).array
@@ -85,7 +78,7 @@ class TestEverywhere:
         np.testing.assert_allclose(np.asarray(found), gradient_by_hand(X))
         np.testing.assert_array_equal(np.asarray(raw), X)
         second = mg.func.grad(lambda x: x.__array_namespace__().sum(mg.func.grad(mutating)(x)))(raw)
-        x = leaf(xp)
+        x = leaf(xp, X)
         (g,) = mg.autograd.grad(mutating(x), x, create_graph=True)
         (expected,) = mg.autograd.grad(xp.sum(g), x)
         np.testing.assert_allclose(np.asarray(second), values(expected))
@@ -103,11 +96,11 @@ class TestEverywhere:
             match="a value of a running transformation cannot be written into an array from "
             "outside of it",
         ):
-            mg.func.grad(leak)(leaf(xp).array)
+            mg.func.grad(leak)(leaf(xp, X).array)
         check(outside, np.zeros(3))
 
     def test_a_chain_of_views(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         y = x * 1.0
         chain = [y]
         for _ in range(30 if "jax" in xp.__name__ else 3000):  # deeper than Python's stack
@@ -130,7 +123,7 @@ class TestEverywhere:
         check(x.grad, [n])
 
     def test_a_failed_write_changes_nothing(self, xp: Any) -> None:
-        y = leaf(xp) * 1.0
+        y = leaf(xp, X) * 1.0
         v = y[1:3]
         node = y.grad_fn
         for write in (
@@ -154,7 +147,7 @@ class TestMemory:
         gc.collect()
         gc.disable()
         try:
-            x = leaf(xp)
+            x = leaf(xp, X)
             y = x * 1.0
             v = y[1:3]
             v *= 3.0
@@ -321,7 +314,7 @@ class Tail(Function):
 
 class TestFunctions:
     def test_a_view_modified_inside(self, xp: Any) -> None:
-        x = leaf(xp)
+        x = leaf(xp, X)
         y = x * 1.0
         v = y[1:3]
         assert Doubled.apply(v) is v
@@ -331,7 +324,7 @@ class TestFunctions:
         check(x.grad, [2, 16, 24, 8])
 
     def test_a_view_made_under_no_grad_modified_inside(self, xp: Any) -> None:
-        y = leaf(xp) * 1.0
+        y = leaf(xp, X) * 1.0
         with mg.no_grad():
             w = y[:2]
         with pytest.raises(
@@ -340,7 +333,7 @@ class TestFunctions:
             Doubled.apply(w)
 
     def test_views_made_inside(self, xp: Any) -> None:
-        y = leaf(xp) * 1.0
+        y = leaf(xp, X) * 1.0
         v = Tail.apply(y)
         with pytest.raises(
             GradientError,
@@ -361,12 +354,12 @@ class TestFunctions:
     def test_saved_hooks_and_anomaly_mode(self, xp: Any) -> None:
         expected = gradient_by_hand(X)
         with graph.saved_tensors_hooks(lambda t: values(t).copy(), lambda a: xp.asarray(a)):
-            x = leaf(xp)
+            x = leaf(xp, X)
             loss = mutating(x)
         loss.backward()
         check(x.grad, expected)
         with pytest.warns(UserWarning, match="Anomaly Detection"), mg.autograd.detect_anomaly():
-            x = leaf(xp)
+            x = leaf(xp, X)
             mutating(x).backward()
         check(x.grad, expected)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from leaves import const, leaf
 
 import multigrad as mg
 from multigrad.errors import GradientError
@@ -18,21 +19,13 @@ from multigrad.registry import define
 X = np.asarray([1.0, 2.0, 3.0])
 
 
-def leaf(xp: Any, data: Any = X) -> Any:
-    return xp.asarray(np.array(data), requires_grad=True)
-
-
-def const(xp: Any, data: Any = X) -> Any:
-    return xp.asarray(np.array(data))
-
-
 def check(t: Any, expected: Any) -> None:
     np.testing.assert_array_equal(values(t), expected)
 
 
 class TestDetached:
     def test_again_after_a_write(self, xp: Any) -> None:
-        x = const(xp)
+        x = const(xp, X)
         d = x[:2].detach()
         d += 10
         e = d.detach()
@@ -42,7 +35,7 @@ class TestDetached:
 
     def test_from_a_view_that_was_written(self, xp: Any) -> None:
         """Where libraries return copies, the view's own array is not in the memory."""
-        x = const(xp)
+        x = const(xp, X)
         w = x[:2]
         w += 1
         d = w.detach()
@@ -52,7 +45,7 @@ class TestDetached:
 
     def test_a_value_of_a_transformation_is_no_data(self, xp: Any) -> None:
         """The memory could not hold it, so the Tensor would not see the write."""
-        if not hasattr(const(xp).array, "__setitem__") or "jax" in xp.__name__:
+        if not hasattr(const(xp, X).array, "__setitem__") or "jax" in xp.__name__:
             pytest.skip("no memory that can be written")
 
         def f(x: Any, plain: bool) -> Any:
@@ -60,22 +53,22 @@ class TestDetached:
             z.data[...] = xp.ones(3).array if plain else x
             return xp.sum(z * x)
 
-        check(mg.func.grad(f)(const(xp).array, True), np.ones(3))
+        check(mg.func.grad(f)(const(xp, X).array, True), np.ones(3))
         with pytest.raises(
             GradientError,
             match="a value of a running transformation cannot be written into an array from "
             "outside of it",
         ):
-            mg.func.grad(f)(const(xp).array, False)
+            mg.func.grad(f)(const(xp, X).array, False)
 
     def test_of_a_scalar_of_the_library(self, xp: Any) -> None:
-        s = xp.sum(const(xp))
+        s = xp.sum(const(xp, X))
         d = xp.reshape(s, (1,)).detach()
         d += 10
         check(s, 16)
 
     def test_of_elements_that_are_one(self, xp: Any) -> None:
-        x = const(xp)
+        x = const(xp, X)
         d = xp.broadcast_to(x, (2, 3)).detach()
         with pytest.raises(
             RuntimeError,
@@ -88,20 +81,20 @@ class TestDetached:
 
 class TestData:
     def test_is_the_same_memory(self, xp: Any) -> None:
-        p = leaf(xp)
+        p = leaf(xp, X)
         p.data[0] = 9.0
         p.data.multiply_(2.0)
         part = p.data[1:]
         part -= 1
         check(p, [18, 3, 5])
         check(part, [3, 5])
-        p.grad = const(xp)
+        p.grad = const(xp, X)
         p.grad.data.zero_()
         check(p.grad, [0, 0, 0])
         assert p._version == 0 and p.is_leaf and p.requires_grad
 
     def test_views_see_what_is_written_to_data(self, xp: Any) -> None:
-        y = const(xp)
+        y = const(xp, X)
         v = y[1:]
         y.data.add_(1.0)
         check(v, [3, 4])
@@ -110,7 +103,7 @@ class TestData:
         assert y._version == 1
 
     def test_new_data_leaves_old_views_on_the_old_memory(self, xp: Any) -> None:
-        x = const(xp)
+        x = const(xp, X)
         w = x[:2]
         x.data = const(xp, [7.0, 8.0, 9.0])
         w += 1
@@ -140,7 +133,7 @@ class TestGradients:
 
     def test_that_a_view_retains(self, xp: Any) -> None:
         for look in (False, True):
-            y = leaf(xp) * 1.0
+            y = leaf(xp, X) * 1.0
             w = y[:2]
             w.retain_grad()
             w *= 3
@@ -164,7 +157,7 @@ class TestGradients:
             assert values(x.grad).min() > 0
 
     def test_of_a_part_assigned_under_no_grad(self, xp: Any) -> None:
-        a = leaf(xp)
+        a = leaf(xp, X)
         y = a * 1.0
         with mg.no_grad():
             v = y[0]
@@ -180,7 +173,7 @@ class TestGradients:
         check(r, [0, 0, 0])
 
     def test_of_what_is_written_out_of_bounds(self, xp: Any) -> None:
-        a = leaf(xp)
+        a = leaf(xp, X)
         y = a * 1.0
         try:
             y[xp.asarray(np.asarray([5]))] = a[0]
@@ -220,7 +213,7 @@ class TestKeys:
 
 class TestComplex:
     def test_parts_of_real_arrays(self, xp: Any) -> None:
-        x = const(xp)
+        x = const(xp, X)
         try:
             v = xp.real(x)
         except TypeError:
@@ -250,7 +243,7 @@ class TestTransformations:
             y[1:] *= xp.asarray(np.asarray([2.0, 4.0]))
             return xp.sum(y * y)
 
-        check(mg.asarray(mg.func.grad(loss)(const(xp).array)), [0, 24, 0])
+        check(mg.asarray(mg.func.grad(loss)(const(xp, X).array)), [0, 24, 0])
 
     def test_detach_is_of_every_level(self, xp: Any) -> None:
         once = mg.func.grad(lambda x: x * x * x.detach())
@@ -276,14 +269,14 @@ class TestTransformations:
             x.requires_grad_(False)
             return total
 
-        check(mg.asarray(mg.func.grad(loss)(const(xp).array)), 2 * X)
+        check(mg.asarray(mg.func.grad(loss)(const(xp, X).array)), 2 * X)
 
 
 class TestTraces:
     def test_a_stale_view_refreshed_inside_keeps_no_tracer(self) -> None:
         jax = pytest.importorskip("jax")
         xp = mg.namespace("jax")
-        for x in (const(xp), leaf(xp) * 1.0):
+        for x in (const(xp, X), leaf(xp, X) * 1.0):
             w = x[:2]
             x += 1
             found = jax.jit(lambda a: (mg.asarray(a) * w.detach() + w.detach()).array)(np.ones(2))  # noqa: B023
@@ -321,7 +314,7 @@ def test_an_operation_that_returns_its_argument_now_and_then(xp: Any, operations
         forward=lambda xp, x, times: 2.0 * x if times else x,
         x=lambda xp, g, times: 2.0 * g if times else g,
     )
-    w = leaf(xp)
+    w = leaf(xp, X)
     x = w * 1.0
     for _ in range(3):
         check(xp.t.doubled(x), 2 * X)

@@ -419,7 +419,7 @@ def powers() -> Any:
         registry.restore({}, [op])
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"], indirect=True)
 def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_asks_for(
     backend: str, powers: Any
 ) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import standard_names
 from conftest import values
+from leaves import vector
 
 import multigrad as mg
 from multigrad import registry
@@ -466,10 +467,6 @@ class TestLeaving:
             (xp.linalg.eig(a @ a.T), "eigenvalues eigenvectors"),
         ):
             assert isinstance(found, tuple) and found._fields == tuple(fields.split())
-
-
-def vector(values: Any) -> mg.Tensor:
-    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
 
 
 def test_a_namespace_survives_pickle_and_copy() -> None:

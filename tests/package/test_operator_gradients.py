@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
-from operators import BITWISE, A, B, W, apply, check, const, gradients, leaf, requires
+from leaves import const, leaf
+from operators import BITWISE, A, B, W, apply, check, gradients, requires
 
 import multigrad as mg
 from multigrad.errors import GradientError, MixedBackendsError
@@ -91,6 +92,7 @@ SHAPES: list[tuple[Any, Any]] = [
     ("backend", "stem", "shapes"),
     [*product(("numpy", "strict"), SMOOTH, SHAPES), *product(["jax"], ["mul"], SHAPES[:3])],
     ids=str,
+    indirect=["backend"],
 )
 @pytest.mark.parametrize("form", FORMS)
 def test_broadcasting(xp: Any, stem: str, form: str, shapes: Any) -> None:
@@ -246,6 +248,7 @@ FACTORS: list[tuple[Any, Any]] = [
         *product(["jax"], FORMS, FACTORS[:1]),
     ],
     ids=str,
+    indirect=["backend"],
 )
 def test_matmul(xp: Any, form: str, shapes: Any) -> None:
     shape1, shape2 = shapes
@@ -266,28 +269,27 @@ def test_matmul(xp: Any, form: str, shapes: Any) -> None:
         check(g, expected)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 @pytest.mark.parametrize("stem", SMOOTH)
-def test_raw_arrays_beside_tensors(stem: str) -> None:
+def test_raw_arrays_beside_tensors(xp: Any, backend: str, stem: str) -> None:
     """On either side. On the left of `+=` a raw array is not written with what requires grad; JAX
     makes a Tensor, NumPy raises.
     """
-    for name in ("numpy", "jax"):
-        xp = mg.namespace(name)
-        _, da, db = ELEMENTWISE[stem]
-        raw_a, raw_b = const(xp, A).array, const(xp, B).array
-        x, v = leaf(xp, A), leaf(xp, B)
-        check(gradients(apply(stem, "operator", x, raw_b), x, const(xp, W))[0], W * da(A, B))
-        check(gradients(apply(stem, "operator", raw_a, v), v, const(xp, W))[0], W * db(A, B))
-        check(gradients(apply(stem, "in place", x, raw_b), x, const(xp, W))[0], W * da(A, B))
-        # which never lets the operand on the right decide what becomes of the array on the left
-        if name == "numpy":
-            with pytest.raises(GradientError, match="a NumPy array cannot keep its history"):
-                getattr(operator, f"i{stem}")(raw_a, v)
-            assert requires(np.float64(2.0) * x) and requires(x ** np.float64(2.0))
-        else:
-            y = getattr(operator, f"i{stem}")(raw_a, v)
-            check(gradients(y, v, const(xp, W))[0], W * db(A, B))
-        np.testing.assert_array_equal(raw_a, A)
+    _, da, db = ELEMENTWISE[stem]
+    raw_a, raw_b = const(xp, A).array, const(xp, B).array
+    x, v = leaf(xp, A), leaf(xp, B)
+    check(gradients(apply(stem, "operator", x, raw_b), x, const(xp, W))[0], W * da(A, B))
+    check(gradients(apply(stem, "operator", raw_a, v), v, const(xp, W))[0], W * db(A, B))
+    check(gradients(apply(stem, "in place", x, raw_b), x, const(xp, W))[0], W * da(A, B))
+    # which never lets the operand on the right decide what becomes of the array on the left
+    if backend == "numpy":
+        with pytest.raises(GradientError, match="a NumPy array cannot keep its history"):
+            getattr(operator, f"i{stem}")(raw_a, v)
+        assert requires(np.float64(2.0) * x) and requires(x ** np.float64(2.0))
+    else:
+        y = getattr(operator, f"i{stem}")(raw_a, v)
+        check(gradients(y, v, const(xp, W))[0], W * db(A, B))
+    np.testing.assert_array_equal(raw_a, A)
 
 
 # ----- in place -----

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
-from operators import BITWISE, A, apply, check, const, gradients, leaf
+from leaves import const, leaf
+from operators import BITWISE, A, apply, check, gradients
 
 import multigrad as mg
 from multigrad.layers.tangents import PATIENCE

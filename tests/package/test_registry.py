@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 from conftest import values
+from leaves import leaf
 
 import multigrad as mg
 from multigrad import func, registry
@@ -29,10 +30,6 @@ from multigrad.registry import (
 def table(operations):
     """Whatever a test declares is gone afterwards."""
     return operations
-
-
-def leaf(xp, data):
-    return xp.asarray(np.array(data, dtype=np.float64), requires_grad=True)
 
 
 class TestSignatures:

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -95,6 +98,22 @@ def test_what_a_library_can_do_is_written_into_its_backend(written: Path) -> Non
         r.startswith("mparray>=")
         for r in tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
     )
+
+
+def test_what_is_written_has_the_format_of_the_project(written: Path) -> None:
+    width = re.search(r"^line-length = .*$", (ROOT / "pyproject.toml").read_text(), re.M)[0]
+    folders = ["multigrad-toy-arrays", "multigrad-toys"]
+    for folder in folders:
+        assert f"\n{width}\n" in (written / folder / "pyproject.toml").read_text()
+    for words in (["format", "--check"], ["check", "--select", "E501"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *words, "--no-cache", *folders],
+            cwd=written,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +279,18 @@ def test_a_library_that_cannot_be_used(
     module: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(capsys, "backend", "toys", "--module", module) == message
+
+
+def test_a_stand_in_that_is_not_installed(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that the user has not named."""
+    monkeypatch.setattr(templates, "STAND_IN", "array_api_absent")
+    assert refused(capsys, "backend", "toys") == (
+        "the default of --module, array_api_absent, cannot be used here. Name the Array API "
+        "namespace of your library, as in --module mylib, or run `pip install array-api-absent`: "
+        "it then stands in for your library."
+    )
 
 
 @pytest.mark.parametrize(

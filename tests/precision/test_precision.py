@@ -11,9 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import mp
 
 from multigrad import registry
+
+pytest.importorskip("mparray")
+pytest.importorskip("mpmath")
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+from mpmath import mp
 
 from . import sweep
 from .__main__ import BEGIN, END, number, write

@@ -17,6 +17,7 @@ import sys
 import tomllib
 import zipfile
 from email.message import Message
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,22 @@ def test_no_address_of_the_project_stands_anywhere_but_in_the_release() -> None:
     for path in texts:
         for address in re.findall(r"https?://[^\s)>\"']*multigrad[^\s)>\"']*", path.read_text()):
             assert repository and address.startswith(repository), f"{path}: {address}"
+
+
+def test_the_source_distribution_has_every_file_of_the_repository() -> None:
+    """Its tests read the workflows, the hooks and the pages. hatchling adds three files itself."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    if not listed:
+        pytest.skip("this is no checkout")
+    patterns = read(ROOT / "pyproject.toml")["tool"]["hatch"]["build"]["targets"]["sdist"][
+        "include"
+    ]
+    shipped = [pattern.removeprefix("/") for pattern in patterns]
+    shipped += ["LICENSE", "pyproject.toml", ".gitignore"]
+    top = {name.partition("/")[0] for name in listed}
+    assert not [name for name in top if not any(fnmatch(name, pattern) for pattern in shipped)]
 
 
 def packages(path: Path) -> list[Path]:

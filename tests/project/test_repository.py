@@ -132,4 +132,53 @@ def test_the_citation_names_this_version_and_invents_nothing() -> None:
 def test_the_policy_names_the_lower_bounds_that_hold() -> None:
     text = " ".join((ROOT / "docs" / "policy.md").read_text().split())
     (numpy,) = (r for r in PROJECT["project"]["dependencies"] if r.startswith("numpy"))
-    assert f"the lower bound is {numpy.removeprefix('numpy>=')}" in text
+    assert f"For NumPy the lower bound is {numpy.removeprefix('numpy>=')}" in text
+    scipy = {
+        bound
+        for path in ROOT.glob("plugins/*/pyproject.toml")
+        for bound in re.findall(r'"scipy>=([^"]*)"', path.read_text())
+    }
+    assert all(
+        f"For SciPy, which only plugins require, the lower bound is {x}:" in text for x in scipy
+    )
+    assert len(scipy) == 1
+
+
+def test_the_policy_removes_no_name_before_two_minor_versions() -> None:
+    text = (ROOT / "docs" / "policy.md").read_text()
+    stays = re.findall(
+        r"0\.(\d+)[^.]* may\s+remove\s+(?:a name|names) that 0\.(\d+) deprecated", text
+    )
+    assert len(stays) == 2 and all(int(gone) - int(old) == 2 for gone, old in stays)
+
+
+def test_the_policy_makes_the_modules_of_the_reference_public() -> None:
+    """Those of `multigrad.autograd` that define `__all__`; helpers define none."""
+    assert (
+        "the modules of `autograd` that define `__all__`"
+        in (ROOT / "docs" / "policy.md").read_text()
+    )
+    public = {
+        path.stem
+        for path in (ROOT / "multigrad" / "autograd").glob("[a-z]*.py")
+        if "\n__all__ = [" in path.read_text()
+    }
+    text = (ROOT / "tools" / "reference.py").read_text()
+    (listed,) = re.findall(r"^AUTOGRAD = (\([^)]*\))", text, re.M)
+    assert set(re.findall(r'"(\w+)"', listed)) <= public
+    assert not public & {"check_values", "check_batches"}
+
+
+def test_the_page_of_the_tests_lists_their_helpers_and_names_are_unique() -> None:
+    tests = ROOT / "tests"
+    table = (
+        (tests / "README.md").read_text().partition("## Helper modules")[2].partition("\n## ")[0]
+    )
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.M)
+    assert sorted(listed) == sorted(path.stem for path in tests.glob("*.py"))
+    names = [
+        path.name
+        for path in tests.rglob("*.py")
+        if path.name not in ("conftest.py", "__init__.py", "__main__.py")
+    ]
+    assert sorted(names) == sorted(set(names))

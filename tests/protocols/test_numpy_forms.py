@@ -47,7 +47,7 @@ FORMS: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 @pytest.mark.parametrize("form", FORMS)
 def test_further_arguments_are_numpys(form: str, backend: str) -> None:
     pytest.importorskip(backend)
@@ -145,7 +145,7 @@ def test_signatures_are_those_of_the_standard() -> None:
 # ----- NumPy's own functions -----
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"], indirect=True)
 @pytest.mark.parametrize("ufunc", [np.maximum, np.minimum])
 def test_extrema_so_far(ufunc: Any, backend: str) -> None:
     pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
@@ -201,7 +201,7 @@ def test_extrema_so_far_at_every_level() -> None:
             call()
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"], indirect=True)
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_sparse_grid(count: int, indexing: str, backend: str) -> None:
@@ -244,7 +244,7 @@ def test_the_step_of_linspace(start: Any, keywords: dict[str, Any]) -> None:
         )
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"], indirect=True)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("shape", ["rows", "integers", "blocks", "no rows", "no columns"])
 def test_unique_along_an_axis(shape: str, axis: int, backend: str) -> None:
@@ -279,7 +279,7 @@ def test_the_gradient_of_unique_rows_goes_to_the_first_of_equal_ones() -> None:
 WEIGHTS = np.asarray([[0.0, 2.0, 1.0, 0.5], [3.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"], indirect=True)
 @pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
 def test_quantiles_with_weights(name: str, backend: str) -> None:
     pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaves import ones
 
 import multigrad as mg
 from multigrad import func, observe
@@ -1120,10 +1121,6 @@ def test_a_warning_of_mark_dirty_names_the_program_while_it_is_watched() -> None
         with watch(), pytest.warns(UserWarning, match="mark_dirty") as told:
             Scaled.apply(x)
         assert told[0].filename == __file__
-
-
-def ones(*shape):
-    return mg.tensor(np.ones(shape), requires_grad=True)
 
 
 def test_parameters_may_be_an_iterator():

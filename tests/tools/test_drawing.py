@@ -17,9 +17,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import array_api_strict
 import numpy as np
 import pytest
+from leaves import ones
 
 import multigrad as mg
 from multigrad.autograd import graph
@@ -543,19 +543,6 @@ def test_errors() -> None:
 
 
 NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
-
-
-@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
-def make(request):
-    """Arrays of ones that require grad."""
-    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
-        request.param
-    ) or pytest.importorskip("jax.numpy")
-    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
-
-
-def ones(*shape):
-    return mg.tensor(np.ones(shape), requires_grad=True)
 
 
 def test_pictures_with_names_of_any_characters(tmp_path, capsys, monkeypatch):

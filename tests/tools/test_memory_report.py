@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -294,15 +293,6 @@ def test_errors() -> None:
         memory_report(1.0)
     with pytest.raises(TypeError, match="it holds a str"):
         memory_report(mg.asarray([1.0]), {"w": "x"})
-
-
-@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
-def make(request):
-    """Arrays of ones that require grad."""
-    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
-        request.param
-    ) or pytest.importorskip("jax.numpy")
-    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
 
 
 def test_what_a_function_puts_on_its_ctx_is_reported(make):

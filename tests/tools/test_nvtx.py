@@ -13,6 +13,7 @@ import types
 from importlib.util import find_spec
 
 import pytest
+from profiler_events import leaf
 
 import multigrad as mg
 from multigrad import observe
@@ -54,10 +55,6 @@ def nvtx(monkeypatch):
     monkeypatch.setitem(sys.modules, "nvtx", found)
     yield found
     assert found.depth == 0 and not found.started and observe.gate.get() is True
-
-
-def leaf(backend, *values):
-    return mg.tensor(list(values), dtype="float64", backend=backend, requires_grad=True)
 
 
 def number(text):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from profiler_events import event, leaf, names
 
 import multigrad as mg
 from multigrad import observe
@@ -22,25 +23,6 @@ from multigrad.autograd import profiler
 from multigrad.autograd.profiler import profile, record_function
 from multigrad.core import element, graph
 from multigrad.dispatch import fast
-
-
-def leaf(backend, *values):
-    return mg.tensor(list(values), dtype="float64", backend=backend, requires_grad=True)
-
-
-def names(prof, depth=False):
-    """The names in order; with `depth`, how far inside each is."""
-
-    def level(e):
-        return 0 if e.cpu_parent is None else 1 + level(e.cpu_parent)
-
-    return [(level(e), e.name) if depth else e.name for e in prof.function_events]
-
-
-def event(prof, name):
-    found = [e for e in prof.function_events if e.name == name]
-    assert len(found) == 1, (name, names(prof))
-    return found[0]
 
 
 class TestWhatIsAnEvent:

@@ -4,7 +4,6 @@ multigrad/tools/profiler/flops.py are meant to give.
 
 from __future__ import annotations
 
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -250,15 +249,6 @@ def test_hooks_count_on_top_of_their_node():
         y.register_hook(lambda g: g + g)
         mg.autograd.grad(mg.sum(y), x, create_graph=True)
     assert prof.total_average().flops == 2 * PRODUCT + 192
-
-
-@pytest.fixture(params=["numpy", "array_api_strict", "jax"])
-def make(request):
-    """Arrays of ones that require grad."""
-    xp = {"numpy": np, "array_api_strict": array_api_strict}.get(
-        request.param
-    ) or pytest.importorskip("jax.numpy")
-    return lambda *shape: mg.tensor(xp.ones(shape), requires_grad=True)
 
 
 def test_flops_are_counted_once(make):

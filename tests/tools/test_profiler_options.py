@@ -9,23 +9,10 @@ import warnings
 
 import numpy as np
 import pytest
+from profiler_events import event, leaf, names
 
 import multigrad as mg
 from multigrad.autograd.profiler import profile, record_function
-
-
-def leaf(backend, *values):
-    return mg.tensor(list(values), dtype="float64", backend=backend, requires_grad=True)
-
-
-def names(prof):
-    return [e.name for e in prof.function_events]
-
-
-def event(prof, name):
-    found = [e for e in prof.function_events if e.name == name]
-    assert len(found) == 1, (name, names(prof))
-    return found[0]
 
 
 class TestOptions:

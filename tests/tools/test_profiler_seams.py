@@ -13,13 +13,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from leaves import ones
+from profiler_events import names
 
 import multigrad as mg
 from multigrad.autograd.profiler import profile, record_function
-
-
-def names(prof):
-    return [e.name for e in prof.function_events]
 
 
 class TestMakingArrays:
@@ -292,10 +290,6 @@ class TestWhatIsRefused:
         ):
             prof.export_chrome_trace(path, metadata={"a": value})
         assert path.read_text() == "before"
-
-
-def ones(*shape):
-    return mg.tensor(np.ones(shape), requires_grad=True)
 
 
 def parents(prof):

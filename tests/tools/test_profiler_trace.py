@@ -15,15 +15,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from leaves import ones
+from profiler_events import leaf
 
 import multigrad as mg
 from multigrad.autograd.profiler import profile, record_function
 from multigrad.autograd.profiler_util import EventList, FunctionEvent
 from multigrad.tools.profiler import table
-
-
-def leaf(backend, *values):
-    return mg.tensor(list(values), dtype="float64", backend=backend, requires_grad=True)
 
 
 def exported(prof, tmp_path, **options):
@@ -259,10 +257,6 @@ def test_limits():  # F218
 
 
 NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
-
-
-def ones(*shape):
-    return mg.tensor(np.ones(shape), requires_grad=True)
 
 
 def test_trace_with_strange_names_and_lengths_is_json(tmp_path):

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import inspect
 
-import numpy as np
 import pytest
+from leaves import ones
 
 import multigrad as mg
 from multigrad.autograd import detect_breaks
 from multigrad.autograd.profiler import profile
-
-
-def ones(*shape):
-    return mg.tensor(np.ones(shape), requires_grad=True)
 
 
 def calls():

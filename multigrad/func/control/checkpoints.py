@@ -61,9 +61,8 @@ def split(length: int, s: int) -> int:
 
     The carry at the start is one of the s. The steps before the next carry may then be repeated one
     time fewer, with all s carries. The steps after it may be repeated as often as before, with
-    s - 1 carries.
-    Every number for which both parts are within reach, but would not be with fewer repetitions,
-    minimizes the total number of steps. This function returns the greatest of them.
+    s - 1 carries. Every number for which both parts are within reach, but would not be with fewer
+    repetitions, minimizes the total number of steps. This function returns the greatest of them.
     """
     if s == 1:
         return length - 1

@@ -16,17 +16,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from consumer_checks import check, drawn
+
+import multigrad as mg
+from multigrad import func
+from multigrad.errors import MissingRuleError
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
 import scipy.integrate
 import scipy.linalg
 import scipy.signal
 import scipy.special
 import scipy.stats
-from consumer_checks import check, drawn
 
-import multigrad as mg
 import multigrad_autograd as autograd
-from multigrad import func
-from multigrad.errors import MissingRuleError
 from multigrad_autograd.misc import fixed_points, optimizers
 from multigrad_autograd.scipy import integrate, linalg, signal, special, stats
 

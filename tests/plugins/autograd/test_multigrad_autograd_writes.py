@@ -12,9 +12,12 @@ import numpy as onp
 import pytest
 
 import multigrad as mg
+from multigrad import extend, func
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
 import multigrad_autograd as ag
 import multigrad_autograd.numpy as np
-from multigrad import extend, func
 from multigrad_autograd.misc.fixed_points import fixed_point
 from multigrad_autograd.scipy.integrate import odeint
 from multigrad_autograd.tracer import Node, trace

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -245,7 +248,7 @@ def test_dtypes_are_those_of_floating_arguments(name: str, xp: Any, backend: str
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"], indirect=True)
 def test_float16_is_computed_in_float32(name: str, backend: str) -> None:
     xp = mg.namespace(backend)
     x = np.asarray([0.3, 1.1, 2.7], dtype=np.float16)

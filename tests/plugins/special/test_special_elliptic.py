@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
 from multigrad.errors import MissingRuleError
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 # NumPy's, of infinities that a selection drops
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
-from multigrad.backends.raw import RawNamespace
-from multigrad.backends.spec import Backend
 from multigrad_special import standard
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 # NumPy's, of infinities that a selection drops
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -34,14 +35,6 @@ PAIRS = (10 ** RANDOM.uniform(-3, 4, 500), 10 ** RANDOM.uniform(-3, 4, 500))
 A = 10 ** RANDOM.uniform(-2, 3, 500)
 NEAR = A * np.exp(RANDOM.normal(size=500) / np.sqrt(A))  # where neither tail is nothing
 CHANCES = RANDOM.beta(A, PAIRS[1])
-
-
-@pytest.fixture(scope="module")
-def strict() -> Any:
-    array_api_strict = pytest.importorskip(
-        "array_api_strict", reason="the library that has the standard and nothing more"
-    )
-    return RawNamespace(Backend("strict", array_api_strict, (type(array_api_strict.asarray(0)),)))
 
 
 # name -> arguments, and how near SciPy's value is to the true one at the worst of them

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
 from multigrad.errors import MissingRuleError
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 EDGES = np.asarray([0.0, -0.0, -1.0, -2.0, -2.5, 0.5, 1.0, math.inf, -math.inf, math.nan])
 

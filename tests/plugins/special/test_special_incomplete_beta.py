@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from conftest import values
 
 import multigrad as mg
-from multigrad.backends.raw import RawNamespace
-from multigrad.backends.spec import Backend
 from multigrad_special import standard
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import scipy.special
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
@@ -55,14 +56,6 @@ GRIDS: dict[str, tuple[Any, ...]] = {
     "nbdtri": (K, N, SOME),
 }
 NAMES = list(GRIDS)
-
-
-@pytest.fixture(scope="module")
-def strict() -> Any:
-    array_api_strict = pytest.importorskip(
-        "array_api_strict", reason="the library that has the standard and nothing more"
-    )
-    return RawNamespace(Backend("strict", array_api_strict, (type(array_api_strict.asarray(0)),)))
 
 
 @pytest.fixture(params=["numpy", "strict"])

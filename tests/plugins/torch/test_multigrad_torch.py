@@ -440,6 +440,7 @@ def test_the_backend_names_devices_with_values_only() -> None:
 
 
 def test_the_readme_counts_the_lines() -> None:
+    """Those that are not blank."""
     text = (FOLDER / "README.md").read_text()
     counted = sum(
         bool(line.strip())

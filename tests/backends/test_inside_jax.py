@@ -1,5 +1,5 @@
-"""The engine over JAX: under jax.jit with Tensors as pytrees, inside jax.grad and jax.vmap, on
-arrays sharded over devices.
+"""Tensors inside JAX: under jax.jit as pytrees, inside jax.grad and jax.vmap, on arrays sharded
+over devices.
 """
 
 from __future__ import annotations
