@@ -110,14 +110,14 @@ class custom_vjp(CustomFunction[P, R]):
 
         @custom_vjp
         def clip(x, low, high):
-            return np.clip(x, low, high)
+            return mg.clip(x, low, high)
 
         def forward(x, low, high):
             return clip(x, low, high), (x, low, high)      # output, residuals
 
         def backward(residuals, g):
             x, low, high = residuals
-            return np.where((x > low) & (x < high), g, 0.0), None, None
+            return mg.where((x > low) & (x < high), g, 0.0), None, None
 
         clip.defvjp(forward, backward)
 
@@ -164,12 +164,12 @@ class custom_jvp(CustomFunction[P, R]):
 
         @custom_jvp
         def log1pexp(x):
-            return np.log(1 + np.exp(x))
+            return mg.log(1 + mg.exp(x))
 
         @log1pexp.defjvp
         def rule(primals, tangents):
             (x,), (t,) = primals, tangents
-            return log1pexp(x), (1 - 1 / (1 + np.exp(x))) * t      # output, tangent
+            return log1pexp(x), (1 - 1 / (1 + mg.exp(x))) * t      # output, tangent
 
     nondiff_argnums  the positions of arguments that are not differentiated, and may be of any type;
                      the rule gets them first: jvp(*nondiff, primals, tangents)

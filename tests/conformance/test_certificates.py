@@ -720,3 +720,41 @@ def test_without_a_name_each_backend_that_works_is_tested(site: Site) -> None:
     out = json.loads((site.folder / "c.json").read_text())
     assert "numpy" in out["backends"] and "no shade" in out["left out"]["shady"]
     assert any("shady" in line and "not tested" in line for line in done.stdout.splitlines())
+
+
+# ----- the certificates of this repository -----
+
+
+def tested() -> tuple[set[str], set[str]]:
+    """The operations that have samples, and the kernels that the suite checks."""
+    import multigrad as mg
+    from multigrad.registry import OPS
+    from multigrad_conformance import kernels
+    from multigrad_conformance.samples import samples_of
+
+    mg.zeros(1)
+    return {name for name in OPS if samples_of(name)}, set(kernels.CHECKS)
+
+
+@pytest.mark.parametrize("plugin", ["torch", "dask", "mparray"])
+def test_certificates_of_plugins_name_the_tests_of_today(plugin: str) -> None:
+    """`make certificates` writes them."""
+    operations, kernels = tested()
+    folder = ROOT / f"plugins/multigrad-{plugin}"
+    written = json.loads((folder / "conformance.json").read_text())
+    (backend,) = written["backends"].values()
+    named = {name.partition("/")[0] for name in [*backend["tests"], *backend["not run"]]}
+    assert set(written["operations"]) == operations
+    assert {name.removeprefix("kernels.") for name in named if name.startswith("kernels.")} <= (
+        kernels
+    )
+    rows = set(re.findall(r"^\| `([\w.]+)` \|", (folder / "conformance.md").read_text(), re.M))
+    assert rows >= operations
+
+
+def test_the_table_of_the_suite_names_the_operations_of_today() -> None:
+    """`make conformance-table` writes it, with what the environment of `make test` has."""
+    operations, kernels = tested()
+    text = (ROOT / "conformance/README.md").read_text().partition("<!-- conformance: begin")[2]
+    rows = set(re.findall(r"^\| `([\w.]+)` \|", text, re.M))
+    assert rows == operations | kernels

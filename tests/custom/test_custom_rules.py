@@ -371,7 +371,7 @@ class TestStructures:
 
 def test_the_examples(xp):
     """Those of the docstrings, the first with bounds that are Python scalars or arrays."""
-    names = {"xp": xp, "custom_vjp": func.custom_vjp, "custom_jvp": func.custom_jvp}
+    names = {"mg": mg, "custom_vjp": func.custom_vjp, "custom_jvp": func.custom_jvp}
     for cls in (func.custom_vjp, func.custom_jvp):
         example = inspect.cleandoc(cls.__doc__).split("\n\nnondiff_argnums")[0].split("\n\n", 1)[1]
         exec(textwrap.dedent(example), names)

@@ -500,7 +500,7 @@ class TestPlans:
         x = leaf(xp, [1.0])
         y = x.triple()
         assert y.grad_fn.name() == "TripleBackward" and xp.triple.__doc__.startswith(
-            "Three times.\n\nx: an array"
+            "Three times.\n\nx: a floating-point array"
         )
         y.triple_()
         y.backward(values_const(xp))
