@@ -493,7 +493,8 @@ def test_an_operation_without_samples(declared: Any) -> None:
         r"the hook",
     ):
         suite.test_samples("suite.untested")
-    assert list(plugin._unsampled()) == [
+    # other tests of this process may have declared operations as well
+    assert [line for line in plugin._unsampled() if "suite." in line] == [
         "suite.untested: not tested: it has no samples; return them from the hook "
         "multigrad_samples, {operation: generator or 'module:name'}"
     ]
