@@ -55,8 +55,7 @@ EXEMPTIONS = {
         "have no order"
         for name in ("all", "counts", "inverse", "values")
     },
-    "running_places/*/largest*": "mparray makes Python's integers of a nan's place, which a nan "
-    "cannot become",
+    "copy_slices/forward/complex-imag,-infinite": "the zeros of mpmath have no sign",
     **{
         f"{name}/kink/a-nan": "mparray sorts nan to any place"
         for name in ("nanmedian", "nanquantile")
@@ -90,6 +89,8 @@ def make() -> mg.Backend:
             "from_dlpack": from_dlpack,
             "linspace": linspace,
             "logaddexp": logaddexp,
+            "maximum": maximum,
+            "minimum": minimum,
             "real": real,
             **linear_algebra.FUNCTIONS,
         },
@@ -169,6 +170,20 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     known = xp.isfinite(larger)
     difference = xp.where(known, x1 - x2, 0.0)
     return xp.where(known, larger + xp.log1p(xp.exp(-xp.abs(difference))), larger)
+
+
+def maximum(x1: Any, x2: Any, /) -> Any:
+    """The maximum, also of integers, for which mparray's own function (0.2.2) fails on a nan."""
+    if xp.isdtype(xp.result_type(x1, x2), "integral"):
+        return xp.where(x1 > x2, x1, x2)
+    return xp.maximum(x1, x2)
+
+
+def minimum(x1: Any, x2: Any, /) -> Any:
+    """The minimum, also of integers; see `maximum`."""
+    if xp.isdtype(xp.result_type(x1, x2), "integral"):
+        return xp.where(x1 < x2, x1, x2)
+    return xp.minimum(x1, x2)
 
 
 def real(x: Any, /) -> Any:
