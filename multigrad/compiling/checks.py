@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import tree
+from ..core.aliasing import laid_out
 from ..core.element import SCALARS, Library, library_of
 from ..core.level import Layer
 from ..core.tensor import Tensor, wrap
@@ -85,7 +86,8 @@ def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
         x = leaves[i]
         library = arguments.library
         assert library is not None
-        copied = library.xp.asarray(raw(x), copy=True)
+        # with the strides of the original, since reshaping it may make a copy because of them
+        copied = laid_out(library.xp.asarray(raw(x), copy=True), raw(x))
         leaves[i] = wrap(copied) if isinstance(x, Tensor) else copied
     return leaves
 
