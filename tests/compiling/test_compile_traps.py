@@ -49,6 +49,39 @@ def test_an_element_of_an_array_does_not_follow_it(f):
     assert type(func.compile(lambda x: x[np.argmin(x)])(X)) is np.float64
 
 
+@pytest.mark.parametrize(
+    "scalar",
+    [
+        np.sum,
+        lambda x: x[1],
+        lambda x: np.real(x[1]),
+        lambda x: np.float64(3.0),
+        lambda x: x[1, ...],
+    ],
+    ids=["sum", "element", "real", "constant", "0-d array"],
+)
+@pytest.mark.parametrize(
+    "enlarged",
+    [
+        np.atleast_1d,
+        np.atleast_2d,
+        lambda s: np.reshape(s, (1,)),
+        lambda s: np.expand_dims(s, 0),
+        lambda s: s[None],
+        lambda s: np.atleast_1d(s).reshape(1, 1),
+    ],
+)
+def test_a_scalar_does_not_follow_an_array_that_is_made_of_it(scalar, enlarged):
+    def f(x):
+        s = scalar(x)
+        v = enlarged(s)
+        w = v[0]
+        v *= 5.0
+        return s, v, w, x * 1.0
+
+    same(f, (X,), (X + 1.0,), (X + 2.0,))
+
+
 def test_views_and_tensors_follow():
     def rows(x):
         first, second, _ = x
