@@ -110,8 +110,8 @@ class Guard:
 
     The rest of the program holds only if the answer is the same again.
 
-    kind      "bool": bool(value); "int": its int; "number": the number itself; "shape": its shape,
-              which depends on values
+    kind      "bool": bool(value); "int": its int; "number": the number itself; "type": the class of
+              the number, which depends on values; "shape": its shape, which depends on values
     expected  the answer at the recording
     place     how many guards were recorded before it
     """
@@ -172,6 +172,8 @@ def got(kind: str, value: Any) -> Any:
         return bool(value)
     if kind == "int":
         return int(value)
+    if kind == "type":
+        return type(value)
     return tuple(value.shape) if kind == "shape" else value
 
 

@@ -259,6 +259,9 @@ class Code:
             )
         elif step.kind == "int":
             self.add(f"if int({x}) != {step.expected!r}: raise missed({k}, int({x}))")
+        elif step.kind == "type":
+            kind = self.const(step.expected)
+            self.add(f"if type({x}) is not {kind}: raise missed({k}, type({x}))")
         elif step.kind == "shape":
             self.add(f"if {x}.shape != {tuple(step.expected)!r}: raise missed({k}, {x}.shape)")
         else:
