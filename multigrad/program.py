@@ -16,8 +16,9 @@ arrays, with the raw namespace as `xp`. `run(*inputs)` returns the tuple of outp
 may call it at once, and so may a call inside of another call. These rules hold:
 
 - Outputs are fresh: never inputs, constants, or views of these or of memory that a later call uses.
-  (An argument that the function returns unchanged is not among the outputs.) One value that is an
-  output twice may be one array.
+  (An argument that the function returns unchanged is not among the outputs.) Outputs share no
+  memory with each other either: if arrays are mutable, one value that is an output twice is two
+  arrays.
 - A guard that fails raises `Missed`. Until then there is no visible effect: no input is written.
 - After another exception the inputs are unchanged, and multigrad calls the function itself. An
   exception after the first write has begun is raised as `Torn(error)`.
@@ -109,8 +110,8 @@ class Guard:
 
     The rest of the program holds only if the answer is the same again.
 
-    kind      "bool": bool(value); "int": its int; "number": the number itself; "shape": its shape,
-              which depends on values
+    kind      "bool": bool(value); "int": its int; "number": the number itself; "type": the class of
+              the number, which depends on values; "shape": its shape, which depends on values
     expected  the answer at the recording
     place     how many guards were recorded before it
     """
@@ -171,6 +172,8 @@ def got(kind: str, value: Any) -> Any:
         return bool(value)
     if kind == "int":
         return int(value)
+    if kind == "type":
+        return type(value)
     return tuple(value.shape) if kind == "shape" else value
 
 

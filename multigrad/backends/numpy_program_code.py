@@ -259,6 +259,9 @@ class Code:
             )
         elif step.kind == "int":
             self.add(f"if int({x}) != {step.expected!r}: raise missed({k}, int({x}))")
+        elif step.kind == "type":
+            kind = self.const(step.expected)
+            self.add(f"if type({x}) is not {kind}: raise missed({k}, type({x}))")
         elif step.kind == "shape":
             self.add(f"if {x}.shape != {tuple(step.expected)!r}: raise missed({k}, {x}.shape)")
         else:
@@ -513,7 +516,7 @@ class Code:
 
     def finish(self) -> None:
         """Write the last statements: copies of shared outputs, the writes, the return."""
-        results = {n: self.result(n) for n in dict.fromkeys(self.program.outputs)}
+        results = [self.result(i, n) for i, n in enumerate(self.program.outputs)]
         targets = {w.target for w in self.life.writes}
         values = []
         for w in self.life.writes:
@@ -528,7 +531,7 @@ class Code:
             self.out.store = self.out.store or len(self.lines) + 3
         for target, x in values:
             self.add(f"{self.names[target]}[...] = {x}")
-        self.add(f"return {''.join(results[n] + ', ' for n in self.program.outputs) or '()'}")
+        self.add(f"return {''.join(f'{x}, ' for x in results) or '()'}")
         used = list(self.out.used)
         unpacked = (
             ", ".join(used) + ("," if len(used) == 1 else "") + " = frame" if used else "pass"
@@ -539,14 +542,17 @@ class Code:
         )
         self.out.first = tuple(self.made[name] for name in used)
 
-    def result(self, n: int) -> str:
+    def result(self, i: int, n: int) -> str:
+        """The output `i`, which is the value `n`: a copy, unless its memory is its own."""
         seen, x = self.facts[n], self.text(Ref(n))
         if seen.kind != "array" or (
-            self.memory[seen.root].kind in ("call", "theirs") and seen.root in self.life.fresh
+            self.memory[seen.root].kind in ("call", "theirs")
+            and self.life.fresh.get(seen.root) == n
+            and n not in self.program.outputs[:i]
         ):
             return x
-        self.add(f"r{n} = array({x}{', order=' + repr('C') if 0 in seen.strides else ''})")
-        return f"r{n}"
+        self.add(f"r{i} = array({x}{', order=' + repr('C') if 0 in seen.strides else ''})")
+        return f"r{i}"
 
 
 SAME = frozenset(

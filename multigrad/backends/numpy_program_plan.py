@@ -23,7 +23,7 @@ class Plan:
 
     last    the last step that reads the memory of a root
     fresh   the roots that must be new at each call, because an output is the root itself or a view
-            of all of it. Any other output is copied
+            of all of it: {root: output}. Any other output is copied
     direct  the arguments that values are computed directly into: {value: target}
     filled  the step at which that happens: {target: step}
     barrier the last step that may raise, or miss: there are no writes before it
@@ -52,13 +52,14 @@ class Plan:
         outputs = set(program.outputs)
         roots = Counter(facts[n].root for n in outputs)
         self.fresh = {
-            r
+            r: n
             for n in outputs
             if roots[r := facts[n].root] == 1
             and facts[n].kind == "array"
             and facts[n].nbytes == facts[r].nbytes
+            and 0 not in facts[n].strides
         }
-        self.fresh |= {n for n in outputs if facts[n].root == n}
+        self.fresh |= {n: n for n in outputs if facts[n].root == n}
         for n in outputs:
             self.last[facts[n].root] = end
         self.filled: dict[int, int] = {}

@@ -125,12 +125,11 @@ class Trial:
             for n in self.dying[i]:
                 values.pop(n, None)
         held = {id(x) for x in (*inputs, *program.constants.values())}
-        outputs: dict[int, Any] = {}
+        outputs = []
         for n in program.outputs:
-            if n not in outputs:
-                outputs[n] = self.fresh(values[n], held)
-                held.add(id(outputs[n]))
-        return tuple(outputs[n] for n in program.outputs), writes
+            outputs.append(self.fresh(values[n], held))
+            held.add(id(outputs[-1]))
+        return tuple(outputs), writes
 
     def call(
         self, step: Call, function: Any, values: dict[int, Any], facts: dict[int, Seen] | None

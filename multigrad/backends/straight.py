@@ -193,11 +193,14 @@ class Text:
     def end(self, writes: list[Write]) -> Iterator[str]:
         """The return values and the writes, after the last point of failure."""
         program, memory = self.program, shared(self.program) if self.mutable else set()
-        outputs = {n: self.place(n) for n in program.outputs}
-        for n in outputs:
-            if n in memory and program.specs[n].number is None:
-                outputs[n] = f"o{n}"
-                yield f"    o{n} = copy({self.place(n)})"
+        outputs: list[str] = []
+        for i, n in enumerate(program.outputs):
+            again = self.mutable and n in program.outputs[:i]
+            if (n in memory or again) and program.specs[n].number is None:
+                outputs.append(f"o{i}")
+                yield f"    o{i} = copy({self.place(n)})"
+            else:
+                outputs.append(self.place(n))
         for write in writes:
             if write.value in memory:
                 yield f"    w{write.target} = copy({self.place(write.value)})"
@@ -208,4 +211,4 @@ class Text:
                 yield f"        write(v{write.target}, {value}){self.comment(write.line)}"
             yield "    except Exception as error:"
             yield "        raise Torn(error)"
-        yield f"    return ({''.join(f'{outputs[n]}, ' for n in program.outputs)})"
+        yield f"    return ({''.join(f'{x}, ' for x in outputs)})"

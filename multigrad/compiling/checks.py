@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import tree
+from ..core.aliasing import laid_out
 from ..core.element import SCALARS, Library, library_of
 from ..core.level import Layer
 from ..core.tensor import Tensor, wrap
@@ -59,6 +60,9 @@ def compared(
             or _difference(expected, _called(function, arguments, variant), exactly=True)
             is not None
         ):
+            other = _other_library(values, expected)
+            if other is not None:
+                raise HiddenStateError(f"compile: {name} has returned {other}")
             raise HiddenStateError(
                 f"compile: {name} has returned another result than its program, which was "
                 f"recorded at an earlier call ({where}). So it depends on hidden state besides "
@@ -85,7 +89,8 @@ def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
         x = leaves[i]
         library = arguments.library
         assert library is not None
-        copied = library.xp.asarray(raw(x), copy=True)
+        # with the strides of the original, since reshaping it may make a copy because of them
+        copied = laid_out(library.xp.asarray(raw(x), copy=True), raw(x))
         leaves[i] = wrap(copied) if isinstance(x, Tensor) else copied
     return leaves
 
@@ -161,6 +166,30 @@ def _difference(
         if not _same(_plain(x), _plain(y), exactly):
             return name
     return None
+
+
+def _other_library(
+    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]]
+) -> str | None:
+    """The message if only the libraries of arrays differ, or None."""
+    message = None
+    if [name for name, _ in values] != [name for name, _ in expected]:
+        return None
+    for (name, x), (_, y) in zip(values, expected, strict=True):
+        x, y = _plain(x), _plain(y)
+        library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
+        if library is None or other is None or library is other:
+            if not _same(x, y, False):
+                return None
+        elif message is None:
+            message = (
+                f"an array of {other.name} where its program returns one of {library.name} "
+                f"({name}). A function of {other.name} that takes an array of {library.name} "
+                f"itself converts it, but a recording stays with {library.name}. Call the "
+                f"function of multigrad or of {library.name} instead. (check=False skips the "
+                "comparison.)"
+            )
+    return message
 
 
 def _plain(x: Any) -> Any:

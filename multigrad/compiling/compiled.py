@@ -36,7 +36,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 HOT = 4
 """How many programs are tried before a key is made."""
-ASKED = {"bool": "bool()", "int": "int() or as an index", "number": "float()", "shape": "its shape"}
+ASKED = {
+    "bool": "bool()",
+    "int": "int() or as an index",
+    "number": "float()",
+    "type": "its class",
+    "shape": "its shape",
+}
 
 
 class Compiled(Generic[P, R]):

@@ -49,7 +49,8 @@ def _step(program: Any, step: Call | Guard | Write) -> str:
         of = "number " if is_on_numbers(program, step) else ""
         return f"{outs} = {of}{step.op.name}({arguments})"
     if isinstance(step, Guard):
-        return f"guard {step.kind} of v{step.value} is {step.expected!r}"
+        expected = step.expected.__name__ if step.kind == "type" else repr(step.expected)
+        return f"guard {step.kind} of v{step.value} is {expected}"
     return f"write v{step.value} into v{step.target}"
 
 

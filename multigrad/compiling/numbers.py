@@ -239,6 +239,20 @@ def number_of(value: Any, number: int, recording: Recording) -> Number:
     return (Whole if type(value) is int else Number)(value, number, recording)
 
 
+def has_one_class(base: Any, exponent: Any) -> bool:
+    """Whether the class of a power follows from the classes of these numbers.
+
+    `2 ** -1` is a float, and `(-8.0) ** 0.5` is complex. Python's other arithmetic depends on the
+    classes only. A number that is not an argument is the same at each call.
+    """
+    varies = isinstance(base, Number), isinstance(exponent, Number)
+    if isinstance(base, complex) or isinstance(exponent, complex):
+        return True
+    if isinstance(base, int) and isinstance(exponent, int):
+        return not varies[1]
+    return (not varies[0] and base >= 0) or (not varies[1] and exponent % 1 == 0)
+
+
 def _bitwise(stem: str) -> Callable[[Any, Any], Any]:
     function = getattr(operator, stem)
 

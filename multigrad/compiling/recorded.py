@@ -68,6 +68,8 @@ class Recorded(extend.Layer):
                 op.view is not False
                 and isinstance(outs, Recorded)
                 and not run.is_element(op, values, outs)
+                # NumPy's functions put a scalar into a new array
+                and not (isinstance(values[0], Recorded) and values[0]._is_scalar())
             ):
                 tie(op, values, [outs], top, False)
             return outs

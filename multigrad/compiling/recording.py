@@ -24,7 +24,7 @@ from ..program import ON_NUMBERS, Call, Guard, Program, Ref, Spec, Write, refs
 from ..registry import OPS, Op
 from .arrays import elements_follow, equal
 from .lines import Lines
-from .numbers import Number, dtype_beside, number_of
+from .numbers import Number, dtype_beside, has_one_class, number_of
 from .recorded import Recorded, refuse_captured
 
 T = TypeVar("T")
@@ -233,6 +233,8 @@ class Recording(extend.Transform):
                 self.lines.here(),
             )
         )
+        if name == "pow" and not has_one_class(*args):
+            self.guard(n, "type", type(result))
         return number_of(result, n, self)
 
     def _begin(self, library: Library) -> None:

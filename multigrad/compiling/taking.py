@@ -240,8 +240,8 @@ class _Taking:
         result = Result(structure, places, not self.arguments.raw)
         memory = shared(program) if self.library.mutable else set()
         outs = [
-            self.own(x) if n in memory else x
-            for n, x in zip(self.outputs, self.arrays, strict=True)
+            self.own(x) if n in memory or n in self.outputs[:i] else x
+            for i, (n, x) in enumerate(zip(self.outputs, self.arrays, strict=True))
         ]
         returned = result.of(outs, self.arguments.leaves)
         self.write(written)
@@ -296,9 +296,15 @@ class _Taking:
         )
 
     def output(self, number: int, x: Any) -> int:
-        if number not in self.outputs:
+        """The place of a new output of the program.
+
+        Arrays that can be written are an output for each result, because results share no memory.
+        """
+        written = self.library.mutable and is_array(x) and not isinstance(x, self.library.scalars)
+        if written or number not in self.outputs:
             self.outputs.append(number)
             self.arrays.append(x)
+            return len(self.outputs) - 1
         return self.outputs.index(number)
 
     # Writes

@@ -437,11 +437,89 @@ def _slice_of(chosen: range) -> slice:
     return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 
 
+def laid_out(value: Any, like: Any) -> Any:
+    """A new value of `like`, with the strides of `like` if the arrays are those of NumPy.
+
+    Both are layers or raw arrays. An array that is written in place keeps its strides, and these
+    decide whether reshaping it makes a copy.
+    """
+    import numpy as np
+
+    inner, old = innermost(value), innermost(like)
+    if (
+        type(old) is not np.ndarray
+        or type(inner) is not np.ndarray
+        or inner.shape != old.shape
+        or inner.dtype != old.dtype
+    ):
+        return value
+    given = _given(like)
+    if inner.strides != old.strides:
+        inner = _strided(inner, old.strides)
+    elif given is None:
+        return value
+    out = x = _around(value, inner)
+    while given is not None and isinstance(x, Layer):
+        if type(x) is type(given) and x._level == given._level:
+            x._given = True  # type: ignore[attr-defined]
+        x = x._array
+    return out
+
+
+def _given(x: Any) -> Any:
+    """The batch inside of a value that is an argument of vmap, or None."""
+    while isinstance(x, Layer):
+        if getattr(x, "_given", False):
+            return x
+        x = x._array
+    return None
+
+
+def _around(value: Any, inner: Any) -> Any:
+    """A value with another raw array inside of its layers."""
+    if not isinstance(value, Layer):
+        return inner
+    out: Any = value._frozen()
+    if out is value:  # a Tensor
+        out = value.clone()
+    out._array = _around(value._array, inner)
+    return out
+
+
+def _strided(x: Any, strides: tuple[int, ...]) -> Any:
+    """A copy of a NumPy array with these strides. Axes with a stride of 0 become the outermost."""
+    import numpy as np
+
+    steps = list(strides)
+    size = x.itemsize + sum((n - 1) * abs(s) for n, s in zip(x.shape, steps, strict=True) if n)
+    for i, n in enumerate(x.shape):
+        if n > 1 and steps[i] == 0:
+            steps[i], size = size, size * n
+    start = sum((1 - n) * s for n, s in zip(x.shape, steps, strict=True) if s < 0 and n)
+    out: Any = np.ndarray(x.shape, x.dtype, np.empty(size, np.uint8), start, tuple(steps))
+    out[...] = x
+    return out
+
+
+def _example(root: Any) -> Any:
+    """The first example of a batch of NumPy arrays that is an argument of vmap, or None."""
+    import numpy as np
+
+    given = _given(root)
+    inner = innermost(given)
+    more = inner.ndim - len(root.shape) if type(inner) is np.ndarray else 0
+    if more <= 0 or not inner.size:
+        return None
+    example = inner[(0,) * more]
+    return example if example.shape == tuple(root.shape) else None
+
+
 def allows(x: Any, array: Any, reshaped: Any) -> bool:
     """Whether reshaping `array`, the value of `x`, to the shape of `reshaped` made no copy.
 
     For libraries that do not show their memory, a computed array counts as laid out in C order, and
-    its views as in NumPy.
+    its views as in NumPy. So does a computed batch, whose examples need not lie in memory as they
+    would one by one.
     """
     library: Library = x._elem.library
     inner = innermost(array)
@@ -454,12 +532,15 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
             return False
         return True
     place = Location(x)
-    if not place.part:
+    example = _example(place.memory)
+    if not place.part and example is None:
         return True
     import numpy as np
 
+    if example is None:
+        example = np.empty(place.memory.shape, bool)
     try:
-        _read(np.empty(place.memory.shape, bool), place.part).reshape(reshaped.shape, copy=False)
+        _read(example, place.part).reshape(reshaped.shape, copy=False)
     except ValueError:
         return False
     return True

@@ -169,7 +169,7 @@ def _run(
     run.randomness = randomness
     level = run.own_level
     given: list[Any] = [
-        None if a is None else Batched._around(x, run, level)
+        None if a is None else Batched._argument(x, run, level)
         for x, a in zip(inner, axes, strict=True)
     ]
     if kwargs or None in axes:

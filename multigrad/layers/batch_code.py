@@ -105,6 +105,7 @@ class _Batches(Text):
             "_strip_each": _strip_each,
             "_rule": getattr(op.batching, "fn", None),
             "_view": op.view,
+            "_has": hasattr,
         }
 
     def _locals(self, name: str, i: int, role: str) -> Locals:
@@ -149,10 +150,11 @@ class _Batches(Text):
         if not self.alone:
             yield f"    if _type({first}) is not _Batched or {first}._elem.level != _l:"
             yield from _no_view("        ")
-        if op.view == "layout":  # an array on its own memory can always be reshaped without a copy
+        if op.view == "layout":
+            # a computed array on its own memory can always be reshaped without a copy
             yield (
                 f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._view "
-                "is None or 'layout')"
+                f"is None and not _has({first}, '_given') or 'layout')"
             )
         elif op.view is not True:
             yield "    _s = " + (

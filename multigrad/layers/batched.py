@@ -43,9 +43,17 @@ class Batched(ValueLayer):
     single examples, such as `bool(x)` or indexing with a mask, raise BatchingError.
     """
 
-    __slots__ = ()
+    __slots__ = ("_given",)
     _noun = "batch"
     _several = True
+    _given: bool
+    """For an argument of vmap, True: the layout of its examples is that of the caller's array."""
+
+    @classmethod
+    def _argument(cls, x: Any, run: Transformation, level: int) -> Batched:
+        made = cls._around(x, run, level)
+        made._given = True
+        return made
 
     def _take(self, value: Any) -> None:
         self._array, self._elem = value._array, value._elem
@@ -54,9 +62,8 @@ class Batched(ValueLayer):
         return Batched._around(repeated(x, self._array.shape[0]), self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Batched:
-        return Batched._around(
-            detached(self._array) if stop else self._array, self._run, self._level
-        )
+        made = Batched._argument if hasattr(self, "_given") else Batched._around
+        return made(detached(self._array) if stop else self._array, self._run, self._level)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Batched:
         return Batched._around(function(self._array), self._run, self._level)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..core import aliasing, grad_mode
-from ..core.aliasing import WHOLE, Location, Step, ViewSpec, refresh
+from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, refresh
 from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
 from ..core.level import Layer, Transformation
@@ -171,8 +171,12 @@ class ValueLayer(ArrayProtocols):
             raise RuntimeError(f"{name}: {REFERS}")
         root = place.memory
         before_write(self._cell)
+        old, shown = root._array, self._array
         root._take(general(OPS["copy_slices"], (root, value, place.part)) if place.part else value)
-        self._take(value)
+        root._array = laid_out(root._array, old)
+        if self is not root:
+            self._take(value)
+            self._array = laid_out(self._array, shown)
         written(self, place)
 
     # Attributes

@@ -17,7 +17,7 @@ import threading
 from typing import Any
 
 from .. import observe
-from ..core.aliasing import Location, Part, ViewSpec, note_write
+from ..core.aliasing import Location, Part, ViewSpec, laid_out, note_write
 from ..core.computed import mark
 from ..core.element import Element
 from ..core.graph import QUIET, AccumulateGrad, HookedNode, Node, NodeHooks, backward_name, extra
@@ -253,7 +253,9 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
                 raise unwritable(t, name, error) from error
     with _replacing:
         replaced = _replace(place.memory, part, value, name)
-    return array if shown else replaced
+    if shown:
+        return array
+    return laid_out(replaced, array) if part and isinstance(replaced, Layer) else replaced
 
 
 def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
@@ -284,7 +286,7 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
             new = new if isinstance(new, Layer) else placed
             if type(root._node) is AccumulateGrad:
                 keepable(root, new)
-        root._put(new)
+        root._put(laid_out(new, root._array) if isinstance(new, Layer) else new)
     return value if part else root._array
 
 

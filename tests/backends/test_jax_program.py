@@ -10,6 +10,7 @@ from recorded_programs import recorded
 
 import multigrad as mg
 from multigrad import extend, func
+from multigrad.compiling.checks import HiddenStateError
 from multigrad.program import Missed
 
 pytest.importorskip("jax")
@@ -93,3 +94,12 @@ def test_compile_uses_it() -> None:
         assert np.allclose(found[0], value, rtol=1e-6) and np.allclose(
             found[1], gradient, rtol=1e-6
         )
+
+
+def test_a_function_of_numpy_is_named_as_the_cause_of_another_class() -> None:
+    compiled = func.compile(lambda x: (np.sin(x), x * 2.0))
+    compiled(X)
+    with pytest.raises(
+        HiddenStateError, match="an array of numpy where its program returns one of"
+    ):
+        compiled(X)

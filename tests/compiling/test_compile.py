@@ -11,7 +11,7 @@ import pytest
 from compiled_programs import X, equal, same
 
 import multigrad as mg
-from multigrad import extend, func
+from multigrad import extend, func, tree
 from multigrad.autograd import Function, detect_anomaly, profiler
 from multigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
 from multigrad.compiling.checks import HiddenStateError
@@ -131,6 +131,48 @@ def test_results_are_fresh():
             assert not any(np.shares_memory(a, b) for b in second[:4])
             a[...] = 7.0
     np.testing.assert_array_equal(g(x)[2], [0.0, 0.0])
+
+
+def _broadcast(x):
+    y = x * 2.0
+    return y, np.broadcast_to(y, (3, 2))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, mg.asarray])
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (func.grad(lambda p: mg.sum((p["a"] + p["b"]) ** 2)), None),
+        (func.grad(lambda a, b: mg.sum((a + mg.reshape(b, (4,))) ** 2), (0, 1)), ((4,), (2, 2))),
+        (lambda x: (x * 2.0, (x * 2.0).T), ((2, 3),)),
+        (lambda x: (lambda y: (y, y.T))(x * 2.0), ((2, 3),)),
+        (lambda x: (lambda y: (y, [y, y], y + 0.0))(x * 2.0), ((2, 3),)),
+        (lambda x: (lambda y: (y, y))(x.T), ((2, 3),)),
+        (lambda x: np.broadcast_to((x * 2.0)[:1], (2,)), ((2,),)),
+        (_broadcast, ((2,),)),
+    ],
+    ids=["dict", "reshaped", "computed twice", "view", "repeated", "views", "one", "broadcast"],
+)
+def test_results_share_no_memory_with_each_other(f, shapes, kind):
+    def given():
+        if shapes is None:
+            return ({"a": kind(np.ones(2)), "b": kind(np.ones(2))},)
+        return tuple(kind(np.ones(shape)) for shape in shapes)
+
+    def arrays(result):
+        return [x.array if isinstance(x, mg.Tensor) else x for x in tree.leaves(result)]
+
+    g = func.compile(f)
+    expected = arrays(f(*given()))
+    for _ in range(5):
+        results = arrays(g(*given()))
+        for x, y in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+        for x in results:
+            x[...] = 7.0  # raises if an element shows at several places
+            assert np.unique(np.ravel(x)).tolist() == [7.0]
+            assert sum(np.shares_memory(x, y) for y in results) == 1
+            assert 0 not in x.strides
 
 
 def test_a_function_without_arrays():

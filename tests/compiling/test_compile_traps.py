@@ -49,6 +49,58 @@ def test_an_element_of_an_array_does_not_follow_it(f):
     assert type(func.compile(lambda x: x[np.argmin(x)])(X)) is np.float64
 
 
+@pytest.mark.parametrize(
+    "scalar",
+    [
+        np.sum,
+        lambda x: x[1],
+        lambda x: np.real(x[1]),
+        lambda x: np.float64(3.0),
+        lambda x: x[1, ...],
+    ],
+    ids=["sum", "element", "real", "constant", "0-d array"],
+)
+@pytest.mark.parametrize(
+    "enlarged",
+    [
+        np.atleast_1d,
+        np.atleast_2d,
+        lambda s: np.reshape(s, (1,)),
+        lambda s: np.expand_dims(s, 0),
+        lambda s: s[None],
+        lambda s: np.atleast_1d(s).reshape(1, 1),
+    ],
+)
+def test_a_scalar_does_not_follow_an_array_that_is_made_of_it(scalar, enlarged):
+    def f(x):
+        s = scalar(x)
+        v = enlarged(s)
+        w = v[0]
+        v *= 5.0
+        return s, v, w, x * 1.0
+
+    same(f, (X,), (X + 1.0,), (X + 2.0,))
+
+
+@pytest.mark.parametrize(
+    ("f", "numbers", "programs"),
+    [
+        (lambda x, t: x * (2**t), (2, 3, -1, -2, 0), 2),
+        (lambda x, t: x * (t**t), (2, 3, -1, -2, 1), 2),
+        (lambda x, t: x * (t**-1) + t**2, (2, 3, -1, -2, 1), 1),
+        (lambda x, t: x * (t**0.5), (4.0, 2.0, -1.0, -2.0, 0.0), 2),
+        (lambda x, t: x * ((-8.0) ** t), (2.0, 0.5, math.inf, 1.5, 3.0), 2),
+        (lambda x, t: x * (2.5**t), (2.0, 0.5, -1.0), 1),
+        (lambda x, t: x + t**2.0, (2.0, 0.5, -1.5), 1),
+        (lambda x, t: (2**t, x), (2, 3, -1, -2), 2),
+        (lambda x, t: x * t**2, (1j, 2 + 1j, 0j), 1),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.asarray, mg.asarray])
+def test_the_class_of_a_power_depends_on_the_numbers(f, numbers, programs, kind):
+    same(f, *[(kind([1, 2, 3]), t) for t in (*numbers, *numbers)], programs=programs)
+
+
 def test_views_and_tensors_follow():
     def rows(x):
         first, second, _ = x
