@@ -410,6 +410,16 @@ def _value(x: Any) -> Any:
     return x
 
 
+def _both(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arrays of one shape as batches of the same transformations, if one of them is a batch."""
+    same = tuple(x.shape) == tuple(y.shape) and x.dtype == y.dtype
+    if not same or tuple(innermost(x).shape) == tuple(innermost(y).shape):
+        return x, y
+    xp = namespace(x, y)
+    true = xp.ones_like(y, dtype=xp.bool)
+    return xp.where(true, x, y), xp.where(true, y, x)
+
+
 class _Back:
     """The way back through a scan, as scans of the gradient of its body.
 
@@ -440,7 +450,8 @@ class _Back:
             return
         at = self.of.kept_at(number)
         for x, kept in zip(outs, still(self.kept), strict=False):
-            if not alike([innermost(x)], [innermost(kept[at, ...])], element_of(x).library):
+            x, y = _both(x, kept[at, ...])
+            if not alike([innermost(x)], [innermost(y)], element_of(x).library):
                 raise GradientError(
                     "scan: the body computes another result in the backward pass than when the "
                     "loop ran, for the same arguments: it uses a value that has changed "
