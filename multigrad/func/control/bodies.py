@@ -187,6 +187,22 @@ def pushed(
     return transforming.jvp(listed, [values[i] for i in moving], [tangents[i] for i in moving], run)
 
 
+class PassMode(Switch):
+    """The grad mode of a pass. `level` is that of the level that the pass belongs to."""
+
+    __slots__ = ("level",)
+
+    def __init__(self, level: Switch) -> None:
+        self.level = level
+
+
+def level_of(mode: Switch) -> Switch:
+    """The grad mode of the level that a pass, or a pass within passes, belongs to."""
+    while isinstance(mode, PassMode):
+        mode = mode.level
+    return mode
+
+
 class Pull(Transformation):
     """The transformation that differentiates a body for a pass.
 
@@ -215,7 +231,7 @@ class Pulled:
         level: Switch,
     ) -> None:
         values, n = [*consts, *args], len(consts)
-        self.run = run = Pull("vjp")
+        self.run = run = Pull("vjp", PassMode(level))
         run.level = level
         self.wanted = wanted
         self.inputs = [input_of(x, run, "vjp") for x in chosen(values, wanted)]

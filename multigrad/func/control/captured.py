@@ -21,7 +21,7 @@ from ...core.tensor import Tensor, strip, wrap_in
 from ...errors import GradientError, kind
 from ...observe import Call, Observer
 from .arguments import with_arrays
-from .bodies import Pull
+from .bodies import Pull, level_of
 
 Function = Callable[..., Any]
 MANY = 1000
@@ -47,6 +47,7 @@ class Traced:
 
     name      its name in messages
     home      the grad mode that no_grad in the function switches, where the loop is called
+    homes     the grad modes of the levels that the loop belongs to, outside of passes
     captured  the arrays from outside that it uses
     consts    the value of each captured array where the loop is called
     """
@@ -56,20 +57,8 @@ class Traced:
         self.captured: list[Layer] = []
         self.consts: list[Any] = []
         self.home = own_switch()
-        self.homes = self._homes()
-
-    def _homes(self) -> set[Switch]:
-        """The grad modes of the levels that the loop belongs to.
-
-        In a pass these are those of the pass, and of the level that the pass belongs to.
-        """
-        homes = set(self.home if type(self.home) is Several else (self.home,))
-        around = running()
-        while around is not None:
-            if isinstance(around, Pull) and around.grad_mode in homes:
-                homes.add(around.level)
-            around = around.outer
-        return homes
+        homes = self.home if type(self.home) is Several else (self.home,)
+        self.homes = set(map(level_of, homes))
 
     def discover(self, args: Sequence[Any]) -> Any:
         """Call the function to find the arrays that it captures.
@@ -232,7 +221,7 @@ class _Capturing(Observer):
     def _detached(self, x: Any, own: Tensor) -> Any:
         """The value of `own`, which replaces `x`, without the level that `x` belongs to."""
         run, homes = x._run, self.traced.homes
-        mode = BASE if run is None else run.grad_mode
+        mode = BASE if run is None else level_of(run.grad_mode)
         modes = homes if isinstance(run, Guest) or mode in homes else {mode}
         own._look()
         value = own._array
@@ -274,7 +263,7 @@ def _is_at(x: Tensor, modes: set[Switch]) -> bool:
         return BASE in modes
     if isinstance(run, Guest):
         return x._node is None
-    return run.grad_mode in modes or (isinstance(run, Pull) and run.level in modes)
+    return level_of(run.grad_mode) in modes
 
 
 def _leaf(x: Any) -> bool:

@@ -112,6 +112,17 @@ def test_data_of_an_outer_level() -> None:
     assert np.allclose(func.grad(outer)(ONE), 2 * 1.5**3)
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_data_of_both_levels(loop: str) -> None:
+    def gradient(loop: Function) -> Any:
+        def outer(y: Any) -> Any:
+            return func.grad(lambda x: loop(lambda c: c * x.data * y.data * y, x * 1.0))(y * 2.0)
+
+        return func.grad(outer)(ONE)
+
+    assert np.allclose(gradient(LOOPS[loop]), gradient(unrolled))
+
+
 def test_no_detaching_in_place_in_a_body() -> None:
     def run(y: Any) -> Any:
         return func.scan(lambda c, _: (c * y.detach_(), None), y * 1.0, length=3)[0]
