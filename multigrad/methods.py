@@ -23,7 +23,7 @@ from .dispatch import general as dispatch
 from .dispatch.fast import function_of
 from .dispatch.general import BOUNDS, is_fixed
 from .memory import copying, inplace, views
-from .observe import WRITE, gate
+from .observe import WRITE, as_given, gate
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
 
@@ -180,7 +180,7 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Any, *others: Any, **options: Any) -> Any:
         try:
             result = function(self, *others, **options)
-            return result if result is NotImplemented else self._become(result, name)
+            return result if result is NotImplemented else as_given(self._become, result, name)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -318,7 +318,8 @@ def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
         ):
             return
         views.check_value(self, value, recording=False)
-        self._become(_with_item(self, _key(key, self._elem.library), value), "setitem")
+        value = _with_item(self, _key(key, self._elem.library), value)
+        as_given(self._become, value, "setitem")
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise

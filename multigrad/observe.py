@@ -129,6 +129,10 @@ class Observer:
     exchange: Callable[[Any], Any] | None = None
     ended: bool = False
 
+    def convert(self, name: str, method: Callable[..., Any], x: Any, *args: Any, **kw: Any) -> Any:
+        """Carry out the conversion `name` of `x`, if this observer exchanges values."""
+        raise NotImplementedError
+
     def begin(self, call: Call) -> Any:
         """Handle the beginning of a call; the return value is passed to `end`."""
 

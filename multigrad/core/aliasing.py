@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import Any
 
+from ..observe import as_given
 from ..registry import OPS, Op
 from .element import Library, library_named
 from .graph import Node, tick
@@ -58,7 +59,7 @@ def refresh(t: Any) -> None:
             break
         stale.append(x)
     for view in reversed(stale):
-        if not view._renew():
+        if not as_given(view._renew):
             return
 
 

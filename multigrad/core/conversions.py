@@ -8,7 +8,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType
 from typing import Any, TypeVar
 
-from ..observe import CONVERSION, Call, Mode, around_parts, as_given, gate
+from ..observe import CONVERSION, Call, Mode, around_parts, gate
 from ..tracebacks import fold
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,7 +46,8 @@ def conversion(method: F) -> F:
 
     def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
         if mode.watch.exchange is not None:
-            return as_given(general, mode.watch.exchange(self), *args, **kwargs)
+            observer = next(o for o in reversed(mode.watch.observers) if o.exchange is not None)
+            return observer.convert(name, general, self, *args, **kwargs)
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)

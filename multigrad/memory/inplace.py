@@ -61,7 +61,9 @@ def in_place(
         )
         call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
         return observe.around(
-            told, call, partial(_in_place, op, function, t, others, direct, named)
+            told,
+            call,
+            partial(observe.as_given, _in_place, op, function, t, others, direct, named),
         )
     return _in_place(op, function, t, others, direct, named)
 
@@ -273,7 +275,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
             op.name,
             tuple(op.roles),
             (t, key, value),
-            partial(_set_item, op, function, t, key, value),
+            partial(observe.as_given, _set_item, op, function, t, key, value),
             of=t,
         )
 

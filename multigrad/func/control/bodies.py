@@ -15,6 +15,7 @@ from ...backward.gradients import check_gradient
 from ...core.element import is_array
 from ...core.level import Layer, Switch, Transformation, outside
 from ...core.tensor import detached, element_of
+from ...errors import GradientError
 from ...layers import transforming
 from ...layers.batched import batch
 from ...layers.batched import repeated as same_for_all
@@ -103,44 +104,61 @@ def first(xs: Sequence[Any], length: int) -> list[Any]:
 
 
 class Changed(Exception):
-    """A step has a tangent, a cotangent or a batch where the first step had none."""
+    """A step has a tangent, a cotangent or a batch where the first step had none.
 
-    def __init__(self, owner: object) -> None:
-        super().__init__(owner)
-        self.owner = owner
+    flags  those of the carry and then of the other results, with those that this step has set
+    """
+
+    def __init__(self, owner: object, flags: Flags) -> None:
+        super().__init__(owner, flags)
+        self.owner, self.flags = owner, flags
 
 
 class Step(Protocol):
     """A body for given flags of the carry."""
 
-    def look(self) -> Sequence[bool]:
-        """Try a step, and return the flags that it sets."""
+    def look(self, later: Sequence[bool]) -> Sequence[bool]:
+        """Try a step, and return the flags of the carry that it sets.
+
+        later  the flags of the other results that later steps have set
+        """
 
 
 S = TypeVar("S", bound=Step)
 
 
-def settled(
-    make: Callable[[Flags], S], flags: Flags, most: Sequence[bool], run: Callable[[S], T]
-) -> T:
+def settled(make: Callable[[Flags], S], flags: Flags, run: Callable[[S], T]) -> T:
     """`run(make(flags))` for the smallest set of flags, beginning with these, that a step keeps.
 
-    If a later step sets other flags, the result is that for `most`.
+    If a later step sets other flags, they are added, and the loop begins again.
     """
+    later: Flags = []
     while True:
         step = make(flags)
-        after = [a or b for a, b in zip(flags, step.look(), strict=True)]
-        if after == flags:
-            break
-        flags = after
-    try:
-        return run(step)
-    except Changed as error:
-        if error.owner is not step:
-            raise
-    step = make(list(most))
-    step.look()
-    return run(step)
+        after = either(flags, step.look(later))
+        if after != flags:
+            flags = after
+            continue
+        try:
+            return run(step)
+        except Changed as error:
+            if error.owner is not step:
+                raise
+            found = error.flags
+        n = len(flags)
+        more, rest = either(flags, found[:n]), found[n:]
+        if (more, rest) == (flags, later):
+            raise GradientError(
+                "the body of a loop, or its condition, depends on another array at a later step "
+                "than at the first one, although its arguments do not tell. Choose between both "
+                "results with where(), so that each step depends on both"
+            )
+        flags, later = more, rest
+
+
+def either(xs: Sequence[bool], ys: Sequence[bool]) -> Flags:
+    """The flags that are set in one of the lists or in both; the second list may be empty."""
+    return [x or y for x, y in zip(xs, ys, strict=True)] if ys else list(xs)
 
 
 # Transformations
@@ -167,6 +185,22 @@ def pushed(
         return within(body(full[:n], full[n:]), run)
 
     return transforming.jvp(listed, [values[i] for i in moving], [tangents[i] for i in moving], run)
+
+
+class PassMode(Switch):
+    """The grad mode of a pass. `level` is that of the level that the pass belongs to."""
+
+    __slots__ = ("level",)
+
+    def __init__(self, level: Switch) -> None:
+        self.level = level
+
+
+def level_of(mode: Switch) -> Switch:
+    """The grad mode of the level that a pass, or a pass within passes, belongs to."""
+    while isinstance(mode, PassMode):
+        mode = mode.level
+    return mode
 
 
 class Pull(Transformation):
@@ -197,7 +231,7 @@ class Pulled:
         level: Switch,
     ) -> None:
         values, n = [*consts, *args], len(consts)
-        self.run = run = Pull("vjp")
+        self.run = run = Pull("vjp", PassMode(level))
         run.level = level
         self.wanted = wanted
         self.inputs = [input_of(x, run, "vjp") for x in chosen(values, wanted)]

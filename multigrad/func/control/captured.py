@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 
 from ... import observe, tree
 from ...core.element import SCALARS, is_array
-from ...core.level import Guest, Layer, Several, Switch, own_switch, running
+from ...core.graph import AccumulateGrad
+from ...core.level import BASE, Guest, Layer, Several, Switch, own_switch, running
 from ...core.tensor import Tensor, strip, wrap_in
-from ...errors import GradientError
+from ...errors import GradientError, kind
 from ...observe import Call, Observer
 from .arguments import with_arrays
-from .bodies import Pull
+from .bodies import Pull, level_of
 
 Function = Callable[..., Any]
 MANY = 1000
@@ -46,6 +47,7 @@ class Traced:
 
     name      its name in messages
     home      the grad mode that no_grad in the function switches, where the loop is called
+    homes     the grad modes of the levels that the loop belongs to, outside of passes
     captured  the arrays from outside that it uses
     consts    the value of each captured array where the loop is called
     """
@@ -55,6 +57,8 @@ class Traced:
         self.captured: list[Layer] = []
         self.consts: list[Any] = []
         self.home = own_switch()
+        homes = self.home if type(self.home) is Several else (self.home,)
+        self.homes = set(map(level_of, homes))
 
     def discover(self, args: Sequence[Any]) -> Any:
         """Call the function to find the arrays that it captures.
@@ -161,9 +165,9 @@ class _Capturing(Observer):
         return t
 
     def exchange(self, x: Any) -> Any:
-        kind = type(x)
-        if kind is tuple or kind is list:
-            return kind([self.exchange(y) for y in x])
+        cls = type(x)
+        if cls is tuple or cls is list:
+            return cls([self.exchange(y) for y in x])
         if not isinstance(x, Layer) or x._level >= self.level:
             return x
         at = self.known.get(id(x))
@@ -180,6 +184,51 @@ class _Capturing(Observer):
             own = self.own(value)
             self.known[id(x)] = value, own
         return own
+
+    def convert(self, name: str, method: Function, x: Any, *args: Any, **kw: Any) -> Any:
+        """Carry out a conversion on the replacement of `x`.
+
+        The body's level is above those that `x` is differentiated at. So a conversion that detaches
+        one level takes that level out of the value.
+        """
+        own = self.exchange(x)
+        if getattr(own, "_run", None) is not self.run:
+            return observe.as_given(method, own, *args, **kw)
+        if name == "detach_" and isinstance(own._array, Layer):
+            raise GradientError(
+                f"{self.traced.name} must not detach an array in place, since each pass calls it "
+                "with other arrays. Call detach()"
+            )
+        if name in ("__copy__", "__reduce_ex__") and isinstance(x, Tensor):
+            x._movable()
+        if name in ("data", "array") or (name == "deepcopy" and _leaf(x)):
+            own = self.own(self._detached(x, own))
+        if name == "data":
+            return own
+        if name == "array" and isinstance(own._array, Layer):
+            if not isinstance(x, Tensor):
+                observe.as_given(method, x)  # raises for most layers, and says why
+                raise GradientError(
+                    f"{self.traced.name} must not take the array of a {kind(x)} from outside: "
+                    "each pass calls it with another layer. Call detach()"
+                )
+            return own
+        if not isinstance(x, Tensor):  # the replacement is of another class
+            method = getattr(type(own), name, method)
+            method = method.fget if isinstance(method, property) else method  # type: ignore[assignment]
+        return observe.as_given(method, own, *args, **kw)
+
+    def _detached(self, x: Any, own: Tensor) -> Any:
+        """The value of `own`, which replaces `x`, without the level that `x` belongs to."""
+        run, homes = x._run, self.traced.homes
+        mode = BASE if run is None else level_of(run.grad_mode)
+        modes = homes if isinstance(run, Guest) or mode in homes else {mode}
+        own._look()
+        value = own._array
+        while isinstance(value, Tensor) and _is_at(value, modes):
+            value._look()
+            value = value._array
+        return value
 
     def begin(self, call: Call) -> None:
         if call.kind != observe.WRITE:
@@ -205,3 +254,22 @@ class _Capturing(Observer):
             x._check()
             x = x._array
         return strip(x)
+
+
+def _is_at(x: Tensor, modes: set[Switch]) -> bool:
+    """Whether a Tensor belongs to a level with one of these grad modes, or to a pass for it."""
+    run = x._run
+    if run is None:
+        return BASE in modes
+    if isinstance(run, Guest):
+        return x._node is None
+    return level_of(run.grad_mode) in modes
+
+
+def _leaf(x: Any) -> bool:
+    """Whether a deep copy of `x` is a leaf, to which the derivative with respect to `x` is zero."""
+    return (
+        isinstance(x, Tensor)
+        and type(x._node) is AccumulateGrad
+        and not (x._run is not None and any(x._node is node for node in x._run.inputs))
+    )

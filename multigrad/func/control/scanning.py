@@ -28,6 +28,7 @@ from .bodies import (
     added,
     chosen,
     cut,
+    either,
     filled,
     first,
     floating,
@@ -146,7 +147,6 @@ class Scan(Looped):
         outputs = settled(
             lambda flags: _Tangents(self, parts, moving, flags),
             [t is not None for t in moving[1]],
-            [floating(x) for x in parts[1]],
             run,
         )
         return Applied(tuple(outputs), (), None)
@@ -177,7 +177,6 @@ class Scan(Looped):
         outputs = settled(
             lambda flags: _Batches(self, parts, mine, flags, size),
             list(mine[1]),
-            [True] * len(parts[1]),
             run,
         )
         return Applied(tuple(outputs), (), None)
@@ -194,7 +193,6 @@ class Scan(Looped):
         return settled(
             lambda flags: _Gradients(self, back, start, flags),
             flags,
-            [floating(x) for x in start] * 2,
             back.gradients,
         )
 
@@ -242,13 +240,12 @@ class _Tangents:
         ]
         self.out = [flags, [False] * n.ys, [False] * n.sums, flags]
 
-    def look(self) -> Flags:
-        out_flags = self.of.results(
-            [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
-        )
+    def look(self, later: Sequence[bool]) -> Flags:
+        n = self.of.counts
+        found = [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
+        out_flags = self.of.results([*found[: n.carry], *either(found[n.carry :], later)])
         self.out[1:3] = out_flags[1:3]
         self.flags = [*self.own[1], *out_flags[1], *out_flags[2]]
-        n = self.of.counts
         more = map(sum, (*self.own, *out_flags[1:3]))
         counts = Counts(*[a + b for a, b in zip(n, more, strict=True)])
         self.scan = Scan(self, counts, self.of.length, self.of.reverse, self.of.checkpoint)
@@ -267,7 +264,7 @@ class _Tangents:
             [t for _, tangents in pairs for t in tangents],
         )
         if any(t is not None and not flag for t, flag in zip(moved, self.flags, strict=True)):
-            raise Changed(self)
+            raise Changed(self, either(self.flags, [t is not None for t in moved]))
         moved = [
             (zeros(x) if t is None else t) if flag else None
             for x, t, flag in zip(outs, moved, self.flags, strict=True)
@@ -297,11 +294,10 @@ class _Batches:
         self.start = still(parts[0]), [*carry, *first(parts[2], scan.length)]
         self.scan = Scan(self, scan.counts, scan.length, scan.reverse, scan.checkpoint, scan.what)
 
-    def look(self) -> Flags:
-        _, out_flags = of_batch(
-            self.of.body, *self.start, [*self.own[0], *self.own[1], *self.own[2]]
-        )
-        self.out = self.of.results(out_flags)
+    def look(self, later: Sequence[bool]) -> Flags:
+        n = self.of.counts.carry
+        _, found = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1], *self.own[2]])
+        self.out = self.of.results([*found[:n], *either(found[n:], later)])
         self.flags = [*self.own[1], *self.out[1], *self.out[2]]
         return self.out[0]
 
@@ -310,7 +306,7 @@ class _Batches:
             self.of.body, consts, args, [*self.own[0], *self.own[1], *self.own[2]]
         )
         if any(mine and not flag for mine, flag in zip(batch_flags, self.flags, strict=True)):
-            raise Changed(self)
+            raise Changed(self, either(self.flags, batch_flags))
         return [
             repeated(x, mine, self.size) if flag else x
             for x, mine, flag in zip(outs, batch_flags, self.flags, strict=True)
@@ -335,7 +331,7 @@ class _Gradients:
         self.wanted = [*back.need[0], *self.active, *back.need[2]]
         self.start = start
 
-    def look(self) -> Flags:
+    def look(self, later: Sequence[bool]) -> Flags:
         back = self.back
         args = [*still(self.start), *[x[self.of.place(0), ...] for x in still(back.xs)]]
         p = Pulled(self.of.body, still(back.consts), args, self.wanted, back.level)
@@ -372,10 +368,9 @@ class _Gradients:
         )
         grads = p.gradients([*spread(g, self.cot), *g_ys, *g_sums])
         by_const, by_carry, by_x = cut(grads, n.consts, n.carry)
-        if any(a and not b for a, b in zip(p.depends[: n.carry], self.active, strict=True)) or any(
-            t is not None and not flag for t, flag in zip(by_carry, self.cot, strict=True)
-        ):
-            raise Changed(self)
+        found = [*p.depends[: n.carry], *[t is not None for t in by_carry]]
+        if any(a and not b for a, b in zip(found, [*self.active, *self.cot], strict=True)):
+            raise Changed(self, either(self.flags, found))
         by_carry = chosen(filled(by_carry, carry), self.cot)
         if g_kept:
             kept = iter(g_kept)
@@ -410,6 +405,16 @@ def _value(x: Any) -> Any:
     return x
 
 
+def _both(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arrays of one shape as batches of the same transformations, if one of them is a batch."""
+    same = tuple(x.shape) == tuple(y.shape) and x.dtype == y.dtype
+    if not same or tuple(innermost(x).shape) == tuple(innermost(y).shape):
+        return x, y
+    xp = namespace(x, y)
+    true = xp.ones_like(y, dtype=xp.bool)
+    return xp.where(true, x, y), xp.where(true, y, x)
+
+
 class _Back:
     """The way back through a scan, as scans of the gradient of its body.
 
@@ -440,7 +445,8 @@ class _Back:
             return
         at = self.of.kept_at(number)
         for x, kept in zip(outs, still(self.kept), strict=False):
-            if not alike([innermost(x)], [innermost(kept[at, ...])], element_of(x).library):
+            x, y = _both(x, kept[at, ...])
+            if not alike([innermost(x)], [innermost(y)], element_of(x).library):
                 raise GradientError(
                     "scan: the body computes another result in the backward pass than when the "
                     "loop ran, for the same arguments: it uses a value that has changed "

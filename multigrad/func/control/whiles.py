@@ -27,8 +27,8 @@ from .bodies import (
     Flags,
     chosen,
     cut,
+    either,
     filled,
-    floating,
     namespace,
     of_batch,
     pushed,
@@ -238,7 +238,6 @@ class While(Looped):
         outputs = settled(
             lambda flags: _Tangents(self, parts, moving, flags),
             [t is not None for t in moving[1]],
-            [floating(x) for x in parts[1]],
             run,
         )
         return Applied(tuple(outputs), (), None)
@@ -262,7 +261,6 @@ class While(Looped):
         outputs = settled(
             lambda flags: _Batches(self, parts, mine, flags, size),
             list(mine[1]),
-            [True] * len(parts[1]),
             run,
         )
         return Applied(tuple(outputs), (), None)
@@ -290,7 +288,7 @@ class _Tangents:
         ]
         self.rule = While(self.condition, self, loop.consts + sum(self.own[0]))
 
-    def look(self) -> Flags:
+    def look(self, later: Sequence[bool]) -> Flags:
         return [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
 
     def condition(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -300,7 +298,7 @@ class _Tangents:
         pairs = halved(consts, self.own[0]), halved(args, self.own[1])
         outs, moved = pushed(self.of.body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]])
         if any(t is not None and not flag for t, flag in zip(moved, self.own[1], strict=True)):
-            raise Changed(self)
+            raise Changed(self, either(self.own[1], [t is not None for t in moved]))
         return doubled(
             outs,
             [
@@ -329,7 +327,7 @@ class _Batches:
         self.start = still(parts[0]), carry
         self.rule = While(self.condition, self, loop.consts)
 
-    def look(self) -> Flags:
+    def look(self, later: Sequence[bool]) -> Flags:
         self.differs = of_batch(self.of.condition, *self.start, [*self.own[0], *self.own[1]])[1][0]
         out_flags = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1]])[1]
         return [True] * len(out_flags) if self.differs else out_flags
@@ -344,7 +342,7 @@ class _Batches:
             return [namespace(args[-1]).any(args[-1])]
         outs, batch_flags = of_batch(self.of.condition, consts, args, [*self.own[0], *self.own[1]])
         if batch_flags[0]:
-            raise Changed(self)
+            raise Changed(self, [True] * len(self.own[1]))
         return outs
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -352,7 +350,7 @@ class _Batches:
         carry = args[:-1] if self.differs else args
         outs, batch_flags = of_batch(self.of.body, consts, carry, [*self.own[0], *self.own[1]])
         if any(mine and not flag for mine, flag in zip(batch_flags, self.own[1], strict=True)):
-            raise Changed(self)
+            raise Changed(self, either(self.own[1], batch_flags))
         outs = [
             repeated(x, mine, self.size) if flag else x
             for x, mine, flag in zip(outs, batch_flags, self.own[1], strict=True)

@@ -12,6 +12,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import func
+from multigrad.errors import GradientError
 from multigrad.func.control import replaying
 
 STEPS = 9
@@ -104,3 +105,37 @@ def test_the_last_carry_may_be_written() -> None:
         lambda w: mg.sum(func.scan(lambda c, x: (mg.tanh(c @ w + x), None), START, XS)[0] * 2.0)
     )(W)
     np.testing.assert_allclose(w.grad.array, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("checkpoint", ["step", 1, 2])
+def test_a_carry_that_a_step_replaces_by_the_same_for_all_examples(checkpoint: Any) -> None:
+    def loss(h: Any, s: Any) -> Any:
+        return mg.sum(
+            func.scan(
+                lambda c, _: ((mg.zeros(3) + c[1], c[1]), None),
+                (h, s),
+                length=2,
+                checkpoint=checkpoint,
+            )[0][0]
+        )
+
+    by_h, by_s = func.vmap(func.grad(loss, (0, 1)), in_axes=(0, None))(
+        np.ones((2, 3)), np.asarray(0.7)
+    )
+    assert np.array_equal(by_h, np.zeros((2, 3)))
+    assert np.array_equal(by_s, [3.0, 3.0])
+
+
+def test_a_changed_body_under_vmap_is_still_found_out() -> None:
+    scale = [1.0]
+
+    def loss(h: Any, s: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            return ((mg.zeros(3) + c[1] * scale[0], c[1]), None)
+
+        out = mg.sum(func.scan(body, (h, s), length=2)[0][0])
+        scale[0] += 1.0
+        return out
+
+    with pytest.raises(GradientError, match="another result"):
+        func.vmap(func.grad(loss, (0, 1)), in_axes=(0, None))(np.ones((2, 3)), np.asarray(0.7))
