@@ -201,7 +201,20 @@ def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> An
                 "Wrap lists and scalars with multigrad.asarray; `python -m multigrad backends` "
                 "lists the known libraries."
             )
+    if library.scalars and complex in map(type, values):
+        values = _without_complex(values, library)
     return caller(op)(raw_function(library, op.name), *with_dtype(op, values, library))
+
+
+def _without_complex(values: Sequence[Any], library: Library) -> Sequence[Any]:
+    """The values with 0-d arrays for Python's complex numbers beside scalars that are floats, too.
+
+    The operators of such a number would take np.float64 for a float, and return a complex number
+    of Python.
+    """
+    if not any(isinstance(v, float) and isinstance(v, library.scalars) for v in values):
+        return values
+    return [library.xp.asarray(v) if type(v) is complex else v for v in values]
 
 
 def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]:
