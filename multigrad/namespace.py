@@ -15,6 +15,7 @@ from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
 from .core import element
+from .core.aliasing import is_contiguous
 from .core.array_protocols import ArrayProtocols
 from .core.element import Library
 from .core.foreign_names import FUNCTIONS, hint
@@ -161,6 +162,10 @@ class Namespace:
         None if the library places constants by itself.
         """
         return self._library.device(self._library.xp, innermost(x))
+
+    def is_contiguous(self, x: Any) -> bool:
+        """Whether the elements of `x` lie in memory one after the other, row by row."""
+        return is_contiguous(x) if isinstance(x, Layer) else self._library.xp.is_contiguous(x)
 
     @_called("from_dlpack")
     def _from_dlpack(

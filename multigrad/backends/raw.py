@@ -71,6 +71,15 @@ class RawNamespace:
         """
         return self._backend.kernel("device")(self, x)
 
+    def is_contiguous(self, x: Any) -> bool:
+        """Whether the elements of `x` lie in memory one after the other, row by row.
+
+        True for libraries that do not say.
+        """
+        kernels = self._backend.kernels
+        known = "is_c_contiguous" in kernels and not isinstance(x, self._backend.scalar_types)
+        return not known or bool(kernels["is_c_contiguous"](self, x))
+
     def truth(self, x: Any) -> bool | None:
         """The value of the 0-d boolean array `x`, or None if it is unknown."""
         value: bool | None = self._backend.kernel("concrete_bool")(self, x)

@@ -545,3 +545,28 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_contiguous(x: Any) -> bool:
+    """Whether the elements of `x` lie in memory one after the other, row by row.
+
+    For libraries that do not show their memory, a computed array counts as laid out in C order, and
+    its views as in NumPy.
+    """
+    library: Library = x._elem.library
+    inner = innermost(x._array)
+    if library.mutable and inner.shape == x.shape and shows_order(library):
+        return isinstance(inner, library.scalars) or bool(
+            library.is_c_contiguous(library.xp, inner)
+        )
+    place = Location(x)
+    if not place.part:
+        return True
+    import numpy as np
+
+    return bool(_read(np.empty(place.memory.shape, bool), place.part).flags.c_contiguous)
+
+
+def shows_order(library: Library) -> bool:
+    """Whether a library with mutable arrays can say that an array is contiguous."""
+    return "is_c_contiguous" in library.backend.kernels

@@ -31,7 +31,10 @@ Lines = Iterator[str]
 
 _BUILTINS = {
     f"_{b.__name__}": b
-    for b in (all, any, int, isinstance, len, list, map, max, range, str, tuple, type, zip)
+    for b in (
+        *(all, any, complex, float, int, isinstance, len),
+        *(list, map, max, range, str, tuple, type, zip),
+    )
 }
 """Builtins under other names, since parameters may have the same: those of clip are min and max."""
 
@@ -220,6 +223,11 @@ class Text:
         yield from ()
 
     def call(self) -> Lines:
+        if list(self.op.roles.values()) == ["array", "array"]:
+            # complex.__mul__ accepts np.float64, which is a float, and returns no array
+            x1, x2 = self.values.values()
+            yield f"    if _type({x1}) is _complex and _isinstance({x2}, _float):"
+            yield f"        {self.leave}"
         yield (
             f"    _fn = _inner if _deep else _xp.{self.op.name}"
             if self.inside

@@ -201,7 +201,20 @@ def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> An
                 "Wrap lists and scalars with multigrad.asarray; `python -m multigrad backends` "
                 "lists the known libraries."
             )
+    if library.scalars and complex in map(type, values):
+        values = _without_complex(values, library)
     return caller(op)(raw_function(library, op.name), *with_dtype(op, values, library))
+
+
+def _without_complex(values: Sequence[Any], library: Library) -> Sequence[Any]:
+    """The values with 0-d arrays for Python's complex numbers beside scalars that are floats, too.
+
+    The operators of such a number would take np.float64 for a float, and return a complex number
+    of Python.
+    """
+    if not any(isinstance(v, float) and isinstance(v, library.scalars) for v in values):
+        return values
+    return [library.xp.asarray(v) if type(v) is complex else v for v in values]
 
 
 def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]:
@@ -382,7 +395,7 @@ def record(
                 if kind == "same" or ans is inner[0]
                 else (op, tuple(inner[1:]), None, recording_at(top))
             )
-        elif not isinstance(ans, top._elem.library.scalars):
+        elif not isinstance(ans, top._elem.library.scalars) and not _copies(op, values):
             # astype(copy=False) and the like may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
             step = itself(top)
@@ -472,9 +485,12 @@ def itself(top: Tensor) -> Step:
 def shows(op: Op, values: Sequence[Any]) -> bool | str:
     """Which memory of the first argument the output of `op` shows (see Op.view)."""
     shown: bool | str = op.view(*values) if callable(op.view) else op.view
-    if shown == "layout" and "copy" in op.roles and values[positions(op)["copy"]]:
-        return False
-    return shown
+    return False if shown == "layout" and _copies(op, values) else shown
+
+
+def _copies(op: Op, values: Sequence[Any]) -> bool:
+    """Whether the call asks for a copy. Of an immutable array a library may return the original."""
+    return "copy" in op.roles and bool(values[positions(op)["copy"]])
 
 
 BOUNDS = (int, type(None))

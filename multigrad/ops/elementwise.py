@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from ..registry import define, elementwise, linear, nondifferentiable
-from .kernels import LN2, LN10, alike, imaginary, is_complex, unit
+from .kernels import LN2, LN10, alike, imaginary, is_complex, is_floating, unit
 
 INF = math.inf
 
@@ -98,6 +98,8 @@ def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
         if x2_scalar == 2:
             return 2 * x1
         return xp.zeros_like(x1) if x2_scalar == 0 else x2_scalar * x1 ** (x2_scalar - 1)
+    if not is_floating(xp, x2.dtype):  # x2 - 1 would wrap around at the least integer
+        x2 = xp.astype(x2, xp.result_type(x1.dtype, x2.dtype))
     # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there. So it is constant only at
     # the bases where the formula fails.
     flat = (x2 == 0) & ((x1 == 0) | xp.isnan(x1))
@@ -220,7 +222,7 @@ def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
 
 # fmt: off
 elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
-            x2=lambda xp, x1, x2: atan2_partial(xp, -x1, xp.hypot(x1, x2)),
+            x2=lambda xp, x1, x2: -atan2_partial(xp, x1, xp.hypot(x1, x2)),
             doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.")
 elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans),
             x2=lambda xp, x2, ans: unit(xp, x2, ans),

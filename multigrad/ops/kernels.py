@@ -34,6 +34,12 @@ def is_complex(xp: Any, dtype: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
+def is_floating(xp: Any, dtype: Any) -> bool:
+    """Whether `dtype` is a real or complex floating dtype."""
+    return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
+
+
+@lru_cache(maxsize=256)
 def is_narrow(xp: Any, dtype: Any) -> bool:
     """Whether `dtype` is float16, bfloat16 or similar.
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.level import Layer, innermost
 from .reductions import cast, finish
 from .table import counterpart
-from .values import arrayed, library_of_all, listed, of, placed, refuse
+from .values import arrayed, library_of_all, listed, native, of, placed, refuse
 
 # ----- about arrays -----
 
@@ -64,6 +64,11 @@ def common_type(*arrays: Any) -> Any:
         for x in arrays
     ]
     return xp.result_type(*kinds)
+
+
+@counterpart("astype")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return of.astype(x, native(x._elem.library, dtype), copy=copy, device=device)
 
 
 @counterpart("can_cast")

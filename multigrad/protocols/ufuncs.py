@@ -425,10 +425,11 @@ def _at(
         if isinstance(indices, tuple)
         else listed(indices, library)
     )
-    change = of.broadcast_to(arrayed(value, library), array[indices].shape)
-    array[...] = function(
-        array, of.unindex(of.astype(change, array.dtype), indices, tuple(array.shape))
-    )
+    change = of.astype(of.broadcast_to(arrayed(value, library), array[indices].shape), array.dtype)
+    if short == "add" and (array._elem.floating or array._elem.complex):
+        # -0.0 stays what it is if 0.0 is subtracted, not if it is added
+        function, change = of.subtract, of.negative(change)
+    array[...] = function(array, of.unindex(change, indices, tuple(array.shape)))
 
 
 def _without(

@@ -16,6 +16,7 @@ import pytest
 from conftest import values
 
 import multigrad as mg
+from multigrad import func
 
 RANDOM = np.random.default_rng(3)
 BACKENDS = ["numpy", "strict", pytest.param("jax", marks=pytest.mark.slow)]
@@ -853,3 +854,63 @@ def test_namespaces() -> None:
         "multigrad.interp",
     ):
         mg.namespace("strict").interp
+
+
+ROWS_AND_COLUMNS = [
+    (np.s_[::2], False),
+    (np.s_[::-1], False),
+    (np.s_[2:5], True),
+    (np.s_[1:2], True),
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("key", "shares"), ROWS_AND_COLUMNS, ids=str)
+@pytest.mark.parametrize("batched", [False, True])
+def test_ravel_of_one_axis_is_a_view_only_of_contiguous_memory(
+    backend: str, key: Any, shares: bool, batched: bool
+) -> None:
+    """As numpy.ravel and torch.ravel; a reshape is a view of any evenly spaced elements."""
+
+    def total(x: Any) -> Any:
+        y = x * 1.0
+        v = mg.ravel(y[key])
+        v *= 2
+        return mg.sum(y)
+
+    x = np.ones(6)
+    expected = np.ones(6)
+    if shares:
+        expected[key] = 2
+    slope = func.grad(total)
+    given = mg.asarray(x[None] if batched else x, backend=backend)
+    got = mg.asarray((func.vmap(slope) if batched else slope)(given))
+    np.testing.assert_array_equal(values(got), expected[None] if batched else expected)
+
+
+def test_ravel_of_a_strided_argument_is_a_copy() -> None:
+    def doubled(x: Any) -> Any:
+        v = np.ravel(x)
+        v *= 2
+        return x.sum()
+
+    for run in (
+        doubled,
+        func.compile(doubled),
+        lambda x: func.jvp(doubled, x, x)[0],
+        lambda x: doubled(mg.asarray(x)),
+    ):
+        x = np.arange(6.0)[::2]
+        assert float(run(x)) == 6.0
+        np.testing.assert_array_equal(x, [0.0, 2.0, 4.0])
+    raw = np.arange(6.0)[::2]
+    assert not np.shares_memory(mg.ravel(raw), raw)
+
+
+@pytest.mark.parametrize("copy", [mg.flatten, lambda x: mg.reshape(x, (3,), copy=True)])
+def test_a_copy_of_an_immutable_array_is_another_object(copy: Any) -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    x = mg.asarray(jnp.ones(3))
+    y = copy(x)
+    y *= 2
+    np.testing.assert_array_equal(np.asarray(x.tolist()), np.ones(3))

@@ -266,6 +266,13 @@ def test_activations_far_out(dtype: str) -> None:
                 )
 
 
+def test_softplus_refuses_complex_numbers(backend: str) -> None:
+    """As PyTorch's. The formula with the maximum and the modulus is of real numbers."""
+    for dtype in ("complex64", "complex128"):
+        with pytest.raises(TypeError, match="softplus: complex numbers have no order"):
+            mg.softplus(of(backend, np.asarray([0.3 + 0.7j], dtype)))
+
+
 def test_softmax_in_half_precision_does_not_overflow() -> None:
     x = np.zeros(70_000, np.float16)
     assert abs(float(mg.logsumexp(mg.asarray(x))) - np.log(70_000)) < 0.01

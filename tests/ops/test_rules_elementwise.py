@@ -21,7 +21,7 @@ from rule_checks import (
 )
 
 import multigrad as mg
-from multigrad import registry
+from multigrad import func, registry
 
 pytest.importorskip("multigrad_conformance")
 from multigrad_conformance import elementwise
@@ -219,6 +219,44 @@ def test_pow_with_0d_exponents_of_every_kind() -> None:
     for x2 in (np.asarray(0.0), np.asarray(-1.5), np.asarray(0j), np.asarray(0.6 - 0.7j)):
         check("pow", between(0.3, 2, 2, 3), x2, on=strict_raw())
         check("pow", complexes(2, 3), x2, on=strict_raw())
+
+
+INTEGERS = [
+    ("i1", [-128, 127, 0, 1, 3]),
+    ("i4", [-(2**31), 2**31 - 1, 0, 1]),
+    ("u1", [0, 255, 1, 2]),
+    ("u2", [0, 1, 65535]),
+    ("u4", [0, 1]),
+    ("u8", [0, 1]),
+    ("?", [False, True]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", [*BINARY, "fmod", "hypot", "logaddexp2"])
+@pytest.mark.parametrize(("dtype", "values"), INTEGERS, ids=[dtype for dtype, _ in INTEGERS])
+def test_an_integer_operand_has_the_derivatives_of_a_floating_one(
+    name: str, dtype: str, values: list[int]
+) -> None:
+    """No rule computes in the dtype of the integer, where -1 or 1 more would wrap around."""
+    if dtype == "?" and name == "subtract":
+        pytest.skip("NumPy does not subtract booleans from floats")
+    function = getattr(NUMPY, name)
+    x, whole = np.asarray([[0.3], [1.7], [2.4]]), np.asarray(values, dtype=dtype)
+    for swapped in (False, True):
+
+        def total(x: Any, k: Any, swapped: bool = swapped) -> Any:
+            return mg.sum(function(k, x) if swapped else function(x, k))
+
+        slope = func.grad(total)
+        for derivative in (
+            slope,
+            func.jacfwd(total),
+            func.grad(lambda x, k, slope=slope: mg.sum(slope(x, k))),
+        ):
+            np.testing.assert_allclose(
+                derivative(x, whole), derivative(x, whole.astype("f8")), rtol=1e-2
+            )
 
 
 FINITE_WHERE_DEFINED = [

@@ -12,6 +12,7 @@ import pytest
 from consumer_checks import check, drawn, flat, tensors, values
 
 import multigrad as mg
+from multigrad import func
 from multigrad.errors import GradientError, MixedBackendsError
 
 X, Y, V, W = drawn(2, 3), drawn(2, 3, seed=1), drawn(5), drawn(5, seed=2)
@@ -162,6 +163,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "flip": (np.flip, X),
     "fliplr": (np.fliplr, X),
     "flipud": (np.flipud, X),
+    "astype": (lambda a: np.astype(a, np.complex128), X),
     "matrix_transpose": (np.matrix_transpose, X),
     "moveaxis": (lambda x: np.moveaxis(x, 0, 1), X),
     "ravel": (
@@ -830,6 +832,9 @@ SAME_AS_NUMPY: dict[str, tuple[Callable[..., Any], Any]] = {
     "angle of integers": (np.angle, np.asarray([-3, 0, 2])),
     "correlate with the longer vector second": (lambda a: np.correlate(a[:2], a, "same"), V),
     "correlate of complex numbers": (lambda a: np.correlate(a[:2], a * 1j, "full"), Z),
+    "astype to a type of NumPy": (lambda a: np.astype(a, np.float32), V),
+    "astype to a short name": (lambda a: np.astype(a, "c8"), V),
+    "astype without a copy": (lambda a: np.astype(a, a.dtype, copy=False), V),
     "float_power of complex64": (lambda a: np.float_power(a, 2), Z.astype("complex64")),
     "unique of nans": (
         lambda a: np.unique(a, return_index=True, return_inverse=True, return_counts=True),
@@ -1059,3 +1064,21 @@ def test_where_of_another_library_is_named(name: str) -> None:
         MixedBackendsError, match="where: got arrays of two backends, 'numpy' and 'strict'"
     ):
         getattr(np, name)(mg.asarray(strict.asarray(V)), where=V > 0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract])
+def test_at_keeps_the_sign_of_zeros_elsewhere(ufunc: Any, dtype: str) -> None:
+    x = np.asarray([-0.0, 1.0, 0.0, -0.0], dtype)
+    wanted = x.copy()
+    ufunc.at(wanted, [1, 1], np.asarray([2.5, 1.0], dtype))
+
+    def f(x: Any) -> Any:
+        y = x.clone() if isinstance(x, mg.Tensor) else x + np.asarray(-0.0, dtype)
+        ufunc.at(y, [1, 1], np.asarray([2.5, 1.0], dtype))
+        return y
+
+    for got in (f(leaf(x)), f(mg.asarray(x)), func.jvp(f, x, x)[0], func.vmap(f)(x[None])[0]):
+        got = values(mg.asarray(got))
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got.real), np.signbit(wanted.real))

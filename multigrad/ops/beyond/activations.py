@@ -89,6 +89,11 @@ elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
 def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
     """log(1 + exp(beta x)) / beta, computed from exp(-|beta x|)."""
     x = floating(xp, x)
+    if is_complex(xp, x.dtype):
+        raise TypeError(
+            "softplus: complex numbers have no order, and the formula has branch cuts on "
+            "lines of imaginary part pi / beta; of complex arrays, write log1p(exp(x))."
+        )
     z = x if beta == 1 else x * beta
     smooth = xp.maximum(z, 0) + xp.log1p(xp.exp(-xp.abs(z)))
     return xp.where(z > threshold, x, smooth if beta == 1 else smooth / beta)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any
 
+from ..kernels import is_floating
 from ..keys import float_dtype
-
-
-@lru_cache(maxsize=256)
-def is_floating(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is a real or complex floating dtype."""
-    return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
 
 
 def floating(xp: Any, x: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ...registry import composite, define, nondifferentiable
 from .. import batching
-from ..kernels import alike, imaginary, is_complex, wide
+from ..kernels import alike, imaginary, is_complex, is_floating, wide
 from ..statistical import _as, _axes, _divided, _how_many, _kept
-from .common import floating, is_floating
+from .common import floating
 
 # ----- sums and products -----
 

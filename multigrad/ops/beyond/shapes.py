@@ -55,7 +55,9 @@ def swapaxes(xp: Any, a: Any, axis1: Any, axis2: Any) -> Any:
 
 
 def ravel(xp: Any, a: Any, order: Any) -> Any:
-    return xp.reshape(_ordered(xp, "ravel", a, order), (-1,))
+    """A view only of contiguous memory, where a reshape is a view of any evenly spaced elements."""
+    a = _ordered(xp, "ravel", a, order)
+    return xp.reshape(a, (-1,), copy=None if xp.is_contiguous(a) else True)
 
 
 def flatten(xp: Any, a: Any, order: Any) -> Any:

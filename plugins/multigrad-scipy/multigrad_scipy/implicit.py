@@ -180,6 +180,7 @@ def polished(
         last, previous = far, matrix
         z = examples.values(examples.array(z - moves, point.raw))
         if np.all(np.abs(moves) <= eps * size):
+            _refuse_multiple(residual, x, matrix, moves, point, examples, name)
             return z, matrix
     if last > eps**0.4 or change > eps**0.2:
         raise _no_solution(name, last, message)
@@ -189,6 +190,34 @@ def polished(
 STEPS = 8
 NEAR = 1e-2
 """The greatest distance from Newton's solution, as a fraction of 1 + its largest element."""
+
+
+def _refuse_multiple(
+    residual: Residual,
+    x: Any,
+    matrix: Any,
+    moves: Any,
+    point: Point,
+    examples: Examples,
+    name: str,
+) -> None:
+    """Raise GradientError if the Jacobian changes by half of itself within the error of `x`.
+
+    It does so at a multiple root, where a solver stops next to the root: the Jacobian there is
+    small, but it is not singular. The test depends neither on the units of the equations nor on
+    those of the unknowns.
+    """
+    z = examples.values(x)
+    reach = np.maximum(REACH * eps_of(point) * np.abs(z), 10 * np.abs(moves))
+    nearby = point.given(examples.array(z + np.where(moves < 0, -reach, reach), point.raw))
+    with mg.no_grad():
+        changed = examples.values(jacobian(residual, nearby))
+    if any(_change(*pair) > 0.5 for pair in zip(changed, matrix, strict=True)):
+        raise _singular(name)
+
+
+REACH = 32.0
+"""How many units in the last digit the solution of a solver may be from the true one."""
 
 
 def eps_of(point: Point) -> float:
@@ -230,13 +259,17 @@ def _move(value: Any, matrix: Any, eps: float, name: str) -> Any:
     rows, columns = _scales(matrix)
     scaled = matrix / rows / columns
     if len(value) and np.linalg.cond(scaled) > 0.05 / eps:
-        raise GradientError(
-            f"{name}: the solution has no derivative: the Jacobian of the equation that it "
-            "solves is singular there (a double root, a flat minimum, or constraints that "
-            "repeat each other). Make the solution unique, as by a small penalty, or detach() "
-            "the arrays that the function uses."
-        )
+        raise _singular(name)
     return np.linalg.solve(matrix, value)
+
+
+def _singular(name: str) -> GradientError:
+    return GradientError(
+        f"{name}: the solution has no derivative: the Jacobian of the equation that it solves is "
+        "singular there (a double root, a flat minimum, or constraints that repeat each other). "
+        "Make the solution unique, as by a small penalty, or detach() the arrays that the function "
+        "uses."
+    )
 
 
 def _no_solution(name: str, far: float, message: str) -> GradientError:

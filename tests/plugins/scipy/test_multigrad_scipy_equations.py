@@ -640,3 +640,50 @@ def test_the_guides_run(guide: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+# ----- multiple roots -----
+
+
+def _two(x: Any, a: Any, scale: float) -> Any:
+    return mg.stack([(x[0] - a[0]) ** 2 * scale, x[1] - a[1]])
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize(
+    ("fun", "x0", "a"),
+    [
+        (lambda x, a, scale: scale * (x - a) ** 2, [0.0], [1.0]),
+        (lambda x, a, scale: scale * (x - a) ** 2, [1.0], [2.0]),
+        (lambda x, a, scale: scale * (x - a) ** 2, [1.0], [0.0]),
+        (lambda x, a, scale: scale * (x - a) ** 3, [0.3], [1.0]),
+        (lambda x, a, scale: scale * (x - a) ** 2 * (x + a), [0.3], [1.0]),
+        (_two, [0.0, 0.0], [1.0, 2.0]),
+        (_two, [1.0, 0.0], [0.0, 2.0]),
+    ],
+)
+def test_a_multiple_root_has_no_derivative(fun: Any, x0: Any, a: Any, scale: float) -> None:
+    """The solver stops next to the root, where the Jacobian is small, yet not singular."""
+    with pytest.raises(GradientError, match="root: the solution has no derivative"):
+        func.jacrev(lambda a: root(lambda x: fun(x, a, scale), np.asarray(x0)).x)(np.asarray(a))
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_the_units_of_a_system_do_not_matter(scale: float) -> None:
+    a, x0 = np.asarray([2.0, 3.0, 1.0]), np.ones(3)
+    rows, columns = np.asarray([scale, 1 / scale, 1.0]), np.asarray([1 / scale, scale, 1.0])
+
+    def equations(x: Any, a: Any) -> Any:
+        return mg.stack([x[0] ** 2 - a[0], mg.exp(x[1]) - a[1], x[0] * x[2] - a[2]])
+
+    r = 2**0.5
+    expected = np.asarray([[0.5 / r, 0, 0], [0, 1 / 3, 0], [-0.25 / r, 0, 1 / r]])
+    by_rows = func.jacrev(lambda a: root(lambda x: rows * equations(x, a), x0).x)
+    np.testing.assert_allclose(by_rows(a), expected, rtol=1e-10, atol=1e-13)
+    by_columns = func.jacrev(
+        lambda a: (
+            root(lambda x: equations(x / columns, a), x0 * columns, options={"xtol": 1e-13}).x
+            / columns
+        )
+    )
+    np.testing.assert_allclose(by_columns(a), expected, rtol=1e-10, atol=1e-13)

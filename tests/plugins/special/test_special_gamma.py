@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
+from mpmath import mp
 
 import multigrad as mg
+from multigrad import func
 from multigrad.errors import MissingRuleError
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
@@ -365,3 +367,26 @@ def test_binom_is_differentiated_twice_where_it_is_0() -> None:
     np.testing.assert_allclose(
         slopes(g, n, k), [[-1.4461973769729835], [7.1008986882992184]], rtol=1e-11
     )
+
+
+@pytest.mark.parametrize("name", ["riemann_zeta", "zeta", "zetac"])
+def test_the_derivatives_of_zeta_just_below_0(name: str, xp: Any) -> None:
+    """A reflection formula would cancel there, at its pole."""
+    x = np.asarray([-1e-17, -1e-10, -1e-4, -0.1, -0.2499, -0.2501, -0.4])
+    function = getattr(mg.special, name)
+    value = function(xp.asarray(x))
+    np.testing.assert_allclose(
+        values(value) + (name == "zetac"), [float(mp.zeta(v)) for v in x], rtol=1e-13
+    )
+
+    def total(x: Any) -> Any:
+        return mg.sum(function(x))
+
+    slope = func.grad(total)
+    curvature = func.grad(lambda x: mg.sum(slope(x)))
+    for order, derivative in ((1, slope), (2, curvature)):
+        np.testing.assert_allclose(
+            values(derivative(xp.asarray(x))),
+            [float(mp.zeta(v, 1, order)) for v in x],
+            rtol=1e-13,
+        )

@@ -15,6 +15,7 @@ import pytest
 from conftest import values
 
 import multigrad as mg
+from multigrad import func
 from multigrad_special import standard
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
@@ -525,3 +526,11 @@ def test_complex_arrays_are_refused(name: str, xp: Any, backend: str) -> None:
         ".*complex128",
     ):
         getattr(xp.special, name)(*[2.0] * (len(GRIDS[name]) - 1), z)
+
+
+@pytest.mark.parametrize("name", ["bdtri", "nbdtri"])
+def test_counts_are_subtracted_as_floats(name: str) -> None:
+    """With k above n, n - k is negative, which an unsigned dtype would wrap around."""
+    k, n, y = np.asarray([3, 2, 255], "u1"), np.asarray([2, 7, 255], "u1"), np.full(3, 0.3)
+    slope = func.grad(lambda y, *counts: mg.sum(getattr(mg.special, name)(*counts, y)))
+    np.testing.assert_array_equal(slope(y, k, n), slope(y, k.astype("f8"), n.astype("f8")))

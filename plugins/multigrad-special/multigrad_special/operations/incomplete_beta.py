@@ -30,11 +30,13 @@ def _chance(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
 
     bdtr(k, n, p) is the upper tail at p with the parameters k + 1 and n - k.
     """
+    k, n, y = tails.real(xp, "bdtri", k, n, y)
     a, b = xp.floor(k) + 1, xp.trunc(n) - xp.floor(k)
     return a, b, xp.special.betainccinv(a, b, y), xp.special.betaincinv(b, a, y)
 
 
 def _chance_n(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
+    k, n, y = tails.real(xp, "nbdtri", k, n, y)
     a, b = xp.trunc(n), xp.trunc(k) + 1
     return a, b, xp.special.betaincinv(a, b, y), xp.special.betainccinv(b, a, y)
 

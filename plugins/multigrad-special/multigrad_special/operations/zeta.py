@@ -7,7 +7,7 @@ from typing import Any
 
 import multigrad as mg
 
-from ..standard.zeta import reflected_gamma
+from ..standard.zeta import REFLECTED, reflected_gamma
 from .declare import OF_CUPY, ON_NUMPY, declare
 
 
@@ -29,12 +29,12 @@ def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
 
 
 def _riemann_slope(xp: Any, x: Any) -> Any:
-    """The sum for x >= 0; below, the derivative of the reflection formula.
+    """The sum for x >= -1/4; below, the derivative of the reflection formula.
 
     The formula is 2 (2 pi)**-y cos(pi y / 2) gamma(y) zeta(y) with y = 1 - x (DLMF 25.4.1), by the
     product rule.
     """
-    below = x < 0
+    below = x < REFLECTED
     above = xp.special.zeta_derivative(1, xp.where(below, 2.0, x), 1.0)
     y = 1 - xp.where(below, x, -1.0)
     quarter = y - 4 * xp.round(0.25 * y)
@@ -71,7 +71,7 @@ def declarations() -> list[mg.registry.Op]:
         ),
         declare(
             "zeta_derivative(m: plain, x, q, /)",
-            "The derivative of order m >= 1 of zeta(x, q) by x, continued to all x >= 0; nan "
+            "The derivative of order m >= 1 of zeta(x, q) by x, continued to x >= -1/4; nan "
             "for q <= 0.",
             numpy=None,
             cupy=None,

@@ -22,6 +22,8 @@ from .gamma_series import BERNOULLI, cotangent, cotangent_derivative, hurwitz, i
 __all__ = ["hurwitz_zeta", "polygamma", "riemann_zeta", "zeta_derivative", "zetac"]
 
 TERMS = 12
+REFLECTED = -0.25
+"""Below this exponent, a reflection formula is used. Just below 0, it would cancel at the pole."""
 FAR = 30.0
 """If the exponent is this many times the first omitted number, the rest is 0 in any dtype."""
 ROUNDS = [BERNOULLI[j - 1] / math.factorial(2 * j) for j in range(1, len(BERNOULLI) + 1)]
@@ -48,14 +50,14 @@ def hurwitz_zeta(xp: Any, x: Any, q: Any) -> Any:
 
 
 def zeta_derivative(xp: Any, m: int, x: Any, q: Any) -> Any:
-    """The x-derivative of order m > 0 of the sum, continued to all x >= 0; nan for q <= 0."""
+    """The x-derivative of order m > 0 of the sum, continued to x >= -1/4; nan for q <= 0."""
     return _zeta_derivative(m)(xp, x, q)
 
 
 def _zeta_derivative(m: int) -> Any:
     @elementwise
     def zeta_derivative(xp: Any, x: Any, q: Any) -> Any:
-        inside = (x >= 0) & (x < math.inf) & (x != 1) & (q > 0) & (q < math.inf)
+        inside = (x >= REFLECTED) & (x < math.inf) & (x != 1) & (q > 0) & (q < math.inf)
         value = summed(xp, xp.where(inside, x, 2.0), xp.where(inside, q, 1.0), m)
         pole = (x == 1) & (q > 0)
         return xp.where(
@@ -73,8 +75,8 @@ def _zeta_derivative(m: int) -> Any:
 
 @elementwise
 def riemann_zeta(xp: Any, x: Any) -> Any:
-    """Riemann's zeta function; below 0 by its functional equation (DLMF 25.4.2)."""
-    below = x < 0
+    """Riemann's zeta function; below -1/4 by its functional equation (DLMF 25.4.2)."""
+    below = x < REFLECTED
     right = xp.where(below, 1 - x, x)
     value = summed(xp, xp.where(right == 1, 2.0, right), xp.ones_like(x))
     value = xp.where(right == 1, math.inf, value)
@@ -129,7 +131,7 @@ def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 
 
 def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
-    """`scale**s` times the derivative of order m by s of the sum, for q > 0, and s >= 0 except 1.
+    """`scale**s` times the derivative of order m by s of the sum; q > 0, s >= -1/4, s != 1.
 
     Every quantity is a polynomial in e of order m, for s + e: (q + k)**-(s + e) is (q + k)**-s
     times exp(-e log(q + k)).
