@@ -183,7 +183,7 @@ class TestWriting:
             (y * y.conj() * z).real.sum().backward()
             return [y.detach(), z.grad, u.grad, *versions]
 
-        ours = program(leaf(mg), leaf(mg, R), 1.0)
+        ours = program(leaf(mg, Z), leaf(mg, R), 1.0)
         theirs = program(*(torch.tensor(x, requires_grad=True) for x in (Z, R)), 1.0)
         assert ours[3:] == theirs[3:]
         for a, b in zip(ours[:3], theirs[:3], strict=True):
