@@ -36,8 +36,8 @@ OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = (
 )
 """The events that are calls.
 
-They are calls of an operation, of an in-place operation, of a Function, of a node in a pass, of a
-backward pass, of the rule of a tangent, and of a conversion, by which a value leaves the graph.
+Each is a call of an operation, an in-place operation, a Function, a node in a pass, a backward
+pass, the rule of a tangent, or a conversion. A conversion takes a value out of the graph.
 """
 NODE, SAVED, LABEL = "node", "saved", "label"
 """The other events: a node is made, a node saves arrays, a labelled block begins or ends."""
@@ -59,9 +59,9 @@ class Call:
     args    the positional arguments, as the caller gave them, and `kwargs` the others; for a STEP,
             the gradients that arrive, before it begins
     node    for a STEP, the node
-    of      what the operation wrote to, if that is another object than the result
-    result  at the end, what the call returned, or the error that it raised; NotImplemented until
-            then, and if the call left the work to another operand
+    of      the object that the operation wrote to, if the result is another object
+    result  NotImplemented while the call runs. Then the call's return value, or the error that it
+            raised. It stays NotImplemented if the call left the work to another operand
     """
 
     __slots__ = (

@@ -63,7 +63,8 @@ class Knowledge:
               error, if the call has to stay in the program
     uniform   the Python scalar that every element of a constant equals. None if they differ, or if
               the constant might decide the order in memory of a result
-    alike     whether two values have the same shape, dtype and strides; None if unknown
+    alike     whether two values have the same shape, dtype and strides. It returns None if this is
+              unknown
     """
 
     evaluate: Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None] = _none
@@ -81,8 +82,8 @@ def renamed(
 ) -> tuple[Program, dict[int, int], dict[int, int]]:
     """`optimized`, with tables of the values that it replaced and made.
 
-    Returns the program, the value that replaces each replaced value, and for each new value an old
-    one of its shape, dtype and order in memory.
+    Returns the program and two tables. The first maps each replaced value to its replacement. The
+    second maps each new value to an old value with the same shape, dtype and order in memory.
     """
     pass_ = _Pass(program, knowledge or Knowledge())
     for step in program.steps:

@@ -84,7 +84,7 @@ REASONS: dict[str, Reason] = {
     "converts": Reason(
         mg.errors.GradientError,
         r"Can't call numpy\(\) on Tensor that requires grad",
-        "converts its argument to a NumPy array, because it is compiled or supports only NumPy",
+        "converts its argument to a NumPy array: the function is compiled, or supports only NumPy",
     ),
     "writes": Reason(
         mg.errors.GradientError,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import multigrad as mg
-from multigrad_conformance.sample import OWN_DEVICE, DType
+from multigrad_conformance.sample import OWN_DEVICE, DType, Sample
 
 NARROW = {"f": "float32", "c": "complex64"}
 
@@ -40,8 +40,11 @@ def filled(value: Any, arrays: Any) -> Any:
     return arrays[value.number] if isinstance(value, Hole) else value
 
 
-def operation_on(name: str, args: Any, kwargs: Any) -> Callable[..., Any]:
-    """The operation `name` as a function of the arrays that `taken` took from its arguments."""
+def operation_on(name: str, sample: Sample, narrow: bool) -> tuple[Callable[..., Any], list[Any]]:
+    """The operation `name` as a function of the arrays of a sample, and these arrays."""
+    arrays: list[Any] = []
+    args = taken(sample.args, arrays, narrow)
+    kwargs = {k: taken(v, arrays, narrow) for k, v in sample.kwargs.items()}
 
     def forward(*xs: Any) -> Any:
         function: Any = mg.namespace("numpy")
@@ -49,7 +52,7 @@ def operation_on(name: str, args: Any, kwargs: Any) -> Callable[..., Any]:
             function = getattr(function, part)
         return function(*filled(args, xs), **{k: filled(v, xs) for k, v in kwargs.items()})
 
-    return forward
+    return forward, arrays
 
 
 def flat(x: Any) -> list[Any]:

@@ -116,7 +116,7 @@ def values(trial: Trial) -> None:
             name,
             narrowest([actual, *trial.subject.arrays], trial.precision),
             beside=" as on numpy in float64",
-            scale=trial.reference.scale if trial.reference.cancels else 0.0,
+            scale=trial.reference.cancelled,
         )
 
 
@@ -270,7 +270,7 @@ def jvp(trial: Trial) -> None:
         "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>",
         trial.digits,
         beside=" = Re<vjp(g), t>",
-        scale=max(size, trial.scale) if reference.cancels else size,
+        scale=max(size, reference.cancelled),
         factor=10,
     )
 

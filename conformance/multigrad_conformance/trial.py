@@ -123,6 +123,11 @@ class Reference:
         leaves = [leaf.value for leaf in self.wide.leaves] if self.cancels else []
         return greatest(filter(is_floating, [*self.smooth, *leaves]))
 
+    @property
+    def cancelled(self) -> float:
+        """The scale of the rounding errors of results that are zero by cancellation, else 0."""
+        return self.scale if self.cancels else 0.0
+
     @cached_property
     def noise(self) -> float:
         """The rounding error of the differences of the loss."""

@@ -556,9 +556,7 @@ def is_contiguous(x: Any) -> bool:
     library: Library = x._elem.library
     inner = innermost(x._array)
     if library.mutable and inner.shape == x.shape and shows_order(library):
-        return isinstance(inner, library.scalars) or bool(
-            library.is_c_contiguous(library.xp, inner)
-        )
+        return bool(library.xp.is_contiguous(inner))
     place = Location(x)
     if not place.part:
         return True

@@ -62,9 +62,9 @@ def shape_tangent(
 ) -> Any:
     """Raise if a tangent that a rule of `op` returned does not have the shape of the result.
 
-    term      whether it is the sum of the terms of some arguments of an elementwise operation,
-              which may still need broadcasting; then it is returned broadcast
-    argument  the argument that it is a derivative with respect to, if it is only one
+    term      whether the tangent is a sum over some arguments of an elementwise operation. Such a
+              sum may be smaller than the result, and is returned broadcast to its shape
+    argument  the argument that was differentiated, if the tangent is that of one argument
     """
     shape = tuple(shape)
     try:

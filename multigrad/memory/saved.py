@@ -257,7 +257,7 @@ class Packed:
     """The replacement of an array that a node saved.
 
     data   the replacement of the raw arrays
-    shell  for a nested value its layers without the raw arrays; None for a raw array
+    shell  the layers of a nested value, without its raw arrays. It is None for a raw array
     """
 
     __slots__ = ()
@@ -307,7 +307,7 @@ class PackedArray(Packed):
 def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
     """Pass a Tensor of the base level to the user's hook.
 
-    own  whether the Tensor was made for the hook, so that it may be kept
+    own  whether multigrad made the Tensor for this hook. The node may keep such a Tensor
     """
     version = t._version if t._cell else 0
     before = gate.get()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy_samples import flat, operation_on, taken
+from numpy_samples import flat, operation_on
 from recorded_programs import assert_same, check, copied, poisoned, recorded
 
 import multigrad as mg
@@ -27,16 +27,10 @@ def functions(
     name: str, sample: Sample, narrow: bool
 ) -> Iterator[tuple[str, Callable[..., Any], list[Any]]]:
     """The operation on the arrays of a sample, its gradient and its tangent."""
-    arrays: list[Any] = []
-    args, kwargs = (
-        taken(sample.args, arrays, narrow),
-        {k: taken(v, arrays, narrow) for k, v in sample.kwargs.items()},
-    )
+    forward, arrays = operation_on(name, sample, narrow)
     floating = tuple(i for i, x in enumerate(arrays) if x.dtype.kind in "fc")
     if not arrays or (narrow and not floating):
         return
-
-    forward = operation_on(name, args, kwargs)
 
     def loss(*xs: Any) -> Any:
         out = forward(*xs)

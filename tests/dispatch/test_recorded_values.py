@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy_samples import flat, operation_on, taken
+from numpy_samples import flat, operation_on
 
 import multigrad as mg
 from multigrad.registry import OPS
@@ -28,10 +26,7 @@ NAMES = sorted(
 def test_recorded_values_are_those_of_constants(name: str, narrow: bool) -> None:
     compared = 0
     for sample in samples_of(name):
-        arrays: list[Any] = []
-        args = taken(sample.args, arrays, narrow)
-        kwargs = {k: taken(v, arrays, narrow) for k, v in sample.kwargs.items()}
-        function = operation_on(name, args, kwargs)
+        function, arrays = operation_on(name, sample, narrow)
         if not sample.values or not any(x.dtype.kind in "fc" for x in arrays):
             continue
         try:

@@ -184,7 +184,7 @@ class Stepper:
             self.new = _Variant(self, consts, args)
             if self.new.recording.unkept is None:
                 return self.new.values
-        except Exception:  # it cannot be recorded, or raises in any case
+        except Exception:  # the body cannot be recorded, or raises without a recording too
             self.new = None
         self.recording, self.new = False, None
         return self.twice(consts, args)
@@ -199,9 +199,9 @@ class Stepper:
 class _Variant:
     """A program of a body.
 
-    values  the results of the body at the recording
-    places  for each result, its number among the outputs of the program, or None and the number of
-            the argument that it is
+    values  the results of the body when it was recorded
+    places  where each result comes from: the number of an output of the program, or None and the
+            number of the argument that the body returned
     """
 
     run: Callable[..., Any]

@@ -73,7 +73,8 @@ def facts(op: Op) -> Facts:
 class Source(NamedTuple):
     """The origin of a value without a history. Using the value's numbers is then a break.
 
-    kind       "comparison", or "no_grad" for a part of an array, which may exist to be written to
+    kind       "comparison", or "no_grad" for a part of an array that was taken without recording.
+               A program may take such a part only to write to it
     parameter  whether the value is part of a leaf that requires grad
     """
 
@@ -87,7 +88,7 @@ class Source(NamedTuple):
 class Operands:
     """The arguments of a call by parameter, as they were at one moment.
 
-    tracked  the parameters of arguments with a history, and these histories
+    tracked  the history of each argument that has one, by parameter
     levels   the levels at which any argument has a history
     sources  the sources of the arguments without a history
     top      the argument of the highest level

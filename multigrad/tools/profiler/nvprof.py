@@ -113,7 +113,7 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
             "--type sqlite`."
         ) from None
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-        # the tables contain values of the wrong type
+        # a column of the trace has values of the wrong type
         raise TraceError(f"load_nvprof: {str(path)!r} is a damaged trace: {error}") from None
     raise TraceError(
         f"load_nvprof: {str(path)!r} is SQLite, but no trace of nvprof or Nsight Systems with "
@@ -184,7 +184,7 @@ def _read_nsight(
             (f"k.{c}" for c in ("demangledName", "shortName", "mangledName") if c in columns),
             "NULL",
         )
-        # A correlation id is unique within a process, which the upper bits of the thread identify.
+        # Correlation ids are unique in one process. A thread's id names it in the upper bits.
         process = " AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else ""
         launches = [
             _Launch(
