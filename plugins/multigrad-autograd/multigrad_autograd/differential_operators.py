@@ -48,7 +48,6 @@ make_jvp = unary_to_nary(core.make_jvp)
 @unary_to_nary
 def grad(fun: Function, x: Any) -> Any:
     """
-
     Returns a function which gives the gradient of `fun`, of the type of the argument with respect
     to which it is taken.
 
