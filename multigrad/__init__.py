@@ -87,6 +87,12 @@ __all__ = [
     "typing",
     "use_backend",
 ]
+if TYPE_CHECKING:
+    # Pyright takes the names that the module of an installed package imports for private
+    # unless they are in `__all__`.
+    import multigrad.typing.functions as _functions
+
+    __all__ += _functions.__all__
 
 
 @_entry

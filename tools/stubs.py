@@ -433,6 +433,8 @@ def functions() -> Iterator[str]:
     yield f"from .namespaces import FFT, {', '.join(sorted(['Linalg', *results]))}"
     own = [op for op in listed() if op.name not in OWN]
     yield ""
+    yield f"__all__: list[str] = {[*CONSTANTS, *DTYPES, 'linalg', 'fft', *(op.name for op in own)]}"
+    yield ""
     yield from constants()
     for op in own:
         yield from function_text(op, op.name)

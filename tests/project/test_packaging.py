@@ -433,3 +433,58 @@ def test_the_wheel_works_in_an_empty_environment(wheels: dict[str, Path], tmp_pa
     for words in ([python, "-m", "multigrad"], [python.parent / "multigrad"]):
         listing = command(*words, "backends", cwd=tmp_path)
         assert "numpy" in listing and "cupy" in listing
+
+
+EVERY_NAME = """
+import importlib, types
+import multigrad as mg
+
+def names(where, module):
+    listed = getattr(module, "__all__", None) if isinstance(module, types.ModuleType) else None
+    if module is mg:
+        listed = None  # `__all__` has the names that are no operations
+    return [f"{where}.{n}" for n in listed or dir(module) if not n.startswith("_")]
+
+t, xp = mg.ones(3), mg.namespace("numpy")
+print("import multigrad as mg", "t, xp = mg.ones(3), mg.namespace('numpy')", sep="\\n")
+for where in (
+    "mg mg.linalg mg.fft mg.func mg.autograd mg.autograd.functional mg.autograd.forward_ad "
+    "mg.autograd.graph mg.autograd.profiler mg.extend mg.registry xp xp.linalg xp.fft t"
+).split():
+    print("\\n".join(names(where, eval(where))))
+for name in ("multigrad_autograd", "multigrad_autograd.numpy", "multigrad_scipy"):
+    print(f"import {name}", *names(name, importlib.import_module(name)), sep="\\n")
+"""
+"""Writes a program that uses every public name of the installed distributions."""
+
+UNTYPED = {"mg.special", "xp.special", "t.volatile"}
+"""Names that type checkers do not know.
+
+The prefix of a plugin has a module of its own (`multigrad_special.functions`), and `volatile` is
+there to raise.
+"""
+
+
+@pytest.mark.network
+def test_type_checkers_know_every_name_of_installed_wheels(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    """Type checkers hold an installed package to rules that they do not hold a checkout to."""
+    python = tmp_path / "venv" / "bin" / "python"
+    command(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    plugins = [wheels[f"multigrad-{name}"] for name in ("autograd", "scipy", "special")]
+    command(python, "-m", "pip", "install", "--quiet", wheels[ROOT.name], *plugins, cwd=tmp_path)
+    for program in (ROOT / "tests" / "typing" / "programs").glob("*.py"):
+        (tmp_path / program.name).write_bytes(program.read_bytes())
+    every = command(python, "-c", EVERY_NAME, cwd=tmp_path).split("\n")
+    assert {"mg.sin", "mg.linalg.svd", "mg.zeros", "mg.float64", "t.sum", "xp.fft.fft"} < {*every}
+    (tmp_path / "every_name.py").write_text("\n".join(n for n in every if n not in UNTYPED))
+    (tmp_path / "pyrightconfig.json").write_text(
+        '{"include": ["*.py"], "reportUnnecessaryTypeIgnoreComment": "error", '
+        '"reportUnusedExpression": "none"}'
+    )
+    programs = sorted(tmp_path.glob("*.py"))
+    checked = command(sys.executable, "-m", "pyright", "--pythonpath", python, cwd=tmp_path)
+    assert checked.startswith("0 errors, 0 warnings")
+    mypy = (sys.executable, "-m", "mypy", "--strict", "--python-executable", python)
+    command(*mypy, *programs, cwd=tmp_path)
