@@ -10,6 +10,7 @@
 #   make conformance        the conformance suite on numpy, strict and jax
 #   make tests              the tests alone, of the level that LEVEL names: short, middle or long
 #   make test-rest          what the middle level adds: every sample, more shapes on JAX, programs and wheels in processes of their own
+#   make test-pythons       lint, types and make quick on every other Python interpreter found on this machine
 #   make test-all           the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
 #   make test-latest        test and test-rest, with the newest release of everything
 #   make test-oldest        test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
@@ -33,7 +34,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
+.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -120,6 +121,13 @@ test: $(READY)
 test-rest: $(READY)
 	@$(MAKE) --no-print-directory conformance LEVEL=middle
 	@$(MAKE) --no-print-directory tests LEVEL=middle WHICH='-m "sweep and not slow"'
+
+# Other versions of Python have other releases of NumPy, whose stubs and functions differ.
+test-pythons: $(READY)
+	@set -e; $(PY) tools/interpreters.py --other > .venv/others; \
+	while read -r python; do \
+	    echo "=== types and make quick with $$python"; $(MAKE) --no-print-directory types quick PYTHON="$$python" </dev/null; \
+	done < .venv/others
 
 # Releases of ruff format differently: the code has the format of the pinned one.
 lint: $(READY)

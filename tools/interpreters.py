@@ -2,7 +2,8 @@
 
 Missing versions are reported on stderr. The candidates are `python3.N` on PATH, and the versions
 that pyenv and uv have installed. A name may be a shim that does not run, and a system's Python may
-lack venv, so each candidate is tried. `--oldest` restricts the list to the oldest version.
+lack venv, so each candidate is tried. `--oldest` restricts the list to the oldest version;
+`--other` leaves out the version that runs this program.
 """
 
 from __future__ import annotations
@@ -48,9 +49,14 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--oldest", action="store_true", help="look for the first version alone")
-    oldest = parser.parse_args().oldest
+    parser.add_argument("--other", action="store_true", help="leave out the version that runs this")
+    options = parser.parse_args()
+    here = "{}.{}".format(*sys.version_info)
     printed = 0
-    for version in VERSIONS[:1] if oldest else VERSIONS:
+    for version in VERSIONS[:1] if options.oldest else VERSIONS:
+        if options.other and version == here:
+            printed += 1
+            continue
         path = next((p for p in candidates(version) if runs(p, version)), None)
         if path is None:
             print(f"NOT TESTED: Python {version} is not on this machine", file=sys.stderr)

@@ -146,7 +146,7 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     powers = rows - peak[:, None]
     np.exp(powers, out=powers)
     powers[number, place] = 0
-    others = np.add.reduce(powers, 1)
+    others = powers.sum(1)
     powers[number, place] = 1
     powers /= (1 + others)[:, None]
     value = (np.log1p(others) + peak).reshape(
@@ -168,7 +168,7 @@ def places_of(x: Any, values: Any, /, places: Any) -> Any:
     positions = []
     for i in range(len(places)):
         here = x == values[..., i, None]
-        if not (np.add.reduce(here, -1, dtype=np.intp) == 1).all():
+        if not (np.count_nonzero(here, axis=-1) == 1).all():
             return np.argsort(x, axis=-1, stable=True)[..., list(places)]
         positions.append(here.argmax(-1))
     return np.stack(positions, axis=-1)
