@@ -260,6 +260,10 @@ class Transformation:
     def noted(self, what: str) -> None:
         """Handle a call inside of it that is not an operation."""
 
+    def outcome(self, x: Any) -> Any:
+        """Handle a result of another transformation, which was called inside of it on layers."""
+        return x
+
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
         mode = gate.get()
