@@ -221,7 +221,7 @@ class Recorded(extend.Layer):
         return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
 
     def __getitem__(self, key: Any, /) -> Any:
-        out = super().__getitem__(key)
+        out: Any = super().__getitem__(key)
         if type(out) is not Recorded or any(
             k is Ellipsis for k in (key if type(key) is tuple else (key,))
         ):
@@ -232,7 +232,8 @@ class Recorded(extend.Layer):
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first axis; an element is read when it is asked for, as in NumPy."""
         run: Recording = self._run  # type: ignore[assignment]
-        return map(run.element, super().__iter__())
+        rows: Iterator[Any] = super().__iter__()
+        return map(run.element, rows)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         run: Recording = self._run  # type: ignore[assignment]
@@ -253,6 +254,17 @@ def _augmented(name: str) -> Any:
     return method
 
 
+def _divided(self: Any, other: Any, /) -> Any:
+    return (self // other, self % other) if self._run.raw else NotImplemented
+
+
+def _dividing(self: Any, other: Any, /) -> Any:
+    return (other // self, other % self) if self._run.raw else NotImplemented
+
+
+# arrays of NumPy have them, Tensors do not
+Recorded._define("__divmod__", _divided)
+Recorded._define("__rdivmod__", _dividing)
 for _stem in DIRECT:
     Recorded._define(f"__i{_stem}__", _augmented(f"__i{_stem}__"))
 
@@ -264,16 +276,15 @@ class _Ufunc(property):
     """The protocol of ufuncs, as on the other layers: see `protocols/__init__.py`."""
 
     def __call__(self, x: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
-        out = Surface.__array_ufunc__(x, ufunc, method, *inputs, **kwargs)
+        out = _surface.__array_ufunc__(x, ufunc, method, *inputs, **kwargs)
         return x._as_returned(out, lambda raw: getattr(ufunc, method)(*raw(inputs), **raw(kwargs)))
 
 
-def _ufunc_of(x: Recorded) -> Any:
-    given = Surface.__array_ufunc__.fget(x)
-    return None if given is None else MethodType(Recorded.__array_ufunc__, x)
-
-
-Recorded._define("__array_ufunc__", _Ufunc(_ufunc_of))
+_surface: Any = Surface
+_ufunc: Any = _Ufunc(
+    lambda x: None if _surface.__array_ufunc__.fget(x) is None else MethodType(_ufunc, x)
+)
+Recorded._define("__array_ufunc__", _ufunc)
 
 
 @cache
@@ -288,12 +299,14 @@ def follow(library: Library) -> None:
             if callable(getattr(sample, name)) and not isinstance(member, (OfArrays, NoneType)):
                 Recorded._define(name, _method(name))
             elif isinstance(member, property) and is_array(getattr(sample, name)):
-                Recorded._define(name, property(_attribute(member, name), member.fset))
+                Recorded._define(name, property(_attribute(name), member.fset))
 
 
-def _attribute(member: property, name: str) -> Callable[[Recorded], Any]:
+def _attribute(name: str) -> Callable[[Recorded], Any]:
     def get(self: Recorded) -> Any:
-        return self._as_returned(member.fget(self), lambda raw: getattr(raw(self), name))
+        return self._as_returned(
+            getattr(super(Recorded, self), name), lambda raw: getattr(raw(self), name)
+        )
 
     return get
 
