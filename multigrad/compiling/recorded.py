@@ -277,6 +277,8 @@ class _Ufunc(property):
 
     def __call__(self, x: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
         out = _surface.__array_ufunc__(x, ufunc, method, *inputs, **kwargs)
+        if type(out) is Recorded and out._is_scalar():  # as all of NumPy's results without axes
+            return out
         return x._as_returned(out, lambda raw: getattr(ufunc, method)(*raw(inputs), **raw(kwargs)))
 
 

@@ -281,8 +281,11 @@ class Recording(extend.Transform):
         library = self.library
         if not self.raw or library is None or not library.scalars:
             return out
-        out = tree.mapped(self.raw_again, out)
-        given = tree.leaves(out)
+        if type(out) is Recorded:
+            given = [out]
+        else:
+            out = tree.mapped(self.raw_again, out)
+            given = tree.leaves(out)
         if not any(map(_has_no_axes, given)):
             return out
         import numpy as np
