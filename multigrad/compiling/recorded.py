@@ -203,6 +203,13 @@ class Recorded(extend.Layer):
         """
         return self._run.raw and isinstance(self._array, self._elem.library.scalars)  # type: ignore[attr-defined]
 
+    def _whole(self) -> Any:
+        run: Recording = self._run  # type: ignore[assignment]
+        library = self._elem.library
+        if not self._is_scalar():
+            return self
+        return run.layer(library.xp.asarray(self._array), self.number, library)
+
     def _take(self, value: Any) -> None:
         super()._take(value)
         if self._is_scalar():  # only an array can be written

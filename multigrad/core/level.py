@@ -60,6 +60,10 @@ class Layer:
             "multigrad.core.level.Layer describes it"
         )
 
+    def _whole(self) -> Any:
+        """What `asarray` makes of it: itself, unless it stands for a scalar of a library."""
+        return self
+
     def _check(self) -> None:
         """Bring a view up to date if its memory was written since.
 
