@@ -210,6 +210,12 @@ def refs(args: Any) -> Iterator[int]:
 ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "add": operator.add,
+    "bitwise_and": operator.and_,
+    "bitwise_invert": operator.invert,
+    "bitwise_left_shift": operator.lshift,
+    "bitwise_or": operator.or_,
+    "bitwise_right_shift": operator.rshift,
+    "bitwise_xor": operator.xor,
     "divide": operator.truediv,
     "equal": operator.eq,
     "floor_divide": operator.floordiv,

@@ -34,6 +34,8 @@ def equal(found, expected):
             equal(x, y)
     elif hasattr(expected, "shape"):
         assert isinstance(found, mg.Tensor) == isinstance(expected, mg.Tensor)
+        # a scalar of NumPy, or an array without axes
+        assert isinstance(found, np.generic) == isinstance(expected, np.generic)
         np.testing.assert_array_equal(values(found), values(expected))
         assert values(found).dtype == values(expected).dtype
     else:

@@ -636,9 +636,9 @@ def owned(values: list[Any], like: Any) -> Any:
     if isinstance(x, Layer):
         layered = _owned_tensor if isinstance(x, Tensor) else _owned_layer
         del x
-        return layered(values)
+        return layered(values, like)
     library = element_of(x).library
-    if isinstance(x, library.scalars) and isinstance(like, library.scalars):
+    if isinstance(x, library.scalars) and isinstance(innermost(like), library.scalars):
         return values.pop()
     del x
     if not library.mutable:
@@ -648,7 +648,7 @@ def owned(values: list[Any], like: Any) -> Any:
     return library.take_ownership(library.xp, values.pop(), None)
 
 
-def _owned_tensor(values: list[Any]) -> Any:
+def _owned_tensor(values: list[Any], like: Any) -> Any:
     """Do the same as `owned` for a Tensor.
 
     A Tensor with a history owns its memory unless it is a view; later writes to it count versions.
@@ -663,11 +663,11 @@ def _owned_tensor(values: list[Any]) -> Any:
     inner = [t._array]
     if sole:
         t._array = None
-    out = wrap_at(t, owned(inner, t))
+    out = wrap_at(t, owned(inner, _model(like, t)))
     return out if t._node is None else mark(out)
 
 
-def _owned_layer(values: list[Any]) -> Any:
+def _owned_layer(values: list[Any], like: Any) -> Any:
     """Do the same as `owned` for a layer other than a Tensor.
 
     Such a layer is never written in place: a write gives it another value. So the result is another
@@ -682,8 +682,16 @@ def _owned_layer(values: list[Any]) -> Any:
         inner = [getattr(x, name)]
         if inner[0] is not None:
             setattr(x, name, None)
-            setattr(x, name, owned(inner, x))
+            setattr(x, name, owned(inner, _model(like, x)))
     return x
+
+
+def _model(like: Any, x: Any) -> Any:
+    """What the value inside of the derivative `x` is to be like: `like`, if that is a scalar.
+
+    Otherwise `x`, since it may have axes that `like` lacks, such as that of a batch.
+    """
+    return like if isinstance(innermost(like), element_of(x).library.scalars) else x
 
 
 def _references(values: list[Any]) -> int:

@@ -220,6 +220,8 @@ class _Text:
             what, x = next(places)
             if what == "item":
                 return f"outs[{x}][()]"
+            if what == "whole":
+                return f"{self.name('asarray', self.variant.result.library.xp.asarray)}(outs[{x}])"
             if what == "out":
                 return f"wrapped(outs[{x}])" if self.variant.result.tensors else f"outs[{x}]"
             return f"l{x}" if what == "argument" else self.name("static", x)

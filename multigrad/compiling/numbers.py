@@ -6,7 +6,6 @@ needs a number, by `int()`, as an index or by `float()`, the recording returns i
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -144,6 +143,16 @@ class Number(Standing):
     def conjugate(self) -> Any:
         return self if not isinstance(self._value, complex) else self._told("number").conjugate()
 
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is None:
+            return self._computed("pow", self, other)
+        return pow(*map(_setting, (self, other, modulus)))
+
+    def __rpow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is None:
+            return self._computed("pow", other, self)
+        return pow(*map(_setting, (other, self, modulus)))  # Python 3.14 calls it so
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
@@ -192,6 +201,10 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _setting(x: Any) -> Any:
+    return x._plain() if isinstance(x, Number) else x
+
+
 def _unary(name: str) -> Callable[[Any], Any]:
     def method(self: Number) -> Any:
         self._check()
@@ -207,7 +220,11 @@ for _stem, _name in (
     ("truediv", "divide"),
     ("floordiv", "floor_divide"),
     ("mod", "remainder"),
-    ("pow", "pow"),
+    ("and", "bitwise_and"),
+    ("or", "bitwise_or"),
+    ("xor", "bitwise_xor"),
+    ("lshift", "bitwise_left_shift"),
+    ("rshift", "bitwise_right_shift"),
 ):
     setattr(Number, f"__{_stem}__", _binary(_name))
     setattr(Number, f"__r{_stem}__", _reflected(_name))
@@ -220,7 +237,12 @@ for _stem, _name in (
     ("ge", "greater_equal"),
 ):
     setattr(Number, f"__{_stem}__", _binary(_name))
-for _stem, _name in (("neg", "negative"), ("pos", "positive"), ("abs", "abs")):
+for _stem, _name in (
+    ("neg", "negative"),
+    ("pos", "positive"),
+    ("abs", "abs"),
+    ("invert", "bitwise_invert"),
+):
     setattr(Number, f"__{_stem}__", _unary(_name))
 
 
@@ -251,29 +273,6 @@ def has_one_class(base: Any, exponent: Any) -> bool:
     if isinstance(base, int) and isinstance(exponent, int):
         return not varies[1]
     return (not varies[0] and base >= 0) or (not varies[1] and exponent % 1 == 0)
-
-
-def _bitwise(stem: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, stem)
-
-    def method(self: Number, other: Any) -> Any:
-        return function(self._plain(), other)
-
-    return method
-
-
-def _bitwise_reflected(stem: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, stem)
-
-    def method(self: Number, other: Any) -> Any:
-        return function(other, self._plain())
-
-    return method
-
-
-for _stem in ("and_", "or_", "xor", "lshift", "rshift"):
-    setattr(Number, f"__{_stem.rstrip('_')}__", _bitwise(_stem))
-    setattr(Number, f"__r{_stem.rstrip('_')}__", _bitwise_reflected(_stem))
 
 
 def kind_of(dtype: Any, library: Library) -> int:

@@ -5,12 +5,17 @@ Its operations are recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from inspect import getattr_static
+from types import MethodType, NoneType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import extend
 from ..core.conversions import conversion
+from ..core.element import Library, is_array
 from ..core.level import Standing, come_back, go_outside
+from ..core.surface import OfArrays, Surface
 from ..core.tensor import Tensor, peeled, wrap
 from ..dispatch.general import _named as named
 from ..errors import GradientError
@@ -63,19 +68,15 @@ class Recorded(extend.Layer):
             outs = run.carried_out(op, values, top._elem.library)
         finally:
             come_back(token)
-        if op.outputs == ():
-            if (
-                op.view is not False
-                and isinstance(outs, Recorded)
-                and not run.is_element(op, values, outs)
-                # NumPy's functions put a scalar into a new array
-                and not (isinstance(values[0], Recorded) and values[0]._is_scalar())
-            ):
-                tie(op, values, [outs], top, False)
-            return outs
-        if op.view is not False and not any(run.is_element(op, values, x) for x in outs):
-            tie(op, values, list(outs), top, True)
-        return named(op, outs)
+        several = op.outputs != ()
+        if (
+            op.view is not False
+            and (several or isinstance(outs, Recorded))
+            # NumPy's functions put a scalar into a new array
+            and not (isinstance(values[0], Recorded) and values[0]._is_scalar())
+        ):
+            tie(op, values, list(outs) if several else [outs], top, several)
+        return named(op, outs) if several else outs
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
@@ -178,7 +179,10 @@ class Recorded(extend.Layer):
 
     def copy(self, order: Any = None) -> Any:
         """Return another array of the same values, as the method of NumPy arrays."""
-        return self.clone()
+        return self if self._is_scalar() else self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self if self._is_scalar() else super().__deepcopy__(memo)
 
     def sort(self, axis: int = -1, **settings: Any) -> Any:
         """Sort in place, if the method of the library's own arrays does so."""
@@ -199,16 +203,44 @@ class Recorded(extend.Layer):
         """
         return self._run.raw and isinstance(self._array, self._elem.library.scalars)  # type: ignore[attr-defined]
 
+    def _whole(self) -> Any:
+        run: Recording = self._run  # type: ignore[assignment]
+        library = self._elem.library
+        if not self._is_scalar():
+            return self
+        return run.layer(library.xp.asarray(self._array), self.number, library)
+
     def _take(self, value: Any) -> None:
         super()._take(value)
         if self._is_scalar():  # only an array can be written
             self._array = self._elem.library.xp.asarray(self._array)
 
-    def __array_function__(self, *call: Any) -> Any:
-        """Call one of NumPy's functions, which return NumPy arrays for NumPy arrays."""
-        out = super().__array_function__(*call)  # type: ignore[misc]
+    def _as_returned(self, out: Any, ask: Callable[[Callable[[Any], Any]], Any]) -> Any:
         run: Recording = self._run  # type: ignore[assignment]
-        return mapped(run.raw_again, out) if run.raw else out
+        return run.as_returned(out, ask)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Call one of NumPy's functions, which return NumPy arrays for NumPy arrays."""
+        out = super().__array_function__(function, types, args, kwargs)  # type: ignore[misc]
+        run: Recording = self._run  # type: ignore[assignment]
+        if run.raw:
+            out = mapped(run.raw_again, out)
+        return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
+
+    def __getitem__(self, key: Any, /) -> Any:
+        out: Any = super().__getitem__(key)
+        if type(out) is not Recorded or any(
+            k is Ellipsis for k in (key if type(key) is tuple else (key,))
+        ):
+            return out
+        run: Recording = self._run  # type: ignore[assignment]
+        return run.element(out)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the first axis; an element is read when it is asked for, as in NumPy."""
+        run: Recording = self._run  # type: ignore[assignment]
+        rows: Iterator[Any] = super().__iter__()
+        return map(run.element, rows)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         run: Recording = self._run  # type: ignore[assignment]
@@ -229,5 +261,70 @@ def _augmented(name: str) -> Any:
     return method
 
 
+def _divided(self: Any, other: Any, /) -> Any:
+    return (self // other, self % other) if self._run.raw else NotImplemented
+
+
+def _dividing(self: Any, other: Any, /) -> Any:
+    return (other // self, other % self) if self._run.raw else NotImplemented
+
+
+# arrays of NumPy have them, Tensors do not
+Recorded._define("__divmod__", _divided)
+Recorded._define("__rdivmod__", _dividing)
 for _stem in DIRECT:
     Recorded._define(f"__i{_stem}__", _augmented(f"__i{_stem}__"))
+
+
+# What the library returns for its own arrays
+
+
+class _Ufunc(property):
+    """The protocol of ufuncs, as on the other layers: see `protocols/__init__.py`."""
+
+    def __call__(self, x: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+        out = _surface.__array_ufunc__(x, ufunc, method, *inputs, **kwargs)
+        if type(out) is Recorded and out._is_scalar():  # as all of NumPy's results without axes
+            return out
+        return x._as_returned(out, lambda raw: getattr(ufunc, method)(*raw(inputs), **raw(kwargs)))
+
+
+_surface: Any = Surface
+_ufunc: Any = _Ufunc(
+    lambda x: None if _surface.__array_ufunc__.fget(x) is None else MethodType(_ufunc, x)
+)
+Recorded._define("__array_ufunc__", _ufunc)
+
+
+@cache
+def follow(library: Library) -> None:
+    """Let the methods of recorded arrays return scalars where those of the library's arrays do."""
+    if not library.scalars:
+        return
+    sample = library.xp.zeros((1, 1))
+    for name in dir(sample):
+        member = getattr_static(Recorded, name, None)
+        if not name.startswith("_") and name not in vars(Recorded):
+            if callable(getattr(sample, name)) and not isinstance(member, (OfArrays, NoneType)):
+                Recorded._define(name, _method(name))
+            elif isinstance(member, property) and is_array(getattr(sample, name)):
+                Recorded._define(name, property(_attribute(name), member.fset))
+
+
+def _attribute(name: str) -> Callable[[Recorded], Any]:
+    def get(self: Recorded) -> Any:
+        return self._as_returned(
+            getattr(super(Recorded, self), name), lambda raw: getattr(raw(self), name)
+        )
+
+    return get
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Recorded, *args: Any, **kwargs: Any) -> Any:
+        return self._as_returned(
+            getattr(super(Recorded, self), name)(*args, **kwargs),
+            lambda raw: getattr(raw(self), name)(*raw(args), **raw(kwargs)),
+        )
+
+    return method

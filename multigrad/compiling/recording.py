@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from .. import extend
+from .. import extend, tree
 from ..core.element import SCALARS, Element, Library, is_array, library_of, mixed
 from ..core.level import Layer, Standing, outside, revived
 from ..core.tensor import Tensor, strip
@@ -25,7 +25,7 @@ from ..registry import OPS, Op
 from .arrays import elements_follow, equal
 from .lines import Lines
 from .numbers import Number, dtype_beside, has_one_class, number_of
-from .recorded import Recorded, refuse_captured
+from .recorded import Recorded, follow, refuse_captured
 
 T = TypeVar("T")
 
@@ -35,30 +35,6 @@ VALUE_SHAPED = frozenset(
 """Operations of multigrad whose results have shapes that depend on values.
 
 Indexing by a mask is another, and a plugin may have more.
-"""
-
-ARRAYS = frozenset(
-    (
-        "asarray",
-        "astype",
-        "copy_slices",
-        "empty_like",
-        "full_like",
-        "ones_like",
-        "setitem",
-        "where",
-        "zeros_like",
-    )
-)
-"""Operations that return an array where the library elsewhere returns a scalar for no axes.
-
-Views are another case.
-"""
-
-ITEMS = frozenset(("getitem", "unstack"))
-"""Views whose results without axes are elements.
-
-In some libraries an element is a scalar, or a copy, which does not follow the array.
 """
 
 
@@ -238,6 +214,7 @@ class Recording(extend.Transform):
         return number_of(result, n, self)
 
     def _begin(self, library: Library) -> None:
+        follow(library)
         self.library, self._modes = library, library.backend.kernel("modes")
         self.modes = self._modes(library.xp)
 
@@ -278,28 +255,74 @@ class Recording(extend.Transform):
         """Record an operation with one output, `x`."""
         n = self._next(self._spec(x, library))
         self.steps.append(Call(op, args, (n,), self.lines.here()))
-        return self.layer(x if x.shape else self.without_axes(op, args, x, library), n, library)
+        return self.layer(x, n, library)
 
-    def without_axes(self, op: Op, args: Sequence[Any], x: Any, library: Library) -> Any:
-        """A result without axes in the library's own form: as a scalar, if it has scalars."""
-        if not self.raw or not library.scalars or isinstance(x, library.scalars):
-            return x
-        return (
-            x
-            if (op.view is not False or op.name in ARRAYS) and not self.is_element(op, args, x)
-            else x[()]
-        )
+    # What the library itself returns
 
-    def is_element(self, op: Op, args: Sequence[Any], x: Any) -> bool:
-        """Whether a result is an element that does not follow the array.
+    def element(self, x: Recorded) -> Recorded:
+        """A view without axes as an element: a scalar or a copy, which does not follow the array.
 
-        The result is a raw array or a layer. `x[0]` may be such an element; `x[0, ...]` is not.
+        `x` itself, if an element of the library follows.
         """
-        if op.name not in ITEMS or x.shape or not self.raw or elements_follow(self.library):
-            return False
-        return not any(
-            key is Ellipsis for key in (args[-1] if type(args[-1]) is tuple else args[-1:])
-        )
+        library = x._elem.library
+        if x.shape or not self.raw or elements_follow(library):
+            return x
+        x._check()
+        return self.layer(x._array[()] if library.scalars else x._array, x.number, library)
+
+    def as_returned(self, out: Any, ask: Callable[[Callable[[Any], Any]], Any]) -> Any:
+        """The result of a function or method of the library, with a scalar where it returns one.
+
+        Whether a result without axes is a scalar or an array follows from no rule: numpy.sum
+        returns a scalar, numpy.tensordot an array. So the library is asked.
+
+        ask  `ask(raw)` calls the function on the raw arrays; `raw` takes them from the arguments
+        """
+        library = self.library
+        if not self.raw or library is None or not library.scalars:
+            return out
+        if type(out) is Recorded:
+            given = [out]
+        else:
+            out = tree.mapped(self.raw_again, out)
+            given = tree.leaves(out)
+        if not any(map(_has_no_axes, given)):
+            return out
+        import numpy as np
+
+        try:
+            with outside(), np.errstate(all="ignore"):  # the first call has warned
+                returned = tree.leaves(ask(self._values))
+        except Exception:  # it takes other arguments than ours
+            return out
+        if len(returned) != len(given):
+            return out
+        formed = map(self._in_the_form_of, given, returned)
+        return tree.mapped(lambda _: next(formed), out)
+
+    def _values(self, x: Any) -> Any:
+        """Arguments with the numbers and the raw arrays that they stand for.
+
+        The arrays are read-only.
+        """
+
+        def value(y: Any) -> Any:
+            if isinstance(y, Number):
+                return y._value
+            y = strip(self._without_constants(y))
+            if not isinstance(y, Recorded):
+                return y
+            x, library = y._array, y._elem.library
+            return x if y._is_scalar() else library.xp.broadcast_to(x, x.shape)
+
+        return tree.mapped(value, x)
+
+    def _in_the_form_of(self, x: Any, returned: Any) -> Any:
+        if not _has_no_axes(x) or x._is_scalar() == isinstance(returned, x._elem.library.scalars):
+            return x
+        library = x._elem.library
+        value = library.xp.asarray(x._array) if x._is_scalar() else x._array[()]
+        return self.layer(value, x.number, library)
 
     def carried_out(self, op: Op, values: Sequence[Any], library: Library) -> Any:
         """Run an operation on the values of these layers, and record it.
@@ -347,16 +370,9 @@ class Recording(extend.Transform):
         for n, x in zip(numbers, out, strict=True):
             if n >= 0 and self._is_value_shaped(op, args):
                 self.guard(n, "shape", tuple(x.shape))
-        outs = [
-            x if n < 0 or x.shape else self.without_axes(op, args, x, library)
-            for n, x in zip(numbers, out, strict=True)
-        ]
         return same_structure(
             out,
-            [
-                self.layer(x, n, library) if n >= 0 else x
-                for n, x in zip(numbers, outs, strict=True)
-            ],
+            [self.layer(x, n, library) if n >= 0 else x for n, x in zip(numbers, out, strict=True)],
         )
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
@@ -411,11 +427,16 @@ class Recording(extend.Transform):
 
     def raw_again(self, x: Any) -> Any:
         """The replacement of a NumPy array for a Tensor that one of NumPy's functions has made."""
-        if isinstance(x, Tensor):
-            x = strip(self._without_constants(x))
-            library = None if isinstance(x, Layer) else library_of(x)
-            return x if library is None else self.layer(x, self.constant(x, library), library)
-        return x
+        return self._replaced(x) if isinstance(x, Tensor) else x
+
+    def outcome(self, x: Any) -> Any:
+        """The replacement of a raw array, which a transformation of raw arrays returns."""
+        return self._replaced(x) if self.raw else x
+
+    def _replaced(self, x: Any) -> Any:
+        x = strip(self._without_constants(x))
+        library = None if isinstance(x, Layer) else library_of(x)
+        return x if library is None else self.layer(x, self.constant(x, library), library)
 
     # The end
 
@@ -456,6 +477,10 @@ class Recording(extend.Transform):
 
 def _no_modes(_: Any) -> Any:
     return None
+
+
+def _has_no_axes(x: Any) -> bool:
+    return isinstance(x, Recorded) and not x._array.shape
 
 
 _new: Any = object.__new__

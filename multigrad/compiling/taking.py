@@ -30,13 +30,16 @@ STATICS = (bool, int, float, complex, str, bytes, type, slice, range, Enum, type
 class Result:
     """How the outputs of a program become the result of a call.
 
+    library    of the arrays
     structure  of the result
     places     the origin of each of its leaves: ("out", i), the i-th output of the program;
-               ("item", i), the same as a scalar of the library; ("argument", i), the i-th leaf of
-               the arguments itself; ("static", x), x
+               ("item", i), the same as a scalar of the library; ("whole", i), the same as an array
+               without axes, where the program may have a scalar; ("argument", i), the i-th leaf
+               of the arguments itself; ("static", x), x
     tensors    whether arrays are returned as Tensors
     """
 
+    library: Library
     structure: tree.Structure
     places: Sequence[tuple[str, Any]]
     tensors: bool
@@ -49,6 +52,8 @@ class Result:
     def _leaf(self, what: str, x: Any, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         if what == "item":
             return outs[x][()]
+        if what == "whole":
+            return self.library.xp.asarray(outs[x])
         if what == "out":
             return wrap(outs[x]) if self.tensors and is_array(outs[x]) else outs[x]
         return leaves[x] if what == "argument" else x
@@ -237,7 +242,7 @@ class _Taking:
                 writes[i] = None
                 steps.append(Write(self.numbers[i], layer.number))
         program = self.recording.finished_program(self.outputs, steps)
-        result = Result(structure, places, not self.arguments.raw)
+        result = Result(self.library, structure, places, not self.arguments.raw)
         memory = shared(program) if self.library.mutable else set()
         outs = [
             self.own(x) if n in memory or n in self.outputs[:i] else x
@@ -266,7 +271,9 @@ class _Taking:
             if x is y and i in self.numbers:
                 return "argument", i
         if isinstance(x, Recorded):
-            return "item" if x._is_scalar() else "out", self.output(x.number, x._array)
+            has_class = self.recording.raw and self.library.scalars and not x._array.shape
+            what = "out" if not has_class else "item" if x._is_scalar() else "whole"
+            return what, self.output(x.number, x._array)
         if isinstance(x, Number):
             return "out", self.output(x._number, x._value)
         if isinstance(x, Layer):

@@ -60,6 +60,10 @@ class Layer:
             "multigrad.core.level.Layer describes it"
         )
 
+    def _whole(self) -> Any:
+        """What `asarray` makes of it: itself, unless it stands for a scalar of a library."""
+        return self
+
     def _check(self) -> None:
         """Bring a view up to date if its memory was written since.
 
@@ -259,6 +263,10 @@ class Transformation:
 
     def noted(self, what: str) -> None:
         """Handle a call inside of it that is not an operation."""
+
+    def outcome(self, x: Any) -> Any:
+        """Handle a result of another transformation, which was called inside of it on layers."""
+        return x
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""

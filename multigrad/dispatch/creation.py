@@ -188,7 +188,7 @@ def _convert_tensor(
     dtype = named_dtype(own, dtype)
     if device is not None or copy or (dtype is not None and dtype != t.dtype):
         t = function_of(OPS["asarray"])(t, dtype=dtype, device=device, copy=copy)
-    out: Tensor = t
+    out: Tensor = t._whole()
     return out
 
 

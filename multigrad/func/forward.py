@@ -16,7 +16,7 @@ from ..core.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
 from ..layers.dual import check_tangent
-from ..layers.transforming import as_tensor, derivative, zeros_like
+from ..layers.transforming import derivative, returned, zeros_like
 from ..tracebacks import entry, fold
 from .reverse import Function, _call, _outside, check_function, vjp
 from .variables import Args, Aux, No, R, X, Yes
@@ -156,7 +156,7 @@ def _push(
 
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
     outs, moved = transforming.jvp(listed, values, tangents, run)
-    finish = strip if raw else as_tensor
+    finish = strip if raw else returned
     return (
         tree.filled(output, map(finish, outs)),
         outs,

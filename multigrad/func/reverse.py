@@ -19,12 +19,12 @@ from ..core.tensor import Tensor, element_of, strip
 from ..layers import transforming
 from ..layers.constants import Constants
 from ..layers.transforming import (
-    as_tensor,
     depends_on,
     derivative,
     gradients_of,
     input_of,
     left_of,
+    returned,
     value_at,
 )
 from ..tracebacks import entry, fold
@@ -310,5 +310,5 @@ def _call(
 
 def _outside(given: Any, run: Transformation, raw: bool) -> Any:
     """The result of the function after the transformation, as raw arrays or as Tensors."""
-    finish = strip if raw else as_tensor
+    finish = strip if raw else returned
     return tree.replaced(lambda t: finish(left_of(t, run)), given)

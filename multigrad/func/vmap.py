@@ -13,7 +13,7 @@ from ..core.level import Layer, Transformation
 from ..core.tensor import Tensor, element_of, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
-from ..layers.transforming import as_tensor
+from ..layers.transforming import returned
 from ..observe import stand_in
 from ..tracebacks import entry, fold
 from .reverse import Function, check_function
@@ -187,7 +187,7 @@ def _run(
         ]
 
     output, results = run.call(called)
-    finish = strip if raw else as_tensor
+    finish = strip if raw else returned
     return tree.filled(output, iter([finish(_placed(x, mine, a, size)) for x, mine, a in results]))
 
 
@@ -236,4 +236,4 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
         library = element_of(chunks[0]).library
         xp = library.bound if any(isinstance(x, Layer) for x in chunks) else library.xp
         joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
-    return tree.filled(parts[0], map(strip if raw else as_tensor, joined))
+    return tree.filled(parts[0], map(strip if raw else returned, joined))

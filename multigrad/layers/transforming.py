@@ -14,7 +14,7 @@ from .. import tree
 from ..backward.gradients import check_gradient, owned
 from ..backward.run import run_pass
 from ..core.element import SCALARS, is_array
-from ..core.level import Layer, Transformation, outside
+from ..core.level import Layer, Transformation, outside, running
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from ..observe import stand_in
@@ -191,12 +191,18 @@ def as_tensor(x: Any) -> Any:
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
+def returned(x: Any) -> Any:
+    """A result of a transformed function that was called with layers."""
+    run = running()
+    return as_tensor(x if run is None else run.outcome(x))
+
+
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
     """Remove the last of `values`, and return it on memory that nothing else shares.
 
     The value is a derivative of `like`, or with respect to `like`.
     """
     if not raw:
-        return as_tensor(owned(values, like))
+        return returned(owned(values, like))
     values[-1] = strip(values[-1])
     return strip(owned(values, like))

@@ -577,3 +577,48 @@ def test_arrays_of_numpys_functions_are_arrays():
         return before, whole, element, total, z
 
     same(f, (M,), (M + 1.0,), (M,))
+
+
+@pytest.mark.parametrize(
+    ("f", "numbers", "programs"),
+    [
+        (lambda x, n: (~n, x * ~n), (2, -3, 0), 1),
+        (lambda x, n: (n & 6, 6 & n, n | 8, n ^ 5, 5 ^ n, n << 2, 9 >> n), (2, 1, 3), 1),
+        (lambda x, n: (n & x.astype(int), x.astype(int) | n, n << x.astype(int)), (2, 1, 3), 1),
+        (lambda x, n: (pow(n, 3, 7), x), (2, 4, 2), 2),
+        (lambda x, n: (pow(n, n, n + 5), x), (2, 4, 2), 2),
+        (lambda x, n: (divmod(n, 3), divmod(7, n)), (2, 4, -5), 1),
+        (lambda x, n: (divmod(n, x), divmod(x, n)), (2, 4, -5), 1),
+        (lambda x, n: (divmod(n, x), divmod(x, n)), (2.5, -0.5), 1),
+        (lambda x, n: (divmod(n, x), divmod(x, n), divmod(x[0], n)), (True,), 1),
+        (lambda x, n: (divmod(x, 2.0), divmod(2.0, x), divmod(x, x[::-1]), x * n), (1.0, 2.0), 1),
+    ],
+)
+def test_operators_of_integers(f, numbers, programs):
+    same(f, *[(X, n) for n in (*numbers, *numbers)], programs=programs)
+
+
+@pytest.mark.parametrize(
+    ("f", "number", "message"),
+    [
+        (lambda n: ~n, 2.5, "bad operand type for unary ~: 'float'"),
+        (lambda n: n & 1, 2.5, "unsupported operand type\\(s\\) for &: 'float' and 'int'"),
+        (
+            lambda n: pow(n, 2, 5),
+            2.5,
+            "pow\\(\\) 3rd argument not allowed unless all arguments are",
+        ),
+        (lambda n: n << -1, 2, "negative shift count"),
+        (lambda n: divmod(n, 0), 2, "integer (division or )?modulo by zero|division by zero"),
+    ],
+)
+def test_operators_raise_as_those_of_the_number(f, number, message):
+    for function in (f, func.compile(f)):
+        with pytest.raises((TypeError, ValueError, ZeroDivisionError), match=message):
+            function(number)
+
+
+def test_divmod_of_tensors_is_refused_as_outside():
+    for function in (divmod, func.compile(divmod)):
+        with pytest.raises(TypeError, match="unsupported operand type\\(s\\) for divmod\\(\\)"):
+            function(mg.asarray(X), mg.asarray(X))

@@ -11,7 +11,7 @@ from ...core.element import SCALARS, Library, common_library, is_array, mixed
 from ...core.level import Layer
 from ...core.tensor import Tensor, element_of, strip
 from ...dispatch.creation import default_library
-from ...layers.transforming import as_tensor
+from ...layers.transforming import returned
 
 
 class Arguments:
@@ -163,7 +163,7 @@ def finished(raw: bool) -> Callable[[Any], Any]:
 
     Raw arguments give raw arrays, except for a Tensor with a history. Tensors give Tensors.
     """
-    return _stripped if raw else as_tensor
+    return _stripped if raw else returned
 
 
 def _stripped(x: Any) -> Any:
