@@ -281,9 +281,9 @@ def metadata(a: Any) -> tuple[Any, ...]:
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
     "array": array,
-    "where": where,
-    "full": full,
-    "full_like": full_like,
+    "where": general(where, where, sequences=True),
+    "full": general(full, full),
+    "full_like": general(full_like, full_like),
     "r_": _Joined(np.r_, _in_rows),
     "c_": _Joined(np.c_, _in_columns),
     "newaxis": None,

@@ -8,13 +8,15 @@ arguments alone give SciPy's result, unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
 import multigrad as mg
 from multigrad import extend
+
+from ..rules import primitive, replaceable, with_rules
 
 __all__ = [
     "arrays",
@@ -26,6 +28,7 @@ __all__ = [
     "positive",
     "refusing",
     "simple",
+    "with_rules",
 ]
 
 Function = Callable[..., Any]
@@ -110,7 +113,12 @@ def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Functio
         return boxes(*map(operand, args[:arrays]), *args[arrays:], **kwargs)
 
     function.__name__ = function.__qualname__ = boxes.__name__
-    return function
+
+    def use(rules: Function) -> None:
+        nonlocal plain, boxes, arrays
+        plain, boxes, arrays = rules, rules, 0
+
+    return replaceable(function, plain, partial(differentiable, plain, boxes, arrays), use)
 
 
 def refusing(name: str, plain: Function, instead: str = "") -> Function:
@@ -128,7 +136,7 @@ def refusing(name: str, plain: Function, instead: str = "") -> Function:
             **{k: _value(name, x, instead) for k, x in kwargs.items()},
         )
 
-    return function
+    return primitive(plain, otherwise=function)
 
 
 def _value(name: str, x: Any, instead: str) -> Any:
