@@ -21,7 +21,7 @@ from multigrad import func
 from multigrad.autograd import Function
 from multigrad.extend import level_of
 
-from .boxes import conjugate, has_box, is_box, leaves, mapped, plain, value
+from .boxes import as_array, conjugate, has_box, is_box, leaves, mapped, plain, value
 from .spaces import SparseObject, vspace
 from .util import subval
 from .wrap_util import get_name, wraps
@@ -366,7 +366,7 @@ def _scalar(x: Any) -> Any:
 
 
 def _array(x: Any) -> Any:
-    return x if x is None or is_box(x) else np.asarray(x)
+    return x if x is None or is_box(x) else as_array(x)
 
 
 # -- reverse mode

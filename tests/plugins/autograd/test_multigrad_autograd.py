@@ -20,6 +20,7 @@ import multigrad as mg
 import multigrad_autograd as ag
 import multigrad_autograd.numpy as np
 from multigrad_autograd import extend
+from multigrad_autograd.numpy import numpy_boxes, numpy_vspaces
 from multigrad_autograd.test_util import check_equivalent, check_grads, combo_check, scalar_close
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -339,6 +340,60 @@ def test_programs_meet_the_rest_of_multigrad() -> None:
     t = mg.asarray(x, requires_grad=True)
     np.mean(np.tanh(t)).backward()
     onp.testing.assert_allclose(t.grad.array, (1 - onp.tanh(x) ** 2) / 12)
+
+
+# -- arrays of other classes
+
+
+def subclass() -> type:
+    class Tracked(onp.ndarray):
+        def __array_wrap__(self, array: Any, *_: Any) -> Any:
+            return array
+
+    return Tracked
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda kind: numpy_boxes.ArrayBox.register(kind),
+        lambda kind: extend.VSpace.register(kind, lambda x: extend.vspace(onp.asarray(x))),
+        lambda kind: numpy_vspaces.ArrayVSpace.register(kind),
+    ],
+    ids=["ArrayBox", "VSpace", "ArrayVSpace"],
+)
+def test_a_registered_class_of_arrays_means_plain_ones(register: Any) -> None:
+    kind = subclass()
+    x = sizes(3).view(kind)
+    with pytest.raises(TypeError, match="arrays of type .*Tracked are refused by the backend"):
+        ag.grad(lambda x: np.sum(x**2))(x)
+    register(kind)
+    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(x**2))(x), 2 * sizes(3))
+    onp.testing.assert_allclose(ag.grad(lambda y: np.sum(x * y))(sizes(3)), sizes(3))
+    assert ag.grad(lambda x: np.sum(x**2))(onp.arange(3).view(kind)).tolist() == [0, 2, 4]
+
+
+PLACES: dict[str, Any] = {
+    "an argument": lambda q: ag.grad(lambda x: np.sum(x**2))(q),
+    "a part of an argument": lambda q: ag.grad(lambda x: np.sum(x[0] ** 2))([q, 1.0]),
+    "another argument": lambda q: ag.grad(lambda x, y: np.sum(x * y))(sizes(3), q),
+    "a list": lambda q: ag.grad(lambda x: np.sum(np.array([x, q])))(sizes(3)),
+    "concatenate": lambda q: ag.grad(lambda x: np.sum(np.concatenate([x, q])))(sizes(3)),
+    "append": lambda q: ag.grad(lambda x: np.sum(np.append(x, q)))(sizes(3)),
+    "dot": lambda q: ag.grad(lambda x: np.dot(x, q))(sizes(3)),
+    "a cotangent": lambda q: ag.make_vjp(lambda x: 2.0 * x)(sizes(3))[0](q),
+    "a tangent": lambda q: ag.make_jvp(lambda x: 2.0 * x)(sizes(3))(q),
+    "the result of a primitive": lambda q: ag.grad(lambda x: np.sum(ag.primitive(lambda z: q)(x)))(
+        sizes(3)
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_class_of_arrays_with_functions_of_its_own_is_refused(place: str) -> None:
+    """HIPS autograd refuses every subclass; its values may have units, which gradients lose."""
+    with pytest.raises(TypeError, match="arrays of type .*Tracked are refused by the backend"):
+        PLACES[place](sizes(3).view(subclass()))
 
 
 # -- builtins, spaces, misc

@@ -10,7 +10,7 @@ import numpy as np
 
 import multigrad as mg
 
-from ..boxes import has_box, is_box, value
+from ..boxes import as_array, has_box, is_box, value
 from ..rules import replaceable
 
 __all__ = ["array", "binary", "constant", "general", "unary"]
@@ -123,11 +123,7 @@ def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _stacked(rows: Any) -> Any:
     parts = [
-        _stacked(x)
-        if type(x) in (list, tuple) and has_box(x)
-        else x
-        if is_box(x)
-        else np.asarray(x)
+        _stacked(x) if type(x) in (list, tuple) and has_box(x) else x if is_box(x) else as_array(x)
         for x in rows
     ]
     return mg.stack(parts)

@@ -16,6 +16,7 @@ import numpy as np
 import multigrad as mg
 from multigrad import extend
 
+from ..boxes import as_array
 from ..rules import primitive, replaceable, with_rules
 
 __all__ = [
@@ -61,7 +62,7 @@ def operand(x: Any) -> Any:
         return float(x)
     if isinstance(x, (list, tuple)) and boxed(*x):
         return mg.stack([mg.asarray(operand(y)) for y in x])
-    array = np.asarray(x)
+    array = as_array(x)
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
