@@ -342,6 +342,36 @@ def test_programs_meet_the_rest_of_multigrad() -> None:
     onp.testing.assert_allclose(t.grad.array, (1 - onp.tanh(x) ** 2) / 12)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda v: np.full((2, 3), v, dtype="float32"),
+        lambda v: np.full((2, 3), v, "complex64", order="F"),
+        lambda v: np.full_like(onp.ones(3), v, dtype="float32"),
+        lambda v: np.full_like(onp.ones(3, "float32"), v),
+        lambda v: np.full_like(onp.ones(3), v, shape=(2, 2)),
+        lambda v: np.full_like(onp.ones(3), v, subok=False, order="C"),
+        lambda v: np.vstack([v, onp.ones(1)], dtype="float32"),
+        lambda v: np.hstack([v, onp.ones(2)], dtype="float32"),
+        lambda v: np.std(np.stack([v]), axis=0, correction=0),
+    ],
+)
+def test_options_hold_for_boxes_too(make: Any) -> None:
+    want, seen = make(0.5), []
+    ag.grad(lambda v: seen.append(make(v)) or np.sum(np.real(seen[0])))(0.5)
+    onp.testing.assert_array_equal(seen[0].detach().array, want)
+    assert seen[0].shape == want.shape and seen[0].dtype == want.dtype
+    if want.ndim == 2 and want.shape[0] == want.shape[1]:
+        assert ag.grad(lambda v: np.sum(make(v)))(0.5) == want.size
+
+
+def test_the_deviation_of_one_number_with_a_correction_is_that_of_numpy() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, out = ag.make_vjp(lambda x: np.std(x, correction=1))(onp.ones(1))
+        assert onp.isnan(out) and onp.isnan(onp.std(onp.ones(1), correction=1))
+
+
 # -- arrays of other classes
 
 

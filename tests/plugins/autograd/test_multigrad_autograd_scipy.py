@@ -380,6 +380,18 @@ def test_solve_triangular_is_that_of_jax(trans: Any, dtype: str) -> None:
                         np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+def test_logsumexp_of_complex_numbers(axis: Any, keepdims: bool) -> None:
+    z = drawn(2, 3) + 1j * drawn(2, 3, seed=1)
+    g = scipy.special.logsumexp(z, axis=axis, keepdims=keepdims)
+    out, pullback = func.vjp(lambda z: special.logsumexp(z, axis=axis, keepdims=keepdims), z)
+    weights = np.exp(z - scipy.special.logsumexp(z, axis=axis, keepdims=True))
+    np.testing.assert_allclose(out, g, rtol=1e-12)
+    spread = g if keepdims or np.ndim(g) == 0 else np.expand_dims(g, axis)
+    np.testing.assert_allclose(pullback(np.asarray(g))[0], spread * weights.conj(), rtol=1e-12)
+
+
 def test_solve_sylvester_of_a_real_and_a_complex_matrix() -> None:
     """SciPy's own result is wrong here: its real matrix has complex eigenvalues."""
     a, b, q = (
@@ -432,6 +444,11 @@ def test_complex_systems_are_differentiated() -> None:
             lambda t: special.jn(t, 0.3),
             MissingRuleError,
             "hips.jv' has no derivative rule for its argument 'v'",
+        ),
+        (
+            lambda t: special.yn(1.5, t),
+            NotImplementedError,
+            "yn of a box takes integer orders, not 1.5: yn truncates others",
         ),
         (
             lambda t: special.polygamma(t[0], t),

@@ -135,13 +135,13 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, **more: Any) -> Any:
     )
 
 
-def vstack(tup: Any) -> Any:
-    return concatenate([atleast_2d(x) for x in tup], 0)
+def vstack(tup: Any, **more: Any) -> Any:
+    return concatenate([atleast_2d(x) for x in tup], 0, **more)
 
 
-def hstack(tup: Any) -> Any:
+def hstack(tup: Any, **more: Any) -> Any:
     parts = [atleast_1d(x) for x in tup]
-    return concatenate(parts, 0 if parts[0].ndim == 1 else 1)
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, **more)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -220,7 +220,7 @@ def std(
 ) -> Any:
     axes = range(a.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     # the result is 0, and so is its derivative
-    if not ddof and not args and math.prod([a.shape[i] for i in axes]) <= 1:
+    if not (ddof or args or more) and math.prod([a.shape[i] for i in axes]) <= 1:
         return np.sum(np.real(a) * 0.0, axis=axis, keepdims=keepdims)
     return np.std(a, axis, *args, ddof=ddof, keepdims=keepdims, **more)
 
