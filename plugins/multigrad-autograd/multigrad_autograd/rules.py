@@ -21,7 +21,7 @@ from multigrad import func
 from multigrad.autograd import Function
 from multigrad.extend import level_of
 
-from .boxes import as_array, conjugate, has_box, is_box, leaves, mapped, plain, value
+from .boxes import as_array, conjugate, has_box, is_box, leaves, level, mapped, plain, value
 from .spaces import SparseObject, vspace
 from .util import subval
 from .wrap_util import get_name, wraps
@@ -217,6 +217,12 @@ def _called(
             return otherwise(*args, **kwargs)
         if not argnums:
             return f_raw(*given, **kwargs)
+    for name, x in kwargs.items():
+        if has_box(x) and level(mapped(plain, x)) >= level(given):
+            raise TypeError(
+                f"{get_name(function)}: the keyword argument {name!r} needs a derivative, which "
+                "only positional arguments have; pass it by position"
+            )
     call = Call(function, f_raw, otherwise, given, kwargs, argnums)
     return call.built(Primitive.apply(call, *call.given))
 

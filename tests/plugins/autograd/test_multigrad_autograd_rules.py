@@ -261,6 +261,28 @@ def test_options_and_arrays_by_name_reach_the_rule() -> None:
         ag.grad(lambda a: np.sum(linalg.expm(A=a)))(SPD)
 
 
+def test_a_keyword_has_no_derivative_and_says_so() -> None:
+    """HIPS autograd returns a box here; the part of the keyword was missing from the gradient."""
+
+    @extend.primitive
+    def scaled(x: Any, scale: Any = 1.0) -> Any:
+        return x * scale
+
+    extend.defvjp(scaled, lambda ans, x, scale: lambda g: g * scale)
+    for loss in (
+        lambda s: scaled(s, scale=s),
+        lambda x: ag.grad(lambda s: scaled(x, scale=s))(2.0),
+    ):
+        with pytest.raises(
+            TypeError,
+            match="scaled: the keyword argument 'scale' needs a derivative, which only positional "
+            "arguments have; pass it by position",
+        ):
+            ag.grad(loss)(3.0)
+    assert ag.grad(lambda s: ag.grad(lambda x: scaled(x, scale=s))(1.0))(3.0) == 1.0
+    assert ag.grad(lambda s: ag.value_and_grad(lambda x: scaled(x, scale=s))(2.0)[0])(3.0) == 2.0
+
+
 def test_deprecated_methods_and_the_functions_agree() -> None:
     @ag.primitive
     def cubed(x: Any) -> Any:
