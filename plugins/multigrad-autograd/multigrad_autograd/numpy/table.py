@@ -16,7 +16,7 @@ from ..rules import primitive
 from .arrays import ARRAYS, SEQUENCES, cast, make_diagonal
 from .arrays import where as _where
 from .elementwise import BINARY, UNARY
-from .wrapping import array, binary, constant, general, unary
+from .wrapping import array, binary, constant, direct, general, unary
 
 Function = Callable[..., Any]
 LARGE = 4096  # the number of elements above which planning a product pays off
@@ -288,9 +288,9 @@ def metadata(a: Any) -> tuple[Any, ...]:
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
     "array": array,
-    "where": general(where, where, sequences=True),
-    "full": general(full, full),
-    "full_like": general(full_like, full_like),
+    "where": direct(where),
+    "full": direct(full),
+    "full_like": direct(full_like),
     "r_": _Joined(np.r_, _in_rows),
     "c_": _Joined(np.c_, _in_columns),
     "newaxis": None,

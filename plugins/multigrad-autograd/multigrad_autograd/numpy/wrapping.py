@@ -13,7 +13,7 @@ import multigrad as mg
 from ..boxes import as_array, has_box, is_box, value
 from ..rules import replaceable
 
-__all__ = ["array", "binary", "constant", "general", "unary"]
+__all__ = ["array", "binary", "constant", "direct", "general", "unary"]
 
 Function = Callable[..., Any]
 Tensor = mg.Tensor
@@ -73,6 +73,20 @@ def general(raw: Any, op: Function, sequences: bool = False) -> Function:
         raw = op = rules
 
     return replaceable(function, raw, partial(general, raw, op, sequences), use)
+
+
+def direct(op: Function) -> Function:
+    """Wrap a function that takes raw arrays and boxes itself, so that rules can replace it."""
+
+    @_like(op)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return op(*args, **kwargs)
+
+    def use(rules: Function) -> None:
+        nonlocal op
+        op = rules
+
+    return replaceable(function, op, partial(direct, op), use)
 
 
 def constant(raw: Any) -> Function:
