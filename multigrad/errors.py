@@ -50,6 +50,10 @@ class MixedBackendsError(MultigradError, TypeError):
     """Arrays of two array libraries met in one operation."""
 
 
+class ArrayTypeError(BackendError, TypeError):
+    """The arrays of a class do not mean what the arrays of the backend's library mean."""
+
+
 class GradientError(MultigradError, RuntimeError):
     """A gradient cannot be computed. This is a RuntimeError, as in PyTorch."""
 

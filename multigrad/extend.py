@@ -38,6 +38,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from .backends import discovery, hooks, kernels, plugins
+from .backends.discovery import register_plain_type
 from .backends.raw import RawNamespace
 from .backends.spec import Backend
 from .core.element import Library, common_library, is_array, library_named
@@ -78,6 +79,7 @@ __all__ = [
     "named_leaves",
     "raw_namespace",
     "rebind_augmented",
+    "register_plain_type",
     "samples",
     "tree_map",
     "vjp",

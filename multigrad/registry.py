@@ -450,7 +450,9 @@ def define(
     joint vjp returns the gradients of the array parameters in their order, with None where a
     gradient is not needed.
 
-    `keep={parameter: names}` narrows the values that a joint rule saves.
+    `keep={parameter: names}` narrows the values that a joint rule saves for the gradient of that
+    parameter. The rule gets None for the arrays that are not named; anything else that it takes
+    must be named.
 
     `materialize=False` gives the rules None instead of zeros for the cotangent of an unused output
     and for the tangent of an unchanged argument. A rule with several outputs or arguments may then
@@ -600,8 +602,12 @@ def _declare(
 
     rules: Any
     if vjp is not None:
-        rules = replace(
-            rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()}
+        rules = rule("vjp", vjp, joint=True)
+        rules = replace(rules, keep=_keep(name, keep, rules, arrays, outs or ()))
+    elif keep:
+        raise RegistrationError(
+            f"{name}: keep narrows a joint rule, and there is none: pass vjp=rule, or leave out "
+            "keep; a rule for one argument saves exactly the values that it takes."
         )
     else:
         rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
@@ -630,6 +636,47 @@ def _declare(
     for listener in _listeners:
         listener(op)
     return op
+
+
+def _keep(
+    name: str, given: Any, rule: Rule, arrays: tuple[str, ...], outputs: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """Check the `keep` of a declaration.
+
+    It may leave out arrays only: without a flag, a rule would compute another derivative.
+    """
+    if not isinstance(given or {}, Mapping):
+        raise RegistrationError(
+            f"{name}: keep must be a mapping of arguments to names, not {given!r}."
+        )
+    large = {*arrays, *outputs, "ans", *rule.residuals}
+    keep = {}
+    for argument, names in (given or {}).items():
+        entry = f"{name}: keep[{argument!r}]"
+        if argument not in arrays:
+            raise RegistrationError(
+                f"{entry} is not the name of an array argument. It has {', '.join(arrays)}."
+            )
+        if isinstance(names, str):
+            raise RegistrationError(
+                f"{entry} must be a tuple of names, as in ({names!r},), not the string {names!r}."
+            )
+        keep[argument] = tuple(names)
+        for n in keep[argument]:
+            if n not in rule.keeps:
+                raise RegistrationError(
+                    f"{entry} has {n!r}, which the rule does not take. It takes "
+                    f"{', '.join(rule.keeps) or 'no such values'}."
+                )
+        for n in rule.keeps:
+            if n not in large and n not in keep[argument]:
+                full = tuple(m for m in rule.keeps if m in keep[argument] or m not in large)
+                raise RegistrationError(
+                    f"{entry} leaves out {n!r}, which the rule takes; keep may leave out arrays "
+                    f"only ({', '.join(m for m in rule.keeps if m in large)}). Add it: "
+                    f"keep={{{argument!r}: {full!r}}}."
+                )
+    return keep
 
 
 def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:

@@ -95,6 +95,22 @@ def is_instance(x: Any, types: tuple[type, ...]) -> bool:
         return False
 
 
+PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__")
+
+
+def overridden(cls: type, plain: type) -> str | None:
+    """The first of NumPy's protocols that a subclass of an array type has in a version of its own.
+
+    Its functions then mean something else than those of the array type: they convert units, or mask
+    elements.
+    """
+    return next((n for n in PROTOCOLS if _static(cls, n) is not _static(plain, n)), None)
+
+
+def _static(cls: type, name: str) -> Any:
+    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+
+
 # ----- Operations -----
 
 

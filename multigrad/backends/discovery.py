@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import registry, tracebacks
-from ..errors import BackendError, NoDeviceError, RegistrationError, nearest
+from ..errors import ArrayTypeError, BackendError, NoDeviceError, RegistrationError, nearest
 from ..provided import provide
 from . import claims, hooks, installed
 from .plugins import (
@@ -135,9 +135,9 @@ _by_type: dict[type, Backend | None] = dict.fromkeys(
 def backend_of(x: Any) -> Backend | None:
     """Return the backend of the array `x`, or None if it is not an array of a known library.
 
-    Python scalars, for instance, have no backend. Raises BackendError if the library's backend
-    refuses the type of `x` (numpy.matrix). If a library's backend is broken or has no device, its
-    arrays count as those of an unknown library, and a warning says so once.
+    Python scalars, for instance, have no backend. Raises ArrayTypeError if the library's backend
+    refuses the type of `x`: numpy.matrix, an array with units. If a library's backend is broken or
+    has no device, its arrays count as those of an unknown library, and a warning says so once.
     """
     try:
         return _by_type[type(x)]
@@ -465,7 +465,7 @@ def _accept(entry: Known, backend: Any) -> Backend:
                 "as well"
             )
     entry.backend = backend
-    for t in backend.array_types:
+    for t in (*backend.array_types, *backend.plain_types):
         _by_type[t] = backend
     return backend
 
@@ -523,12 +523,48 @@ def _look_up(x: Any) -> Backend | None:
             )
         return None
     if backend.refused_types and claims.is_instance(x, backend.refused_types):
-        raise BackendError(
+        raise ArrayTypeError(
             f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "
             f"and are refused by the backend {backend.name!r}: convert it to a plain array first."
         )
+    plain = next((c for c in cls.__mro__[1:] if _by_type.get(c) is backend), cls)
+    method = claims.overridden(cls, plain)
+    if method is not None:
+        name = claims.full_name(plain)
+        raise ArrayTypeError(
+            f"arrays of type {claims.full_name(cls)} are refused by the backend {backend.name!r}: "
+            f"the class has its own {method}, so its values may have units, a mask or the like, "
+            f"which gradients would lose. Pass a plain array, x.view({name}). If the class means "
+            f"the same as {name}, register it: multigrad.extend.register_plain_type("
+            f"{cls.__qualname__})."
+        )
     _by_type[cls] = backend
     return backend
+
+
+def register_plain_type(cls: type) -> type:
+    """Let arrays of a class count as plain arrays of the library that the class inherits from.
+
+    Returns the class, so this also works as a decorator. Raises RegistrationError if it is not a
+    subclass of an array type, or of one that its backend refuses.
+    """
+    if not isinstance(cls, type):
+        raise RegistrationError(f"register_plain_type() takes a class, not {cls!r}.")
+    _all()
+    _load_imported()
+    backend = next((b for c in cls.__mro__ if (b := _by_type.get(c)) is not None), None)
+    if backend is None:
+        raise RegistrationError(
+            f"register_plain_type: {claims.full_name(cls)} does not inherit from an array type of "
+            "a backend. Register a backend for it: multigrad.Backend."
+        )
+    if issubclass(cls, backend.refused_types):
+        raise RegistrationError(
+            f"register_plain_type: the backend {backend.name!r} refuses {claims.full_name(cls)}, "
+            "whose arrays do not follow the Array API standard: convert them to plain arrays."
+        )
+    _by_type[cls] = backend
+    return cls
 
 
 def _inherited(x: Any, cls: type) -> Backend | None:

@@ -52,6 +52,7 @@ def make() -> Backend:
         scalar_types=(np.generic,),
         # `*` is a matrix product for np.matrix; derivatives would lose the mask of a masked array
         refused_types=(np.matrix, np.ma.MaskedArray),
+        plain_types=(np.memmap,),
         functions=_operators()
         | _reductions()
         | {"linalg.vector_norm": _vector_norm(xp)}

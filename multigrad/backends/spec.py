@@ -96,6 +96,10 @@ class Backend:
                    scalars (np.generic)
     refused_types  subclasses that do not follow the standard; using one raises instead of
                    computing a wrong result
+    plain_types    subclasses that mean plain arrays although they override __array_ufunc__,
+                   __array_function__ or __array_wrap__ (np.memmap). Other subclasses that do are
+                   refused, because their values may have units or a mask, which gradients would
+                   lose. `extend.register_plain_type` adds a class of another library
     capabilities   see Capabilities
     functions      faster or corrected forwards by operation name, including kernels of
                    `ops/kernels.py`: {"scatter_add": f}. Each is called exactly like the
@@ -122,6 +126,7 @@ class Backend:
     array_types: tuple[type, ...]
     scalar_types: tuple[type, ...] = ()
     refused_types: tuple[type, ...] = ()
+    plain_types: tuple[type, ...] = ()
     capabilities: Capabilities = field(default_factory=Capabilities)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     kernels: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -150,7 +155,7 @@ class Backend:
                     raise RegistrationError(
                         f"backend {self.name!r}: {label}[{key!r}] must be callable, not {value!r}."
                     )
-        for label in ("scalar_types", "refused_types"):
+        for label in ("scalar_types", "refused_types", "plain_types"):
             for t in getattr(self, label):
                 if not isinstance(t, type) or not issubclass(t, types):
                     raise RegistrationError(

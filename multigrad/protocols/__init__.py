@@ -51,7 +51,12 @@ def array_function(
     """Run a function of NumPy on arguments that include array objects of multigrad (NEP 18)."""
     try:
         for kind in types:
-            if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
+            # NumPy's own function belongs to its arrays, whose subclasses the operations look at
+            if (
+                not issubclass(kind, Layer)
+                and kind not in by_type
+                and kind.__array_function__ is not _numpys()
+            ):
                 return NotImplemented
         counterpart = _counterparts().get(function)
         if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
@@ -60,6 +65,11 @@ def array_function(
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
+
+
+@cache
+def _numpys() -> Any:
+    return import_module("numpy").ndarray.__array_function__
 
 
 @cache

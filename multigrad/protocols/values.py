@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.element import Library, by_type, library_named, mixed
+from ..core.element import Library, by_type, library_named, library_of, mixed
 from ..core.level import Layer
 from ..dispatch.fast import function_of
 from ..errors import GradientError
@@ -149,6 +149,7 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
         return out
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name}: out must be a Tensor or a NumPy array, not {type(out).__name__}.")
+    library_of(out)  # it refuses an array with units, into which plain numbers would be written
     values = converted(
         result,
         f"{name}: the result requires grad, and a NumPy array cannot keep its history. "

@@ -139,6 +139,54 @@ class TestRules:
         ):
             elementwise("t.bad(x, /)", x=1, forward={"numpy": "scipy.special.erf"})
 
+    @pytest.mark.parametrize(
+        "keep, message",
+        [
+            (
+                {"y": ("x",)},
+                r"t.bad: keep\['y'\] leaves out 'n', which the rule takes; keep may leave out arrays "
+                r"only \(x, y, ans\). Add it: keep=\{'y': \('x', 'n', 'y_shape'\)\}",
+            ),
+            (
+                {"x": ("y", "n"), "y": ("x", "n", "y_shape")},
+                r"t.bad: keep\['x'\] leaves out 'y_shape', which the rule takes; .* Add it: "
+                r"keep=\{'x': \('y', 'n', 'y_shape'\)\}",
+            ),
+            (
+                {"y": ("x", "z", "n", "y_shape")},
+                r"t.bad: keep\['y'\] has 'z', which the rule does not take. It takes x, y, n, "
+                "y_shape, ans",
+            ),
+            (
+                {"n": ("x", "n", "y_shape")},
+                r"t.bad: keep\['n'\] is not the name of an array argument. It has x, y",
+            ),
+            (
+                {"y": "x"},
+                r"t.bad: keep\['y'\] must be a tuple of names, as in \('x',\), not the string 'x'",
+            ),
+            (("x", "n"), r"t.bad: keep must be a mapping of arguments to names, not \('x', 'n'\)"),
+        ],
+    )
+    def test_refused_keeps(self, keep, message):
+        """Whatever is not an array costs nothing to save, and a rule without it is wrong."""
+        with pytest.raises(RegistrationError, match=message):
+            define(
+                "t.bad(x, y, /, n)",
+                vjp=lambda xp, g, x, y, n, y_shape, ans, needs: (g, g),
+                keep=keep,
+            )
+        assert "t.bad" not in registry.OPS
+
+    @pytest.mark.parametrize("declare", [define, linear, multilinear])
+    def test_keep_needs_a_joint_rule(self, declare):
+        with pytest.raises(
+            RegistrationError,
+            match=r"t.bad: keep narrows a joint rule, and there is none: pass vjp=rule, or leave "
+            "out keep; a rule for one argument saves exactly the values that it takes",
+        ):
+            declare("t.bad(x, /)", x=lambda xp, g, x: g, keep={"x": ()})
+
     def test_redeclaring(self):
         with pytest.raises(
             RegistrationError,

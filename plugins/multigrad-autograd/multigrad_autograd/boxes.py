@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 import multigrad as mg
-from multigrad.extend import innermost, level_of, rebind_augmented
+from multigrad.extend import innermost, is_array, level_of, rebind_augmented
 
 __all__ = [
+    "as_array",
     "conjugate",
     "entered",
     "has_box",
@@ -103,11 +104,21 @@ def entered(x: Any) -> Any:
 
 
 def _entered(x: Any) -> Any:
-    if type(x) is np.ndarray or is_box(x):
-        return x.astype(np.float64) if type(x) is np.ndarray and x.dtype.kind in "iub" else x
-    if isinstance(x, (float, complex, np.inexact, np.ndarray)):
+    if is_box(x):
+        return x
+    if isinstance(x, np.ndarray):
+        array = as_array(x)
+        return array.astype(np.float64) if array.dtype.kind in "iub" else array
+    if isinstance(x, (float, complex, np.inexact)):
         return np.asarray(x)
     raise TypeError(f"Can't differentiate w.r.t. type {type(x)}")
+
+
+def as_array(x: Any, dtype: Any = None) -> Any:
+    """Return numpy.asarray, which would drop the units of an array: such a class is refused."""
+    if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+        is_array(x)  # raises
+    return np.asarray(x, dtype)
 
 
 def left(x: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from multigrad import Tensor, func
 from multigrad.extend import level_of, rebind_augmented
 
-from .boxes import conjugate, entered, is_box, left, level, mapped
+from .boxes import as_array, conjugate, entered, is_box, left, level, mapped
 from .rules import (
     JVPNode,
     VJPNode,
@@ -162,9 +162,9 @@ def tangent(g: Any, like: Any) -> Any:
 def _fitting(like: Any, g: Any) -> Any:
     if is_box(g):
         return g
-    g = np.asarray(g)
+    g = as_array(g)
     if not hasattr(like, "dtype"):
-        like = np.asarray(like)
+        like = as_array(like)
     if g.dtype != like.dtype and np.can_cast(g.dtype, like.dtype, "same_kind"):
         g = g.astype(like.dtype)
     return g if g.shape == like.shape else np.broadcast_to(g, like.shape)

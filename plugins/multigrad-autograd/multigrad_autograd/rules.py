@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 import multigrad as mg
+from multigrad import func
 from multigrad.autograd import Function
 from multigrad.extend import level_of
 
-from .boxes import conjugate, has_box, is_box, leaves, mapped, plain, value
+from .boxes import as_array, conjugate, has_box, is_box, leaves, level, mapped, plain, value
 from .spaces import SparseObject, vspace
 from .util import subval
 from .wrap_util import get_name, wraps
@@ -40,17 +42,80 @@ __all__ = [
     "primitive_vjps",
     "primitive_with_deprecation_warnings",
     "register_notrace",
+    "replaceable",
+    "with_rules",
 ]
 
 Callback = Callable[..., Any]
 
-primitive_vjps: dict[Any, Callback] = {}
+_primitives: WeakKeyDictionary[Callback, Callback | None] = WeakKeyDictionary()
+"""The functions that take rules.
+
+For a function that does not look for rules when it is called, the value makes it do so.
+"""
+
+
+class _Rules(dict[Any, Callback]):
+    """The rules of one mode, by primitive."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __setitem__(self, function: Any, rule: Callback) -> None:
+        look_for_rules(function, f"a {self.kind}")
+        super().__setitem__(function, rule)
+        _warn_of_other_forms(get_name(function), function.fun)
+
+
+def look_for_rules(function: Any, what: str) -> None:
+    """Make a function look for rules whenever it is called.
+
+    Raises TypeError if it cannot.
+    """
+    if function not in _primitives:
+        name = get_name(function)
+        raise TypeError(
+            f"{what} for {name} would never be used: {name} is not a primitive. Make it one, f = "
+            f"extend.primitive({name}), and define a rule for f and call f in its place"
+        )
+    use = _primitives[function]
+    if use is not None:
+        _primitives[function] = None
+        use()
+
+
+OPERATORS = {
+    "absolute": "abs()",
+    "add": "+",
+    "divide": "/",
+    "matmul": "@",
+    "multiply": "*",
+    "negative": "-",
+    "power": "**",
+    "remainder": "%",
+    "subtract": "-",
+}
+
+
+def _warn_of_other_forms(name: str, f_raw: Callback) -> None:
+    """Warn that the same operation by an operator or a method does not look for rules."""
+    form = f"the operator {OPERATORS[name]}" if name in OPERATORS else f"the method {name}"
+    if getattr(np, name, None) is f_raw and (name in OPERATORS or hasattr(mg.Tensor, name)):
+        warnings.warn(
+            f"the rule of {name} is used where the function itself is called; {form} of boxes, and "
+            f"numpy.{name}, keep multigrad's",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+primitive_vjps = _Rules("VJP")
 """For each primitive `maker(argnums, ans, args, kwargs)`.
 
 It returns a function from a cotangent to those of the arguments.
 """
 
-primitive_jvps: dict[Any, Callback] = {}
+primitive_jvps = _Rules("JVP")
 """For each primitive `rule(argnums, gs, ans, args, kwargs)`, which returns the output's tangent."""
 
 
@@ -70,6 +135,7 @@ def register_notrace(trace_type: type, primitive_fun: Any) -> None:
 
     This applies to both modes, whichever one is named.
     """
+    look_for_rules(primitive_fun, "register_notrace")
     notrace_primitives[trace_type].add(primitive_fun)
 
 
@@ -86,7 +152,8 @@ def notrace_primitive(f_raw: Callback) -> Callback:
 def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
     """Make a function of raw arrays differentiable by `defvjp` and `defjvp`.
 
-    otherwise  the function to call, also with boxes, while no derivative is defined
+    otherwise  the function to call, also with boxes, while no derivative is defined. It also gives
+               the derivative of a mode for which none is defined
 
     The function is called on raw arrays. A positional argument is differentiated if it is a box, or
     a container with a box.
@@ -94,47 +161,98 @@ def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
 
     @wraps(f_raw)
     def f_wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(has_box, args)):
-            return f_raw(*args, **kwargs)
-        given = tuple([mapped(plain, a) for a in args])
-        argnums = tuple([i for i, a in enumerate(given) if has_box(a)])
-        if not argnums or any(f_wrapped in known for known in notrace_primitives.values()):
-            return f_raw(*map(value, given), **kwargs)
-        if (
-            otherwise is not None
-            and f_wrapped not in primitive_vjps
-            and f_wrapped not in primitive_jvps
-        ):
-            return otherwise(*args, **kwargs)
-        call = Call(f_wrapped, f_raw, given, kwargs, argnums)
-        return call.built(Primitive.apply(call, *call.given))
+        return _called(f_wrapped, f_raw, otherwise, args, kwargs)
 
     f_wrapped.fun = f_raw  # type: ignore[attr-defined]
+    f_wrapped._is_autograd_primitive = True  # type: ignore[attr-defined]
+    _primitives[f_wrapped] = None
     return f_wrapped
+
+
+def with_rules(function: Callback) -> Callback:
+    """Let rules of users replace the derivative of a function that takes boxes."""
+    return primitive(function, otherwise=function)
+
+
+def replaceable(
+    function: Callback, f_raw: Callback, copied: Callable[[], Callback], use: Callable[[Any], None]
+) -> Callback:
+    """Let rules of users replace the derivative of a function that has one of its own.
+
+    The function does not look for rules until there is one, so that it loses no time.
+
+    f_raw   the function of raw arrays
+    copied  returns the same function once more, which keeps its own derivative
+    use     called at the first rule, with the function that looks for rules: the function must call
+            that from then on
+    """
+
+    def looking() -> None:
+        own = copied()
+        use(lambda *args, **kwargs: _called(function, f_raw, own, args, kwargs))
+
+    function.fun = f_raw  # type: ignore[attr-defined]
+    function._is_autograd_primitive = True  # type: ignore[attr-defined]
+    _primitives[function] = looking
+    return function
+
+
+def _called(
+    function: Callback,
+    f_raw: Callback,
+    otherwise: Callback | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call a primitive."""
+    if not any(map(has_box, args)):
+        named = otherwise is not None and any(map(has_box, kwargs.values()))
+        return (otherwise if named and otherwise is not None else f_raw)(*args, **kwargs)
+    given = tuple([mapped(plain, a) for a in args])
+    if any(function in known for known in notrace_primitives.values()):
+        return f_raw(*map(value, given), **kwargs)
+    argnums = tuple([i for i, a in enumerate(given) if has_box(a)])
+    if not argnums or (function not in primitive_vjps and function not in primitive_jvps):
+        if otherwise is not None:
+            return otherwise(*args, **kwargs)
+        if not argnums:
+            return f_raw(*given, **kwargs)
+    for name, x in kwargs.items():
+        if has_box(x) and level(mapped(plain, x)) >= level(given):
+            raise TypeError(
+                f"{get_name(function)}: the keyword argument {name!r} needs a derivative, which "
+                "only positional arguments have; pass it by position"
+            )
+    call = Call(function, f_raw, otherwise, given, kwargs, argnums)
+    return call.built(Primitive.apply(call, *call.given))
 
 
 class Call:
     """A call of a primitive.
 
-    given   the leaves of the differentiated arguments
-    output  the structure of the function's result, known after the call
+    given     the leaves of the differentiated arguments
+    vjp, jvp  the rules that the primitive had at the call, or None
+    output    the structure of the function's result, known after the call
     """
 
     def __init__(
         self,
         function: Callback,
         f_raw: Callback,
+        otherwise: Callback | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         argnums: tuple[int, ...],
     ) -> None:
-        self.function, self.f_raw, self.args, self.kwargs, self.argnums = (
+        self.function, self.f_raw, self.otherwise, self.args, self.kwargs, self.argnums = (
             function,
             f_raw,
+            otherwise,
             args,
             kwargs,
             argnums,
         )
+        self.vjp, self.jvp = primitive_vjps.get(function), primitive_jvps.get(function)
         self.given = [x for i in argnums for x in leaves(args[i])]
         self.output: Any = None
 
@@ -163,9 +281,26 @@ class Call:
 
     def known(self, saved: Sequence[Any], level: int = 0) -> tuple[Any, tuple[Any, ...]]:
         """Return output and arguments from saved values, without their layer of that level."""
-        values = [_scalar(plain(x.array if level and level_of(x) == level else x)) for x in saved]
+        values = [_scalar(plain(_inside(x, level))) for x in saved]
         n = len(self.given)
         return self.built(values[n:]), self.filled(values[:n])
+
+    def own(self, saved: Sequence[Any], level: int = 0) -> tuple[list[int], list[Any], Callback]:
+        """Return what `otherwise` is differentiated by, and that function of it.
+
+        These are the leaves that are boxes: their positions and their values.
+        """
+        values = [_inside(x, level) for x in saved[: len(self.given)]]
+        at = [i for i, x in enumerate(self.given) if is_box(x)]
+
+        def function(*moving: Any) -> tuple[Any, ...]:
+            whole = list(values)
+            for i, x in zip(at, moving, strict=True):
+                whole[i] = x
+            assert self.otherwise is not None
+            return tuple(map(_array, leaves(self.otherwise(*self.filled(whole), **self.kwargs))))
+
+        return at, [values[i] for i in at], function
 
     def lists(self, grads: Iterable[Any]) -> list[Any]:
         """Return the gradients of the arguments, leaf by leaf."""
@@ -193,33 +328,43 @@ class Primitive(Function):
     @staticmethod
     def backward(ctx: Any, *gs: Any) -> tuple[Any, ...]:
         call: Call = ctx.call
-        maker = primitive_vjps.get(call.function)
-        if maker is None:
-            raise NotImplementedError(
-                f"VJP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
-            )
         # a pass that is not recorded needs no history
-        ans, args = call.known(
-            ctx.saved_tensors, 0 if mg.is_grad_enabled() else max(map(level_of, gs))
-        )
+        level = 0 if mg.is_grad_enabled() else max(map(level_of, gs))
+        if call.vjp is None:
+            if call.otherwise is None:
+                raise NotImplementedError(
+                    f"VJP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
+                )
+            at, values, function = call.own(ctx.saved_tensors, level)
+            grads: list[Any] = [None] * len(call.given)
+            for i, grad in zip(at, func.vjp(function, *values)[1](gs), strict=True):
+                grads[i] = grad
+            return None, *grads
+        ans, args = call.known(ctx.saved_tensors, level)
         g = call.built([_scalar(plain(conjugate(x))) for x in gs])
-        return None, *call.lists(maker(call.argnums, ans, args, call.kwargs)(g))
+        return None, *call.lists(call.vjp(call.argnums, ans, args, call.kwargs)(g))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *gs: Any) -> tuple[Any, ...]:
         call: Call = ctx.call
-        rule = primitive_jvps.get(call.function)
-        if rule is None:
-            raise NotImplementedError(
-                f"JVP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
-            )
+        if call.jvp is None:
+            if call.otherwise is None:
+                raise NotImplementedError(
+                    f"JVP of {get_name(call.function)} wrt argnums {call.argnums} not defined"
+                )
+            at, values, function = call.own(ctx.saved_tensors)
+            return tuple(func.jvp(function, tuple(values), tuple([gs[i] for i in at]))[1])
         ans, args = call.known(ctx.saved_tensors)
         flags = call.filled(ctx.needs_input_grad[1:])
         moving = [i for i in call.argnums if any(leaves(flags[i]))]
         tangents = call.filled([_scalar(plain(g)) for g in gs])
-        moved = rule(tuple(moving), [tangents[i] for i in moving], ans, args, call.kwargs)
+        moved = call.jvp(tuple(moving), [tangents[i] for i in moving], ans, args, call.kwargs)
         moved = moved.dense() if isinstance(moved, SparseObject) else moved
         return tuple([_array(x) for x in leaves(mapped(lambda _, t: t, call.output, moved))])
+
+
+def _inside(x: Any, level: int) -> Any:
+    return x.array if level and level_of(x) == level else x
 
 
 def _scalar(x: Any) -> Any:
@@ -227,7 +372,7 @@ def _scalar(x: Any) -> Any:
 
 
 def _array(x: Any) -> Any:
-    return x if x is None or is_box(x) else np.asarray(x)
+    return x if x is None or is_box(x) else as_array(x)
 
 
 # -- reverse mode

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import multigrad as mg
+from multigrad.extend import register_plain_type
 
 from .boxes import is_box, left
 
@@ -92,7 +93,12 @@ class VSpace:
 
     @classmethod
     def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
-        """Register this class, or `vspace_maker`, for the vector spaces of values of that type."""
+        """Register this class, or `vspace_maker`, for the vector spaces of values of that type.
+
+        A subclass of NumPy's arrays then counts as plain arrays.
+        """
+        if isinstance(value_type, type) and issubclass(value_type, np.ndarray):
+            register_plain_type(value_type)
         VSpace.mappings[value_type] = vspace_maker or cls
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from multigrad.extend import register_plain_type
+
 from .boxes import is_box, value
 from .rules import notrace_primitive, primitive, register_notrace
 from .tracing import Node, trace
@@ -31,7 +35,7 @@ class _Boxes(type):
 class Box(metaclass=_Boxes):
     """The class of which every box is an instance.
 
-    It cannot be instantiated or registered: user-defined types of values have no boxes here.
+    It cannot be instantiated, and user-defined types of values have no boxes here.
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
@@ -41,6 +45,10 @@ class Box(metaclass=_Boxes):
 
     @classmethod
     def register(cls, value_type: type) -> None:
+        """Let a subclass of NumPy's arrays count as plain arrays; other types are refused."""
+        if isinstance(value_type, type) and issubclass(value_type, np.ndarray):
+            register_plain_type(value_type)
+            return
         raise NotImplementedError(
             "multigrad_autograd has no boxes for values of a user-defined type, such as "
             f"{value_type.__name__}: make it a container by multigrad.func.register_pytree"

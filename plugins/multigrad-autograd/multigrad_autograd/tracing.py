@@ -10,7 +10,7 @@ import numpy as np
 
 from multigrad.extend import Layer, Op, Transform, carry_out, is_array, rebind_augmented
 
-from .boxes import is_box, left, mapped
+from .boxes import as_array, is_box, left, mapped
 from .rules import Call
 
 __all__ = ["Node", "trace"]
@@ -210,7 +210,7 @@ def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:
         array = (
             x
             if is_box(x)
-            else np.asarray(x)
+            else as_array(x)
             if isinstance(x, (float, complex, np.inexact, np.ndarray))
             else None
         )

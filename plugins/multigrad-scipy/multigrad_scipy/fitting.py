@@ -45,6 +45,46 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 """rho(z) of a squared residual z, as in SciPy's manual."""
 
 
+class Loss:
+    """A loss function with its scale; raises if it has no derivative and one is wanted."""
+
+    def __init__(self, solver: str, loss: Any, f_scale: Any) -> None:
+        if not callable(loss) and loss not in LOSSES:
+            raise ValueError(
+                f"{solver}: loss must be a function or one of {', '.join(map(repr, LOSSES))}, not "
+                f"{loss!r}"
+            )
+        if orders(f_scale):
+            raise NotImplementedError(
+                f"{solver}: f_scale requires grad or is being differentiated, but the solution has "
+                "no derivative with respect to it; detach() it, or call minimize"
+            )
+        self.solver, self.name, self.scale = solver, loss, float(numbers(f_scale))
+
+    def rho(self, z: Any) -> Any:
+        if callable(self.name):
+            raise NotImplementedError(
+                f"{self.solver}: if loss is a function, the solution has no derivative; pass the "
+                "loss by name, or call minimize"
+            )
+        return LOSSES[self.name](z)
+
+    def squares(self, residuals: Any) -> Any:
+        return mg.square(mg.multiply(residuals, 1.0 / self.scale))
+
+    def cost(self, residuals: Any) -> Any:
+        return mg.multiply(mg.sum(self.rho(self.squares(residuals))), 0.5 * self.scale**2)
+
+    def weights(self, residuals: Any) -> Any:
+        """Return the factors of the rows of J^T J in SciPy's Gauss-Newton matrix of the cost."""
+        z = self.squares(residuals)
+        first = func.grad(lambda z: mg.sum(self.rho(z)))
+        second = func.grad(lambda z: mg.sum(first(z)))
+        return mg.maximum(
+            mg.add(first(z), mg.multiply(mg.multiply(second(z), z), 2.0)), np.finfo(float).eps
+        )
+
+
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,
@@ -101,17 +141,7 @@ def least_squares(
     """
     point = Point(x0, "least_squares")
     args, named = as_tuple(args), dict(kwargs or {})
-    if not callable(loss) and loss not in LOSSES:
-        raise ValueError(
-            f"least_squares: loss must be a function or one of {', '.join(map(repr, LOSSES))}, "
-            f"not {loss!r}"
-        )
-    if orders(f_scale):
-        raise NotImplementedError(
-            "least_squares: f_scale requires grad or is being differentiated, but the solution "
-            "has no derivative with respect to it; detach() it, or call minimize"
-        )
-    f_scale = float(numbers(f_scale))
+    robust = Loss("least_squares", loss, f_scale)
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
     limits = as_limits(lower, upper, point.size, point, "bounds")
 
@@ -128,7 +158,7 @@ def least_squares(
         "xtol": xtol,
         "gtol": gtol,
         "loss": loss,
-        "f_scale": f_scale,
+        "f_scale": robust.scale,
         "diff_step": diff_step,
         "tr_solver": tr_solver,
         "tr_options": tr_options,
@@ -168,13 +198,7 @@ def least_squares(
     at = np.stack([f.x for f in results]) if results else np.zeros((0, point.size))
 
     def cost(v: Any) -> Any:
-        if callable(loss):
-            raise NotImplementedError(
-                "least_squares: if loss is a function, the solution has no derivative; pass "
-                "the loss by name, or call minimize"
-            )
-        z = mg.square(mg.multiply(residual(v), 1.0 / f_scale))
-        return mg.multiply(mg.sum(LOSSES[loss](z)), 0.5 * f_scale**2)
+        return robust.cost(residual(v))
 
     bounded = any(orders(x) or np.isfinite(examples.values(x)).any() for x in limits)
     x = point.given(examples.array(at, point.raw))
@@ -235,7 +259,8 @@ def curve_fit(
     equalities. They have derivatives if xdata, ydata, sigma, the bounds or anything that `f` refers
     to requires grad or is being differentiated by a transformation of `func`.
 
-    Raises as `minimize` does, and NotImplementedError for nan_policy='omit'.
+    Raises as `minimize` does, as `least_squares` for `loss` and `f_scale`, and NotImplementedError
+    for nan_policy='omit'.
     """
     if nan_policy not in (None, "raise", "omit"):
         raise ValueError(
@@ -259,6 +284,9 @@ def curve_fit(
     )
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
     limits = as_limits(lower, upper, point.size, point, "bounds")
+    robust = Loss("curve_fit", kwargs.get("loss", "linear"), kwargs.get("f_scale", 1.0))
+    if "f_scale" in kwargs:
+        kwargs["f_scale"] = robust.scale
     if check_finite in (None, True) or nan_policy == "raise":
         _check_finite(xdata, y)
     weight = _weight(sigma, y.shape[0], point)
@@ -310,9 +338,8 @@ def curve_fit(
     popt, pcov = (np.stack([f[k] for f in results]) for k in range(2))
     fit = None
     if any(map(orders, (residual(point.given(examples.array(popt, raw))), *limits))):
-        gradient = func.grad(lambda v: mg.multiply(mg.sum(mg.square(residual(v))), 0.5))
         fit = minimum(
-            gradient,
+            func.grad(lambda v: robust.cost(residual(v))),
             popt,
             point,
             examples,
@@ -324,7 +351,7 @@ def curve_fit(
     if fit is None:
         out = point.returned(examples.array(popt, raw)), point.returned(examples.array(pcov, raw))
     else:
-        out = fit, _covariance(residual, fit, absolute_sigma)
+        out = fit, _covariance(residual, fit, absolute_sigma, robust)
     return (*out, *results[0][2:]) if full_output else out
 
 
@@ -394,18 +421,19 @@ def _columns(weight: Callable[[Any], Any], matrix: Any, n: int) -> Any:
     return weight(mg.reshape(mg.asarray(matrix), (-1, n)))
 
 
-def _covariance(residual: Callable[[Any], Any], fit: Any, absolute: bool) -> Any:
+def _covariance(residual: Callable[[Any], Any], fit: Any, absolute: bool, robust: Loss) -> Any:
     """Return the covariance of the parameters, the inverse of J^T J.
 
     If the uncertainty is relative, it is multiplied by the variance of the residuals.
     """
     j, r = jacobian(residual, fit), residual(fit)
-    covariance = mg.linalg.inv(mg.matmul(mg.matrix_transpose(j), j))
+    columns = j if robust.name == "linear" else mg.multiply(j, robust.weights(r)[:, None])
+    covariance = mg.linalg.inv(mg.matmul(mg.matrix_transpose(j), columns))
     if absolute:
         return covariance
     free = r.shape[0] - fit.shape[0]
     return (
-        mg.multiply(covariance, mg.divide(mg.sum(mg.square(r)), free))
+        mg.multiply(covariance, mg.divide(mg.multiply(robust.cost(r), 2.0), free))
         if free > 0
         else mg.full_like(covariance, np.inf)
     )

@@ -20,6 +20,7 @@ import multigrad as mg
 import multigrad_autograd as ag
 import multigrad_autograd.numpy as np
 from multigrad_autograd import extend
+from multigrad_autograd.numpy import numpy_boxes, numpy_vspaces
 from multigrad_autograd.test_util import check_equivalent, check_grads, combo_check, scalar_close
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -339,6 +340,90 @@ def test_programs_meet_the_rest_of_multigrad() -> None:
     t = mg.asarray(x, requires_grad=True)
     np.mean(np.tanh(t)).backward()
     onp.testing.assert_allclose(t.grad.array, (1 - onp.tanh(x) ** 2) / 12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda v: np.full((2, 3), v, dtype="float32"),
+        lambda v: np.full((2, 3), v, "complex64", order="F"),
+        lambda v: np.full_like(onp.ones(3), v, dtype="float32"),
+        lambda v: np.full_like(onp.ones(3, "float32"), v),
+        lambda v: np.full_like(onp.ones(3), v, shape=(2, 2)),
+        lambda v: np.full_like(onp.ones(3), v, subok=False, order="C"),
+        lambda v: np.vstack([v, onp.ones(1)], dtype="float32"),
+        lambda v: np.hstack([v, onp.ones(2)], dtype="float32"),
+        lambda v: np.std(np.stack([v]), axis=0, correction=0),
+    ],
+)
+def test_options_hold_for_boxes_too(make: Any) -> None:
+    want, seen = make(0.5), []
+    ag.grad(lambda v: seen.append(make(v)) or np.sum(np.real(seen[0])))(0.5)
+    onp.testing.assert_array_equal(seen[0].detach().array, want)
+    assert seen[0].shape == want.shape and seen[0].dtype == want.dtype
+    if want.ndim == 2 and want.shape[0] == want.shape[1]:
+        assert ag.grad(lambda v: np.sum(make(v)))(0.5) == want.size
+
+
+def test_the_deviation_of_one_number_with_a_correction_is_that_of_numpy() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, out = ag.make_vjp(lambda x: np.std(x, correction=1))(onp.ones(1))
+        assert onp.isnan(out) and onp.isnan(onp.std(onp.ones(1), correction=1))
+
+
+# -- arrays of other classes
+
+
+def subclass() -> type:
+    class Tracked(onp.ndarray):
+        def __array_wrap__(self, array: Any, *_: Any) -> Any:
+            return array
+
+    return Tracked
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda kind: numpy_boxes.ArrayBox.register(kind),
+        lambda kind: extend.VSpace.register(kind, lambda x: extend.vspace(onp.asarray(x))),
+        lambda kind: numpy_vspaces.ArrayVSpace.register(kind),
+    ],
+    ids=["ArrayBox", "VSpace", "ArrayVSpace"],
+)
+def test_a_registered_class_of_arrays_means_plain_ones(register: Any) -> None:
+    kind = subclass()
+    x = sizes(3).view(kind)
+    with pytest.raises(TypeError, match="arrays of type .*Tracked are refused by the backend"):
+        ag.grad(lambda x: np.sum(x**2))(x)
+    register(kind)
+    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(x**2))(x), 2 * sizes(3))
+    onp.testing.assert_allclose(ag.grad(lambda y: np.sum(x * y))(sizes(3)), sizes(3))
+    assert ag.grad(lambda x: np.sum(x**2))(onp.arange(3).view(kind)).tolist() == [0, 2, 4]
+
+
+PLACES: dict[str, Any] = {
+    "an argument": lambda q: ag.grad(lambda x: np.sum(x**2))(q),
+    "a part of an argument": lambda q: ag.grad(lambda x: np.sum(x[0] ** 2))([q, 1.0]),
+    "another argument": lambda q: ag.grad(lambda x, y: np.sum(x * y))(sizes(3), q),
+    "a list": lambda q: ag.grad(lambda x: np.sum(np.array([x, q])))(sizes(3)),
+    "concatenate": lambda q: ag.grad(lambda x: np.sum(np.concatenate([x, q])))(sizes(3)),
+    "append": lambda q: ag.grad(lambda x: np.sum(np.append(x, q)))(sizes(3)),
+    "dot": lambda q: ag.grad(lambda x: np.dot(x, q))(sizes(3)),
+    "a cotangent": lambda q: ag.make_vjp(lambda x: 2.0 * x)(sizes(3))[0](q),
+    "a tangent": lambda q: ag.make_jvp(lambda x: 2.0 * x)(sizes(3))(q),
+    "the result of a primitive": lambda q: ag.grad(lambda x: np.sum(ag.primitive(lambda z: q)(x)))(
+        sizes(3)
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_class_of_arrays_with_functions_of_its_own_is_refused(place: str) -> None:
+    """HIPS autograd refuses every subclass; its values may have units, which gradients lose."""
+    with pytest.raises(TypeError, match="arrays of type .*Tracked are refused by the backend"):
+        PLACES[place](sizes(3).view(subclass()))
 
 
 # -- builtins, spaces, misc

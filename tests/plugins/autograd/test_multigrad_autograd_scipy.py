@@ -347,6 +347,65 @@ def test_forward_mode_and_reverse_mode_agree() -> None:
         np.testing.assert_allclose(np.sum(moved * g), back, rtol=1e-8, err_msg=name)
 
 
+@pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_solve_triangular_is_that_of_jax(trans: Any, dtype: str) -> None:
+    """By each set of arguments: the one that is not differentiated is a raw array, as in a
+    likelihood whose covariance is known.
+    """
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    theirs = pytest.importorskip("jax.scipy.linalg").solve_triangular
+    imaginary = 1j if dtype == "complex128" else 0.0
+    a = (spd(3) + imaginary * drawn(3, 3, seed=4)).astype(dtype)
+    for shape in ((3,), (3, 2)):
+        b = (drawn(*shape) + imaginary * drawn(*shape, seed=1)).astype(dtype)
+        g = (drawn(*shape, seed=2) - imaginary * drawn(*shape, seed=3)).astype(dtype)
+        for lower in (False, True):
+            for unit in (False, True):
+                more = {"trans": trans, "lower": lower, "unit_diagonal": unit}
+                out, pullback = jax.vjp(lambda a, b, more=more: theirs(a, b, **more), a, b)
+                want = tuple(np.asarray(x) for x in pullback(g))
+
+                def solved(a: Any, b: Any, more: Any = more) -> Any:
+                    return linalg.solve_triangular(a, b, **more)
+
+                got = (
+                    autograd.make_vjp(solved, 0)(a, b)[0](g),
+                    autograd.make_vjp(solved, 1)(a, b)[0](g),
+                )
+                both = autograd.make_vjp(solved, (0, 1))(a, b)[0](g)
+                np.testing.assert_allclose(solved(a, b), np.asarray(out), rtol=1e-12)
+                for pair in (got, both):
+                    for x, y in zip(pair, want, strict=True):
+                        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+def test_logsumexp_of_complex_numbers(axis: Any, keepdims: bool) -> None:
+    z = drawn(2, 3) + 1j * drawn(2, 3, seed=1)
+    g = scipy.special.logsumexp(z, axis=axis, keepdims=keepdims)
+    out, pullback = func.vjp(lambda z: special.logsumexp(z, axis=axis, keepdims=keepdims), z)
+    weights = np.exp(z - scipy.special.logsumexp(z, axis=axis, keepdims=True))
+    np.testing.assert_allclose(out, g, rtol=1e-12)
+    spread = g if keepdims or np.ndim(g) == 0 else np.expand_dims(g, axis)
+    np.testing.assert_allclose(pullback(np.asarray(g))[0], spread * weights.conj(), rtol=1e-12)
+
+
+def test_solve_sylvester_of_a_real_and_a_complex_matrix() -> None:
+    """SciPy's own result is wrong here: its real matrix has complex eigenvalues."""
+    a, b, q = (
+        np.asarray([[1.0, 2.0], [-2.0, 1.0]]),
+        drawn(3, 3) + 1j * drawn(3, 3, seed=1),
+        drawn(2, 3),
+    )
+    for at in range(3):
+        given = [a, b, q]
+        given[at] = mg.asarray(given[at], requires_grad=True)
+        x = linalg.solve_sylvester(*given).detach().numpy()
+        np.testing.assert_allclose(a @ x + x @ b, q, atol=1e-12)
+
+
 def test_complex_systems_are_differentiated() -> None:
     a, b = spd(3) + 1j * drawn(3, 3), drawn(3, 2) + 1j * drawn(3, 2, seed=2)
     g = drawn(3, 2, seed=3) - 1j * drawn(3, 2, seed=4)
@@ -385,6 +444,11 @@ def test_complex_systems_are_differentiated() -> None:
             lambda t: special.jn(t, 0.3),
             MissingRuleError,
             "hips.jv' has no derivative rule for its argument 'v'",
+        ),
+        (
+            lambda t: special.yn(1.5, t),
+            NotImplementedError,
+            "yn of a box takes integer orders, not 1.5: yn truncates others",
         ),
         (
             lambda t: special.polygamma(t[0], t),
@@ -499,6 +563,19 @@ def test_an_ode_is_differentiable_by_its_times_to_second_order() -> None:
         func.grad(func.grad(loss, 1), 1)(t, rate),
         func.grad(func.grad(exact, 1), 1)(t, rate),
         rtol=1e-5,
+    )
+
+
+def test_an_ode_by_its_initial_state_alone() -> None:
+    times = np.asarray([0.1, 0.4, 1.1])
+
+    def last(y: Any) -> Any:
+        return mg.sum(integrate.odeint(lambda y, t: -2.0 * y, y, times)[2, :] ** 2)
+
+    y0 = np.asarray([1.0, -0.5])
+    np.testing.assert_allclose(autograd.grad(last)(y0), 2 * y0 * np.exp(-4.0), rtol=1e-6)
+    np.testing.assert_allclose(
+        autograd.hessian(last)(y0), 2 * np.eye(2) * np.exp(-4.0), rtol=1e-5, atol=1e-7
     )
 
 

@@ -328,6 +328,50 @@ def oscillation(x: Any, a: Any, g: Any, w: Any) -> Any:
     return a * mg.exp(-g * x) * mg.cos(w * x)
 
 
+@pytest.mark.parametrize("settings", ["", "absolute", "bounds"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_loss_of_a_fit_counts_in_its_derivatives(loss: str, settings: str) -> None:
+    """Both parameters and covariance, beside SciPy's as functions of the data."""
+    model = lambda xp: lambda x, a, b: a * xp.exp(-b * x)
+    times = np.linspace(0.0, 2.0, 8)
+    data = 1.5 * np.exp(-0.7 * times) + 0.3 * np.cos(5 * times)
+    more: dict[str, Any] = {
+        "p0": [1.0, 1.0],
+        "loss": loss,
+        "f_scale": 0.3,
+        "sigma": np.linspace(0.5, 1.5, 8),
+        "absolute_sigma": settings == "absolute",
+        "bounds": ([0.0, 0.0], [1.3, 5.0]) if settings == "bounds" else (0.0, 5.0),
+        **dict.fromkeys(("ftol", "xtol", "gtol"), 1e-15),
+    }
+    slope = lambda x, a, b: np.stack([np.exp(-b * x), -a * x * np.exp(-b * x)], axis=1)
+    for i in range(2):
+        ours = lambda y, i=i: curve_fit(model(mg), times, y, **more)[i]
+        theirs = lambda y, i=i: scipy_optimize.curve_fit(model(np), times, y, jac=slope, **more)[i]
+        t = mg.asarray(data, requires_grad=True)
+        np.testing.assert_allclose(ours(t).detach().array, theirs(data), rtol=1e-5)
+        np.testing.assert_allclose(
+            func.jacrev(ours)(data), differences(theirs, data, 1e-4), rtol=5e-3, atol=1e-3
+        )
+
+
+def test_a_loss_of_a_fit_without_a_derivative_is_refused() -> None:
+    model = lambda x, a: a * x
+    x, y = np.arange(1.0, 4.0), mg.asarray(np.arange(1.0, 4.0), requires_grad=True)
+    own = lambda z: np.stack([z, np.ones_like(z), np.zeros_like(z)])
+    with pytest.raises(
+        NotImplementedError,
+        match="curve_fit: if loss is a function, the solution has no derivative",
+    ):
+        curve_fit(model, x, y, method="trf", loss=own)
+    with pytest.raises(NotImplementedError, match="curve_fit: f_scale requires grad or is being"):
+        curve_fit(model, x, x, method="trf", loss="cauchy", f_scale=mg.sum(y))
+    with pytest.raises(ValueError, match="curve_fit: loss must be a function or one of 'linear'"):
+        curve_fit(model, x, x, method="trf", loss="square")
+    scale = mg.asarray(np.asarray(0.5))
+    np.testing.assert_allclose(curve_fit(model, x, x, method="trf", f_scale=scale)[0], [1.0])
+
+
 FITS: dict[str, dict[str, Any]] = {
     "plain": {"p0": [1.0, 0.2, 2.1]},
     "sigma": {"p0": [1.0, 0.2, 2.1], "sigma": np.linspace(0.1, 0.2, 40)},

@@ -13,12 +13,14 @@ from typing import Any
 from multigrad import func as transformations
 
 from ..boxes import entered, has_box, known, mapped, rebinding
+from ..rules import with_rules
 
 __all__ = ["fixed_point"]
 
 Function = Callable[..., Any]
 
 
+@with_rules
 def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: Any) -> Any:
     """Return the x with x = f(a)(x), by iteration from x0.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import multigrad as mg
 
-from ..boxes import is_box, value
+from ..boxes import as_array, is_box, value
 from .wrapping import array
 
 __all__ = ["ARRAYS", "SEQUENCES", "make_diagonal"]
@@ -80,7 +80,7 @@ def _atleast(n: int, arys: Any) -> Any:
         else x
         if is_box(x)
         else np.array(x, ndmin=n, copy=None)
-        for x in map(array, arys)
+        for x in map(_ready, arys)
     ]
     return made[0] if len(made) == 1 else tuple(made)
 
@@ -98,9 +98,16 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 # -- several arrays
 
 
+def _ready(x: Any) -> Any:
+    """Return an operand of a function of several arrays as an array."""
+    if type(x) in _READY or is_box(x):
+        return x
+    return array(x) if isinstance(x, (list, tuple)) else as_array(x)
+
+
 def _parts(arrays: Any) -> list[Any]:
     """Return the arrays of a sequence, converted to NumPy's common dtype."""
-    parts = [x if type(x) in _READY or is_box(x) else array(x) for x in arrays]
+    parts = [_ready(x) for x in arrays]
     dtypes = {x.dtype for x in parts}
     if len(dtypes) < 2:
         return parts
@@ -128,17 +135,17 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, **more: Any) -> Any:
     )
 
 
-def vstack(tup: Any) -> Any:
-    return concatenate([atleast_2d(x) for x in tup], 0)
+def vstack(tup: Any, **more: Any) -> Any:
+    return concatenate([atleast_2d(x) for x in tup], 0, **more)
 
 
-def hstack(tup: Any) -> Any:
+def hstack(tup: Any, **more: Any) -> Any:
     parts = [atleast_1d(x) for x in tup]
-    return concatenate(parts, 0 if parts[0].ndim == 1 else 1)
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, **more)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    return np.append(array(arr), array(values), axis)
+    return np.append(_ready(arr), _ready(values), axis)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -155,7 +162,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
     """Return two arrays, converted to NumPy's common dtype."""
-    a, b = (x if hasattr(x, "dtype") else array(x) for x in (a, b))
+    a, b = _ready(a), _ready(b)
     dtype = a.dtype if a.dtype == b.dtype else np.result_type(a.dtype, b.dtype)
     return cast(a, dtype), cast(b, dtype)
 
@@ -213,7 +220,7 @@ def std(
 ) -> Any:
     axes = range(a.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     # the result is 0, and so is its derivative
-    if not ddof and not args and math.prod([a.shape[i] for i in axes]) <= 1:
+    if not (ddof or args or more) and math.prod([a.shape[i] for i in axes]) <= 1:
         return np.sum(np.real(a) * 0.0, axis=axis, keepdims=keepdims)
     return np.std(a, axis, *args, ddof=ddof, keepdims=keepdims, **more)
 

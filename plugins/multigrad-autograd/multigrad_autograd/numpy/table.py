@@ -13,10 +13,10 @@ import numpy as np
 
 from ..boxes import has_box, is_box, leaves, mapped, plain, value
 from ..rules import primitive
-from .arrays import ARRAYS, SEQUENCES, make_diagonal
+from .arrays import ARRAYS, SEQUENCES, cast, make_diagonal
 from .arrays import where as _where
 from .elementwise import BINARY, UNARY
-from .wrapping import array, binary, constant, general, unary
+from .wrapping import array, binary, constant, direct, general, unary
 
 Function = Callable[..., Any]
 LARGE = 4096  # the number of elements above which planning a product pays off
@@ -190,20 +190,27 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     )
 
 
-def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+) -> Any:
     """Return numpy.full_like; it carries the gradient of a box that fills the array."""
-    if is_box(fill_value):
-        return np.broadcast_to(fill_value, np.shape(value(a)))
-    return np.full_like(value(a), fill_value, *args, **kwargs)
+    if not is_box(fill_value):
+        return np.full_like(value(a), fill_value, dtype, order, subok, shape)
+    dtype = np.result_type(a.dtype if is_box(a) else a) if dtype is None else dtype
+    return full(np.shape(value(a)) if shape is None else shape, fill_value, dtype)
 
 
-def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **more: Any) -> Any:
     """Return numpy.full; it carries the gradient of a box that fills the array."""
-    return (
-        np.broadcast_to(fill_value, shape)
-        if is_box(fill_value)
-        else np.full(shape, fill_value, *args, **kwargs)
-    )
+    if not is_box(fill_value):
+        return np.full(shape, fill_value, dtype, order, **more)
+    filled = np.broadcast_to(fill_value, shape)
+    return filled if dtype is None else cast(filled, np.dtype(dtype))
 
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
@@ -281,9 +288,9 @@ def metadata(a: Any) -> tuple[Any, ...]:
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
     "array": array,
-    "where": where,
-    "full": full,
-    "full_like": full_like,
+    "where": direct(where),
+    "full": direct(full),
+    "full_like": direct(full_like),
     "r_": _Joined(np.r_, _in_rows),
     "c_": _Joined(np.c_, _in_columns),
     "newaxis": None,

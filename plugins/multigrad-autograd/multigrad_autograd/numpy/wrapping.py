@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
 import multigrad as mg
 
-from ..boxes import has_box, is_box, value
+from ..boxes import as_array, has_box, is_box, value
+from ..rules import replaceable
 
-__all__ = ["array", "binary", "constant", "general", "unary"]
+__all__ = ["array", "binary", "constant", "direct", "general", "unary"]
 
 Function = Callable[..., Any]
 Tensor = mg.Tensor
@@ -28,7 +29,11 @@ def unary(raw: Any, op: Function) -> Function:
             return _called(raw, raw, (x, *args), kwargs)
         return op(x) if is_box(x) else _called(raw, op, (x,), kwargs)
 
-    return function
+    def use(rules: Function) -> None:
+        nonlocal raw, op
+        raw = op = rules
+
+    return replaceable(function, raw, partial(unary, raw, op), use)
 
 
 def binary(raw: Any, op: Function) -> Function:
@@ -43,7 +48,11 @@ def binary(raw: Any, op: Function) -> Function:
             return op(x, y)
         return _called(raw, op, (listed(x), listed(y)), kwargs)
 
-    return function
+    def use(rules: Function) -> None:
+        nonlocal raw, op
+        raw = op = rules
+
+    return replaceable(function, raw, partial(binary, raw, op), use)
 
 
 def general(raw: Any, op: Function, sequences: bool = False) -> Function:
@@ -59,7 +68,25 @@ def general(raw: Any, op: Function, sequences: bool = False) -> Function:
                 return op(*args, **kwargs)
         return _called(raw, op, args, kwargs, sequences)
 
-    return function
+    def use(rules: Function) -> None:
+        nonlocal raw, op
+        raw = op = rules
+
+    return replaceable(function, raw, partial(general, raw, op, sequences), use)
+
+
+def direct(op: Function) -> Function:
+    """Wrap a function that takes raw arrays and boxes itself, so that rules can replace it."""
+
+    @_like(op)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return op(*args, **kwargs)
+
+    def use(rules: Function) -> None:
+        nonlocal op
+        op = rules
+
+    return replaceable(function, op, partial(direct, op), use)
 
 
 def constant(raw: Any) -> Function:
@@ -110,11 +137,7 @@ def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _stacked(rows: Any) -> Any:
     parts = [
-        _stacked(x)
-        if type(x) in (list, tuple) and has_box(x)
-        else x
-        if is_box(x)
-        else np.asarray(x)
+        _stacked(x) if type(x) in (list, tuple) and has_box(x) else x if is_box(x) else as_array(x)
         for x in rows
     ]
     return mg.stack(parts)

@@ -8,13 +8,16 @@ arguments alone give SciPy's result, unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
 import multigrad as mg
 from multigrad import extend
+
+from ..boxes import as_array
+from ..rules import primitive, replaceable, with_rules
 
 __all__ = [
     "arrays",
@@ -26,6 +29,7 @@ __all__ = [
     "positive",
     "refusing",
     "simple",
+    "with_rules",
 ]
 
 Function = Callable[..., Any]
@@ -58,7 +62,7 @@ def operand(x: Any) -> Any:
         return float(x)
     if isinstance(x, (list, tuple)) and boxed(*x):
         return mg.stack([mg.asarray(operand(y)) for y in x])
-    array = np.asarray(x)
+    array = as_array(x)
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
@@ -110,7 +114,12 @@ def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Functio
         return boxes(*map(operand, args[:arrays]), *args[arrays:], **kwargs)
 
     function.__name__ = function.__qualname__ = boxes.__name__
-    return function
+
+    def use(rules: Function) -> None:
+        nonlocal plain, boxes, arrays
+        plain, boxes, arrays = rules, rules, 0
+
+    return replaceable(function, plain, partial(differentiable, plain, boxes, arrays), use)
 
 
 def refusing(name: str, plain: Function, instead: str = "") -> Function:
@@ -128,7 +137,7 @@ def refusing(name: str, plain: Function, instead: str = "") -> Function:
             **{k: _value(name, x, instead) for k, x in kwargs.items()},
         )
 
-    return function
+    return primitive(plain, otherwise=function)
 
 
 def _value(name: str, x: Any, instead: str) -> Any:

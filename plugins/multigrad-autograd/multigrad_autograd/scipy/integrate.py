@@ -17,8 +17,8 @@ import scipy.integrate
 import multigrad as mg
 from multigrad import func as transformations
 
-from ..boxes import known, leaves, left, mapped, rebinding
-from .choosing import boxed, operand
+from ..boxes import known, leaves, left, mapped, plain, rebinding
+from .choosing import boxed, operand, with_rules
 
 __all__ = ["odeint"]
 
@@ -27,6 +27,7 @@ DERIVATIVES = ("Dfun", "col_deriv", "ml", "mu")
 """Options for the Jacobian of the user's function, which do not fit the augmented system."""
 
 
+@with_rules
 def odeint(func: Function, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
     """Solve dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t, by scipy.integrate.odeint.
 
@@ -64,6 +65,7 @@ def _forward(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any
 
 
 def _values(x: Any) -> Any:
+    x = plain(x)
     return x.numpy() if boxed(x) else x
 
 

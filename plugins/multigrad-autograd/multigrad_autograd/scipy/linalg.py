@@ -50,12 +50,19 @@ def _sylvester_jvp(xp: Any, t_a: Any, t_b: Any, t_q: Any, a: Any, b: Any, ans: A
     return xp.hips.solve_sylvester(a, b, t_q - t_a @ ans - ans @ t_b)
 
 
+def _sylvester_forward(a: Any, b: Any, q: Any, /) -> Any:
+    # SciPy's result is wrong if only some of the arguments are complex (its real Schur forms have
+    # blocks on the diagonal, which the complex solver ignores)
+    dtype = np.result_type(a, b, q)
+    return scipy.linalg.solve_sylvester(*[x.astype(dtype, copy=False) for x in (a, b, q)])
+
+
 mg.registry.define(
     "hips.solve_sylvester(a, b, q, /)",
     vjp=_sylvester_vjp,
     jvp=_sylvester_jvp,
     chapter="hips",
-    forward={"numpy": scipy.linalg.solve_sylvester},
+    forward={"numpy": _sylvester_forward},
     doc="The solution x of a x + x b = q.",
 )
 
@@ -92,7 +99,7 @@ def _solve_op(xp: Any, a: Any, b: Any, trans: int, lower: bool, unit: bool) -> A
 
 
 def _triangular_vjp(
-    xp: Any, g: Any, a: Any, b_shape: Any, ans: Any, trans: int, lower: bool, unit: bool, needs: Any
+    xp: Any, g: Any, a: Any, ans: Any, trans: int, lower: bool, unit: bool, needs: Any
 ) -> Any:
     gb = _solve_op(xp, a, g, trans, lower, unit)
     ga = None
@@ -129,7 +136,7 @@ mg.registry.define(
     jvp=_triangular_jvp,
     chapter="hips",
     forward={"numpy": _triangular_forward},
-    keep={"b": ("a",)},
+    keep={"b": ("a", "trans", "lower", "unit")},
     doc="The solution x of op(a) x = b for a triangular matrix a.",
 )
 

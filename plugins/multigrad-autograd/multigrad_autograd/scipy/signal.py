@@ -25,7 +25,7 @@ import numpy as np
 
 import multigrad as mg
 
-from .choosing import boxed, operand, operations
+from .choosing import boxed, operand, operations, with_rules
 
 __all__ = ["convolve"]
 
@@ -95,6 +95,7 @@ mg.registry.multilinear(
 )
 
 
+@with_rules
 def convolve(
     A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ()), mode: str = "full"
 ) -> Any:

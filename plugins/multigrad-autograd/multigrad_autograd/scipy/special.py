@@ -205,8 +205,19 @@ _ive = _declared(
     "ive(v, z, /)", "exp(-|z|) iv(v, z); differentiable by z.", scipy.special.ive, z=_ive_slope
 )
 
+
+def _whole(n: Any) -> Any:
+    """Return the order of yn, which SciPy takes as an integer; jn takes any."""
+    if not boxed(n) and np.any(n != np.trunc(n)):
+        raise NotImplementedError(
+            f"yn of a box takes integer orders, not {n}: yn truncates others, and scipy.special.yv "
+            "has no derivative here"
+        )
+    return n
+
+
 jn = _offered("jn", lambda v, x: _jv(*arrays(v, x)))
-yn = _offered("yn", lambda v, x: _yv(*arrays(v, x)))
+yn = _offered("yn", lambda n, x: _yv(*arrays(_whole(n), x)))
 iv = _offered("iv", lambda v, x: _iv(*arrays(v, x)))
 ive = _offered("ive", lambda v, x: _ive(*arrays(v, x)))
 j0 = _offered("j0", lambda x: _jv(*arrays(0.0, x)))
@@ -245,7 +256,10 @@ def _weights(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _logsumexp_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
-    return _spread(xp, g, x.shape, axis, keepdims) * _weights(xp, x, ans, axis, keepdims)
+    weights = _weights(xp, x, ans, axis, keepdims)
+    if xp.isdtype(x.dtype, "complex floating"):
+        weights = xp.conj(weights)
+    return _spread(xp, g, x.shape, axis, keepdims) * weights
 
 
 def _logsumexp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
