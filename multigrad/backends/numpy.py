@@ -590,7 +590,8 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
         like is None or g.strides == like.strides or _same_order(g, like)
     ):
         flags = g.flags
-        if flags.writeable and (flags.owndata or (flags.forc and _is_all_of_its_base(g))):
+        # `writeable` comes last: of a result of numpy.broadcast_arrays it gives a warning
+        if (flags.owndata or (flags.forc and _is_all_of_its_base(g))) and flags.writeable:
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
         # "K" would lay out a broadcast row by columns

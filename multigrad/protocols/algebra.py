@@ -271,7 +271,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     scale = 10.0 ** abs(decimals)
     if not a._elem.floating and decimals > 0:
-        return finish("round", a[...], out)
+        return finish("round", a.clone(), out)
     result = (
         of.round(a)
         if not decimals

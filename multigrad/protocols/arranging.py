@@ -224,6 +224,11 @@ def hsplit(ary: Any, indices_or_sections: Any) -> Any:
 
 @counterpart("vsplit")
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    if len(ary.shape) < 2:
+        raise ValueError(
+            f"numpy.vsplit: the array has {len(ary.shape)} axes; vsplit splits arrays of two or "
+            "more along their first axis. Call numpy.split."
+        )
     return np.split(ary, indices_or_sections, axis=0)
 
 
@@ -242,12 +247,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
     if flags is not None and flags.fnc:
         refuse("numpy.reshape", order=order)
     if order == "F":
-        flat = of.reshape(_reversed(a), (-1,))
-        sizes = [
-            math.prod(a.shape) // max(1, math.prod(n for n in shape if n != -1)) if n == -1 else n
-            for n in shape
-        ]
-        return _reversed(of.reshape(flat, tuple(reversed(sizes)), copy=copy))
+        return _reversed(of.reshape(_reversed(a), tuple(reversed(shape)), copy=copy))
     refuse("numpy.reshape", order=None if order in ("C", "A") else order)
     return of.reshape(a, shape, copy=copy)
 
