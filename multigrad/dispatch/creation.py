@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import errors, observe
 from ..backends import own
+from ..core.array_protocols import ArrayProtocols
 from ..core.computed import mark
 from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
 from ..core.level import Layer
@@ -130,23 +131,22 @@ def tensor(
         raise
 
 
-def _warn_of_loss(t: Any) -> None:
+def _warn_of_loss(x: Any) -> None:
     """Warn that a copy without history drops a gradient, as torch.tensor does.
 
     Raises inside of a transformation, which would return a wrong derivative.
     """
-    x = t
-    while isinstance(x, Layer):
+    while isinstance(x, ArrayProtocols):
         x._check()
+        run = x._elem.run
         if x._moves():
             break
-        if not x._differentiates and x._elem.run.pure:
+        if run is not None and run.pure and not x._differentiates:
             # a compiled function learns later whether it is differentiated
             x._refuse("multigrad.tensor()", "multigrad.asarray(x, copy=True)")
         x = x._array
     else:
         return
-    run = x._elem.run
     if run is not None:
         raise GradientError(
             f"tensor: the data is being differentiated by {run.name!r}, and a new leaf would drop "
