@@ -110,10 +110,14 @@ def solve(a: Any, b: Any) -> Any:
 
 @counterpart("linalg.cholesky")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    return of.linalg.cholesky(floats(a), upper=upper)
+    return of.linalg.cholesky(_triangle(a, "U" if upper else "L"), upper=upper)
 
 
 def _triangle(a: Any, UPLO: str) -> Any:
+    """The array with the triangle that NumPy reads below the diagonal.
+
+    The operations read that one, and are differentiated as functions of the Hermitian part.
+    """
     a = floats(a)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")

@@ -420,7 +420,52 @@ def clip(
     )
     library = library_of_all("numpy.clip", a, low, high, out)
     low, high = (None if x is none else listed(x, library) for x in (low, high))
-    return finish("clip", of.clip(arrayed(a, library), low, high), out)
+    values = [arrayed(a, library), low, high]
+    dtype = library.bound.result_type(
+        *(innermost(x) if hasattr(x, "dtype") else _kind(x)() for x in values if x is not None)
+    )
+    return finish("clip", _clipped(library.bound, dtype, *values), out)
+
+
+def _kind(x: Any) -> Any:
+    """The class of a Python scalar, also of one that a compiled function has as an argument."""
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return kind
+    raise TypeError(
+        f"numpy.clip: the limits must be arrays or numbers, not {type(x).__name__}. Leave out a "
+        "limit, or give None."
+    )
+
+
+def _clipped(xp: Any, dtype: Any, *values: Any) -> Any:
+    """The array between its limits, all of them in one dtype.
+
+    The standard has no limits of booleans and of complex numbers.
+    """
+    real = not xp.isdtype(dtype, ("bool", "complex floating"))
+    a, low, high = (
+        x
+        if x is None or (x.dtype == dtype if hasattr(x, "dtype") else real and _kind(x) is not bool)
+        else of.astype(xp.asarray(x), dtype, copy=False)
+        for x in values
+    )
+    if real:
+        return of.clip(a, low, high)
+    if xp.isdtype(dtype, "bool"):
+        return _clipped(xp, xp.int8, a, low, high) != 0
+    a = a.clone()
+    if low is not None:
+        a = of.where(~of.isnan(a) & (_before(a, low) | of.isnan(low)), low, a)
+    if high is not None:
+        a = of.where(~of.isnan(a) & (_before(high, a) | of.isnan(high)), high, a)
+    return a
+
+
+def _before(x: Any, y: Any) -> Any:
+    """Whether complex numbers come before others in NumPy's order: by their real parts first."""
+    re, other = of.real(x), of.real(y)
+    return (re < other) | ((re == other) & (of.imag(x) < of.imag(y)))
 
 
 @counterpart("take")

@@ -142,10 +142,12 @@ def _extremum(name: str) -> Any:
 
     def extremum(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
         reduce = getattr(xp, name)
-        if not xp.isdtype(a.dtype, "real floating"):
+        if not is_floating(xp, a.dtype):
             return reduce(a, axis=axis, keepdims=keepdims)
         lost = xp.isnan(a)
-        extremum = reduce(xp.where(lost, other, a), axis=axis, keepdims=keepdims)
+        # libraries that have an order of complex numbers compare the real parts first
+        last = complex(other, other) if is_complex(xp, a.dtype) else other
+        extremum = reduce(xp.where(lost, last, a), axis=axis, keepdims=keepdims)
         return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, extremum)
 
     return extremum
