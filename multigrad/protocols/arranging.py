@@ -454,7 +454,7 @@ def _clipped(xp: Any, dtype: Any, *values: Any) -> Any:
         return of.clip(a, low, high)
     if xp.isdtype(dtype, "bool"):
         return _clipped(xp, xp.int8, a, low, high) != 0
-    a = a.clone()
+    a = xp.asarray(a, copy=True)
     if low is not None:
         a = of.where(~of.isnan(a) & (_before(a, low) | of.isnan(low)), low, a)
     if high is not None:
