@@ -420,7 +420,12 @@ def clip(
     )
     library = library_of_all("numpy.clip", a, low, high, out)
     low, high = (None if x is none else listed(x, library) for x in (low, high))
-    values = [arrayed(a, library), low, high]
+    values = [a := arrayed(a, library), low, high]
+    if a.dtype in (library.bound.float32, library.bound.float64) and all(
+        x is None or type(x) in (int, float) or (isinstance(x, Layer) and x._elem.dtype == a.dtype)
+        for x in (low, high)
+    ):
+        return finish("clip", of.clip(a, low, high), out)
     dtype = library.bound.result_type(
         *(innermost(x) if hasattr(x, "dtype") else _kind(x)() for x in values if x is not None)
     )
