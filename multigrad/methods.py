@@ -137,7 +137,7 @@ def _install_methods(op: Op) -> None:
     else:
         gone = {twin}
         _installed.add(name)
-        Surface._define(name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
+        Surface._define(name, _Lazy(name, lambda: _plain_method(op)))
         if op.kind == "elementwise" or op.chapter == "elementwise":
             gone = set()
             _installed.add(twin)
@@ -147,6 +147,18 @@ def _install_methods(op: Op) -> None:
         for owner in (Tensor, Surface):
             if former in owner.__dict__:
                 owner._remove(former)
+
+
+def _plain_method(op: Op) -> Callable[..., Any]:
+    function = fast.make_function(op, op.name, method=True)
+    if op.name != "conj":
+        return function
+
+    def conj(self: Any) -> Any:
+        return function(self) if self._elem.complex else self
+
+    conj.__doc__ = f"{function.__doc__}\n\nFor a real array it is the array itself."
+    return conj
 
 
 def _twin(op: Op, name: str) -> Callable[..., Any]:

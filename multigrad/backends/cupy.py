@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import NoDeviceError
 from .hooks import hookimpl
 from .kernels import SOLE_OWNER
+from .raw import form
 from .spec import Backend, BackendSpec
 
 cp: Any
@@ -61,6 +62,7 @@ def make() -> Backend:
         (cp.ndarray,),
         functions={name: getattr(operator, stem) for name, stem in operators.items()}
         | {
+            "clip": form("clip", xp),
             "isdtype": lru_cache(maxsize=1024)(xp.isdtype),
             "scatter_add": scatter_add,
             "setitem": setitem,

@@ -30,7 +30,7 @@ from ..registry import OPS
 from . import own as own_arrays
 from .hooks import hookimpl
 from .kernels import without_leading
-from .raw import RawNamespace
+from .raw import RawNamespace, form
 from .spec import Backend, BackendSpec, Capabilities
 
 jax: Any
@@ -92,6 +92,7 @@ def make() -> Backend:
             "can_cast": lambda from_, to, /: jnp.can_cast(
                 from_.dtype if isinstance(from_, jax.Array) else from_, to
             ),
+            "clip": form("clip", jnp),
             "cumulative_prod": cumulative_prod,
             "expand_dims": expand_dims,
             "from_dlpack": from_dlpack,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .hooks import hookimpl
 from .kernels import SOLE_OWNER, SOLE_VIEW, base_references, without_leading
+from .raw import form
 from .spec import Backend, BackendSpec
 
 if TYPE_CHECKING:
@@ -244,21 +245,16 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
         # of 0.6.
         return xp.sign(x) if x.dtype.kind == "c" else np.sign(x)
 
+    limited = form("clip", xp)
+
     def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
         # 1.5 us instead of 16.6, where all dtypes agree.
         if x.dtype.kind != "f" or not all(
             type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)
         ):
-            if x.dtype.kind in "iu" and any(
-                type(b) is float or getattr(getattr(b, "dtype", None), "kind", "") == "f"
-                for b in (min, max)
-            ):
-                # the wrapper truncates the bounds, and their gradients are lost
-                raise TypeError(
-                    f"clip: the bounds must be integers where x is one ({x.dtype}); convert x "
-                    "first, x.astype(float)"
-                )
-            return xp.clip(x, min, max)
+            # a NumPy integer counts as Python's: it limits floats, too
+            min, max = (int(b) if isinstance(b, np.integer) else b for b in (min, max))
+            return limited(x, min, max)
         return np.minimum(np.maximum(x, min), max)
 
     return {f.__name__: f for f in (sign, clip, pow)} | {
@@ -591,7 +587,8 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
         like is None or g.strides == like.strides or _same_order(g, like)
     ):
         flags = g.flags
-        if flags.writeable and (flags.owndata or (flags.forc and _is_all_of_its_base(g))):
+        # `writeable` comes last: of a result of numpy.broadcast_arrays it gives a warning
+        if (flags.owndata or (flags.forc and _is_all_of_its_base(g))) and flags.writeable:
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
         # "K" would lay out a broadcast row by columns

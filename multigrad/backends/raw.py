@@ -176,6 +176,19 @@ def _lookup(namespace: Any, dotted: str) -> Any:
     return namespace
 
 
+def form(name: str, xp: Any) -> Callable[..., Any]:
+    """The standard-only form of an operation, over a library's namespace.
+
+    A backend gives it where the library's own function accepts what the standard leaves open.
+    """
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        op = registry.OPS[name]
+        return _bound_forward(op, resolve(op.forward["*"]), xp)(*args, **kwargs)
+
+    return function
+
+
 def _bound_forward(
     op: registry.Op, forward: Callable[..., Any], xp: RawNamespace
 ) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..dispatch.creation import default_library, tensor
+from ..dispatch.creation import asarray, default_library
 
 OF_NUMPY = (
     "absolute",
@@ -46,9 +46,14 @@ def register(module: ModuleType) -> None:
             function = getattr(function, part, None)
         if function is not None:
             module.register_function("multigrad", name, function)
-    module.register_function("multigrad", "array", tensor)
+    module.register_function("multigrad", "array", _array)
     module.register_function("multigrad", "identity", _created("eye"))
     module.register_function("multigrad", "complex", lambda real, imag: real + 1j * imag)
+
+
+def _array(data: Any, dtype: Any = None, **options: Any) -> Any:
+    """A differentiable copy; lists of Tensors are stacked."""
+    return asarray(data, dtype=dtype, copy=True, **options)
 
 
 def _created(name: str) -> Callable[..., Any]:

@@ -38,6 +38,9 @@ MADE = (
     ". An array that takes it is made by numpy.zeros_like(x), numpy.zeros(shape, like=x) or "
     "multigrad.zeros(shape), an array of several by numpy.stack([x, y])"
 )
+COPIED = ". multigrad.asarray(x, copy=True) makes a copy of it"
+INSTEAD = {"numpy()": MADE, "multigrad.tensor()": COPIED}
+"""What the message advises instead of a conversion."""
 
 
 def refuse_captured(x: Any, where: str) -> NoReturn:
@@ -174,7 +177,7 @@ class Recorded(extend.Layer):
     def _convert(self, what: str) -> NoReturn:
         self._check()
         run: Recording = self._run  # type: ignore[assignment]
-        run.refused = TypeError(CONVERTED.format(what=what) + (MADE if what == "numpy()" else ""))
+        run.refused = TypeError(CONVERTED.format(what=what) + INSTEAD.get(what, ""))
         raise run.refused
 
     def copy(self, order: Any = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextvars import ContextVar
 from functools import partial
 from itertools import chain
@@ -11,12 +12,13 @@ from typing import Any
 
 from .. import errors, observe
 from ..backends import own
+from ..core.array_protocols import ArrayProtocols
 from ..core.computed import mark
 from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
 from ..core.level import Layer
 from ..core.surface import OfArrays
 from ..core.tensor import Data, Tensor, View, wrap, wrap_new
-from ..errors import BackendError, GradientError
+from ..errors import BackendError, GradientError, program
 from ..observe import OPERATION
 from ..provided import provide
 from ..registry import OPS, linear
@@ -105,24 +107,60 @@ def tensor(
 ) -> Tensor:
     """Make a new leaf Tensor with a copy of `data`.
 
-    Arguments as for `asarray`. Same as torch.tensor: the result has no history.
+    Arguments as for `asarray`. Same as torch.tensor: the result has no history. It warns if the
+    data, or a Tensor in a list, requires grad; `asarray(data, copy=True)` is differentiable.
+
+    Raises GradientError for data of a running transformation that is being differentiated.
     """
     try:
         library = None if backend is None else library_named(backend)
-        # a copy has no history, hence no tangent either
-        while isinstance(data, Layer) and not isinstance(data, Tensor):
-            data._check()
-            data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
-        t = _as_tensor(
-            data.detach() if isinstance(data, Tensor) else data, dtype, device, True, library
-        )
+        t: Any = _as_tensor(data, dtype, device, True, library)
+        _warn_of_loss(t)
+        while not isinstance(t, Tensor):
+            if not t._differentiates:  # a batch
+                t = wrap_new(t.detach())
+            else:  # a Dual without a tangent
+                t = t._array if isinstance(t._array, Layer) else wrap_new(t._array)
         if t._node is not None or t._view is not None:
             constant = wrap_new(t.detach()._array)
             t = constant if t._node is None else mark(constant)
-        return t.requires_grad_() if requires_grad else t
+        made: Tensor = t.requires_grad_() if requires_grad else t
+        return made
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
+
+
+def _warn_of_loss(x: Any) -> None:
+    """Warn that a copy without history drops a gradient, as torch.tensor does.
+
+    Raises inside of a transformation, which would return a wrong derivative.
+    """
+    while isinstance(x, ArrayProtocols):
+        x._check()
+        run = x._elem.run
+        if x._moves():
+            break
+        if run is not None and run.pure and not x._differentiates:
+            # a compiled function learns later whether it is differentiated
+            x._refuse("multigrad.tensor()", "multigrad.asarray(x, copy=True)")
+        x = x._array
+    else:
+        return
+    if run is not None:
+        raise GradientError(
+            f"tensor: the data is being differentiated by {run.name!r}, and a new leaf would drop "
+            "its derivative. multigrad.asarray(x, copy=True) makes a copy with its derivative, "
+            "also of a list; multigrad.tensor(x.detach()) makes a constant."
+        )
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use t.detach().clone() or "
+        "t.detach().clone().requires_grad_(True), rather than multigrad.tensor(t), which drops "
+        "the gradient of a Tensor that requires grad, also in a list. "
+        "multigrad.asarray(t, copy=True) makes a differentiable copy.",
+        UserWarning,
+        stacklevel=program(),
+    )
 
 
 def _as_tensor(

@@ -41,10 +41,48 @@ def minimum(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def clip(xp: Any, x: Any, min: Any, max: Any) -> Any:
+    """The form for libraries whose function accepts what the standard leaves open.
+
+    It returns the dtype of x, so limits of another kind would lose digits or their gradients.
+    """
+    whole = xp.isdtype(x.dtype, "integral")
+    if not whole and xp.isdtype(x.dtype, ("bool", "complex floating")):
+        raise TypeError(
+            f"clip: x has dtype {x.dtype}, and limits are for integers and real numbers. Convert "
+            "x first, as by astype(), or call numpy.clip, which promotes."
+        )
+    min, max = (_limit(xp, x, name, b, whole) for name, b in (("min", min), ("max", max)))
+    if min is None and max is None:
+        return xp.asarray(x, copy=True)
     dtype = x.dtype
     x = x if min is None else xp.maximum(x, min)
     x = x if max is None else xp.minimum(x, max)
     return xp.astype(x, dtype, copy=False)
+
+
+def _limit(xp: Any, x: Any, name: str, b: Any, whole: bool) -> Any:
+    """A limit of the kind of x; None for an integer beyond the dtype of x, which limits nothing."""
+    if b is None:
+        return None
+    if hasattr(b, "dtype"):
+        number = "integral" if whole else "real floating"
+        fits = xp.isdtype(b.dtype, number) or not xp.isdtype(b.dtype, ("bool", "numeric"))
+    else:
+        fits = not isinstance(b, bool) and isinstance(b, int if whole else (int, float))
+    if not fits:
+        given = f"has dtype {b.dtype}" if hasattr(b, "dtype") else f"is {b!r}"
+        raise TypeError(
+            "clip: the bounds must be "
+            + ("integers where x is one" if whole else "real numbers where x is one")
+            + f" ({x.dtype}), but {name} {given}; convert "
+            + ("x first, x.astype(float), " if whole else f"{name} first, as by astype(), ")
+            + "or call numpy.clip, which promotes"
+        )
+    if whole and type(b) is int:
+        limits = xp.iinfo(x.dtype)
+        if b < limits.min if name == "min" else b > limits.max:
+            return None
+    return b
 
 
 def hypot(xp: Any, x1: Any, x2: Any) -> Any:

@@ -18,7 +18,7 @@ nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
 def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
     """Join, then subtract n times.
 
-    For n = 0 the result is x itself, without prepend and append, as in NumPy and PyTorch.
+    For n = 0 the result is x itself, without prepend and append, as in NumPy.
     """
     if n < 0:
         raise ValueError(

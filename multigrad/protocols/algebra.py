@@ -110,10 +110,14 @@ def solve(a: Any, b: Any) -> Any:
 
 @counterpart("linalg.cholesky")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    return of.linalg.cholesky(floats(a), upper=upper)
+    return of.linalg.cholesky(_triangle(a, "U" if upper else "L"), upper=upper)
 
 
 def _triangle(a: Any, UPLO: str) -> Any:
+    """The array with the triangle that NumPy reads below the diagonal.
+
+    The operations read that one, and are differentiated as functions of the Hermitian part.
+    """
     a = floats(a)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
@@ -271,7 +275,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     scale = 10.0 ** abs(decimals)
     if not a._elem.floating and decimals > 0:
-        return finish("round", a[...], out)
+        return finish("round", a.clone(), out)
     result = (
         of.round(a)
         if not decimals

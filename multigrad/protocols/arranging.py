@@ -224,6 +224,11 @@ def hsplit(ary: Any, indices_or_sections: Any) -> Any:
 
 @counterpart("vsplit")
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    if len(ary.shape) < 2:
+        raise ValueError(
+            f"numpy.vsplit: the array has {len(ary.shape)} axes; vsplit splits arrays of two or "
+            "more along their first axis. Call numpy.split."
+        )
     return np.split(ary, indices_or_sections, axis=0)
 
 
@@ -242,12 +247,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
     if flags is not None and flags.fnc:
         refuse("numpy.reshape", order=order)
     if order == "F":
-        flat = of.reshape(_reversed(a), (-1,))
-        sizes = [
-            math.prod(a.shape) // max(1, math.prod(n for n in shape if n != -1)) if n == -1 else n
-            for n in shape
-        ]
-        return _reversed(of.reshape(flat, tuple(reversed(sizes)), copy=copy))
+        return _reversed(of.reshape(_reversed(a), tuple(reversed(shape)), copy=copy))
     refuse("numpy.reshape", order=None if order in ("C", "A") else order)
     return of.reshape(a, shape, copy=copy)
 
@@ -420,7 +420,57 @@ def clip(
     )
     library = library_of_all("numpy.clip", a, low, high, out)
     low, high = (None if x is none else listed(x, library) for x in (low, high))
-    return finish("clip", of.clip(arrayed(a, library), low, high), out)
+    values = [a := arrayed(a, library), low, high]
+    if a.dtype in (library.bound.float32, library.bound.float64) and all(
+        x is None or type(x) in (int, float) or (isinstance(x, Layer) and x._elem.dtype == a.dtype)
+        for x in (low, high)
+    ):
+        return finish("clip", of.clip(a, low, high), out)
+    dtype = library.bound.result_type(
+        *(innermost(x) if hasattr(x, "dtype") else _kind(x)() for x in values if x is not None)
+    )
+    return finish("clip", _clipped(library.bound, dtype, *values), out)
+
+
+def _kind(x: Any) -> Any:
+    """The class of a Python scalar, also of one that a compiled function has as an argument."""
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return kind
+    raise TypeError(
+        f"numpy.clip: the limits must be arrays or numbers, not {type(x).__name__}. Leave out a "
+        "limit, or give None."
+    )
+
+
+def _clipped(xp: Any, dtype: Any, *values: Any) -> Any:
+    """The array between its limits, all of them in one dtype.
+
+    The standard has no limits of booleans and of complex numbers.
+    """
+    real = not xp.isdtype(dtype, ("bool", "complex floating"))
+    a, low, high = (
+        x
+        if x is None or (x.dtype == dtype if hasattr(x, "dtype") else real and _kind(x) is not bool)
+        else of.astype(xp.asarray(x), dtype, copy=False)
+        for x in values
+    )
+    if real:
+        return of.clip(a, low, high)
+    if xp.isdtype(dtype, "bool"):
+        return _clipped(xp, xp.int8, a, low, high) != 0
+    a = xp.asarray(a, copy=True)
+    if low is not None:
+        a = of.where(~of.isnan(a) & (_before(a, low) | of.isnan(low)), low, a)
+    if high is not None:
+        a = of.where(~of.isnan(a) & (_before(high, a) | of.isnan(high)), high, a)
+    return a
+
+
+def _before(x: Any, y: Any) -> Any:
+    """Whether complex numbers come before others in NumPy's order: by their real parts first."""
+    re, other = of.real(x), of.real(y)
+    return (re < other) | ((re == other) & (of.imag(x) < of.imag(y)))
 
 
 @counterpart("take")

@@ -62,15 +62,19 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     library = library_of_all("numpy.meshgrid", xi)
     arrays = [_tensor(x, library) for x in xi]
-    if not sparse:
+    if copy and not sparse:
         return tuple(of.meshgrid(*arrays, indexing=indexing))
     if indexing not in ("xy", "ij"):
         raise ValueError(f"numpy.meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}.")
     order = [1, 0, *range(2, len(xi))] if indexing == "xy" and len(xi) > 1 else range(len(xi))
-    return tuple(
+    axes = tuple(
         of.reshape(x, tuple(-1 if j == i else 1 for j in range(len(xi))), copy=copy or None)
         for x, i in zip(arrays, order, strict=True)
     )
+    if sparse:
+        return axes
+    shape = np.broadcast_shapes(*(tuple(x.shape) for x in axes))
+    return tuple(of.broadcast_to(x, shape) for x in axes)
 
 
 @counterpart("linspace")

@@ -254,6 +254,13 @@ def test_autoray() -> None:
     assert values(autoray.do("array", [1.0, 2.0], like=t)).tolist() == [1, 2] and autoray.do(
         "identity", 2, like=t
     ).shape == (2, 2)
+    for made in (
+        autoray.do("array", t, like=t),
+        autoray.do("array", list(t), dtype="float32", like=t),
+    ):
+        assert made is not t and made.requires_grad
+        (g,) = mg.autograd.grad(mg.sum(made * made), t)
+        np.testing.assert_allclose(values(g), 2 * X[0], rtol=1e-6)
     with pytest.raises(GradientError, match=DETACH):
         autoray.to_numpy(t)
     lazy = autoray.lazy.array(t)

@@ -143,7 +143,7 @@ def test_what_would_cut_a_gradient_raises():
     integers, bounds = mg.asarray(np.asarray([0, 1])), leaf([0.5, 1.5])
     with pytest.raises(TypeError, match="clip: the bounds must be integers where x is one"):
         mg.clip(integers, bounds, None)
-    with pytest.raises(TypeError, match="clip: the bounds must be integers where x is one"):
+    with pytest.raises(TypeError, match=r"clip: the bounds must be integers .* but min is 0\.5"):
         mg.clip(integers, 0.5, None)
     with pytest.raises(
         TypeError,

@@ -65,6 +65,16 @@ def test_assigning_grad(side, x):  # F120, F104
     assert x.grad is None
 
 
+def test_a_leaf_made_of_a_tensor_that_requires_grad(side, x):
+    for data in (x, x * 2):
+        with pytest.warns(
+            UserWarning, match="To copy construct from a tensor, it is recommended to use .*detach"
+        ):
+            copied = side.tensor(data)
+        assert copied.is_leaf and not copied.requires_grad
+        same(side, copied, side.values(data.detach()))
+
+
 def test_requires_grad_does_not_mean_grad(side, x):  # F121
     y = x * 2
     assert y.requires_grad and not side.tensor([1.0]).requires_grad

@@ -27,10 +27,11 @@ def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
     plan = _plan(text, tuple([getattr(x, "shape", None) for x in given]), _fixed(optimize))
     xs = given if plan.scalars == () else [x for i, x in enumerate(given) if i not in plan.scalars]
     truths = [is_bool(xp, x.dtype) for x in xs]
-    result = _run(xp, _numbers(xp, xs, truths) if True in truths else xs, plan.steps)
+    counted = True in truths and not plan.moves
+    result = _run(xp, _numbers(xp, xs, truths) if counted else xs, plan.steps)
     for i in plan.scalars:
         result = xp.multiply(result, given[i])
-    return result if False in truths else result != 0
+    return result != 0 if counted and False not in truths else result
 
 
 @lru_cache(maxsize=256)
@@ -104,10 +105,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps, and which operands are Python scalars; the result is multiplied by those."""
+    """The steps, and which operands are Python scalars; the result is multiplied by those.
+
+    `moves` says that no element is computed: one operand, of which the result is a view.
+    """
 
     steps: tuple[Step, ...]
     scalars: Shape
+    moves: bool
 
 
 @lru_cache(maxsize=1024)
@@ -135,7 +140,8 @@ def _plan(text: str, given: tuple[Shape | None, ...], optimize: Any) -> Plan:
         step, labels = _step(places, taken, wanted, output if last else None, sizes)
         steps.append(step)
         left.append((labels, tuple(sizes[label] for label in labels)))
-    return Plan(tuple(steps), tuple(i for i, shape in enumerate(given) if shape is None))
+    moves = len(given) == 1 and not any(s and s.axes for step in steps for s in step.singles)
+    return Plan(tuple(steps), tuple(i for i, shape in enumerate(given) if shape is None), moves)
 
 
 def _step(

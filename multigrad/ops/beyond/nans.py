@@ -142,10 +142,12 @@ def _extremum(name: str) -> Any:
 
     def extremum(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
         reduce = getattr(xp, name)
-        if not xp.isdtype(a.dtype, "real floating"):
+        if not is_floating(xp, a.dtype):
             return reduce(a, axis=axis, keepdims=keepdims)
         lost = xp.isnan(a)
-        extremum = reduce(xp.where(lost, other, a), axis=axis, keepdims=keepdims)
+        # libraries that have an order of complex numbers compare the real parts first
+        last = complex(other, other) if is_complex(xp, a.dtype) else other
+        extremum = reduce(xp.where(lost, last, a), axis=axis, keepdims=keepdims)
         return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, extremum)
 
     return extremum
@@ -244,7 +246,7 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
             "nan_to_num: copy=False would write into the array. Write x[...] = nan_to_num(x)."
         )
     if not is_floating(xp, x.dtype):
-        return x
+        return xp.asarray(x, copy=True)
     if is_complex(xp, x.dtype):
         real, imag = (
             nan_to_num(xp, part, copy, nan, posinf, neginf) for part in (xp.real(x), xp.imag(x))

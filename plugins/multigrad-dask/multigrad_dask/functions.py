@@ -165,6 +165,11 @@ def _extremum(name: str) -> Callable[..., Any]:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Limits of the dtype of x; the standard's form keeps the dtype where they have another."""
+    if x.dtype.kind != "f" or not all(
+        b is None or type(b) is float or getattr(b, "dtype", None) == x.dtype for b in (min, max)
+    ):
+        return OPS["clip"].forward["*"](xp, x, min, max)
     return da.clip(x, min, max) if any_in(x.shape) else xp.clip(x, min, max)
 
 

@@ -16,6 +16,7 @@ import array_api_compat.torch as xp
 import torch
 
 import multigrad as mg
+from multigrad.registry import OPS
 
 from .exemptions import EXEMPTIONS
 
@@ -294,9 +295,12 @@ def linspace(
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Bounds that are arrays take part in type promotion, also 0-d ones."""
-    dtype = xp.result_type(x, *(b for b in (min, max) if isinstance(b, torch.Tensor)))
-    return xp.clip(*(b.to(dtype) if isinstance(b, torch.Tensor) else b for b in (x, min, max)))
+    """PyTorch promotes where the standard keeps the dtype of x, or leaves the answer open."""
+    if x.is_floating_point() and all(
+        b is None or type(b) is float or getattr(b, "dtype", None) == x.dtype for b in (min, max)
+    ):
+        return xp.clip(x, min, max)
+    return OPS["clip"].forward["*"](xp, x, min, max)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:

@@ -330,6 +330,15 @@ EXACT = {
 }
 
 
+def test_clip_keeps_the_dtype_or_raises(lazy: Any) -> None:
+    narrow = mg.asarray(da.from_array(X.astype(np.float32), chunks=(2, 4)))
+    limit = da.from_array(X, chunks=(2, 4))
+    assert mg.clip(narrow, limit).dtype == mg.clip(narrow, 0.5, limit).dtype == np.float32
+    for x, low in ((X > 1, 0), (X.astype(int), 0.5), (X + 1j, 0.0)):
+        with pytest.raises(TypeError, match="clip: .*(limits are for|the bounds must be)"):
+            mg.clip(mg.asarray(da.from_array(x, chunks=(2, 4))), low)
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_gradients_of_what_a_mask_selects(name: str, lazy: Any) -> None:
     """As on NumPy, in the chunks of the argument; nothing is computed on the way."""

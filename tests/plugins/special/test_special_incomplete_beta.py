@@ -220,6 +220,69 @@ def test_second_derivatives(name: str, args: tuple[float, ...]) -> None:
         np.testing.assert_allclose(second[i, i], (high - low) / (2 * h), rtol=1e-6)
 
 
+TINY: list[tuple[str, tuple[float, ...], list[list[float]]]] = [
+    (
+        "betainccinv",
+        (0.00811054487945, 2.11555616629, 0.989665725981),
+        [
+            [2.43740498154306e-236, -2.11109722907681e-241, -4.19115027838237e-237],
+            [-2.11109722907681e-241, 3.59820432722164e-246, 3.62362450687565e-242],
+            [-4.19115027838237e-237, 3.62362450687565e-242, 7.14826567648292e-238],
+        ],
+    ),
+    (
+        "betaincinv",
+        (0.00811054487945, 2.11555616629, 0.0042),
+        [
+            [2.14133320839004e-284, -1.54862297732666e-289, 7.56707481288451e-285],
+            [-1.54862297732666e-289, 2.20525034564905e-294, -5.46444360192415e-290],
+            [7.56707481288451e-285, -5.46444360192415e-290, 2.65237012586274e-285],
+        ],
+    ),
+    (
+        "betaincinv",
+        (0.5, 0.003, 1e-140),
+        [
+            [4.52420563818638e-270, -2.36340389673383e-270, 7.11952946768615e-133],
+            [-2.36340389673383e-270, 1.8569862754602e-270, -3.71910701213734e-133],
+            [7.11952946768615e-133, -3.71910701213734e-133, 56017.9294168874],
+        ],
+    ),
+    (
+        "betainccinv",
+        (0.004, 0.003, 0.9),
+        [
+            [1.56874913541419e-148, -5.91619523456159e-149, -3.10326579815423e-150],
+            [-5.91619523456159e-149, 2.24893210752517e-149, 1.16896006829393e-150],
+            [-3.10326579815423e-150, 1.16896006829393e-150, 6.11228258880699e-152],
+        ],
+    ),
+    (
+        "fdtri",
+        (0.0162, 4.2, 0.01),
+        [
+            [1.34259190509168e-236, -2.48464361460668e-242, 4.73961765812722e-237],
+            [-2.48464361460668e-242, 4.03688031293792e-247, -8.75595164027967e-243],
+            [4.73961765812722e-237, -8.75595164027967e-243, 1.65961667073521e-237],
+        ],
+    ),
+]
+"""Of results near the smallest numbers: the second derivatives, by mpmath with 50 digits."""
+
+
+@pytest.mark.parametrize("name, args, exact", TINY)
+def test_second_derivatives_of_tiny_quantiles(
+    name: str, args: tuple[float, ...], exact: list[list[float]], light: Any
+) -> None:
+    """The density at the result is about 1e240, and its square is not a number."""
+    given = [light.asarray(np.asarray(v), requires_grad=True) for v in args]
+    first = mg.autograd.grad(getattr(light.special, name)(*given), given, create_graph=True)
+    second = [
+        [float(values(s)) for s in mg.autograd.grad(g, given, retain_graph=True)] for g in first
+    ]
+    np.testing.assert_allclose(second, exact, rtol=1e-10)
+
+
 def test_parameters_that_are_python_scalars_at_the_second_derivative(xp: Any) -> None:
     t = xp.asarray(np.asarray(0.4), requires_grad=True)
     (g,) = mg.autograd.grad(mg.special.betainc(1.3, 2.1, t), t, create_graph=True)

@@ -371,3 +371,45 @@ def test_a_statistic_may_be_written_to_after_its_p_value_was_computed() -> None:
         / scipy.special.gamma(1.5)
     )
     np.testing.assert_allclose(values(x.grad), -2 * slope)
+
+
+@pytest.mark.parametrize(
+    "name, args, exact",
+    [
+        (
+            "gammaincinv",
+            (0.0081, 0.0103),
+            [
+                [1.28496315066785e-236, 2.21235637584709e-237],
+                [2.21235637584709e-237, 3.77820955134352e-238],
+            ],
+        ),
+        (
+            "gammainccinv",
+            (0.0035, 0.9),
+            [
+                [3.82931825799119e-276, -5.8295303172909e-278],
+                [-5.8295303172909e-278, 8.84345500264443e-280],
+            ],
+        ),
+        (
+            "chdtri",
+            (0.0162, 0.9897),
+            [
+                [6.42481575333738e-237, -2.21235637584645e-237],
+                [-2.21235637584645e-237, 7.55641910268488e-238],
+            ],
+        ),
+    ],
+)
+def test_second_derivatives_of_tiny_quantiles(
+    name: str, args: tuple[float, ...], exact: list[list[float]]
+) -> None:
+    """Where the square of the density is not a number; by mpmath with 50 digits."""
+    xp = mg.namespace("numpy")
+    given = [xp.asarray(np.asarray(v), requires_grad=True) for v in args]
+    first = mg.autograd.grad(getattr(xp.special, name)(*given), given, create_graph=True)
+    second = [
+        [float(values(s)) for s in mg.autograd.grad(g, given, retain_graph=True)] for g in first
+    ]
+    np.testing.assert_allclose(second, exact, rtol=1e-10)

@@ -188,14 +188,20 @@ def test_arrays_without_axes_count_for_the_dtype() -> None:
             function(narrow, mg.asarray(wide)),
         ):
             assert out.dtype == torch.float64, function
-    assert (
-        mg.clip(mg.asarray(wide), narrow).dtype
-        == mg.clip(mg.asarray(narrow), wide).dtype
-        == torch.float64
-    )
+    for x, limit in ((wide, narrow), (narrow, wide)):  # the standard keeps the dtype of x
+        assert mg.clip(mg.asarray(x), limit).dtype == x.dtype
+        assert mg.clip(mg.asarray(x), None, limit).dtype == x.dtype
     x = mg.asarray(narrow, requires_grad=True)
     (x * wide).sum().backward()
     assert x.grad.dtype == torch.float32 and torch.allclose(x.grad.array, torch.full((3,), 1 / 3))
+
+
+def test_clip_raises_where_the_standard_leaves_it_open() -> None:
+    for x, limit in (([1, 2], 1.5), ([True, False], 0), ([1j, 2.0], 1.0), ([1.0, 2.0], 1j)):
+        with pytest.raises(TypeError, match="clip: .*(limits are for|the bounds must be)"):
+            mg.clip(mg.asarray(torch.tensor(x)), limit)
+    small = mg.asarray(torch.tensor([1, 200], dtype=torch.uint8))
+    assert mg.clip(small, -1, 300).array.tolist() == [1, 200]
 
 
 def test_integers_beside_floats_are_of_their_dtype() -> None:

@@ -27,7 +27,6 @@ _reshape, _permute, _concat, _stack, _where, _matmul = (
     mg.matmul,
 )
 _READY = {mg.Tensor, np.ndarray}
-_NUMBERS = {float, int, np.float64}
 
 
 # -- shapes
@@ -155,8 +154,6 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: Any) -> Any:
-    if out is None and not more and type(a_min) in _NUMBERS and type(a_max) in _NUMBERS:
-        return mg.clip(a, a_min, a_max)
     return np.clip(a, a_min, a_max, out, **more)
 
 

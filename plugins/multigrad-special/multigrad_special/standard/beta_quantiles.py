@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .beta_tails import constants, log_first, log_lower, log_powers, partial, tail_of
+from . import beta_tails as tails
+from .beta_tails import constants, log_first, log_lower, log_powers, tail_of
 from .error import ndtri
 from .incomplete_beta import beta_tail, density_of, wide
 
@@ -67,16 +68,13 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
 @wide
 def share_slope(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     """The derivative of betaincinv with respect to its last argument, where it is x = 1 - y."""
-    return 1 / density_of(xp, beta_tail(xp, a, b, x, y))
+    return density_of(xp, beta_tail(xp, a, b, x, y), power=-1)
 
 
 @wide
 def share_partial(xp: Any, a: Any, b: Any, x: Any, y: Any, *, by_a: bool) -> Any:
     """The derivative of x = betaincinv = 1 - y with respect to a or b: 0 at both ends."""
-    tail = beta_tail(xp, a, b, x, y)
-    return xp.where(
-        tail.empty, 0.0, -partial(xp, tail, by_a) / xp.where(tail.empty, 1.0, density_of(xp, tail))
-    )
+    return tails.share_partial(xp, beta_tail(xp, a, b, x, y), by_a)
 
 
 def _share(xp: Any, s: Any) -> Any:

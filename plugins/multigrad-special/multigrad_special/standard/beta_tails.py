@@ -160,6 +160,18 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
     )
 
 
+def share_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
+    """The derivative of x with respect to a or b, at a constant tail.
+
+    It is -partial / density. The scale of the tail cancels: where x is tiny, the square of the
+    density would overflow in the next derivative.
+    """
+    slope = tail.u * tail.v * _over_powers(xp, tail) * _scaled_partial(xp, tail, by_a, False)
+    return xp.where(
+        tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, slope, -slope)), math.nan
+    )
+
+
 def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
     """d log(x / y) - d log(a / b) with respect to a or b, at a constant tail.
 

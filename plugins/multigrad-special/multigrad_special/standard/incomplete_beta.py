@@ -99,11 +99,16 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return density_of(xp, beta_tail(xp, a, b, x))
 
 
-def density_of(xp: Any, tail: Tail) -> Any:
-    """x**(a-1) y**(b-1) / beta(a, b)."""
-    at_end = xp.where(tail.p < 1, math.inf, xp.where(tail.p == 1, tail.q, 0.0))
+def density_of(xp: Any, tail: Tail, power: int = 1) -> Any:
+    """x**(a-1) y**(b-1) / beta(a, b).
+
+    With a `power` of -1 it is the reciprocal, whose derivatives do not have the square of the
+    density, which may overflow.
+    """
+    few, many = (math.inf, 0.0) if power == 1 else (0.0, math.inf)
+    at_end = xp.where(tail.p < 1, few, xp.where(tail.p == 1, tail.q**power, many))
     return xp.where(
-        tail.valid, xp.where(tail.empty, at_end, xp.exp(log_density(xp, tail))), math.nan
+        tail.valid, xp.where(tail.empty, at_end, xp.exp(power * log_density(xp, tail))), math.nan
     )
 
 
