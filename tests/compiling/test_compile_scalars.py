@@ -151,7 +151,6 @@ VALUES = {
     "numpy.empty_like": "its values are those that the memory had",
     "numpy.fft.fftn": "NumPy returns an array without axes as it is",
     "numpy.fft.ifftn": "NumPy returns an array without axes as it is",
-    "conj()": "for booleans, NumPy returns the array itself",
     "modf": "both of its results may go into one array",
 }
 """The functions that have other values in multigrad, with the reason."""
