@@ -59,6 +59,21 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
     )
 
 
+def trimmed(xp: Any, value: Any, ndim: int, first: int = 0) -> Any:
+    """A value that is written to a part of `ndim` axes, without leading axes of length 1 beyond.
+
+    first  the number of axes in front that stay, as that of a batch
+    """
+    shape = value.shape
+    extra = max(len(shape) - first - ndim, 0)
+    if any(n != 1 for n in shape[first : first + extra]):
+        raise ValueError(
+            f"setitem: an array of shape {tuple(shape[first:])} cannot be written to a part of "
+            f"{ndim} dimensions. Only leading axes of length 1 are dropped."
+        )
+    return xp.reshape(value, (*shape[:first], *shape[first + extra :])) if extra else value
+
+
 def index_dtype(xp: Any, device: Any) -> Any:
     """The integer dtype of indices on a device: its default, since some devices lack int64."""
     return xp.arange(0, device=device).dtype
