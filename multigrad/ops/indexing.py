@@ -12,7 +12,7 @@ from typing import Any
 from ..registry import linear
 from . import batching
 from .kernels import linear_index, masked_rows, unindex, wrapped
-from .keys import index_dtype, is_basic, sole_mask, trimmed
+from .keys import index_dtype, is_basic, place, sole_mask, trimmed
 
 linear(
     "getitem(x, /, key)",
@@ -153,7 +153,7 @@ linear(
 
 def take_vjp(xp: Any, g: Any, indices: Any, axis: int | None, x_shape: tuple[int, ...]) -> Any:
     """Add the rows of `g` to the rows of `x` that they were taken from."""
-    if axis is None:  # without an axis, NumPy takes from the flattened array
+    if axis is None or not x_shape:  # without an axis, NumPy takes from the flattened array
         x_size = prod(x_shape)
         return xp.reshape(
             xp.scatter_add(xp.reshape(g, (-1,)), xp.reshape(indices, (-1,)), x_size), x_shape
@@ -201,7 +201,7 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
 
     Element j of line b is element b * n + j of all lines joined.
     """
-    axis %= len(x.shape)
+    axis = place("take_along_axis", "axis", axis, len(x.shape))
     n = x.shape[axis]
     lines = xp.broadcast_shapes(
         (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
@@ -216,9 +216,9 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     start = xp.expand_dims(
         xp.arange(count, dtype=indices.dtype, device=xp.device_of(x)) * n, axis=1
     )
-    place = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
+    places = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
     return xp.moveaxis(
-        xp.reshape(xp.take(xp.reshape(x, (count * n,)), place, axis=0), shape), -1, axis
+        xp.reshape(xp.take(xp.reshape(x, (count * n,)), places, axis=0), shape), -1, axis
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from operator import index
 from typing import Any
 
 
@@ -57,6 +58,14 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
     return (
         lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead) :]) else ()
     )
+
+
+def place(name: str, what: str, axis: Any, ndim: int) -> int:
+    """An axis counted from the front. Raises IndexError if it is out of bounds."""
+    a = index(axis)
+    if not -ndim <= a < ndim:
+        raise IndexError(f"{name}: {what} {a} is out of bounds for an array with {ndim} axes.")
+    return a % ndim
 
 
 def trimmed(xp: Any, value: Any, ndim: int, first: int = 0) -> Any:

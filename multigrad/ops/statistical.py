@@ -14,9 +14,12 @@ INF = math.inf
 
 
 def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
-    """The reduced axes, counted from the front."""
+    """The reduced axes, counted from the front.
+
+    A 0-d array has none, though NumPy and PyTorch accept 0 and -1 for it.
+    """
     ndim = len(shape)
-    if axis is None:
+    if axis is None or not ndim:
         return tuple(range(ndim))
     # NumPy's integers are not instances of int
     return tuple(a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...registry import composite
 from ..kernels import alike
-from ..keys import float_dtype
-from .shapes import place
+from ..keys import float_dtype, place
 
 # ----- gradient -----
 
