@@ -68,8 +68,8 @@ def place(name: str, what: str, axis: Any, ndim: int) -> int:
     return a % ndim
 
 
-def trimmed(xp: Any, value: Any, ndim: int, first: int = 0) -> Any:
-    """A value that is written to a part of `ndim` axes, without leading axes of length 1 beyond.
+def trimmed(xp: Any, value: Any, ndim: int, name: str = "setitem", first: int = 0) -> Any:
+    """A value to fill `ndim` axes with, without leading axes of length 1 beyond these.
 
     first  the number of axes in front that stay, as that of a batch
     """
@@ -77,7 +77,7 @@ def trimmed(xp: Any, value: Any, ndim: int, first: int = 0) -> Any:
     extra = max(len(shape) - first - ndim, 0)
     if any(n != 1 for n in shape[first : first + extra]):
         raise ValueError(
-            f"setitem: an array of shape {tuple(shape[first:])} cannot be written to a part of "
+            f"{name}: an array of shape {tuple(shape[first:])} cannot be written to a part of "
             f"{ndim} dimensions. Only leading axes of length 1 are dropped."
         )
     return xp.reshape(value, (*shape[:first], *shape[first + extra :])) if extra else value
