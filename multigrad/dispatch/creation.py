@@ -9,7 +9,7 @@ from itertools import chain
 from operator import countOf
 from typing import Any
 
-from .. import errors, observe
+from .. import errors, observe, registry
 from ..backends import own
 from ..core.computed import mark
 from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
@@ -19,10 +19,11 @@ from ..core.tensor import Data, Tensor, View, wrap, wrap_new
 from ..errors import BackendError, GradientError
 from ..observe import OPERATION
 from ..provided import provide
-from ..registry import OPS, linear
-from ..tracebacks import fold
+from ..registry import OPS, Op, linear
+from .explaining import failed
 from .fast import function_of
 from .general import recording_at
+from .settings import OPTIONAL_FLAG, check_one, flag
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
 
@@ -77,6 +78,10 @@ def asarray(
     Raises BackendError for an unknown or unusable backend and TypeError if `obj` is not an array.
     """
     try:
+        if requires_grad is not False:
+            requires_grad = flag("asarray", "requires_grad", requires_grad)
+        if copy is not None:
+            check_one("asarray", "copy", copy, OPTIONAL_FLAG)
         library = None if backend is None else library_named(backend)
         t: Any = _as_tensor(obj, dtype, device, copy, library)
         if requires_grad:
@@ -91,7 +96,8 @@ def asarray(
         made: Tensor = t
         return made
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        # MULTIGRAD_TRACEBACK=full shows the frames inside
+        failed(error, _asarray_op(), (obj, dtype, device, copy))
         raise
 
 
@@ -108,6 +114,8 @@ def tensor(
     Arguments as for `asarray`. Same as torch.tensor: the result has no history.
     """
     try:
+        if requires_grad is not False:
+            requires_grad = flag("tensor", "requires_grad", requires_grad)
         library = None if backend is None else library_named(backend)
         # a copy has no history, hence no tangent either
         while isinstance(data, Layer) and not isinstance(data, Tensor):
@@ -121,8 +129,14 @@ def tensor(
             t = constant if t._node is None else mark(constant)
         return t.requires_grad_() if requires_grad else t
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        # MULTIGRAD_TRACEBACK=full shows the frames inside
+        failed(error, _asarray_op(), (data, dtype, device, None), "tensor")
         raise
+
+
+def _asarray_op() -> Op:
+    registry.fill()
+    return OPS["asarray"]
 
 
 def _as_tensor(
